@@ -1,0 +1,98 @@
+"""Contract in, generated package out: everything mechanical, the same bytes on every run and machine."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from .bundle import load
+from .endpoints import generate_endpoints
+from .models import generate_models
+from .times import generate_times
+
+PACKAGE = "tinkerwire_generated"
+NOTE = "# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.\n"
+
+
+def generate(schema: Path, out: Path) -> None:
+    """Write the package ``tinkerwire_generated`` into the folder ``out``, replacing what is there.
+
+    Raises ValueError for a contract that is not sound, RuntimeError when a generator fails on it; the old
+    package stays then.
+    """
+    document = load(schema)
+    with tempfile.TemporaryDirectory() as name:
+        fresh = _build(document, Path(name))
+        target = out / PACKAGE
+        out.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(fresh, target)
+
+
+def drifted(schema: Path, out: Path) -> list[str]:
+    """The files of ``out`` that differ from a fresh generation, each with how; empty when all is current."""
+    with tempfile.TemporaryDirectory() as name:
+        generate(schema, Path(name))
+        return _differences(Path(name) / PACKAGE, out / PACKAGE)
+
+
+def _build(document: dict[str, Any], work: Path) -> Path:
+    package = work / "package" / PACKAGE
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text('"""Models and endpoint stubs of the Tinker wire."""\n')
+    (package / "py.typed").write_text("")
+    (package / "models.py").write_text('"""Every type of the wire, of all its versions."""\n\n' + generate_models(document, work))
+    shutil.copytree(generate_endpoints(document, work), package / "api")
+    (package / "times.py").write_text(generate_times(document))
+    (package / "operations.py").write_text(_operations_table(package / "api"))
+    (package / "contract.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    _format(package)
+    for source in sorted(package.rglob("*.py")):
+        source.write_text(NOTE + source.read_text())
+    return package
+
+
+def _operations_table(api: Path) -> str:
+    modules = sorted((p.parent.name, p.stem) for p in api.glob("*/*.py") if p.stem != "__init__")
+    lines = ['"""Every endpoint of the wire, by name."""', "", "from __future__ import annotations", ""]
+    lines += ["from collections.abc import Mapping", "", "from tinkerwire_base.call import Operation", ""]
+    lines += [f"from .api.{tag}.{name} import OPERATION as {name}" for tag, name in modules]
+    lines += ["", "OPERATIONS: Mapping[str, Operation] = {"]
+    lines += [f'    "{name}": {name},' for name in sorted(name for _, name in modules)] + ["}", ""]
+    return "\n".join(lines)
+
+
+def _format(package: Path) -> None:
+    # The user's own ruff settings and cache must not reach the output.
+    isolated = ["--isolated", "--config", "line-length=110", "--config", 'target-version="py310"', "--quiet", "."]
+    for action in (["check", "--fix-only", "--select", "F401,I,UP"], ["format"]):
+        subprocess.run(
+            [sys.executable, "-m", "ruff", *action, *isolated],
+            check=True,
+            cwd=package,
+            env=os.environ | {"RUFF_NO_CACHE": "true"},
+        )
+
+
+def _differences(fresh: Path, committed: Path) -> list[str]:
+    names = {str(p.relative_to(root)) for root in (fresh, committed) for p in root.rglob("*") if _is_source(p)}
+    found = []
+    for name in sorted(names):
+        if not (committed / name).exists():
+            found.append(f"missing: {name}")
+        elif not (fresh / name).exists():
+            found.append(f"not generated: {name}")
+        elif not filecmp.cmp(fresh / name, committed / name, shallow=False):
+            found.append(f"differs: {name}")
+    return found
+
+
+def _is_source(path: Path) -> bool:
+    return path.is_file() and "__pycache__" not in path.parts

@@ -1,0 +1,94 @@
+"""The contract's schemas to attrs models, by datamodel-code-generator with our class template."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tinkerwire_base.projection import superset
+
+TEMPLATES = Path(__file__).parent / "templates" / "models"
+CHECKS = "is_int is_number is_str is_bool one_of at_least at_most has_size matches".split()
+
+OPTIONS = [
+    *("--input-file-type", "openapi"),
+    *("--output-model-type", "msgspec.Struct"),
+    *("--custom-template-dir", str(TEMPLATES)),
+    "--disable-timestamp",
+    "--disable-warnings",
+    *("--target-python-version", "3.10"),
+    "--use-tuple-for-closed-arrays",
+    *("--enum-field-as-literal", "all"),
+    "--use-schema-description",
+    "--use-field-description",
+    *("--output-datetime-class", "datetime"),
+    "--no-use-annotated",
+    "--field-constraints",
+    "--keep-model-order",
+    "--use-union-operator",
+    *("--formatters", "ruff-check", "ruff-format"),
+    "--import-overrides",
+    json.dumps({"UNSET": "tinkerwire_base.unset", "UnsetType": "tinkerwire_base.unset", "field": "attrs"}),
+]
+
+
+def generate_models(document: dict[str, Any], work: Path) -> str:
+    """The source of the module of all models, of all wire versions at once."""
+    everything = superset(document)
+    source, details, output = work / "models.json", work / "details.json", work / "models.py"
+    source.write_text(json.dumps(everything))
+    details.write_text(json.dumps(template_data(document, everything)))
+    behaviours = sorted({s["x-behaviour"] for s in _schemas(document).values() if "x-behaviour" in s})
+    imports = [f"tinkerwire_base.behaviour.{name}" for name in behaviours]
+    imports += [f"tinkerwire_base.model.{name}" for name in [*CHECKS, "Array", "Open", "Strict", "by_value", "check", "define"]]
+    imports += ["collections.abc.Sequence"]
+    command = [sys.executable, "-m", "datamodel_code_generator", "--input", str(source), "--output", str(output)]
+    command += [*OPTIONS, "--extra-template-data", str(details), "--additional-imports", ",".join(imports)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=work)
+    if run.returncode:
+        raise RuntimeError(f"datamodel-code-generator failed on the contract:\n{run.stdout}{run.stderr}")
+    return output.read_text().partition("from __future__")[2].join(["from __future__", ""])
+
+
+def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[str, Any]:
+    """What the class template needs to know beyond the generator's own view, by class name."""
+    found = {}
+    for name, schema in _schemas(everything).items():
+        original = _schemas(document)[name]
+        fields = {
+            field: {
+                "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
+                "array": _find(detail, "x-array"),
+                "base64": _find(detail, "contentEncoding") == "base64",
+            }
+            for field, detail in schema.get("properties", {}).items()
+        }
+        found[name] = {
+            "contract": {"behaviour": schema.get("x-behaviour"), "wire": span(original), "fields": fields}
+        }
+    return found
+
+
+def _find(detail: dict[str, Any], key: str) -> Any:
+    """The keyword of a property, wherever in its union it stands."""
+    return detail.get(key) or next((m[key] for m in detail.get("anyOf", []) if key in m), None)
+
+
+def span(node: dict[str, Any]) -> str:
+    """In which wire versions a thing is, in words."""
+    since, until = node.get("x-since", ""), node.get("x-until")
+    return f"{since} to before {until}" if until else f"{since} and later" if since else "all versions"
+
+
+def _field_doc(detail: dict[str, Any], original: dict[str, Any]) -> str:
+    doc = " ".join(str(detail.get("description", "")).split())
+    times = f" (wire {span(original)})" if "x-since" in original or "x-until" in original else ""
+    return doc + times
+
+
+def _schemas(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    schemas: dict[str, dict[str, Any]] = document["components"]["schemas"]
+    return schemas

@@ -1,0 +1,222 @@
+"""Every exception of the client: one root, the official names, parts kept, picklable.
+
+    TinkerError
+     +- APIError
+     |   +- APIConnectionError          nothing came back
+     |   |   +- APITimeoutError         ... in time
+     |   +- APIStatusError              an answer of status >= 300; one subclass each for 400 to 429 and 5xx
+     |   +- APIResponseValidationError  an answer that does not fit the contract
+     +- RequestFailedError              the server ran the request and it failed
+     +- RequestTimeoutError             a future was not ready within its deadline
+     +- FutureExpiredError              the server no longer has the future (410)
+     +- CancelledSubmissionError        the operation was cancelled before it was sent
+     +- DialectError                    the wire version in use cannot express what was asked for
+     +- ClientClosedError               used after close()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+import attrs
+
+
+class RequestErrorCategory(str, Enum):
+    """Whose fault a failed request is; anything a server says beyond these reads as UNKNOWN."""
+
+    Unknown = "unknown"
+    Server = "server"
+    User = "user"
+
+    @classmethod
+    def read(cls, value: object) -> RequestErrorCategory:
+        """The category of a wire value, in any letter case."""
+        try:
+            return cls(str(value).lower())
+        except ValueError:
+            return cls.Unknown
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@attrs.frozen(kw_only=True)
+class RequestInfo:
+    """The request an error belongs to, without headers and body, which may hold secrets."""
+
+    method: str
+    url: str
+
+
+@attrs.frozen(kw_only=True)
+class ResponseInfo:
+    """The answer an error belongs to."""
+
+    status_code: int
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    text: str = attrs.field(default="", repr=False)
+
+
+class TinkerError(Exception):
+    """Root of all errors of this client."""
+
+    def __init__(self, message: str, **parts: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self._parts = parts
+        for name, value in parts.items():
+            setattr(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (type(self), self.message, self._parts))
+
+
+def _rebuild(cls: type[TinkerError], message: str, parts: dict[str, Any]) -> TinkerError:
+    return cls(message, **parts)
+
+
+class APIError(TinkerError):
+    """A request went wrong on its way, or its answer says so."""
+
+    request: RequestInfo | None
+    body: object
+
+    def __init__(self, message: str, *, request: RequestInfo | None = None, body: object = None, **parts: Any) -> None:
+        super().__init__(message, request=request, body=body, **parts)
+
+
+class APIConnectionError(APIError):
+    """No answer: refused, unreachable, name or certificate not accepted, or the connection broke."""
+
+
+class APITimeoutError(APIConnectionError, TimeoutError):
+    """No answer within the time limit of one request."""
+
+
+class APIStatusError(APIError):
+    """The server answered with an error status."""
+
+    response: ResponseInfo
+
+    def __init__(self, message: str, *, response: ResponseInfo, **parts: Any) -> None:
+        super().__init__(message, response=response, **parts)
+
+    @property
+    def status_code(self) -> int:
+        """The HTTP status."""
+        return self.response.status_code
+
+
+class BadRequestError(APIStatusError):
+    """400."""
+
+
+class AuthenticationError(APIStatusError):
+    """401."""
+
+
+class BillingError(APIStatusError):
+    """402."""
+
+
+class PermissionDeniedError(APIStatusError):
+    """403."""
+
+
+class NotFoundError(APIStatusError):
+    """404."""
+
+
+class ConflictError(APIStatusError):
+    """409."""
+
+
+class UnprocessableEntityError(APIStatusError):
+    """422."""
+
+
+class RateLimitError(APIStatusError):
+    """429."""
+
+
+class InternalServerError(APIStatusError):
+    """500 and above."""
+
+
+class APIResponseValidationError(APIError):
+    """The answer does not fit the contract; ``response`` is what came."""
+
+    response: ResponseInfo
+
+    def __init__(self, message: str, *, response: ResponseInfo, **parts: Any) -> None:
+        super().__init__(message, response=response, **parts)
+
+    @property
+    def status_code(self) -> int:
+        """The HTTP status."""
+        return self.response.status_code
+
+
+class RequestFailedError(TinkerError):
+    """The server took the request and reports that it failed."""
+
+    request_id: str
+    category: RequestErrorCategory
+
+    def __init__(
+        self,
+        message: str,
+        request_id: str = "",
+        category: RequestErrorCategory = RequestErrorCategory.Unknown,
+        **parts: Any,
+    ) -> None:
+        super().__init__(message, request_id=request_id, category=category, **parts)
+
+
+class RequestTimeoutError(TinkerError, TimeoutError):
+    """A future was not ready when its deadline came; the server may still be working on it."""
+
+    request_id: str
+
+    def __init__(self, message: str, *, request_id: str = "", **parts: Any) -> None:
+        super().__init__(message, request_id=request_id, **parts)
+
+
+class FutureExpiredError(TinkerError):
+    """The server no longer has the result (410)."""
+
+    request_id: str
+
+    def __init__(self, message: str, *, request_id: str = "", **parts: Any) -> None:
+        super().__init__(message, request_id=request_id, **parts)
+
+
+class CancelledSubmissionError(TinkerError):
+    """The operation was cancelled before its request was sent."""
+
+
+class DialectError(TinkerError, ValueError):
+    """What was asked for does not exist in the wire version in use."""
+
+
+class ClientClosedError(TinkerError, RuntimeError):
+    """The client was used after it was closed."""
+
+
+STATUS_ERRORS: Mapping[int, type[APIStatusError]] = {
+    400: BadRequestError,
+    401: AuthenticationError,
+    402: BillingError,
+    403: PermissionDeniedError,
+    404: NotFoundError,
+    409: ConflictError,
+    422: UnprocessableEntityError,
+    429: RateLimitError,
+}
+
+
+def status_error(status: int) -> type[APIStatusError]:
+    """The class for an error status."""
+    return STATUS_ERRORS.get(status, InternalServerError if status >= 500 else APIStatusError)
