@@ -8,6 +8,9 @@ from tinkerwire_base.projection import parse_version
 
 Span = tuple[str, "str | None"]
 
+OLDEST = "0.1.0"
+"""The first wire version there was."""
+
 HEADER = '''"""When things of the wire exist, as (since, until); what is in every version is not listed."""
 
 from __future__ import annotations
@@ -60,10 +63,11 @@ def _nested(schemas: dict[str, Any], key: str) -> dict[str, dict[str, Span]]:
 
 
 def _spans(nodes: dict[str, Any], owner_since: str | None = None) -> dict[str, Span]:
-    """The spans of those nodes that are younger than their owner or have an end."""
+    """The spans of those nodes that are younger than their owner, or than the wire itself, or that have an end."""
+    start = owner_since or OLDEST
     found = {}
     for name, node in nodes.items():
-        since, until = node.get("x-since"), node.get("x-until")
-        if until or (since and (owner_since is None or parse_version(since) > parse_version(owner_since))):
-            found[name] = (since or owner_since or "0.1.0", until)
+        since, until = node.get("x-since", start), node.get("x-until")
+        if until or parse_version(since) > parse_version(start):
+            found[name] = (since, until)
     return found

@@ -1,0 +1,73 @@
+# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
+from __future__ import annotations
+
+from tinkerwire_base.call import Call, Operation
+
+from ...models import (
+    CompleteMetadataResponse,
+    CreateModelResponse,
+    ErrorBody,
+    ForwardBackwardOutput,
+    FutureRetrieveRequest,
+    LoadWeightsResponse,
+    OptimStepResponse,
+    RequestFailedResponse,
+    SampleResponse,
+    SaveWeightsForSamplerResponse,
+    SaveWeightsForSamplerResponseInternal,
+    SaveWeightsResponse,
+    TryAgainResponse,
+    UnloadModelResponse,
+    ValidationErrorBody,
+)
+
+OPERATION = Operation(
+    name="retrieve_future",
+    tag="futures",
+    method="POST",
+    path="/api/v1/retrieve_future",
+    request=FutureRetrieveRequest,
+    results={
+        200: CompleteMetadataResponse
+        | CreateModelResponse
+        | ForwardBackwardOutput
+        | LoadWeightsResponse
+        | OptimStepResponse
+        | RequestFailedResponse
+        | SampleResponse
+        | SaveWeightsForSamplerResponse
+        | SaveWeightsForSamplerResponseInternal
+        | SaveWeightsResponse
+        | TryAgainResponse
+        | UnloadModelResponse,
+        400: ErrorBody,
+        404: ErrorBody,
+        408: TryAgainResponse,
+        410: ErrorBody,
+        422: ValidationErrorBody,
+    },
+)
+
+
+def retrieve_future(
+    *,
+    body: FutureRetrieveRequest,
+) -> Call[
+    CompleteMetadataResponse
+    | CreateModelResponse
+    | ForwardBackwardOutput
+    | LoadWeightsResponse
+    | OptimStepResponse
+    | RequestFailedResponse
+    | SampleResponse
+    | SaveWeightsForSamplerResponse
+    | SaveWeightsForSamplerResponseInternal
+    | SaveWeightsResponse
+    | TryAgainResponse
+    | UnloadModelResponse
+]:
+    """Wait for a result; the server holds the request until it is there or some time has passed."""
+    return Call(
+        OPERATION,
+        body=body,
+    )

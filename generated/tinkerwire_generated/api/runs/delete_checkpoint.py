@@ -1,0 +1,32 @@
+# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
+from __future__ import annotations
+
+from tinkerwire_base.call import Call, Operation
+
+from ...models import ErrorBody
+
+OPERATION = Operation(
+    name="delete_checkpoint",
+    tag="runs",
+    method="DELETE",
+    path="/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}",
+    results={
+        200: None,
+        204: None,
+        404: ErrorBody,
+    },
+)
+
+
+def delete_checkpoint(
+    training_run_id: str,
+    checkpoint_id: str,
+) -> Call[None | None]:
+    """Delete a checkpoint."""
+    return Call(
+        OPERATION,
+        path={
+            "training_run_id": training_run_id,
+            "checkpoint_id": checkpoint_id,
+        },
+    )

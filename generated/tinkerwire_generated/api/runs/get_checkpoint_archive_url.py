@@ -1,0 +1,32 @@
+# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
+from __future__ import annotations
+
+from tinkerwire_base.call import Call, Operation
+
+from ...models import CheckpointArchiveUrlResponse, ErrorBody
+
+OPERATION = Operation(
+    name="get_checkpoint_archive_url",
+    tag="runs",
+    method="GET",
+    path="/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}/archive",
+    results={
+        200: CheckpointArchiveUrlResponse,
+        302: None,
+        404: ErrorBody,
+    },
+)
+
+
+def get_checkpoint_archive_url(
+    training_run_id: str,
+    checkpoint_id: str,
+) -> Call[CheckpointArchiveUrlResponse | None]:
+    """Get the address of a checkpoint as one archive, as a redirect that clients do not follow."""
+    return Call(
+        OPERATION,
+        path={
+            "training_run_id": training_run_id,
+            "checkpoint_id": checkpoint_id,
+        },
+    )

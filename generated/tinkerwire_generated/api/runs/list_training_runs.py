@@ -1,0 +1,35 @@
+# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
+from __future__ import annotations
+
+from tinkerwire_base.call import Call, Operation
+from tinkerwire_base.unset import UNSET, UnsetType
+
+from ...models import AccessScope, TrainingRunsResponse, ValidationErrorBody
+
+OPERATION = Operation(
+    name="list_training_runs",
+    tag="runs",
+    method="GET",
+    path="/api/v1/training_runs",
+    results={
+        200: TrainingRunsResponse,
+        422: ValidationErrorBody,
+    },
+)
+
+
+def list_training_runs(
+    *,
+    limit: int | UnsetType = 20,
+    offset: int | UnsetType = 0,
+    access_scope: AccessScope | UnsetType = UNSET,
+) -> Call[TrainingRunsResponse]:
+    """List training runs, a page at a time."""
+    return Call(
+        OPERATION,
+        query={
+            "limit": limit,
+            "offset": offset,
+            "access_scope": access_scope,
+        },
+    )

@@ -1,0 +1,33 @@
+# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
+from __future__ import annotations
+
+from tinkerwire_base.call import Call, Operation
+from tinkerwire_base.unset import UnsetType
+
+from ...models import CheckpointsListResponse, ValidationErrorBody
+
+OPERATION = Operation(
+    name="list_user_checkpoints",
+    tag="runs",
+    method="GET",
+    path="/api/v1/checkpoints",
+    results={
+        200: CheckpointsListResponse,
+        422: ValidationErrorBody,
+    },
+)
+
+
+def list_user_checkpoints(
+    *,
+    limit: int | UnsetType = 100,
+    offset: int | UnsetType = 0,
+) -> Call[CheckpointsListResponse]:
+    """List the checkpoints of all the caller's training runs, a page at a time."""
+    return Call(
+        OPERATION,
+        query={
+            "limit": limit,
+            "offset": offset,
+        },
+    )

@@ -1,0 +1,29 @@
+# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
+from __future__ import annotations
+
+from tinkerwire_base.call import Call, Operation
+
+from ...models import ErrorBody, GetSamplerResponse
+
+OPERATION = Operation(
+    name="get_sampler",
+    tag="sampling",
+    method="GET",
+    path="/api/v1/samplers/{sampler_id}",
+    results={
+        200: GetSamplerResponse,
+        404: ErrorBody,
+    },
+)
+
+
+def get_sampler(
+    sampler_id: str,
+) -> Call[GetSamplerResponse]:
+    """Say of which base model and weights a sampler is."""
+    return Call(
+        OPERATION,
+        path={
+            "sampler_id": sampler_id,
+        },
+    )

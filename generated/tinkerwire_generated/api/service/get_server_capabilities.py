@@ -1,0 +1,23 @@
+# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
+from __future__ import annotations
+
+from tinkerwire_base.call import Call, Operation
+
+from ...models import GetServerCapabilitiesResponse
+
+OPERATION = Operation(
+    name="get_server_capabilities",
+    tag="service",
+    method="GET",
+    path="/api/v1/get_server_capabilities",
+    results={
+        200: GetServerCapabilitiesResponse,
+    },
+)
+
+
+def get_server_capabilities() -> Call[GetServerCapabilitiesResponse]:
+    """List the base models that can be trained or sampled."""
+    return Call(
+        OPERATION,
+    )

@@ -1,0 +1,23 @@
+# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
+from __future__ import annotations
+
+from tinkerwire_base.call import Call, Operation
+
+from ...models import HealthResponse
+
+OPERATION = Operation(
+    name="healthz",
+    tag="service",
+    method="GET",
+    path="/api/v1/healthz",
+    results={
+        200: HealthResponse,
+    },
+)
+
+
+def healthz() -> Call[HealthResponse]:
+    """Ask whether the server is up."""
+    return Call(
+        OPERATION,
+    )

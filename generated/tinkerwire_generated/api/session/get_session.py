@@ -1,0 +1,36 @@
+# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
+from __future__ import annotations
+
+from tinkerwire_base.call import Call, Operation
+from tinkerwire_base.unset import UNSET, UnsetType
+
+from ...models import AccessScope, ErrorBody, GetSessionResponse, ValidationErrorBody
+
+OPERATION = Operation(
+    name="get_session",
+    tag="session",
+    method="GET",
+    path="/api/v1/sessions/{session_id}",
+    results={
+        200: GetSessionResponse,
+        404: ErrorBody,
+        422: ValidationErrorBody,
+    },
+)
+
+
+def get_session(
+    session_id: str,
+    *,
+    access_scope: AccessScope | UnsetType = UNSET,
+) -> Call[GetSessionResponse]:
+    """Say what was created under a session."""
+    return Call(
+        OPERATION,
+        path={
+            "session_id": session_id,
+        },
+        query={
+            "access_scope": access_scope,
+        },
+    )

@@ -1,0 +1,7 @@
+# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
+"""Endpoints of the family weights."""
+
+from .load_weights import load_weights as load_weights
+from .save_weights import save_weights as save_weights
+from .save_weights_for_sampler import save_weights_for_sampler as save_weights_for_sampler
+from .weights_info import weights_info as weights_info
