@@ -1,0 +1,215 @@
+"""The contract at one wire version against the facts read from the official SDK of that version."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
+FUTURE_RESULTS = "FutureRetrieveResponse"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that the contract and the facts say differently; None on the side that lacks it."""
+
+    kind: str
+    where: str
+    ours: Any
+    theirs: Any
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.where}: contract {self.ours!r}, facts {self.theirs!r}"
+
+
+def compare(document: Json, facts: Json) -> list[Difference]:
+    """Every difference between a projected contract and a fact file of the same version, in a fixed order.
+
+    What the contract marks ``x-undeclared`` no type of the SDK declares: it is left out when it stands for
+    itself, and written out where a type of the SDK uses it.
+    """
+    found = list(_Comparison(document, facts).differences())
+    return sorted(found, key=lambda each: (each.where, each.kind, str(each.ours), str(each.theirs)))
+
+
+def canonical(text: str) -> str:
+    """A type as text with the members of every union in alphabetical order."""
+    parts = _split(text, " | ")
+    if len(parts) > 1:
+        return " | ".join(sorted(map(canonical, parts)))
+    match = re.fullmatch(r"(list|map|tuple)\[(.*)\]", text)
+    if match:
+        return f"{match[1]}[{', '.join(map(canonical, _split(match[2], ', ')))}]"
+    return text
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """The parts of ``text`` between separators that stand outside brackets and quotes."""
+    parts, depth, quoted, start = [], 0, False, 0
+    for place, char in enumerate(text):
+        quoted ^= char == '"'
+        depth += (char == "[") - (char == "]")
+        if depth == 0 and not quoted and text.startswith(separator, place):
+            parts.append(text[start:place])
+            start = place + len(separator)
+    return [*parts, text[start:]]
+
+
+class _Comparison:
+    def __init__(self, document: Json, facts: Json) -> None:
+        self.schemas: Json = document["components"]["schemas"]
+        self.paths: Json = document["paths"]
+        self.facts = facts
+        self.types: Json = facts["types"]
+
+    def differences(self) -> Iterator[Difference]:
+        ours = {name for name, schema in self.schemas.items() if not schema.get("x-undeclared")}
+        yield from _sets("type", "types", ours, set(self.types))
+        for name in ours & set(self.types):
+            yield from self._type(name, self.schemas[name], self.types[name])
+        for future in self.facts["futures"]:
+            if future["result"] not in self._members(self.schemas[FUTURE_RESULTS]):
+                yield Difference("result", future["request_type"], None, future["result"])
+        yield from self._endpoints()
+
+    def _type(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
+        kind = theirs["kind"]
+        if kind in ("literal", "enum"):
+            yield from _sets("value", name, set(ours.get("enum", [])), set(theirs["values"]))
+        elif kind == "alias":
+            yield from self._same("target", name, self._text(ours), theirs["target"])
+        elif kind == "union":
+            members = {
+                member for member in self._members(ours) if not self.schemas[member].get("x-undeclared")
+            }
+            yield from _sets("member", name, members, set(theirs["members"]))
+            tag = ours.get("discriminator", {}).get("propertyName")
+            yield from self._same("discriminator", name, tag, theirs.get("discriminator"))
+        else:
+            strict = ours.get("additionalProperties") is False
+            yield from self._same("strictness", name, strict, theirs["strict"])
+            yield from self._fields(name, ours, theirs["fields"])
+
+    def _fields(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
+        properties = ours.get("properties", {})
+        declared = {field for field, detail in properties.items() if not detail.get("x-undeclared")}
+        yield from _sets("field", name, declared, set(theirs))
+        for field in declared & set(theirs):
+            where, detail, fact = f"{name}.{field}", properties[field], theirs[field]
+            yield from self._same("type", where, self._text(detail), fact["type"])
+            yield from self._same("required", where, field in ours.get("required", []), fact["required"])
+            if not fact["required"]:
+                yield from self._same("default", where, detail.get("default", "<none>"), fact["default"])
+
+    def _endpoints(self) -> Iterator[Difference]:
+        ours = {
+            f"{method.upper()} {re.sub(r'{[^}]*}', '{}', path)}": operation
+            for path, item in self.paths.items()
+            for method, operation in item.items()
+        }
+        theirs: Json = self.facts["endpoints"]
+        yield from _sets("endpoint", "endpoints", set(ours), set(theirs))
+        for name in ours.keys() & theirs.keys():
+            yield from self._endpoint(name, ours[name], theirs[name])
+
+    def _endpoint(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
+        query = {p["name"]: p["schema"] for p in ours.get("parameters", []) if p["in"] == "query"}
+        facts = theirs.get("query", {})
+        yield from _sets("query", name, set(query), set(facts))
+        for parameter in query.keys() & facts.keys():
+            where, fact = f"{name}?{parameter}", facts[parameter]
+            yield from self._same("type", where, self._text(query[parameter]), fact["type"])
+            yield from self._same("default", where, self._default(query[parameter]), fact.get("sdk_default"))
+        body = _json_schema(ours.get("requestBody", {}))
+        if theirs.get("request") == "inline":
+            fields = self._follow(body).get("properties", {})
+            texts = {field: canonical(self._text(detail)) for field, detail in fields.items()}
+            yield from self._same("request", name, texts, _canonical_values(theirs["body_fields"]))
+        else:
+            yield from self._same("request", name, self._text(body) if body else None, theirs.get("request"))
+        answer = _json_schema(ours["responses"].get("200", {}))
+        yield from self._same("response", name, self._text(answer) if answer else "null", theirs["response"])
+
+    def _same(self, kind: str, where: str, ours: Any, theirs: Any) -> Iterator[Difference]:
+        if kind in ("type", "target"):
+            ours, theirs = canonical(ours), canonical(theirs)
+        if ours != theirs:
+            yield Difference(kind, where, ours, theirs)
+
+    def _members(self, schema: Json) -> list[str]:
+        return [_name(member["$ref"]) for member in schema.get("anyOf", []) if "$ref" in member]
+
+    def _follow(self, schema: Json) -> Json:
+        followed: Json = self.schemas[_name(schema["$ref"])] if "$ref" in schema else schema
+        return followed
+
+    def _default(self, schema: Json) -> Any:
+        return schema.get("default", self._follow(schema).get("default"))
+
+    def _text(self, schema: Json) -> str:
+        """The type of a schema in the notation of the facts."""
+        if "$ref" in schema:
+            name = _name(schema["$ref"])
+            return name if name in self.types else self._text(self.schemas[name])
+        if "anyOf" in schema:
+            return " | ".join(map(self._text, self._without_openness(schema["anyOf"])))
+        if "const" in schema:
+            return f'"{schema["const"]}"'
+        if "enum" in schema:
+            return " | ".join(f'"{value}"' for value in schema["enum"])
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            return " | ".join(self._text({**schema, "type": each}) for each in kind)
+        if kind == "array":
+            return self._array(schema)
+        if kind == "object":
+            return f"map[str, {self._text(_items(schema.get('additionalProperties')))}]"
+        if kind == "string":
+            formats = {"date-time": "datetime"}
+            return (
+                "bytes"
+                if schema.get("contentEncoding") == "base64"
+                else formats.get(schema.get("format", ""), "str")
+            )
+        return SCALARS.get(kind or "", "any")
+
+    def _array(self, schema: Json) -> str:
+        if "prefixItems" in schema:
+            return f"tuple[{', '.join(map(self._text, schema['prefixItems']))}]"
+        if schema.get("x-array") == "by-dtype":
+            return "list[int] | list[float]"
+        return f"list[{self._text(_items(schema.get('items')))}]"
+
+    def _without_openness(self, members: list[Json]) -> list[Json]:
+        """The members of a union but for the string beside an enum, which only lets new values through."""
+        if any("enum" in self._follow(member) for member in members):
+            return [member for member in members if member != {"type": "string"}]
+        return members
+
+
+def _sets(kind: str, where: str, ours: set[str], theirs: set[str]) -> Iterator[Difference]:
+    for name in ours - theirs:
+        yield Difference(kind, where, name, None)
+    for name in theirs - ours:
+        yield Difference(kind, where, None, name)
+
+
+def _name(ref: str) -> str:
+    return ref.rpartition("/")[2]
+
+
+def _items(schema: Any) -> Json:
+    return schema if isinstance(schema, dict) else {}
+
+
+def _json_schema(holder: Json) -> Json:
+    schema: Json = holder.get("content", {}).get("application/json", {}).get("schema", {})
+    return schema
+
+
+def _canonical_values(fields: dict[str, str]) -> dict[str, str]:
+    return {field: canonical(text) for field, text in fields.items()}

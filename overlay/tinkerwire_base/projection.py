@@ -1,0 +1,223 @@
+"""The contract at one wire version, and the contract of all versions at once.
+
+Time markers: ``x-since`` (first version that has a thing) and ``x-until`` (first that lacks it) on anything
+that is a mapping; ``x-enum-since`` and ``x-enum-until`` by enum value; ``x-history`` on a schema or property,
+a list of ``{until, required, schema}``: before that version it was so. An entry whose ``schema`` says what
+shape values have (type, $ref, anyOf ...) is the whole earlier schema, otherwise only what was different.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+FLOOR = "0.3.0"
+"""The oldest wire version that the contract tells apart from older ones."""
+
+MARKERS = frozenset({"x-since", "x-until", "x-history", "x-enum-since", "x-enum-until"})
+SHAPE = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"})
+SCALARS = frozenset({"boolean", "integer", "number", "string"})
+SCHEMAS = "#/components/schemas/"
+
+Json = dict[str, Any]
+Version = tuple[int, ...]
+
+
+def parse_version(version: str) -> Version:
+    """The numbers of a version such as 0.16.1, at least three; ValueError when it is no such thing."""
+    parts = str(version).split(".")
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise ValueError(f"wire version {version!r} is not numbers with dots between; write it like 0.16.1")
+    return tuple(map(int, parts)) + (0,) * (3 - len(parts))
+
+
+def is_alive(node: Any, version: Version) -> bool:
+    """Whether the time markers of ``node`` let it be in ``version``."""
+    if not isinstance(node, Mapping):
+        return True
+    since, until = node.get("x-since"), node.get("x-until")
+    return (since is None or parse_version(since) <= version) and (
+        until is None or version < parse_version(until)
+    )
+
+
+def project(document: Json, version: str) -> Json:
+    """The plain OpenAPI document of one wire version; ``document`` is left as it is.
+
+    Raises:
+        ValueError: ``version`` is no version, or older than the contract reaches back.
+    """
+    now = parse_version(version)
+    if now < parse_version(FLOOR):
+        raise ValueError(
+            f"wire version {version} is older than {FLOOR}, the oldest that the contract describes"
+        )
+    dead: set[str] = set()
+    while True:
+        # A union can lose its last member, and with it others theirs, so look again until nothing more dies.
+        plain: Json = _at(document, now, dead)
+        schemas = plain.get("components", {}).get("schemas", {})
+        gone = {SCHEMAS + name for name in _schemas(document) if name not in schemas}
+        gone |= {SCHEMAS + name for name, schema in schemas.items() if schema.get("anyOf") == []}
+        if gone == dead:
+            return _without_empty_operations(plain)
+        dead = gone
+
+
+def superset(document: Json) -> Json:
+    """The document of all wire versions at once, without time; ``document`` is left as it is.
+
+    A property that some version of its schema lacks or does not require is optional here; without a default
+    it may be null, and is by default.
+    """
+    found: Json = _without_markers(document)
+    for name, schema in _schemas(document).items():
+        required = schema.get("required", [])
+        optional = [
+            field for field in required if not _always_required(schema["properties"].get(field, {}), schema)
+        ]
+        plain = _schemas(found)[name]
+        for field in optional:
+            plain["properties"][field] = _nullable(plain["properties"][field])
+        if optional:
+            plain["required"] = [field for field in required if field not in optional]
+        if not plain.get("required", True):
+            del plain["required"]
+        for field, detail in schema.get("properties", {}).items():
+            if field not in required and _span(detail, schema) != _span({}, schema):
+                plain["properties"][field] = _nullable(plain["properties"][field])
+    return found
+
+
+def _schemas(document: Json) -> Json:
+    schemas: Json = document.get("components", {}).get("schemas", {})
+    return schemas
+
+
+def _without_markers(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_without_markers(item) for item in node]
+    if isinstance(node, dict):
+        return {key: _without_markers(item) for key, item in node.items() if key not in MARKERS}
+    return node
+
+
+def _at(node: Any, now: Version, dead: set[str]) -> Any:
+    """A copy of ``node`` without what is not there at the version ``now``, and without markers."""
+    if isinstance(node, list):
+        return [_at(item, now, dead) for item in node if is_alive(item, now)]
+    if not isinstance(node, dict):
+        return node
+    node, _ = _earlier_form(node, now)
+    found = {
+        key: _at(item, now, dead) for key, item in node.items() if key not in MARKERS and is_alive(item, now)
+    }
+    if isinstance(node.get("properties"), dict) and isinstance(node.get("required", []), list):
+        _adjust_required(found, node, now)
+    if "enum" in node:
+        since, until = node.get("x-enum-since", {}), node.get("x-enum-until", {})
+        found["enum"] = [
+            value
+            for value in node["enum"]
+            if is_alive({"x-since": since.get(value), "x-until": until.get(value)}, now)
+        ]
+    for key in ("anyOf", "oneOf"):
+        if isinstance(node.get(key), list):
+            _drop_dead_members(found, key, dead)
+    return found
+
+
+def _earlier_form(node: Json, now: Version) -> tuple[Json, bool | None]:
+    """The form that ``node`` had at ``now``, and whether it was required, None for no change."""
+    entries = node.get("x-history")
+    if not isinstance(entries, list):
+        return node, None
+    for entry in sorted(entries, key=lambda entry: parse_version(entry["until"])):
+        if now < parse_version(entry["until"]):
+            earlier = entry.get("schema", {})
+            kept = {
+                key: item
+                for key, item in node.items()
+                if not SHAPE & earlier.keys() or key == "description" or key.startswith("x-")
+            }
+            return kept | earlier, entry.get("required")
+    return node, None
+
+
+def _adjust_required(found: Json, node: Json, now: Version) -> None:
+    written = node.get("required", [])
+    needed = []
+    for field, detail in node["properties"].items():
+        earlier = _earlier_form(detail, now)[1] if isinstance(detail, dict) else None
+        if field in found["properties"] and (field in written if earlier is None else earlier):
+            needed.append(field)
+    # In the order in which they were written, so that nothing moves when nothing changes.
+    order = {field: place for place, field in enumerate(written)}
+    found.pop("required", None)
+    if needed:
+        found["required"] = sorted(needed, key=lambda field: order.get(field, len(order)))
+
+
+def _drop_dead_members(found: Json, key: str, dead: set[str]) -> None:
+    members = [member for member in found[key] if _target(member) not in dead]
+    found[key] = members
+    mapping = found.get("discriminator", {}).get("mapping")
+    if mapping:
+        targets = {_target(member) for member in members}
+        found["discriminator"]["mapping"] = {tag: to for tag, to in mapping.items() if to in targets}
+
+
+def _target(member: Any) -> str | None:
+    return member.get("$ref") if isinstance(member, dict) else None
+
+
+def _without_empty_operations(document: Json) -> Json:
+    schemas = _schemas(document)
+    for name in [name for name, schema in schemas.items() if schema.get("anyOf") == []]:
+        del schemas[name]
+    paths: Json = document.get("paths", {})
+    for path, item in list(paths.items()):
+        operations = [op for op in item.values() if isinstance(op, dict) and "responses" in op]
+        if not operations:
+            del paths[path]
+        for operation in operations:
+            if operation.get("requestBody", {}).get("content") == {}:
+                del operation["requestBody"]
+            for response in operation["responses"].values():
+                if response.get("content") == {}:
+                    del response["content"]
+    return document
+
+
+def _span(node: Json, owner: Json) -> tuple[Version, Version | None]:
+    """From when to when a property is there, within the life of its schema and the reach of the contract."""
+    floor = parse_version(FLOOR)
+    since = max(parse_version(each.get("x-since", FLOOR)) for each in (node, owner))
+    ends = [parse_version(each["x-until"]) for each in (node, owner) if "x-until" in each]
+    return max(since, floor), min(ends, default=None)
+
+
+def _always_required(detail: Json, owner: Json) -> bool:
+    floor = parse_version(FLOOR)
+    entries = [entry for entry in detail.get("x-history", []) if parse_version(entry["until"]) > floor]
+    return _span(detail, owner) == _span({}, owner) and all(entry.get("required", True) for entry in entries)
+
+
+def _nullable(schema: Json) -> Json:
+    """The schema with null allowed and the default, unless it has a default already."""
+    if "default" in schema:
+        return schema
+    null = {"type": "null"}
+    if "anyOf" in schema:
+        members = schema["anyOf"]
+        return {**schema, "anyOf": members if null in members else [*members, null], "default": None}
+    kind = schema.get("type")
+    if isinstance(kind, list) and "null" in kind:
+        return {**schema, "default": None}
+    if kind in SCALARS and not {"const", "enum"} & schema.keys():
+        return {**schema, "type": [kind, "null"], "default": None}
+    about = {
+        key: item for key, item in schema.items() if key in ("description", "deprecated", "x-undeclared")
+    }
+    shape = {key: item for key, item in schema.items() if key not in about}
+    return {**about, "anyOf": [shape, null], "default": None}
