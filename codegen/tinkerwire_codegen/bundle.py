@@ -92,9 +92,7 @@ def _read(file: Path) -> dict[str, Any]:
     return content
 
 
-def _merge(
-    target: dict[str, Any], found: dict[str, Any], kind: str, file: Path, homes: dict[str, str]
-) -> None:
+def _merge(target: dict[str, Any], found: dict[str, Any], kind: str, file: Path, homes: dict[str, str]) -> None:
     for name, value in found.items():
         key = f"{kind} {name}"
         if key in homes:

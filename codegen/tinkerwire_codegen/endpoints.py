@@ -24,7 +24,15 @@ def generate_endpoints(document: dict[str, Any], work: Path) -> Path:
     source, config, output = work / "endpoints.json", work / "config.json", work / "endpoints"
     source.write_text(json.dumps(_digestible(superset(document))))
     config.write_text(json.dumps(CONFIG))
-    command = [sys.executable, "-m", "openapi_python_client", "generate", "--meta", "none", "--fail-on-warning"]
+    command = [
+        sys.executable,
+        "-m",
+        "openapi_python_client",
+        "generate",
+        "--meta",
+        "none",
+        "--fail-on-warning",
+    ]
     command += ["--path", str(source), "--config", str(config), "--output-path", str(output)]
     command += ["--custom-template-path", str(TEMPLATES)]
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=work)

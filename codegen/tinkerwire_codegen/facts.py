@@ -83,9 +83,7 @@ class _Comparison:
         elif kind == "alias":
             yield from self._same("target", name, self._text(ours), theirs["target"])
         elif kind == "union":
-            members = {
-                member for member in self._members(ours) if not self.schemas[member].get("x-undeclared")
-            }
+            members = {member for member in self._members(ours) if not self.schemas[member].get("x-undeclared")}
             yield from _sets("member", name, members, set(theirs["members"]))
             tag = ours.get("discriminator", {}).get("propertyName")
             yield from self._same("discriminator", name, tag, theirs.get("discriminator"))
@@ -171,9 +169,7 @@ class _Comparison:
         if kind == "string":
             formats = {"date-time": "datetime"}
             return (
-                "bytes"
-                if schema.get("contentEncoding") == "base64"
-                else formats.get(schema.get("format", ""), "str")
+                "bytes" if schema.get("contentEncoding") == "base64" else formats.get(schema.get("format", ""), "str")
             )
         return SCALARS.get(kind or "", "any")
 

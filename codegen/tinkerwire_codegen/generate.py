@@ -48,7 +48,9 @@ def _build(document: dict[str, Any], work: Path) -> Path:
     package.mkdir(parents=True)
     (package / "__init__.py").write_text('"""Models and endpoint stubs of the Tinker wire."""\n')
     (package / "py.typed").write_text("")
-    (package / "models.py").write_text('"""Every type of the wire, of all its versions."""\n\n' + generate_models(document, work))
+    (package / "models.py").write_text(
+        '"""Every type of the wire, of all its versions."""\n\n' + generate_models(document, work)
+    )
     shutil.copytree(generate_endpoints(document, work), package / "api")
     (package / "times.py").write_text(generate_times(document))
     (package / "operations.py").write_text(_operations_table(package / "api"))
@@ -71,7 +73,15 @@ def _operations_table(api: Path) -> str:
 
 def _format(package: Path) -> None:
     # The user's own ruff settings and cache must not reach the output.
-    isolated = ["--isolated", "--config", "line-length=110", "--config", 'target-version="py310"', "--quiet", "."]
+    isolated = [
+        "--isolated",
+        "--config",
+        "line-length=120",
+        "--config",
+        'target-version="py310"',
+        "--quiet",
+        ".",
+    ]
     for action in (["check", "--fix-only", "--select", "F401,I,UP"], ["format"]):
         subprocess.run(
             [sys.executable, "-m", "ruff", *action, *isolated],

@@ -43,9 +43,19 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
     details.write_text(json.dumps(template_data(document, everything)))
     behaviours = sorted({s["x-behaviour"] for s in _schemas(document).values() if "x-behaviour" in s})
     imports = [f"tinkerwire_base.behaviour.{name}" for name in behaviours]
-    imports += [f"tinkerwire_base.model.{name}" for name in [*CHECKS, "Array", "Open", "Strict", "by_value", "check", "define"]]
+    imports += [
+        f"tinkerwire_base.model.{name}" for name in [*CHECKS, "Array", "Open", "Strict", "by_value", "check", "define"]
+    ]
     imports += ["collections.abc.Sequence"]
-    command = [sys.executable, "-m", "datamodel_code_generator", "--input", str(source), "--output", str(output)]
+    command = [
+        sys.executable,
+        "-m",
+        "datamodel_code_generator",
+        "--input",
+        str(source),
+        "--output",
+        str(output),
+    ]
     command += [*OPTIONS, "--extra-template-data", str(details), "--additional-imports", ",".join(imports)]
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=work)
     if run.returncode:
@@ -66,9 +76,7 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
             }
             for field, detail in schema.get("properties", {}).items()
         }
-        found[name] = {
-            "contract": {"behaviour": schema.get("x-behaviour"), "wire": span(original), "fields": fields}
-        }
+        found[name] = {"contract": {"behaviour": schema.get("x-behaviour"), "wire": span(original), "fields": fields}}
     return found
 
 

@@ -117,7 +117,7 @@ class CheckpointsListResponse(Open):
 
 @define
 class CompleteMetadataResponse(Open):
-    """The result is there and this large; the next poll fetches it with allow_metadata_only false.
+    """The result is there and this large; the next poll fetches it with allow_metadata_only off.
 
     Wire: 0.14.0 and later.
     """
@@ -205,16 +205,14 @@ class CreateSessionRequest(Strict):
     """
 
     tags: list[str]
-    """Free words to find the session by, may be empty."""
+    """Free words to find the session by."""
     user_metadata: dict[str, Any] | None
     """Free keys and values of the user; null is allowed, leaving it out is not."""
     sdk_version: str = field(validator=check(is_str))
     """Wire version that the client speaks, for example 0.16.1."""
     project_id: str | None = field(default=None, validator=check(is_str))
     """Project that the session belongs to; null for the default one. (wire 0.15.0 and later)"""
-    type: Literal["create_session"] = field(
-        default="create_session", validator=check(one_of("create_session"))
-    )
+    type: Literal["create_session"] = field(default="create_session", validator=check(one_of("create_session")))
     """Tag of the request."""
 
 
@@ -337,7 +335,7 @@ class ForwardBackwardRequest(Strict):
     model_id: ModelID
     """The model."""
     seq_id: int | None = field(default=None, validator=check(is_int))
-    """Place among all operations of the model, counted from 1; the server runs them in this order."""
+    """Place among all operations of the model, counted from 1; they run in this order."""
 
 
 @define
@@ -352,7 +350,7 @@ class ForwardRequest(Strict):
     model_id: ModelID
     """The model."""
     seq_id: int | None = field(default=None, validator=check(is_int))
-    """Place among all operations of the model, counted from 1; the server runs them in this order."""
+    """Place among all operations of the model, counted from 1; they run in this order."""
 
 
 @define
@@ -375,8 +373,8 @@ class GenericEvent(Open):
     Wire: 0.1.0 and later.
     """
 
-    event: Literal["GENERIC_EVENT"]
-    """Kind of the event, GENERIC_EVENT."""
+    event: Literal["GENERIC_EVENT"] = field(default="GENERIC_EVENT")
+    """Kind of the event, one of EventType."""
     event_id: str
     """Identifies the event, a UUID."""
     event_session_index: int
@@ -475,12 +473,6 @@ class HealthResponse(Open):
     """Always "ok"."""
 
 
-Height: TypeAlias = int
-"""
-Height in pixels.
-"""
-
-
 @define
 class ImageAssetPointerChunk(ImageLength, Strict):
     """An image that the server fetches from where it is stored.
@@ -492,12 +484,12 @@ class ImageAssetPointerChunk(ImageLength, Strict):
     """Where the image is stored."""
     format: ImageFormat
     """Encoding of the stored image."""
-    height: Height | None = field(default=None)
-    """Height in pixels. (wire  to before 0.6.0)"""
-    width: Width | None = field(default=None)
-    """Width in pixels. (wire  to before 0.6.0)"""
-    tokens: Tokens | None = field(default=None)
-    """Number of tokens that the image takes in the input. (wire  to before 0.6.0)"""
+    height: int | None = field(default=None, validator=check(is_int))
+    """Height in pixels. (wire 0.1.0 to before 0.6.0)"""
+    width: int | None = field(default=None, validator=check(is_int))
+    """Width in pixels. (wire 0.1.0 to before 0.6.0)"""
+    tokens: int | None = field(default=None, validator=check(is_int))
+    """Number of tokens that the image takes in the input. (wire 0.1.0 to before 0.6.0)"""
     expected_tokens: int | None = field(default=None, validator=check(is_int))
     """Number of tokens that the image is expected to take; null leaves it to the server. (wire 0.6.0 and later)"""
     type: Literal["image_asset_pointer"] = field(
@@ -517,12 +509,12 @@ class ImageChunk(ImageBytes, Strict):
     """Bytes of the image file, in base64."""
     format: ImageFormat
     """Encoding of the bytes."""
-    height: Height | None = field(default=None)
-    """Height in pixels. (wire  to before 0.6.0)"""
-    width: Width | None = field(default=None)
-    """Width in pixels. (wire  to before 0.6.0)"""
-    tokens: Tokens | None = field(default=None)
-    """Number of tokens that the image takes in the input. (wire  to before 0.6.0)"""
+    height: int | None = field(default=None, validator=check(is_int))
+    """Height in pixels. (wire 0.3.0 to before 0.6.0)"""
+    width: int | None = field(default=None, validator=check(is_int))
+    """Width in pixels. (wire 0.3.0 to before 0.6.0)"""
+    tokens: int | None = field(default=None, validator=check(is_int))
+    """Number of tokens that the image takes in the input. (wire 0.3.0 to before 0.6.0)"""
     expected_tokens: int | None = field(default=None, validator=check(is_int))
     """Number of tokens that the image is expected to take; null leaves it to the server. (wire 0.6.0 and later)"""
     type: Literal["image"] = field(default="image", validator=check(one_of("image")))
@@ -560,7 +552,7 @@ class LoadWeightsRequest(Strict):
     optimizer: bool | None = field(default=None, validator=check(is_bool))
     """Whether the optimizer state is loaded too. (wire 0.6.0 and later)"""
     seq_id: int | None = field(default=None, validator=check(is_int))
-    """Place among all operations of the model, counted from 1; the server runs them in this order. (wire 0.3.0 and later)"""
+    """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
     type: Literal["load_weights"] = field(default="load_weights", validator=check(one_of("load_weights")))
     """Tag of the request."""
 
@@ -665,7 +657,7 @@ class OptimStepRequest(Strict):
     model_id: ModelID
     """The model."""
     seq_id: int | None = field(default=None, validator=check(is_int))
-    """Place among all operations of the model, counted from 1; the server runs them in this order. (wire 0.3.0 and later)"""
+    """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
     type: Literal["optim_step"] = field(default="optim_step", validator=check(one_of("optim_step")))
     """Tag of the request."""
 
@@ -751,7 +743,7 @@ class SampleRequest(Strict):
     seq_id: int | None = field(default=None, validator=check(is_int))
     """Count of the sampling session's requests, from 0. (wire 0.3.0 and later)"""
     prompt_logprobs: bool | None = field(default=None, validator=check(is_bool))
-    """Whether logprobs of the prompt are wanted: true, false, or null to leave it to the server."""
+    """Whether to give logprobs of the prompt: true, false, or null for the server to say."""
     topk_prompt_logprobs: int = field(default=0, validator=check(is_int))
     """Number of likeliest tokens to give at each place of the prompt; 0 for none. (wire 0.3.0 and later)"""
     type: Literal["sample"] = field(default="sample", validator=check(one_of("sample")))
@@ -825,7 +817,7 @@ class SaveWeightsForSamplerRequest(Strict):
     sampling_session_seq_id: int | None = field(default=None, validator=check(is_int))
     """Count of the session's sampling sessions, from 0; opens one on these weights. (wire 0.3.0 and later)"""
     seq_id: int | None = field(default=None, validator=check(is_int))
-    """Place among all operations of the model, counted from 1; the server runs them in this order. (wire 0.3.0 and later)"""
+    """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
     ttl_seconds: int | None = field(default=None, validator=check(is_int))
     """Seconds until the checkpoint is deleted; null keeps it. (wire 0.9.0 and later)"""
     type: Literal["save_weights_for_sampler"] = field(
@@ -875,7 +867,7 @@ class SaveWeightsRequest(Strict):
     path: str | None = field(default=None, validator=check(is_str))
     """Name of the checkpoint; null lets the server name it."""
     seq_id: int | None = field(default=None, validator=check(is_int))
-    """Place among all operations of the model, counted from 1; the server runs them in this order. (wire 0.3.0 and later)"""
+    """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
     ttl_seconds: int | None = field(default=None, validator=check(is_int))
     """Seconds until the checkpoint is deleted; null keeps it. (wire 0.9.0 and later)"""
     type: Literal["save_weights"] = field(default="save_weights", validator=check(one_of("save_weights")))
@@ -902,8 +894,8 @@ class SessionEndEvent(Open):
     Wire: 0.1.0 and later.
     """
 
-    event: Literal["SESSION_END"]
-    """Kind of the event, SESSION_END."""
+    event: Literal["SESSION_END"] = field(default="SESSION_END")
+    """Kind of the event, one of EventType."""
     event_id: str
     """Identifies the event, a UUID."""
     event_session_index: int
@@ -949,8 +941,8 @@ class SessionStartEvent(Open):
     Wire: 0.1.0 and later.
     """
 
-    event: Literal["SESSION_START"]
-    """Kind of the event, SESSION_START."""
+    event: Literal["SESSION_START"] = field(default="SESSION_START")
+    """Kind of the event, one of EventType."""
     event_id: str
     """Identifies the event, a UUID."""
     event_session_index: int
@@ -1075,7 +1067,7 @@ Tensors of a loss by name: target_tokens (int64), weights, advantages, logprobs,
 
 LossFnOutput: TypeAlias = dict[str, TensorData]
 """
-Tensors that a loss gives for one datum, by name, for example logprobs (one per target token).
+Tensors that a loss gives for one datum, by name, such as logprobs (per target token).
 """
 
 
@@ -1094,12 +1086,6 @@ TokenLogprobItem: TypeAlias = int
 TokenLogprob: TypeAlias = tuple[TokenLogprobItem, float]
 """
 A token id and its logprob (nats).
-"""
-
-
-Tokens: TypeAlias = int
-"""
-Number of tokens that the image takes in the input.
 """
 
 
@@ -1169,8 +1155,8 @@ class UnhandledExceptionEvent(Open):
     Wire: 0.1.0 and later.
     """
 
-    event: Literal["UNHANDLED_EXCEPTION"]
-    """Kind of the event, UNHANDLED_EXCEPTION."""
+    event: Literal["UNHANDLED_EXCEPTION"] = field(default="UNHANDLED_EXCEPTION")
+    """Kind of the event, one of EventType."""
     event_id: str
     """Identifies the event, a UUID."""
     event_session_index: int
@@ -1307,9 +1293,3 @@ class WeightsInfoResponse(Open):
     """Whether the MLP layers are adapted. (wire 0.8.1 and later)"""
     train_attn: bool | None = field(default=None)
     """Whether the attention layers are adapted. (wire 0.8.1 and later)"""
-
-
-Width: TypeAlias = int
-"""
-Width in pixels.
-"""

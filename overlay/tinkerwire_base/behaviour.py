@@ -218,11 +218,11 @@ class TinkerPath:
         if len(parts) != 3 or not all(parts) or parts[1] not in CHECKPOINT_KINDS:
             kinds = " or ".join(f"{TINKER_SCHEME}RUN/{kind}/NAME" for kind in CHECKPOINT_KINDS)
             raise ValueError(f"{tinker_path!r} is not a checkpoint path; it should read {kinds}")
-        return cls(
-            tinker_path=tinker_path,  # type: ignore[call-arg]
-            training_run_id=parts[0],  # type: ignore[call-arg]
-            checkpoint_type=CHECKPOINT_KINDS[parts[1]],  # type: ignore[call-arg]
-            checkpoint_id=f"{parts[1]}/{parts[2]}",  # type: ignore[call-arg]
+        return cls(  # type: ignore[call-arg]
+            tinker_path=tinker_path,
+            training_run_id=parts[0],
+            checkpoint_type=CHECKPOINT_KINDS[parts[1]],
+            checkpoint_id=f"{parts[1]}/{parts[2]}",
         )
 
 

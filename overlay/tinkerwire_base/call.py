@@ -47,8 +47,8 @@ class WireRequest:
     method: str
     path: str
     query: tuple[tuple[str, str], ...] = ()
-    headers: Mapping[str, str]
-    content: bytes | None = None
+    headers: Mapping[str, str] = attrs.field(repr=False)
+    content: bytes | None = attrs.field(default=None, repr=False)
 
 
 @attrs.frozen(kw_only=True)
@@ -105,7 +105,7 @@ class Call(Generic[T]):
             try:
                 value = converter.decode(response.content, kind)
             except ValueError as fault:
-                if response.status >= 300:
+                if response.status >= 400:
                     raise error_of(request, info) from None
                 raise APIResponseValidationError(
                     f"{self.operation.name}: the answer does not fit the contract: {fault}",
@@ -113,7 +113,7 @@ class Call(Generic[T]):
                     response=info,
                     body=info.text,
                 ) from None
-        if response.status >= 300:
+        if response.status >= 400:
             raise error_of(request, info, value)
         result: T = value
         return result

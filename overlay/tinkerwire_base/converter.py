@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 import attrs
 import cattrs
 import orjson
-from cattrs.gen import AttributeOverride, make_dict_structure_fn, make_dict_unstructure_fn, override
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from .errors import DialectError
 from .model import Open, Strict
@@ -137,7 +137,7 @@ class Converter:
 
     def _structure_class(self, conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
         attrs.resolve_types(cls)
-        structure = make_dict_structure_fn(
+        structure: Callable[..., Any] = make_dict_structure_fn(
             cls, conv, _cattrs_forbid_extra_keys=issubclass(cls, Strict), **_renames(cls)
         )
         if not issubclass(cls, Open):
@@ -163,7 +163,7 @@ class Converter:
             elif attribute.default is None or attribute.default is UNSET:
                 rename = attribute.metadata.get("wire")
                 overrides[attribute.name] = override(rename=rename, omit_if_default=True)
-        unstructure = make_dict_unstructure_fn(cls, conv, **overrides)
+        unstructure: Callable[..., Any] = make_dict_unstructure_fn(cls, conv, **overrides)
         is_open = issubclass(cls, Open)
         if not absent and not is_open:
             return unstructure
@@ -224,8 +224,10 @@ def _plain_number(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def _renames(cls: type) -> dict[str, AttributeOverride]:
-    found = {a.name: override(rename=a.metadata["wire"]) for a in attrs.fields(cls) if "wire" in a.metadata}
+def _renames(cls: type) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        a.name: override(rename=a.metadata["wire"]) for a in attrs.fields(cls) if "wire" in a.metadata
+    }
     if issubclass(cls, Open):
         found["extra_fields"] = override(omit=True)
     return found

@@ -1,17 +1,17 @@
 """Every exception of the client: one root, the official names, parts kept, picklable.
 
-    TinkerError
-     +- APIError
-     |   +- APIConnectionError          nothing came back
-     |   |   +- APITimeoutError         ... in time
-     |   +- APIStatusError              an answer of status >= 300; one subclass each for 400 to 429 and 5xx
-     |   +- APIResponseValidationError  an answer that does not fit the contract
-     +- RequestFailedError              the server ran the request and it failed
-     +- RequestTimeoutError             a future was not ready within its deadline
-     +- FutureExpiredError              the server no longer has the future (410)
-     +- CancelledSubmissionError        the operation was cancelled before it was sent
-     +- DialectError                    the wire version in use cannot express what was asked for
-     +- ClientClosedError               used after close()
+TinkerError
+ +- APIError
+ |   +- APIConnectionError          nothing came back
+ |   |   +- APITimeoutError         ... in time
+ |   +- APIStatusError              an answer of status >= 300; one subclass each for 400 to 429 and 5xx
+ |   +- APIResponseValidationError  an answer that does not fit the contract
+ +- RequestFailedError              the server ran the request and it failed
+ +- RequestTimeoutError             a future was not ready within its deadline
+ +- FutureExpiredError              the server no longer has the future (410)
+ +- CancelledSubmissionError        the operation was cancelled before it was sent
+ +- DialectError                    the wire version in use cannot express what was asked for
+ +- ClientClosedError               used after close()
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def is_int(place: str, value: Any) -> None:
     """A whole number of 64 bits; numpy's integers count, bool does not."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{place}: expected an int, got {value!r} ({type(value).__name__})")
-    if not INT64_MIN <= value <= INT64_MAX:
+    if not INT64_MIN <= int(value) <= INT64_MAX:
         raise ValueError(f"{place}: {value} does not fit into 64 bits")
 
 
@@ -119,7 +119,9 @@ def has_size(low: int = 0, high: int | None = None) -> Check:
 
     def run(place: str, value: Any) -> None:
         if len(value) < low or (high is not None and len(value) > high):
-            raise ValueError(f"{place}: has {len(value)} entries, allowed are {low} to {'any' if high is None else high}")
+            raise ValueError(
+                f"{place}: has {len(value)} entries, allowed are {low} to {'any' if high is None else high}"
+            )
 
     return run
 

@@ -36,9 +36,7 @@ def is_alive(node: Any, version: Version) -> bool:
     if not isinstance(node, Mapping):
         return True
     since, until = node.get("x-since"), node.get("x-until")
-    return (since is None or parse_version(since) <= version) and (
-        until is None or version < parse_version(until)
-    )
+    return (since is None or parse_version(since) <= version) and (until is None or version < parse_version(until))
 
 
 def project(document: Json, version: str) -> Json:
@@ -49,9 +47,7 @@ def project(document: Json, version: str) -> Json:
     """
     now = parse_version(version)
     if now < parse_version(FLOOR):
-        raise ValueError(
-            f"wire version {version} is older than {FLOOR}, the oldest that the contract describes"
-        )
+        raise ValueError(f"wire version {version} is older than {FLOOR}, the oldest that the contract describes")
     dead: set[str] = set()
     while True:
         # A union can lose its last member, and with it others theirs, so look again until nothing more dies.
@@ -73,9 +69,7 @@ def superset(document: Json) -> Json:
     found: Json = _without_markers(document)
     for name, schema in _schemas(document).items():
         required = schema.get("required", [])
-        optional = [
-            field for field in required if not _always_required(schema["properties"].get(field, {}), schema)
-        ]
+        optional = [field for field in required if not _always_required(schema["properties"].get(field, {}), schema)]
         plain = _schemas(found)[name]
         for field in optional:
             plain["properties"][field] = _nullable(plain["properties"][field])
@@ -109,17 +103,13 @@ def _at(node: Any, now: Version, dead: set[str]) -> Any:
     if not isinstance(node, dict):
         return node
     node, _ = _earlier_form(node, now)
-    found = {
-        key: _at(item, now, dead) for key, item in node.items() if key not in MARKERS and is_alive(item, now)
-    }
+    found = {key: _at(item, now, dead) for key, item in node.items() if key not in MARKERS and is_alive(item, now)}
     if isinstance(node.get("properties"), dict) and isinstance(node.get("required", []), list):
         _adjust_required(found, node, now)
     if "enum" in node:
         since, until = node.get("x-enum-since", {}), node.get("x-enum-until", {})
         found["enum"] = [
-            value
-            for value in node["enum"]
-            if is_alive({"x-since": since.get(value), "x-until": until.get(value)}, now)
+            value for value in node["enum"] if is_alive({"x-since": since.get(value), "x-until": until.get(value)}, now)
         ]
     for key in ("anyOf", "oneOf"):
         if isinstance(node.get(key), list):
@@ -216,8 +206,6 @@ def _nullable(schema: Json) -> Json:
         return {**schema, "default": None}
     if kind in SCALARS and not {"const", "enum"} & schema.keys():
         return {**schema, "type": [kind, "null"], "default": None}
-    about = {
-        key: item for key, item in schema.items() if key in ("description", "deprecated", "x-undeclared")
-    }
+    about = {key: item for key, item in schema.items() if key in ("description", "deprecated", "x-undeclared")}
     shape = {key: item for key, item in schema.items() if key not in about}
     return {**about, "anyOf": [shape, null], "default": None}

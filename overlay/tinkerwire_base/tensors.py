@@ -180,7 +180,9 @@ def _to_wire_dtype(name: str, array: Array, target: str | None = None) -> Array:
 def _refuse_non_finite(name: str, array: Array) -> None:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         position = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"{_at(name, position)}: {array[position].item()!r} cannot be sent, JSON has only finite numbers")
+        raise ValueError(
+            f"{_at(name, position)}: {array[position].item()!r} cannot be sent, JSON has only finite numbers"
+        )
 
 
 def _to_float32(name: str, array: Array) -> Array:

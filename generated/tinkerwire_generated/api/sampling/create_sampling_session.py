@@ -3,12 +3,7 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import (
-    CreateSamplingSessionRequest,
-    CreateSamplingSessionResponse,
-    ErrorBody,
-    ValidationErrorBody,
-)
+from ...models import CreateSamplingSessionRequest, CreateSamplingSessionResponse, ErrorBody, ValidationErrorBody
 
 OPERATION = Operation(
     name="create_sampling_session",

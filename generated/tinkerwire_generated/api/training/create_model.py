@@ -23,7 +23,7 @@ def create_model(
     *,
     body: CreateModelRequest,
 ) -> Call[UntypedAPIFuture]:
-    """Create a model to train, of a base model and, mostly, a LoRA adapter; gives CreateModelResponse."""
+    """Create a model to train, a base model with a LoRA adapter; gives CreateModelResponse."""
     return Call(
         OPERATION,
         body=body,

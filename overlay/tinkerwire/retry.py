@@ -1,0 +1,102 @@
+"""Whether and when a request is sent again: one policy, applied in one place, as a pure function."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+
+import attrs
+
+from tinkerwire_base.errors import APIConnectionError, APIStatusError, TinkerError
+
+RETRIED_STATUSES = frozenset({408, 409, 429})
+
+
+@attrs.frozen(kw_only=True)
+class RetryConfig:
+    """The retry policy of a client, and the bound on its sampling requests in flight.
+
+    Times are in seconds. One operation makes at most ``max_attempts`` requests, whatever goes wrong, all under
+    one idempotency key.
+    """
+
+    max_connections: int | None = 1000
+    """Sampling requests in flight at once; None for no bound."""
+    progress_timeout: float = 7200
+    """How long one operation may take until its result is there; then RequestTimeoutError."""
+    retry_delay_base: float = 0.5
+    """Wait before the first resend; doubles with each further one."""
+    retry_delay_max: float = 10.0
+    """The longest wait that is not the server's own wish."""
+    jitter_factor: float = 0.25
+    """Waits are shortened by up to this part, at random, so that clients do not come back in step."""
+    enable_retry_logic: bool = True
+    """False: every operation is sent once."""
+    max_attempts: int = 10
+    """Requests per operation, the first included."""
+    max_elapsed: float = 300.0
+    """No resend starts later than this after the first request."""
+    retry_after_max: float = 60.0
+    """A longer wish of the server is cut to this."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.max_connections is not None and self.max_connections <= 0:
+            raise ValueError(f"RetryConfig.max_connections: {self.max_connections} is not positive; None is no bound")
+        if self.max_attempts < 1:
+            raise ValueError(f"RetryConfig.max_attempts: {self.max_attempts} is less than the one request needed")
+
+    def delay(self, attempt: int) -> float:
+        """The wait after failed request number ``attempt`` (from 1), when the server has no wish of its own."""
+        full = min(self.retry_delay_base * 2.0 ** min(attempt - 1, 60), self.retry_delay_max)
+        return full * (1 - self.jitter_factor * random.random())
+
+    def wait_before_retry(self, fault: TinkerError, attempt: int, elapsed: float) -> float | None:
+        """How long to wait before the next request after ``fault``; None when there is to be no next one."""
+        if not self.enable_retry_logic or attempt >= self.max_attempts or not is_retryable(fault):
+            return None
+        wished = server_wish(fault)
+        wait = self.delay(attempt) if wished is None else min(wished, self.retry_after_max)
+        return None if elapsed + wait > self.max_elapsed else wait
+
+
+def is_retryable(fault: TinkerError) -> bool:
+    """Whether sending again can help: the server's word if it gives one, else no answer, 408, 409, 429 and 5xx."""
+    if isinstance(fault, APIStatusError):
+        word = fault.response.headers.get("x-should-retry", "").lower()
+        if word in ("true", "false"):
+            return word == "true"
+        return fault.status_code in RETRIED_STATUSES or fault.status_code >= 500
+    return isinstance(fault, APIConnectionError)
+
+
+def server_wish(fault: TinkerError) -> float | None:
+    """The wait in seconds that an error answer asks for, if any."""
+    return retry_after(fault.response.headers) if isinstance(fault, APIStatusError) else None
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The wait in seconds of ``retry-after-ms`` or ``retry-after`` (seconds or an HTTP date); None without one."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after")
+    seconds = _number(text)
+    if seconds is not None or not text:
+        return seconds
+    try:
+        then = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if then.tzinfo is None:
+        then = then.replace(tzinfo=timezone.utc)
+    return max(0.0, (then - datetime.now(timezone.utc)).total_seconds())
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if 0 <= value < float("inf") else None

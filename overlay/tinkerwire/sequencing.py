@@ -1,0 +1,75 @@
+"""One sequence of operations per training client: sent in the order in which they were asked for.
+
+Wire ids are given out when an operation's turn comes, so that one that was cancelled, or that the server
+refused without taking it up, leaves no gap behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import attrs
+
+from tinkerwire_base.errors import APIStatusError, TinkerError
+
+from .retry import RETRIED_STATUSES
+
+
+@attrs.define
+class Turn:
+    """An operation's place in the line; made when the user calls, on the loop thread, in call order."""
+
+    before: asyncio.Future[None] | None
+    done: asyncio.Future[None]
+
+
+class Lane:
+    """The line of operations on one model. Used on one event loop."""
+
+    def __init__(self) -> None:
+        self.next_seq_id = 1
+        self._last: asyncio.Future[None] | None = None
+
+    def queue(self) -> Turn:
+        """Take the next place in the line."""
+        turn = Turn(before=self._last, done=asyncio.get_running_loop().create_future())
+        self._last = turn.done
+        return turn
+
+    @asynccontextmanager
+    async def hold(self, turn: Turn) -> AsyncIterator[None]:
+        """Wait for everything before ``turn`` to be sent, and let the next one go when the block ends, however."""
+        try:
+            if turn.before is not None and not turn.before.done():
+                await asyncio.shield(turn.before)
+            yield
+        finally:
+            _pass_on(turn)
+
+    def take_id(self) -> int:
+        """The seq_id of the request that is about to be sent; only while holding the turn."""
+        seq_id = self.next_seq_id
+        self.next_seq_id += 1
+        return seq_id
+
+    def give_back(self, seq_id: int, fault: BaseException) -> None:
+        """Reuse an id whose request failed so that the server cannot have taken it up."""
+        if seq_id == self.next_seq_id - 1 and was_refused(fault):
+            self.next_seq_id = seq_id
+
+
+def was_refused(fault: BaseException) -> bool:
+    """Whether a submission certainly created nothing: it never left, or the server refused it as a user error."""
+    if isinstance(fault, APIStatusError):
+        return 400 <= fault.status_code < 500 and fault.status_code not in RETRIED_STATUSES
+    return not isinstance(fault, TinkerError | asyncio.CancelledError) or isinstance(fault, ValueError)
+
+
+def _pass_on(turn: Turn) -> None:
+    """Mark a turn as over once all before it are: a cancelled one must not let the next overtake the previous."""
+    if turn.before is None or turn.before.done():
+        turn.done.set_result(None)
+    else:
+        turn.before.add_done_callback(lambda _: turn.done.set_result(None))
