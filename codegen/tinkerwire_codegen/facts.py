@@ -142,7 +142,7 @@ class _Comparison:
         return [_name(member["$ref"]) for member in schema.get("anyOf", []) if "$ref" in member]
 
     def _follow(self, schema: Json) -> Json:
-        followed: Json = self.schemas[_name(schema["$ref"])] if "$ref" in schema else schema
+        followed: Json = self.schemas.get(_name(schema["$ref"]), {}) if "$ref" in schema else schema
         return followed
 
     def _default(self, schema: Json) -> Any:

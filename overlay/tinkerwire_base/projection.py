@@ -106,7 +106,7 @@ def _at(node: Any, now: Version, dead: set[str]) -> Any:
     found = {key: _at(item, now, dead) for key, item in node.items() if key not in MARKERS and is_alive(item, now)}
     if isinstance(node.get("properties"), dict) and isinstance(node.get("required", []), list):
         _adjust_required(found, node, now)
-    if "enum" in node:
+    if isinstance(node.get("enum"), list):
         since, until = node.get("x-enum-since", {}), node.get("x-enum-until", {})
         found["enum"] = [
             value for value in node["enum"] if is_alive({"x-since": since.get(value), "x-until": until.get(value)}, now)
