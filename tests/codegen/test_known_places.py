@@ -38,7 +38,7 @@ def without(body: dict[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in body.items() if key not in names}
 
 
-WEIGHTS_REQUESTS = {
+WEIGHTS_REQUESTS: dict[str, dict[str, Any]] = {
     "SaveWeightsRequest": {"model_id": "m", "path": "a", "seq_id": 4},
     "SaveWeightsForSamplerRequest": {"model_id": "m", "path": "a", "seq_id": 6},
     "LoadWeightsRequest": {"model_id": "m", "path": "tinker://m/weights/a", "optimizer": False, "seq_id": 5},

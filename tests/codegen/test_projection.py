@@ -17,7 +17,8 @@ def document(schemas: dict[str, Any] | None = None, paths: dict[str, Any] | None
 
 
 def schemas_at(version: str, **schemas: Any) -> dict[str, Any]:
-    return project(document(schemas), version)["components"]["schemas"]
+    found: dict[str, Any] = project(document(schemas), version)["components"]["schemas"]
+    return found
 
 
 def ref(name: str, **more: Any) -> dict[str, Any]:
