@@ -90,7 +90,7 @@ def test_loading_says_whether_the_optimizer_is_loaded_since_0_6_0() -> None:
 
 def test_create_session_says_tags_and_sdk_version() -> None:
     """tags, user_metadata (null counts as said) and sdk_version are required; the tag is create_session."""
-    body = {"tags": [], "user_metadata": None, "sdk_version": "0.16.1", "type": "create_session"}
+    body: dict[str, Any] = {"tags": [], "user_metadata": None, "sdk_version": "0.16.1", "type": "create_session"}
     assert fits("CreateSessionRequest", body)
     assert fits("CreateSessionRequest", without(body, "type") | {"user_metadata": {"a": [1]}})
     for name in ("tags", "user_metadata", "sdk_version"):
