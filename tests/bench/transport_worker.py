@@ -1,0 +1,235 @@
+"""One transport under load in a fresh process: `python transport_worker.py NAME URL REQUESTS IN_FLIGHT`.
+
+Each request posts a sample of 1,000 prompt tokens and then fetches its result (256 tokens and logprobs), as
+bytes in and bytes out: no JSON is made or read here. Prints one JSON object with the figures.
+"""
+
+# Each transport is imported by the process that measures it, and by no other.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import resource
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+Post = Callable[[str, bytes], Awaitable[bytes]]
+HEADERS = {"content-type": "application/json", "accept": "application/json", "x-api-key": "tml-bench"}
+
+
+@contextlib.asynccontextmanager
+async def over_httpx(in_flight: int) -> AsyncIterator[Post]:
+    import httpx
+
+    limits = httpx.Limits(max_connections=in_flight, max_keepalive_connections=in_flight)
+    async with httpx.AsyncClient(limits=limits, headers=HEADERS, timeout=60) as client:
+
+        async def post(url: str, body: bytes) -> bytes:
+            return (await client.post(url, content=body)).content
+
+        yield post
+
+
+@contextlib.asynccontextmanager
+async def over_httpx2(in_flight: int) -> AsyncIterator[Post]:
+    import httpx2
+
+    limits = httpx2.Limits(max_connections=in_flight, max_keepalive_connections=in_flight)
+    async with httpx2.AsyncClient(limits=limits, headers=HEADERS, timeout=60) as client:
+
+        async def post(url: str, body: bytes) -> bytes:
+            return (await client.post(url, content=body)).content
+
+        yield post
+
+
+@contextlib.asynccontextmanager
+async def over_httpx_on_pyqwest(in_flight: int) -> AsyncIterator[Post]:
+    import httpx
+    import pyqwest
+    from pyqwest.httpx import AsyncPyqwestTransport
+
+    transport = AsyncPyqwestTransport(pyqwest.HTTPTransport(pool_max_idle_per_host=in_flight))
+    async with httpx.AsyncClient(transport=transport, headers=HEADERS, timeout=60) as client:
+
+        async def post(url: str, body: bytes) -> bytes:
+            return (await client.post(url, content=body)).content
+
+        yield post
+
+
+@contextlib.asynccontextmanager
+async def over_httpx_on_aiohttp(in_flight: int) -> AsyncIterator[Post]:
+    import httpx
+    from httpx_aiohttp import AiohttpTransport
+
+    transport = AiohttpTransport(limits=httpx.Limits(max_connections=in_flight))
+    async with httpx.AsyncClient(transport=transport, headers=HEADERS, timeout=60) as client:
+
+        async def post(url: str, body: bytes) -> bytes:
+            return (await client.post(url, content=body)).content
+
+        yield post
+
+
+@contextlib.asynccontextmanager
+async def over_pyqwest(in_flight: int) -> AsyncIterator[Post]:
+    import pyqwest
+
+    async with pyqwest.HTTPTransport(pool_max_idle_per_host=in_flight) as transport:
+        client = pyqwest.Client(transport)
+
+        async def post(url: str, body: bytes) -> bytes:
+            return (await client.post(url, HEADERS, body)).content
+
+        yield post
+
+
+@contextlib.asynccontextmanager
+async def over_aiohttp(in_flight: int) -> AsyncIterator[Post]:
+    import aiohttp
+
+    connector = aiohttp.TCPConnector(limit=in_flight)
+    async with aiohttp.ClientSession(connector=connector, headers=HEADERS) as client:
+
+        async def post(url: str, body: bytes) -> bytes:
+            async with client.post(url, data=body) as answer:
+                return await answer.read()
+
+        yield post
+
+
+@contextlib.asynccontextmanager
+async def over_niquests(in_flight: int) -> AsyncIterator[Post]:
+    import niquests
+
+    async with niquests.AsyncSession(pool_connections=1, pool_maxsize=in_flight) as client:
+
+        async def post(url: str, body: bytes) -> bytes:
+            return (await client.post(url, data=body, headers=HEADERS)).content or b""
+
+        yield post
+
+
+@contextlib.asynccontextmanager
+async def over_curl_cffi(in_flight: int) -> AsyncIterator[Post]:
+    from curl_cffi.requests import AsyncSession
+
+    async with AsyncSession(max_clients=in_flight, headers=HEADERS) as client:
+
+        async def post(url: str, body: bytes) -> bytes:
+            return bytes((await client.post(url, data=body)).content)
+
+        yield post
+
+
+@contextlib.asynccontextmanager
+async def over_httptools(in_flight: int) -> AsyncIterator[Post]:
+    """HTTP/1.1 on asyncio's protocols with httptools as parser: what a transport of our own would cost."""
+    import httptools
+
+    idle: list[Connection] = []
+    fixed = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+
+    class Connection(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            self.transport = transport
+            self.parser = httptools.HttpResponseParser(self)
+
+        def send(self, request: bytes) -> asyncio.Future[bytes]:
+            self.parts: list[bytes] = []
+            self.answer = asyncio.get_running_loop().create_future()
+            self.transport.write(request)
+            return self.answer
+
+        def data_received(self, data: bytes) -> None:
+            self.parser.feed_data(data)
+
+        def on_body(self, part: bytes) -> None:
+            self.parts.append(part)
+
+        def on_message_complete(self) -> None:
+            self.answer.set_result(b"".join(self.parts))
+
+    async def post(url: str, body: bytes) -> bytes:
+        at = urlsplit(url)
+        if idle:
+            connection = idle.pop()
+        else:
+            loop = asyncio.get_running_loop()
+            _, connection = await loop.create_connection(Connection, at.hostname, at.port)
+        head = f"POST {at.path} HTTP/1.1\r\nhost: {at.netloc}\r\n{fixed}content-length: {len(body)}\r\n\r\n"
+        content = await connection.send(head.encode() + body)
+        idle.append(connection)
+        return content
+
+    yield post
+    for connection in idle:
+        connection.transport.close()
+
+
+TRANSPORTS = {
+    "httpx": over_httpx,
+    "httpx2": over_httpx2,
+    "httpx on pyqwest": over_httpx_on_pyqwest,
+    "httpx on aiohttp": over_httpx_on_aiohttp,
+    "pyqwest": over_pyqwest,
+    "aiohttp": over_aiohttp,
+    "niquests": over_niquests,
+    "curl_cffi": over_curl_cffi,
+    "asyncio and httptools": over_httptools,
+}
+MODULES = {
+    "httpx on pyqwest": "pyqwest.httpx",
+    "httpx on aiohttp": "httpx_aiohttp",
+    "curl_cffi": "curl_cffi.requests",
+    "asyncio and httptools": "httptools",
+}
+
+
+def cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def memory_mib(field: str) -> float:
+    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith(field))
+    return int(line.split()[1]) / 1024
+
+
+async def load(name: str, url: str, requests: int, in_flight: int) -> dict[str, float]:
+    sample = b'{"prompt":{"chunks":[{"tokens":[%s]}]}}' % b",".join(b"%d" % (1000 + i) for i in range(1000))
+    async with TRANSPORTS[name](in_flight) as post:
+
+        async def worker(count: int) -> None:
+            for _ in range(count):
+                await post(f"{url}/api/v1/asample", sample)
+                content = await post(f"{url}/api/v1/retrieve_future", b'{"request_id":"sample"}')
+                if not content.endswith(b"}]}"):
+                    raise RuntimeError(f"{name}: the result is not whole: {content[-60:]!r}")
+
+        await asyncio.gather(*(worker(1) for _ in range(in_flight)))
+        cpu, wall = cpu_s(), time.perf_counter()
+        await asyncio.gather(*(worker(requests // 2 // in_flight) for _ in range(in_flight)))
+        cpu, wall = cpu_s() - cpu, time.perf_counter() - wall
+    done = requests // 2 // in_flight * in_flight * 2
+    return {"cpu_ms": cpu / done * 1000, "per_s": done / wall, "peak_mib": memory_mib("VmHWM")}
+
+
+def main() -> None:
+    name, url, requests, in_flight = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    before, cpu = memory_mib("VmRSS"), cpu_s()
+    __import__(MODULES.get(name, name))
+    figures = {"import_ms": (cpu_s() - cpu) * 1000, "import_mib": memory_mib("VmRSS") - before}
+    figures |= asyncio.run(load(name, url, requests, in_flight))
+    sys.stdout.write(json.dumps(figures) + "\n")
+
+
+if __name__ == "__main__":
+    main()
