@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tinkerwire_base.model import INT64_MAX, INT64_MIN
 from tinkerwire_base.projection import superset
 
 TEMPLATES = Path(__file__).parent / "templates" / "models"
-CHECKS = "is_int is_number is_str is_bool one_of at_least at_most has_size matches".split()
+CHECKS = ["at_least", "at_most", "has_size", "is_bool", "is_int", "is_number", "is_str", "matches", "one_of"]
 
 OPTIONS = [
     *("--input-file-type", "openapi"),
@@ -37,7 +38,7 @@ OPTIONS = [
 
 def generate_models(document: dict[str, Any], work: Path) -> str:
     """The source of the module of all models, of all wire versions at once."""
-    everything = superset(document)
+    everything = _without_integer_bounds(superset(document))
     source, details, output = work / "models.json", work / "details.json", work / "models.py"
     source.write_text(json.dumps(everything))
     details.write_text(json.dumps(template_data(document, everything)))
@@ -73,11 +74,21 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
                 "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
                 "array": _find(detail, "x-array"),
                 "base64": _find(detail, "contentEncoding") == "base64",
+                "allowed": _schemas(everything).get(str(detail.get("$ref", "")).rpartition("/")[2], {}).get("enum"),
             }
             for field, detail in schema.get("properties", {}).items()
         }
         found[name] = {"contract": {"behaviour": schema.get("x-behaviour"), "wire": span(original), "fields": fields}}
     return found
+
+
+def _without_integer_bounds(node: Any) -> Any:
+    """A document without the 64-bit bounds, for which the generator would make up type names; is_int checks them."""
+    if isinstance(node, dict):
+        bounds = (("minimum", INT64_MIN), ("maximum", INT64_MAX))
+        plain = {key: value for key, value in node.items() if (key, value) not in bounds}
+        return {key: _without_integer_bounds(value) for key, value in plain.items()}
+    return [_without_integer_bounds(item) for item in node] if isinstance(node, list) else node
 
 
 def _find(detail: dict[str, Any], key: str) -> Any:

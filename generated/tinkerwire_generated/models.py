@@ -270,7 +270,7 @@ class EncodedTextChunk(TextChunkLength, Strict):
     Wire: 0.1.0 and later.
     """
 
-    tokens: Sequence[Token] | Array = field(eq=by_value)
+    tokens: Sequence[int] | Array = field(eq=by_value)
     """Token ids in order."""
     type: Literal["encoded_text"] = field(default="encoded_text", validator=check(one_of("encoded_text")))
     """Tag of the chunk; clients of wire 0.3.0 to 0.16.1 leave it out."""
@@ -302,7 +302,7 @@ class ForwardBackwardInput(Strict):
 
     data: list[Datum]
     """The datums."""
-    loss_fn: LossFnType
+    loss_fn: LossFnType = field(validator=check(one_of("cross_entropy", "importance_sampling", "ppo", "cispo", "dro")))
     """The loss."""
     loss_fn_config: dict[str, float] | None = field(default=None)
     """Numbers that tune the loss, by name; null for its defaults. (wire 0.3.0 and later)"""
@@ -482,7 +482,7 @@ class ImageAssetPointerChunk(ImageLength, Strict):
 
     location: str = field(validator=check(is_str))
     """Where the image is stored."""
-    format: ImageFormat
+    format: ImageFormat = field(validator=check(one_of("png", "jpeg")))
     """Encoding of the stored image."""
     height: int | None = field(default=None, validator=check(is_int))
     """Height in pixels. (wire 0.1.0 to before 0.6.0)"""
@@ -507,7 +507,7 @@ class ImageChunk(ImageBytes, Strict):
 
     data: bytes
     """Bytes of the image file, in base64."""
-    format: ImageFormat
+    format: ImageFormat = field(validator=check(one_of("png", "jpeg")))
     """Encoding of the bytes."""
     height: int | None = field(default=None, validator=check(is_int))
     """Height in pixels. (wire 0.3.0 to before 0.6.0)"""
@@ -570,13 +570,7 @@ class LoadWeightsResponse(Open):
     """Tag of the result."""
 
 
-LocationPart1: TypeAlias = int
-"""
-One step of the way to a field, a name or an index.
-"""
-
-
-LocationPart: TypeAlias = str | LocationPart1
+LocationPart: TypeAlias = str | int
 """
 One step of the way to a field, a name or an index.
 """
@@ -776,7 +770,7 @@ class SampledSequence(Open):
 
     stop_reason: StopReason | str
     """Why it ended; values to come are passed on."""
-    tokens: list[Token] = field(eq=by_value)
+    tokens: list[int] = field(eq=by_value)
     """Token ids drawn."""
     logprobs: list[float] | None = field(default=None, eq=by_value)
     """Logprob (nats) of each token drawn."""
@@ -970,13 +964,7 @@ How grave an event is.
 """
 
 
-ShapeItem: TypeAlias = int
-
-
-StopConditionItem: TypeAlias = int
-
-
-StopCondition: TypeAlias = str | list[str] | list[StopConditionItem]
+StopCondition: TypeAlias = str | list[str] | list[int]
 """
 Where sampling ends; a string, one of several strings, or one of several token ids.
 """
@@ -1053,9 +1041,9 @@ class TensorData(TensorValues, Strict):
 
     data: Sequence[float] | Array = field(eq=by_value)
     """Flat values in row-major order; whole numbers when dtype is int64."""
-    dtype: TensorDtype
+    dtype: TensorDtype = field(validator=check(one_of("int64", "float32")))
     """Kind of the numbers."""
-    shape: list[ShapeItem] | None = field(default=None)
+    shape: list[int] | None = field(default=None)
     """Length of each dimension; null means one dimension as long as data."""
 
 
@@ -1077,13 +1065,7 @@ Kind of the numbers in a tensor.
 """
 
 
-Token: TypeAlias = int
-
-
-TokenLogprobItem: TypeAlias = int
-
-
-TokenLogprob: TypeAlias = tuple[TokenLogprobItem, float]
+TokenLogprob: TypeAlias = tuple[int, float]
 """
 A token id and its logprob (nats).
 """

@@ -80,12 +80,6 @@ class InFlightLimit:
             self.window = max(1.0, min(self.window, float(max(self.in_flight, 1))) / 2)
         self._paused_until = max(self._paused_until, now + seconds)
 
-    async def resume(self) -> None:
-        """Wait until the pause is over; for an operation that is in flight already and has to be sent again."""
-        loop = asyncio.get_running_loop()
-        while (left := self._paused_until - loop.time()) > 0:
-            await asyncio.sleep(left)
-
     def _is_open(self) -> bool:
         return self.in_flight < self.window and asyncio.get_running_loop().time() >= self._paused_until
 

@@ -37,8 +37,8 @@ class APIFuture(Generic[T]):
             raise RuntimeError("result() would block the client's own loop thread; await the future instead")
         try:
             return self._future.result(timeout)
-        except concurrent.futures.TimeoutError as fault:
-            if self._future.done() or isinstance(fault, TimeoutError) and str(fault):
+        except concurrent.futures.TimeoutError:
+            if self._future.done():
                 raise
             raise TimeoutError(f"no result within {timeout:g} s; the operation goes on") from None
 

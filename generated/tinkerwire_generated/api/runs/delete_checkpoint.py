@@ -21,7 +21,7 @@ OPERATION = Operation(
 def delete_checkpoint(
     training_run_id: str,
     checkpoint_id: str,
-) -> Call[None | None]:
+) -> Call[None]:
     """Delete a checkpoint."""
     return Call(
         OPERATION,

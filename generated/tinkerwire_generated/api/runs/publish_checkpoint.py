@@ -21,7 +21,7 @@ OPERATION = Operation(
 def publish_checkpoint(
     training_run_id: str,
     checkpoint_id: str,
-) -> Call[None | None]:
+) -> Call[None]:
     """Let everybody load a checkpoint."""
     return Call(
         OPERATION,

@@ -25,7 +25,7 @@ def set_checkpoint_ttl(
     checkpoint_id: str,
     *,
     body: SetCheckpointTtlRequest,
-) -> Call[None | None]:
+) -> Call[None]:
     """Set or lift the time after which a checkpoint is deleted."""
     return Call(
         OPERATION,

@@ -21,7 +21,7 @@ OPERATION = Operation(
 def unpublish_checkpoint(
     training_run_id: str,
     checkpoint_id: str,
-) -> Call[None | None]:
+) -> Call[None]:
     """Let only its owner load a checkpoint again."""
     return Call(
         OPERATION,

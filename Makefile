@@ -1,0 +1,54 @@
+# Everything a newcomer, a contributor and CI call. `make demo` and `make test` work on a fresh clone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+UV_VERSION := 0.13.9
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check generate lint types bench test-official test-peers lock clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+setup: $(READY)  ## make the virtual environment with exact versions of all tools
+
+$(READY): pyproject.toml dev.lock
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r dev.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	touch $@
+
+demo: $(READY)  ## train, sample and reinforce a small model on real text, offline, in under 3 minutes
+	$(BIN)/tinkerwire demo $(if $(TEXT),--text $(TEXT))
+
+test: $(READY) check  ## everything that decides on a change
+	$(BIN)/python -m pytest -n 2
+
+check: $(READY)  ## generated code is current, layers hold, types and style are clean
+	$(BIN)/python -m tinkerwire_codegen check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+generate: $(READY)  ## schema/ to generated/
+	$(BIN)/python -m tinkerwire_codegen generate
+
+bench: $(READY)  ## CPU, time and memory against the official SDK, in one run
+	$(BIN)/python -m tests.bench.run
+
+test-official: $(READY)  ## the official SDK drives the embedded server
+	$(BIN)/python -m tests.official.run
+
+test-peers: $(READY)  ## our client drives real servers of other people
+	$(BIN)/python -m tests.peers.run
+
+lock: $(READY)  ## resolve dev.lock anew
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group dev --upgrade \
+		pyproject.toml -o dev.lock
+
+clean:  ## remove virtual environments and caches
+	rm -rf .venv* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,59 @@
+"""The text that the demo learns: as bytes, split into a part to train on and a part held out."""
+
+from __future__ import annotations
+
+import math
+import pydoc_data.topics
+from collections import Counter
+from pathlib import Path
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+HELD_OUT = 0.1
+"""The last tenth of the text is never trained on."""
+
+Bytes = npt.NDArray[np.int64]
+
+
+@attrs.frozen(eq=False)
+class Corpus:
+    """A text as token ids, one token a byte."""
+
+    name: str
+    train: Bytes
+    held_out: Bytes
+
+    @property
+    def unigram_entropy(self) -> float:
+        """Nats per byte of the held-out text for whoever knows only how often each of its bytes occurs."""
+        counts = Counter(self.held_out.tolist())
+        total = len(self.held_out)
+        return -sum(n / total * math.log(n / total) for n in counts.values())
+
+    def windows(self, count: int, length: int, rng: np.random.Generator) -> list[Bytes]:
+        """Random stretches of the training part, of ``length`` + 1 bytes each."""
+        starts = rng.integers(0, len(self.train) - length - 1, size=count)
+        return [self.train[start : start + length + 1] for start in starts]
+
+    def held_out_windows(self, count: int, length: int) -> list[Bytes]:
+        """Stretches spread evenly over the held-out part, the same ones every time."""
+        starts = np.linspace(0, len(self.held_out) - length - 1, num=count, dtype=int)
+        return [self.held_out[start : start + length + 1] for start in starts]
+
+
+def load_corpus(text: Path | None, window: int) -> Corpus:
+    """The text of a file, or the one that CPython ships in pydoc_data.topics.
+
+    Raises ValueError for a text that is too short to train on windows of ``window`` bytes.
+    """
+    if text is None:
+        name, content = "pydoc_data.topics", "\n\n".join(pydoc_data.topics.topics.values()).encode()
+    else:
+        name, content = text.name, text.read_bytes()
+    tokens = np.frombuffer(content, dtype=np.uint8).astype(np.int64)
+    cut = int(len(tokens) * (1 - HELD_OUT))
+    if len(tokens) - cut < 2 * window:
+        raise ValueError(f"{name}: {len(tokens)} bytes are too few; the demo needs {math.ceil(2 * window / HELD_OUT)}")
+    return Corpus(name, tokens[:cut], tokens[cut:])
