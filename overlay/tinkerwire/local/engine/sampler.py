@@ -1,0 +1,181 @@
+"""Sampling from a base model, with or without an adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from tinkerwire.local.engine import lora
+from tinkerwire.local.engine.arrays import FloatArray, IntArray
+from tinkerwire.local.engine.base import BaseModel
+from tinkerwire.local.engine.cache import KeyValueCache
+from tinkerwire.local.engine.errors import EngineError
+from tinkerwire.local.engine.example import token_array
+from tinkerwire.local.engine.logits import log_softmax
+from tinkerwire.local.engine.sampling_rule import SamplingRule
+from tinkerwire.local.engine.stopping import Stop, StopRule
+from tinkerwire.local.engine.transformer import forward
+
+__all__ = ["SampledSequence", "Sampler", "Samples"]
+
+TopkLogprobs = list[list[tuple[int, float]] | None]
+
+
+@attrs.define
+class SampledSequence:
+    """One continuation; its logprobs (nats) are those of the plain model, whatever the sampling rule."""
+
+    tokens: list[int] = attrs.field(factory=list)
+    logprobs: list[float] = attrs.field(factory=list)
+    stop_reason: str = "length"
+
+
+@attrs.frozen
+class Samples:
+    """Continuations of one prompt, and what was asked about the prompt itself.
+
+    Args:
+        prompt_logprobs: one a prompt token, the first None because nothing comes before it.
+        topk_prompt_logprobs: the likeliest (token, logprob) at each prompt position, best first; the first None.
+    """
+
+    sequences: list[SampledSequence]
+    prompt_logprobs: list[float | None] | None = None
+    topk_prompt_logprobs: TopkLogprobs | None = None
+
+
+class Sampler:
+    """A model to sample from: the base, with the adapter merged in. Thread safe, it never changes.
+
+    Raises:
+        EngineError: the adapter belongs to another base model.
+    """
+
+    def __init__(self, base: BaseModel, adapter: lora.Adapter | None = None) -> None:
+        self._config = base.config
+        if adapter is None:
+            self._weights = dict(base.weights)
+            return
+        if adapter.base_name != base.config.name:
+            raise EngineError(
+                f"Sampler: the adapter is for {adapter.base_name} but the base is {base.config.name}; "
+                "pass the base it was trained on"
+            )
+        self._weights = lora.merge(base, adapter.settings, adapter.params)
+
+    def sample(
+        self,
+        prompt: Sequence[int],
+        num_samples: int = 1,
+        max_tokens: int | None = None,
+        temperature: float = 1.0,
+        top_k: int = -1,
+        top_p: float = 1.0,
+        stop: Stop = None,
+        seed: int | None = None,
+        prompt_logprobs: bool = False,
+        topk_prompt_logprobs: int = 0,
+    ) -> Samples:
+        """Continue the prompt num_samples times.
+
+        Args:
+            max_tokens: most tokens of a continuation; None: until the context is full.
+            stop: a text, texts or token ids that end a continuation; they stay in it.
+            seed: any int; sample i draws the same numbers whatever num_samples is. None: a fresh one.
+            topk_prompt_logprobs: how many likeliest tokens to report at each prompt position; 0: none.
+
+        Raises:
+            EngineError: an argument out of range, or a prompt that the model cannot read.
+        """
+        tokens = token_array("sample: prompt", np.asarray(prompt), self._config)
+        rule = SamplingRule(temperature=temperature, top_k=top_k, top_p=top_p)
+        rule.check()
+        stop_rule = StopRule.read(stop, self._config)
+        _require_counts(num_samples, max_tokens, topk_prompt_logprobs)
+        room = self._config.max_context - len(tokens)
+        length = room if max_tokens is None else min(max_tokens, room)
+        cache = KeyValueCache()
+        hidden, _ = forward(self._config, self._weights, tokens[None], cache)
+        last = self._logprobs(hidden[:, -1])
+        draws = _draws(seed, num_samples, length)
+        sequences = self._continue(cache, last, draws, rule, stop_rule)
+        asked = prompt_logprobs or topk_prompt_logprobs > 0
+        about = self._logprobs(hidden[0, :-1]) if asked else None
+        return Samples(
+            sequences,
+            _prompt_logprobs(about, tokens) if about is not None and prompt_logprobs else None,
+            _topk(about, topk_prompt_logprobs) if about is not None and topk_prompt_logprobs else None,
+        )
+
+    def _logprobs(self, hidden: FloatArray) -> FloatArray:
+        return log_softmax(hidden @ self._weights["unembedding"])
+
+    def _continue(
+        self,
+        cache: KeyValueCache,
+        logprobs: FloatArray,
+        draws: FloatArray,
+        rule: SamplingRule,
+        stop_rule: StopRule,
+    ) -> list[SampledSequence]:
+        """Decode all samples side by side, dropping rows as they stop; draws is (samples, length)."""
+        n_samples, length = draws.shape
+        sequences = [SampledSequence() for _ in range(n_samples)]
+        alive = np.arange(n_samples)
+        # All samples start from the one row of the prompt.
+        same_row = np.zeros(n_samples, dtype=np.int64)
+        cache, logprobs = cache.select(same_row), logprobs[same_row]
+        for at in range(length):
+            chosen = rule.choose(logprobs, draws[alive, at])
+            going = _record([sequences[row] for row in alive], chosen, logprobs, stop_rule)
+            if at + 1 == length or not going.size:
+                break
+            if going.size < alive.size:
+                alive, chosen, cache = alive[going], chosen[going], cache.select(going)
+            hidden, _ = forward(self._config, self._weights, chosen[:, None], cache)
+            logprobs = self._logprobs(hidden[:, 0])
+        return sequences
+
+
+def _prompt_logprobs(logprobs: FloatArray, tokens: IntArray) -> list[float | None]:
+    own = logprobs[np.arange(len(tokens) - 1), tokens[1:]]
+    return [None, *own.tolist()]
+
+
+def _require_counts(num_samples: int, max_tokens: int | None, topk: int) -> None:
+    if num_samples < 1:
+        raise EngineError(f"sample: num_samples is {num_samples}; pass 1 or more")
+    if max_tokens is not None and max_tokens < 0:
+        raise EngineError(f"sample: max_tokens is {max_tokens}; pass 0 or more, or None to fill the context")
+    if topk < 0:
+        raise EngineError(f"sample: topk_prompt_logprobs is {topk}; pass 0 or more, 0 for none")
+
+
+def _draws(seed: int | None, num_samples: int, length: int) -> FloatArray:
+    """Uniform numbers (num_samples, length), each row from a generator of its own."""
+    # Seeds on the wire are any integers; a generator takes none below zero.
+    root = np.random.SeedSequence(None if seed is None else seed % 2**64)
+    children = root.spawn(num_samples)
+    return np.stack([np.random.default_rng(child).random(length) for child in children])
+
+
+def _record(sequences: list[SampledSequence], chosen: IntArray, logprobs: FloatArray, stop_rule: StopRule) -> IntArray:
+    """Append the chosen tokens; the rows that go on."""
+    going = []
+    for row, (sequence, token) in enumerate(zip(sequences, chosen.tolist(), strict=True)):
+        sequence.tokens.append(token)
+        sequence.logprobs.append(float(logprobs[row, token]))
+        if stop_rule.met_by(sequence.tokens):
+            sequence.stop_reason = "stop"
+        else:
+            going.append(row)
+    return np.array(going, dtype=np.int64)
+
+
+def _topk(logprobs: FloatArray, count: int) -> TopkLogprobs:
+    order = np.argsort(-logprobs, axis=-1, kind="stable")[:, :count]
+    best = np.take_along_axis(logprobs, order, axis=-1)
+    rows = zip(order.tolist(), best.tolist(), strict=True)
+    return [None, *(list(zip(ids, values, strict=True)) for ids, values in rows)]
