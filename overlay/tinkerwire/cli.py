@@ -1,0 +1,82 @@
+"""The command line: ``tinkerwire serve``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+from collections.abc import Sequence
+
+from .version import __version__
+
+EXIT_FAILED = 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code: 0 done, 1 failed, 2 wrong usage."""
+    options = _parser().parse_args(arguments)
+    return int(options.run(options))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tinkerwire", description="A client and a small server of the Tinker API.")
+    parser.add_argument("--version", action="version", version=f"tinkerwire {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    serve = commands.add_parser(
+        "serve",
+        help="serve the Tinker API on this machine, with small models that really train",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    serve.add_argument("--port", type=int, default=8080, help="port to listen on, 0 for any free one")
+    serve.add_argument("--folder", default="tinkerwire-data", help="where runs and checkpoints are kept")
+    serve.add_argument("--wire", default="0.16.1", help="wire version to speak")
+    serve.add_argument("--hold", type=float, default=30.0, help="seconds that a request for a result is held")
+    serve.add_argument("--seed", type=int, help="make samples, adapters and misbehaviour the same in every run")
+    serve.add_argument("--api-key", help="the only API key to let in; any is let in without")
+    serve.add_argument("--strict-sequence", action="store_true", help="refuse gaps in a model's seq_ids")
+    serve.add_argument(
+        "--misbehave",
+        metavar="LIST",
+        help="fail on purpose: delay_s, p_408, p_429, p_5xx, p_reset, p_lost_reply and only, as in "
+        "p_429=0.1,p_5xx=0.05,only=asample+forward",
+    )
+    serve.set_defaults(run=_serve)
+    return parser
+
+
+def _serve(options: argparse.Namespace) -> int:
+    # numpy and aiohttp are loaded by the commands that use them.
+    from .local import EmbeddedServer, Misbehaviour  # noqa: PLC0415
+    from .local.http import serve  # noqa: PLC0415
+
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        server = EmbeddedServer(
+            folder=options.folder,
+            wire_version=options.wire,
+            hold_s=options.hold,
+            strict_sequence=options.strict_sequence,
+            api_key=options.api_key,
+            seed=options.seed,
+            misbehaviour=Misbehaviour.parse(options.misbehave, options.seed or 0) if options.misbehave else None,
+        )
+    except (ValueError, OSError) as fault:
+        return _failed(str(fault))
+
+    def say(address: str) -> None:
+        models = ", ".join(server.base_models)
+        sys.stdout.write(f"tinkerwire serves the Tinker API at {address} (models: {models})\n")
+        sys.stdout.flush()
+
+    try:
+        asyncio.run(serve(server, options.host, options.port, ready=say))
+    except OSError as fault:
+        return _failed(f"cannot listen on {options.host} port {options.port}: {fault}")
+    return 0
+
+
+def _failed(reason: str) -> int:
+    sys.stderr.write(f"tinkerwire: {reason}\n")
+    return EXIT_FAILED

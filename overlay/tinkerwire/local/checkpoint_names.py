@@ -1,0 +1,61 @@
+"""Names of checkpoints, and the tinker:// paths under which they are known."""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from tinkerwire.local.answers import invalid
+from tinkerwire_base.behaviour import CHECKPOINT_KINDS, TINKER_SCHEME
+from tinkerwire_generated.models import ParsedCheckpointTinkerPath
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=+@:-]{0,127}")
+
+WEIGHTS = "weights"
+SAMPLER_WEIGHTS = "sampler_weights"
+
+
+@attrs.frozen
+class CheckpointKey:
+    """Which checkpoint: its run, weights or sampler_weights, and its name."""
+
+    run_id: str
+    kind: str
+    name: str
+
+    @property
+    def checkpoint_id(self) -> str:
+        """Its name within the run: ``weights/0001``."""
+        return f"{self.kind}/{self.name}"
+
+    @property
+    def checkpoint_type(self) -> str:
+        """What it is for: training or sampler."""
+        return CHECKPOINT_KINDS[self.kind]
+
+    @property
+    def tinker_path(self) -> str:
+        """Its name everywhere: ``tinker://RUN/weights/0001``."""
+        return f"{TINKER_SCHEME}{self.run_id}/{self.checkpoint_id}"
+
+
+def checked_name(field: str, name: str) -> str:
+    """The name itself; Refusal 422 for one that could not be a file or the end of a path."""
+    if _NAME.fullmatch(name) is None:
+        raise invalid(
+            field,
+            f"{name[:200]!r} is no name for a checkpoint; use 1 to 128 of the letters A to Z, digits and ._=+@:- and "
+            "start with a letter, digit or underscore",
+        )
+    return name
+
+
+def read_path(field: str, tinker_path: str) -> CheckpointKey:
+    """The checkpoint that a path names; Refusal 422 when it is not such a path."""
+    try:
+        parsed = ParsedCheckpointTinkerPath.from_tinker_path(tinker_path)
+    except ValueError as fault:
+        raise invalid(field, str(fault)) from None
+    kind, _, name = parsed.checkpoint_id.partition("/")
+    return CheckpointKey(parsed.training_run_id, kind, name)

@@ -1,0 +1,193 @@
+"""Checkpoints on disk: an .npz of the arrays and a .json about them, each written whole or not at all."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import zipfile
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from urllib.parse import quote
+
+import attrs
+
+from tinkerwire.local.answers import Refusal
+from tinkerwire.local.checkpoint_names import SAMPLER_WEIGHTS, WEIGHTS, CheckpointKey
+from tinkerwire.local.engine import EngineError
+from tinkerwire.local.runs import Run, Runs
+from tinkerwire.local.storage import Array, read_arrays, read_json, write_arrays, write_json
+from tinkerwire_generated.models import Checkpoint
+
+log = logging.getLogger("tinkerwire.local")
+
+
+@attrs.define(kw_only=True)
+class Saved:
+    """What is known of a checkpoint; times are seconds since the epoch."""
+
+    key: CheckpointKey
+    saved_at: float
+    size_bytes: int
+    public: bool = False
+    expires_at: float | None = None
+
+    def to_wire(self) -> Checkpoint:
+        """As listings show it."""
+        return Checkpoint(
+            checkpoint_id=self.key.checkpoint_id,
+            checkpoint_type=self.key.checkpoint_type,
+            time=_utc(self.saved_at),
+            tinker_path=self.key.tinker_path,
+            size_bytes=self.size_bytes,
+            public=self.public,
+            expires_at=None if self.expires_at is None else _utc(self.expires_at),
+        )
+
+
+class Checkpoints:
+    """The checkpoints of all runs; its methods may be called from any thread.
+
+    A checkpoint exists once its .json does: the arrays are written before it and removed after it.
+    """
+
+    def __init__(self, runs: Runs, clock: Callable[[], float]) -> None:
+        self._runs = runs
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._saved: dict[CheckpointKey, Saved] = {}
+        self._writing: set[CheckpointKey] = set()
+        for run in runs.newest_first():
+            for kind in (WEIGHTS, SAMPLER_WEIGHTS):
+                self._read_folder(run, kind)
+
+    def save(
+        self, run: Run, kind: str, name: str | None, arrays: Mapping[str, Array], ttl_s: float | None
+    ) -> CheckpointKey:
+        """Write a checkpoint; without a name it gets the next free number.
+
+        Raises:
+            EngineError: the run has one of that name; nothing is changed.
+        """
+        key = self._reserve(run, kind, name)
+        try:
+            # Nobody waits for the disk: listings go on meanwhile.
+            write_arrays(self._file(key, "npz"), arrays)
+            now = self._clock()
+            saved = Saved(
+                key=key,
+                saved_at=now,
+                size_bytes=self._file(key, "npz").stat().st_size,
+                expires_at=None if ttl_s is None else now + ttl_s,
+            )
+            self._write(saved)
+            with self._lock:
+                self._saved[key] = saved
+        finally:
+            self._writing.discard(key)
+        self._runs.touch(run)
+        self._runs.write(run)
+        return key
+
+    def get(self, key: CheckpointKey) -> Saved:
+        """The checkpoint, or Refusal 404."""
+        with self._lock:
+            saved = self._live(key)
+        if saved is None:
+            raise Refusal(404, f"there is no checkpoint {key.tinker_path}; list_checkpoints lists them")
+        return saved
+
+    def arrays(self, key: CheckpointKey) -> dict[str, Array]:
+        """The arrays of a checkpoint; Refusal 404 without one, EngineError when its file is damaged."""
+        with self._lock:
+            self.get(key)
+            try:
+                return read_arrays(self._file(key, "npz"))
+            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as fault:
+                raise EngineError(f"{key.tinker_path} cannot be read ({fault}); use another checkpoint") from None
+
+    def path_of(self, key: CheckpointKey) -> Path:
+        """The file with the arrays."""
+        return self._file(key, "npz")
+
+    def newest_first(self, run_id: str | None = None) -> list[Saved]:
+        """The checkpoints of one run, or of all."""
+        with self._lock:
+            live = [saved for key in list(self._saved) if (saved := self._live(key)) is not None]
+        of_run = [saved for saved in reversed(live) if run_id in (None, saved.key.run_id)]
+        return sorted(of_run, key=lambda saved: -saved.saved_at)
+
+    def delete(self, key: CheckpointKey) -> None:
+        """Remove a checkpoint; Refusal 404 without one."""
+        with self._lock:
+            self.get(key)
+            self._remove(key)
+
+    def set_public(self, key: CheckpointKey, public: bool) -> None:
+        """Publish a checkpoint, or take that back; Refusal 404 without one."""
+        with self._lock:
+            changed = attrs.evolve(self.get(key), public=public)
+            self._write(changed)
+            self._saved[key] = changed
+
+    def set_ttl(self, key: CheckpointKey, ttl_s: float | None) -> None:
+        """Let a checkpoint be deleted ``ttl_s`` seconds from now, or never; Refusal 404 without one."""
+        with self._lock:
+            expires_at = None if ttl_s is None else self._clock() + ttl_s
+            changed = attrs.evolve(self.get(key), expires_at=expires_at)
+            self._write(changed)
+            self._saved[key] = changed
+
+    def _reserve(self, run: Run, kind: str, name: str | None) -> CheckpointKey:
+        with self._lock:
+            key = CheckpointKey(run.run_id, kind, name or self._free_name(run, kind))
+            if self._live(key) is not None or key in self._writing:
+                raise EngineError(
+                    f"{key.tinker_path} exists already and is not replaced; save under another name, or delete it first"
+                )
+            self._writing.add(key)
+            return key
+
+    def _live(self, key: CheckpointKey) -> Saved | None:
+        saved = self._saved.get(key)
+        if saved is None or saved.expires_at is None or saved.expires_at > self._clock():
+            return saved
+        self._remove(key)
+        return None
+
+    def _remove(self, key: CheckpointKey) -> None:
+        del self._saved[key]
+        self._file(key, "json").unlink(missing_ok=True)
+        self._file(key, "npz").unlink(missing_ok=True)
+
+    def _free_name(self, run: Run, kind: str) -> str:
+        known = [*self._saved, *self._writing]
+        taken = {key.name for key in known if (key.run_id, key.kind) == (run.run_id, kind)}
+        return next(name for number in range(1, len(taken) + 2) if (name := f"{number:04d}") not in taken)
+
+    def _file(self, key: CheckpointKey, ending: str) -> Path:
+        return self._runs.folder_of(key.run_id) / key.kind / f"{quote(key.name, safe='=+@')}.{ending}"
+
+    def _write(self, saved: Saved) -> None:
+        write_json(self._file(saved.key, "json"), attrs.asdict(saved))
+
+    def _read_folder(self, run: Run, kind: str) -> None:
+        folder = self._runs.folder_of(run.run_id) / kind
+        for path in folder.glob(".writing-*"):
+            # Left by a server that died while it wrote.
+            path.unlink(missing_ok=True)
+        for path in folder.glob("*.json"):
+            try:
+                record = read_json(path)
+                saved = Saved(**{**record, "key": CheckpointKey(**record["key"])})
+            except (ValueError, TypeError, KeyError, OSError) as fault:
+                log.warning("%s is left out, it is not a checkpoint record: %s", path, fault)
+                continue
+            if self._file(saved.key, "npz").exists():
+                self._saved[saved.key] = saved
+            else:
+                log.warning("%s is left out, its arrays are missing", path)
+
+
+def _utc(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, timezone.utc)

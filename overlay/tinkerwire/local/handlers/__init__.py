@@ -1,0 +1,17 @@
+"""What each operation of the contract does."""
+
+from collections.abc import Mapping
+
+from tinkerwire.local.handlers import futures, runs, sampling, service, sessions, training, weights
+from tinkerwire.local.handlers.handler import Handler as Handler
+
+HANDLERS: Mapping[str, Handler] = {
+    **service.HANDLERS,
+    **sessions.HANDLERS,
+    **training.HANDLERS,
+    **weights.HANDLERS,
+    **sampling.HANDLERS,
+    **futures.HANDLERS,
+    **runs.HANDLERS,
+}
+"""By the operation's name. One that must wait gives back a coroutine."""

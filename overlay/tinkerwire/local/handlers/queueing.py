@@ -1,0 +1,43 @@
+"""How operations on a model are put into its queue, once each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tinkerwire.local.answers import Answer
+from tinkerwire.local.models import TrainedModel
+from tinkerwire.local.promises import Promise
+from tinkerwire.local.requests import Request
+from tinkerwire.local.state import State
+from tinkerwire_generated.models import UntypedAPIFuture
+
+
+def queued(promise: Promise) -> Answer:
+    """The answer that promises a result."""
+    return Answer(body=UntypedAPIFuture(request_id=promise.request_id, model_id=promise.model_id))
+
+
+def resend(model: TrainedModel, request: Request, fingerprint: bytes | None = None) -> Promise | None:
+    """The promise of the same operation, if it was sent before; Refusal 409 when its seq_id is out of order.
+
+    Args:
+        fingerprint: what makes two requests the same, when that is not all of their bytes.
+    """
+    if request.body.seq_id is None:
+        return None
+    return model.sequence.find(request.body.seq_id, request.key, fingerprint or request.fingerprint)
+
+
+def enqueue(
+    state: State,
+    request: Request,
+    model: TrainedModel,
+    work: Callable[[], Any],
+    fingerprint: bytes | None = None,
+) -> Answer:
+    """Queue a new operation on its model and count its seq_id."""
+    promise = state.train(model, work)
+    if request.body.seq_id is not None:
+        model.sequence.accept(request.body.seq_id, request.key, fingerprint or request.fingerprint, promise)
+    return queued(promise)

@@ -1,0 +1,141 @@
+"""Training runs and their checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from email.utils import formatdate
+from typing import Any
+
+import orjson
+
+from tinkerwire.local.answers import DONE, Answer, Refusal
+from tinkerwire.local.checkpoint_names import SAMPLER_WEIGHTS, WEIGHTS, CheckpointKey
+from tinkerwire.local.handlers.handler import Handler
+from tinkerwire.local.handlers.pages import page
+from tinkerwire.local.handlers.weights import checked_ttl
+from tinkerwire.local.requests import Request
+from tinkerwire.local.runs import Run
+from tinkerwire.local.state import OWNER, State
+from tinkerwire_generated.models import (
+    CheckpointsListResponse,
+    SetCheckpointTtlRequest,
+    TrainingRun,
+    TrainingRunsResponse,
+)
+
+
+def list_training_runs(state: State, request: Request) -> Answer:
+    """List training runs, newest first."""
+    found, cursor = page(request, state.runs.newest_first())
+    runs = [_described(state, run) for run in found]
+    return Answer(body=TrainingRunsResponse(training_runs=runs, cursor=cursor))
+
+
+def get_training_run(state: State, request: Request) -> Answer:
+    """Describe a training run."""
+    return Answer(body=_described(state, state.runs.get(request.path["training_run_id"])))
+
+
+def _described(state: State, run: Run) -> TrainingRun:
+    checkpoints = state.checkpoints.newest_first(run.run_id)
+    newest = {saved.key.kind: saved.to_wire() for saved in reversed(checkpoints)}
+    return TrainingRun(
+        training_run_id=run.run_id,
+        base_model=run.base_model,
+        model_owner=OWNER,
+        is_lora=True,
+        lora_rank=run.rank,
+        last_request_time=datetime.fromtimestamp(run.last_request_at, timezone.utc),
+        last_checkpoint=newest.get(WEIGHTS),
+        last_sampler_checkpoint=newest.get(SAMPLER_WEIGHTS),
+        user_metadata=_texts(run.user_metadata),
+    )
+
+
+def _texts(metadata: dict[str, Any] | None) -> dict[str, str] | None:
+    """Metadata as the answer has it, texts only; other values as JSON."""
+    if metadata is None:
+        return None
+    return {key: value if isinstance(value, str) else orjson.dumps(value).decode() for key, value in metadata.items()}
+
+
+def list_checkpoints(state: State, request: Request) -> Answer:
+    """List the checkpoints of a training run, newest first."""
+    return _checkpoints_of(state, request.path["training_run_id"])
+
+
+def list_model_checkpoints(state: State, request: Request) -> Answer:
+    """List the checkpoints of a model, under the address that the oldest clients use."""
+    return _checkpoints_of(state, request.path["model_id"])
+
+
+def _checkpoints_of(state: State, run_id: str) -> Answer:
+    run = state.runs.get(run_id)
+    found = [saved.to_wire() for saved in state.checkpoints.newest_first(run.run_id)]
+    return Answer(body=CheckpointsListResponse(checkpoints=found))
+
+
+def list_user_checkpoints(state: State, request: Request) -> Answer:
+    """List the checkpoints of all runs, newest first."""
+    found, cursor = page(request, state.checkpoints.newest_first())
+    return Answer(body=CheckpointsListResponse(checkpoints=[saved.to_wire() for saved in found], cursor=cursor))
+
+
+def delete_checkpoint(state: State, request: Request) -> Answer:
+    """Delete a checkpoint."""
+    state.checkpoints.delete(_key(state, request))
+    return DONE
+
+
+def publish_checkpoint(state: State, request: Request) -> Answer:
+    """Mark a checkpoint as public."""
+    state.checkpoints.set_public(_key(state, request), True)
+    return DONE
+
+
+def unpublish_checkpoint(state: State, request: Request) -> Answer:
+    """Mark a checkpoint as private."""
+    state.checkpoints.set_public(_key(state, request), False)
+    return DONE
+
+
+def set_checkpoint_ttl(state: State, request: Request) -> Answer:
+    """Set or lift the time after which a checkpoint is deleted."""
+    body: SetCheckpointTtlRequest = request.body
+    state.checkpoints.set_ttl(_key(state, request), checked_ttl(body.ttl_seconds))
+    return DONE
+
+
+def get_checkpoint_archive_url(state: State, request: Request) -> Answer:
+    """Redirect to the arrays of a checkpoint: at this server, or, in process, to the file itself."""
+    key = _key(state, request)
+    state.checkpoints.get(key)
+    file = state.checkpoints.path_of(key)
+    path, expires_at = state.archives.offer(file)
+    host = request.headers.get("host")
+    location = f"http://{host}{path}" if host else file.as_uri()
+    return Answer(status=302, headers={"location": location, "expires": formatdate(expires_at, usegmt=True)})
+
+
+def _key(state: State, request: Request) -> CheckpointKey:
+    run = state.runs.get(request.path["training_run_id"])
+    kind, _, name = request.path["checkpoint_id"].partition("/")
+    if kind not in (WEIGHTS, SAMPLER_WEIGHTS) or not name:
+        wanted = f"{WEIGHTS}/NAME or {SAMPLER_WEIGHTS}/NAME"
+        raise Refusal(404, f"{request.path['checkpoint_id']!r} is no checkpoint id; it should read {wanted}")
+    return CheckpointKey(run.run_id, kind, name)
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "list_training_runs": list_training_runs,
+    "get_training_run": get_training_run,
+    "list_checkpoints": list_checkpoints,
+    "list_model_checkpoints": list_model_checkpoints,
+    "list_user_checkpoints": list_user_checkpoints,
+    "delete_checkpoint": delete_checkpoint,
+    "publish_checkpoint": publish_checkpoint,
+    "unpublish_checkpoint": unpublish_checkpoint,
+    "set_checkpoint_ttl": set_checkpoint_ttl,
+    "get_checkpoint_archive_url": get_checkpoint_archive_url,
+}

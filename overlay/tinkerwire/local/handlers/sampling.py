@@ -1,0 +1,141 @@
+"""Sampling sessions and samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tinkerwire.local import inputs
+from tinkerwire.local.answers import Answer, Refusal, invalid
+from tinkerwire.local.checkpoint_names import SAMPLER_WEIGHTS, read_path
+from tinkerwire.local.engine import BASE_MODELS, Adapter, EngineError
+from tinkerwire.local.handlers.handler import Handler
+from tinkerwire.local.handlers.queueing import queued
+from tinkerwire.local.handlers.training import unknown_base_model
+from tinkerwire.local.requests import Request
+from tinkerwire.local.samplers import SamplingSession
+from tinkerwire.local.state import State
+from tinkerwire_generated.models import (
+    CreateSamplingSessionRequest,
+    CreateSamplingSessionResponse,
+    GetSamplerResponse,
+    SampledSequence,
+    SampleRequest,
+    SampleResponse,
+)
+
+MOST_SAMPLES = 1024
+
+
+def create_sampling_session(state: State, request: Request) -> Answer:
+    """Open a sampling session; the same sampling_session_seq_id of a session is the same one."""
+    body: CreateSamplingSessionRequest = request.body
+    session = state.sessions.alive(body.session_id)
+    number = body.sampling_session_seq_id
+    if number < 0:
+        raise invalid("sampling_session_seq_id", f"expected 0 or more, got {number}")
+    sampler_id = session.samplers.find(number, request.key, request.fingerprint)
+    if sampler_id is None:
+        sampler_id = f"{session.session_id}:sample:{number}"
+        state.samplers.add(_opened(state, sampler_id, body.base_model, body.model_path))
+        session.samplers.accept(number, request.key, request.fingerprint, sampler_id)
+        session.sampler_ids.append(sampler_id)
+    return Answer(body=CreateSamplingSessionResponse(sampling_session_id=sampler_id))
+
+
+def _opened(state: State, sampler_id: str, base_model: str | None, model_path: str | None) -> SamplingSession:
+    """A sampling session on a base model or on saved weights, whichever is given."""
+    if model_path is None:
+        if base_model is None:
+            raise invalid("base_model", "give base_model or model_path")
+        if base_model not in BASE_MODELS:
+            raise Refusal(404, unknown_base_model(base_model))
+        return SamplingSession(sampler_id=sampler_id, base_model=base_model)
+    key = read_path("model_path", model_path)
+    if key.kind != SAMPLER_WEIGHTS:
+        raise invalid("model_path", f"{model_path} is for training; sample from what save_weights_for_sampler saved")
+    state.checkpoints.get(key)
+    run = state.runs.get(key.run_id)
+    if base_model not in (None, run.base_model):
+        raise invalid("base_model", f"{model_path} is of {run.base_model}, not of {base_model}; leave base_model out")
+    try:
+        adapter = Adapter.copy_of(run.base_model, run.settings, state.checkpoints.arrays(key))
+    except EngineError as fault:
+        raise invalid("model_path", str(fault)) from None
+    return SamplingSession(sampler_id=sampler_id, base_model=run.base_model, model_path=model_path, adapter=adapter)
+
+
+def get_sampler(state: State, request: Request) -> Answer:
+    """Say of which base model and weights a sampler is."""
+    session = state.samplers.get(request.path["sampler_id"])
+    body = GetSamplerResponse(
+        sampler_id=session.sampler_id, base_model=session.base_model, model_path=session.model_path
+    )
+    return Answer(body=body)
+
+
+def asample(state: State, request: Request) -> Answer:
+    """Queue the drawing of samples."""
+    body: SampleRequest = request.body
+    session = _session_of(state, body)
+    if body.seq_id is not None:
+        earlier = session.samples.find(body.seq_id, request.key, request.fingerprint)
+        if earlier is not None:
+            return queued(earlier)
+    if not 1 <= body.num_samples <= MOST_SAMPLES:
+        raise invalid("num_samples", f"expected 1 to {MOST_SAMPLES}, got {body.num_samples}")
+    wants_push_back = request.headers.get("x-tinker-sampling-backpressure") == "1"
+    if wants_push_back and state.promises.open_count >= state.settings.most_queued_samples:
+        raise Refusal(429, f"{state.promises.open_count} requests are queued; come again later", {"retry-after": "1"})
+    seed = body.sampling_params.seed
+    if seed is None:
+        seed = state.seed_for("sample", session.sampler_id.rpartition(":")[2], body.seq_id)
+    promise = state.promises.run(state.sampling, lambda: _sample(state, session, body, seed))
+    if body.seq_id is not None:
+        session.samples.accept(body.seq_id, request.key, request.fingerprint, promise)
+    return queued(promise)
+
+
+def _session_of(state: State, body: SampleRequest) -> SamplingSession:
+    """The sampling session that is named, or one for the base model or path that is."""
+    named = [name for name in ("sampling_session_id", "base_model", "model_path") if getattr(body, name) is not None]
+    if len(named) != 1:
+        raise invalid("sampling_session_id", "give one of sampling_session_id, base_model and model_path")
+    if body.sampling_session_id is not None:
+        return state.samplers.get(body.sampling_session_id)
+    sampler_id = f"direct:{body.base_model or body.model_path}"
+    session = state.samplers.find(sampler_id)
+    if session is None:
+        session = _opened(state, sampler_id, body.base_model, body.model_path)
+        state.samplers.add(session)
+    return session
+
+
+def _sample(state: State, session: SamplingSession, body: SampleRequest, seed: int | None) -> SampleResponse:
+    params = body.sampling_params
+    samples = state.samplers.sampler(session).sample(
+        inputs.tokens("prompt", body.prompt),  # type: ignore[arg-type]
+        num_samples=body.num_samples,
+        max_tokens=params.max_tokens,
+        temperature=params.temperature,
+        top_k=params.top_k,
+        top_p=params.top_p,
+        stop=params.stop,
+        seed=seed,
+        prompt_logprobs=bool(body.prompt_logprobs),
+        topk_prompt_logprobs=body.topk_prompt_logprobs,
+    )
+    return SampleResponse(
+        sequences=[
+            SampledSequence(stop_reason=each.stop_reason, tokens=each.tokens, logprobs=each.logprobs)
+            for each in samples.sequences
+        ],
+        prompt_logprobs=samples.prompt_logprobs,
+        topk_prompt_logprobs=samples.topk_prompt_logprobs,
+    )
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "create_sampling_session": create_sampling_session,
+    "get_sampler": get_sampler,
+    "asample": asample,
+}

@@ -1,0 +1,40 @@
+"""What the server is and can do, and the events that clients report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tinkerwire.local.answers import Answer
+from tinkerwire.local.engine import BASE_MODELS
+from tinkerwire.local.handlers.handler import Handler
+from tinkerwire.local.requests import Request
+from tinkerwire.local.state import State
+from tinkerwire_generated.models import (
+    GetServerCapabilitiesResponse,
+    HealthResponse,
+    SupportedModel,
+    TelemetryResponse,
+)
+
+
+def healthz(state: State, request: Request) -> Answer:
+    """Say that the server is up."""
+    return Answer(body=HealthResponse(status="ok"))
+
+
+def get_server_capabilities(state: State, request: Request) -> Answer:
+    """List the base models."""
+    models = [SupportedModel(model_name=name) for name in BASE_MODELS]
+    return Answer(body=GetServerCapabilitiesResponse(supported_models=models))
+
+
+def telemetry(state: State, request: Request) -> Answer:
+    """Take the events and drop them."""
+    return Answer(body=TelemetryResponse(status="accepted"))
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "healthz": healthz,
+    "get_server_capabilities": get_server_capabilities,
+    "telemetry": telemetry,
+}

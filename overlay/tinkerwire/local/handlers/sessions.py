@@ -1,0 +1,54 @@
+"""Sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tinkerwire.local.answers import Answer
+from tinkerwire.local.handlers.handler import Handler
+from tinkerwire.local.handlers.pages import page
+from tinkerwire.local.requests import Request
+from tinkerwire.local.state import State
+from tinkerwire_generated.models import (
+    CreateSessionRequest,
+    CreateSessionResponse,
+    GetSessionResponse,
+    ListSessionsResponse,
+    SessionHeartbeatRequest,
+    SessionHeartbeatResponse,
+)
+
+
+def create_session(state: State, request: Request) -> Answer:
+    """Open a session."""
+    body: CreateSessionRequest = request.body
+    session = state.sessions.open(body.tags, body.user_metadata, body.sdk_version)
+    return Answer(body=CreateSessionResponse(session_id=session.session_id))
+
+
+def session_heartbeat(state: State, request: Request) -> Answer:
+    """Keep a session alive."""
+    body: SessionHeartbeatRequest = request.body
+    state.sessions.alive(body.session_id)
+    return Answer(body=SessionHeartbeatResponse())
+
+
+def list_sessions(state: State, request: Request) -> Answer:
+    """List the sessions since the server started, newest first."""
+    found, _ = page(request, state.sessions.newest_first())
+    return Answer(body=ListSessionsResponse(sessions=[session.session_id for session in found]))
+
+
+def get_session(state: State, request: Request) -> Answer:
+    """Say what was created under a session."""
+    session = state.sessions.get(request.path["session_id"])
+    body = GetSessionResponse(training_run_ids=list(session.model_ids), sampler_ids=list(session.sampler_ids))
+    return Answer(body=body)
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "create_session": create_session,
+    "session_heartbeat": session_heartbeat,
+    "list_sessions": list_sessions,
+    "get_session": get_session,
+}

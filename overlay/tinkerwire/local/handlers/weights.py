@@ -1,0 +1,154 @@
+"""Saving and loading weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tinkerwire.local.answers import Answer, invalid
+from tinkerwire.local.checkpoint_names import SAMPLER_WEIGHTS, WEIGHTS, CheckpointKey, checked_name, read_path
+from tinkerwire.local.engine import EngineError
+from tinkerwire.local.handlers.handler import Handler
+from tinkerwire.local.handlers.queueing import enqueue, queued, resend
+from tinkerwire.local.models import TrainedModel
+from tinkerwire.local.requests import Request
+from tinkerwire.local.samplers import SamplingSession
+from tinkerwire.local.state import State
+from tinkerwire_generated.models import (
+    LoadWeightsRequest,
+    LoadWeightsResponse,
+    SaveWeightsForSamplerRequest,
+    SaveWeightsForSamplerResponseInternal,
+    SaveWeightsRequest,
+    SaveWeightsResponse,
+    WeightsInfoRequest,
+    WeightsInfoResponse,
+)
+
+MOST_TTL_S = 100 * 366 * 86_400
+
+
+def save_weights(state: State, request: Request) -> Answer:
+    """Save weights and optimizer state."""
+    body: SaveWeightsRequest = request.body
+    model = state.models.get(body.model_id)
+    earlier = resend(model, request)
+    if earlier is not None:
+        return queued(earlier)
+    name = None if body.path is None else checked_name("path", body.path)
+    ttl_s = checked_ttl(body.ttl_seconds)
+
+    def work() -> SaveWeightsResponse:
+        key = state.checkpoints.save(model.run, WEIGHTS, name, model.engine.state_arrays(), ttl_s)
+        return SaveWeightsResponse(path=key.tinker_path, type="save_weights")
+
+    return enqueue(state, request, model, work)
+
+
+def save_weights_for_sampler(state: State, request: Request) -> Answer:
+    """Save weights to sample from, to disk or into a new sampling session."""
+    body: SaveWeightsForSamplerRequest = request.body
+    model = state.models.get(body.model_id)
+    # Official clients count the sampling session anew at each resend, so it is no part of what must be the same.
+    same = b"" if body.sampling_session_seq_id is None else f"sampler {body.seq_id}".encode()
+    earlier = resend(model, request, same)
+    if earlier is not None:
+        return queued(earlier)
+    ttl_s = checked_ttl(body.ttl_seconds)
+    if body.sampling_session_seq_id is None:
+        name = None if body.path is None else checked_name("path", body.path)
+        return enqueue(state, request, model, lambda: _save_for_sampler(state, model, name, ttl_s))
+    if body.path is not None:
+        raise invalid("path", "leave it out, or leave out sampling_session_seq_id: weights are saved or sampled from")
+    sampler_id = _reserve_sampler(state, request, model, body.sampling_session_seq_id)
+    return enqueue(state, request, model, lambda: _open_sampler(state, model, sampler_id), same)
+
+
+def _reserve_sampler(state: State, request: Request, model: TrainedModel, number: int) -> str:
+    session = state.sessions.alive(model.session_id)
+    if number < 0:
+        raise invalid("sampling_session_seq_id", f"expected 0 or more, got {number}")
+    earlier = session.samplers.find(number, request.key, request.fingerprint)
+    if earlier is not None:
+        return earlier
+    sampler_id = f"{session.session_id}:sample:{number}"
+    session.samplers.accept(number, request.key, request.fingerprint, sampler_id)
+    session.sampler_ids.append(sampler_id)
+    return sampler_id
+
+
+def _open_sampler(state: State, model: TrainedModel, sampler_id: str) -> SaveWeightsForSamplerResponseInternal:
+    state.samplers.add(
+        SamplingSession(sampler_id=sampler_id, base_model=model.run.base_model, adapter=model.engine.adapter_snapshot())
+    )
+    return SaveWeightsForSamplerResponseInternal(sampling_session_id=sampler_id, type="save_weights_for_sampler")
+
+
+def _save_for_sampler(
+    state: State, model: TrainedModel, name: str | None, ttl_s: float | None
+) -> SaveWeightsForSamplerResponseInternal:
+    arrays = dict(model.engine.adapter_snapshot().params)
+    key = state.checkpoints.save(model.run, SAMPLER_WEIGHTS, name, arrays, ttl_s)
+    return SaveWeightsForSamplerResponseInternal(path=key.tinker_path, type="save_weights_for_sampler")
+
+
+def load_weights(state: State, request: Request) -> Answer:
+    """Load a checkpoint into a model of the same base model and adapter."""
+    body: LoadWeightsRequest = request.body
+    model = state.models.get(body.model_id)
+    earlier = resend(model, request)
+    if earlier is not None:
+        return queued(earlier)
+    key = read_path("path", body.path)
+    if key.kind != WEIGHTS:
+        raise invalid("path", f"{body.path} is for sampling only; load a checkpoint that save_weights made")
+
+    def work() -> LoadWeightsResponse:
+        _load(state, model, key, optimizer=bool(body.optimizer))
+        return LoadWeightsResponse(path=body.path, type="load_weights")
+
+    return enqueue(state, request, model, work)
+
+
+def _load(state: State, model: TrainedModel, key: CheckpointKey, *, optimizer: bool) -> None:
+    arrays = state.checkpoints.arrays(key)
+    saved, own = state.runs.get(key.run_id), model.run
+    for what in ("base_model", "rank", "train_attn", "train_mlp", "train_unembed"):
+        if getattr(saved, what) != getattr(own, what):
+            raise EngineError(
+                f"{key.tinker_path} has {what} {getattr(saved, what)} but {own.run_id} has {getattr(own, what)}; "
+                "load it into a model created with the same base_model and lora_config"
+            )
+    model.engine.load_arrays(arrays, optimizer)
+
+
+def weights_info(state: State, request: Request) -> Answer:
+    """Say of which base model and adapter a checkpoint is."""
+    body: WeightsInfoRequest = request.body
+    key = read_path("tinker_path", body.tinker_path)
+    state.checkpoints.get(key)
+    run = state.runs.get(key.run_id)
+    return Answer(
+        body=WeightsInfoResponse(
+            base_model=run.base_model,
+            is_lora=True,
+            lora_rank=run.rank,
+            train_unembed=run.train_unembed,
+            train_mlp=run.train_mlp,
+            train_attn=run.train_attn,
+        )
+    )
+
+
+def checked_ttl(ttl_seconds: int | None) -> float | None:
+    """The time to live; Refusal 422 unless it is positive and at most 100 years."""
+    if ttl_seconds is not None and not 1 <= ttl_seconds <= MOST_TTL_S:
+        raise invalid("ttl_seconds", f"expected 1 to {MOST_TTL_S} seconds, or null to keep it, got {ttl_seconds}")
+    return ttl_seconds
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "save_weights": save_weights,
+    "save_weights_for_sampler": save_weights_for_sampler,
+    "load_weights": load_weights,
+    "weights_info": weights_info,
+}

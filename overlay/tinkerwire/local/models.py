@@ -1,0 +1,78 @@
+"""Models under training: each with a worker of its own, its place in the sequence, and the engine's model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tinkerwire.local.answers import Refusal
+from tinkerwire.local.engine import EngineError, LoraModel, base_model
+from tinkerwire.local.promises import Promise
+from tinkerwire.local.runs import Run
+from tinkerwire.local.sequence import Sequence
+from tinkerwire.local.workers import Worker
+
+
+class TrainedModel:
+    """One model. The engine's part belongs to the worker's thread: only jobs of the worker may touch it."""
+
+    def __init__(self, run: Run, session_id: str, *, strict_sequence: bool) -> None:
+        self.run = run
+        self.session_id = session_id
+        self.sequence: Sequence[Promise] = Sequence(strict=strict_sequence)
+        self.worker = Worker(f"tinkerwire-{run.run_id}")
+        self._engine: LoraModel | None = None
+
+    @property
+    def model_id(self) -> str:
+        """Its identifier, and that of its training run."""
+        return self.run.run_id
+
+    def build(self) -> None:
+        """Make the engine's model: the first job of the worker."""
+        self._engine = LoraModel(base_model(self.run.base_model), self.run.settings)
+
+    @property
+    def engine(self) -> LoraModel:
+        """The engine's model, or EngineError when it could not be made."""
+        if self._engine is None:
+            raise EngineError(f"{self.model_id} could not be created; see the result of its create_model")
+        return self._engine
+
+
+class Models:
+    """The models that are loaded."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, TrainedModel] = {}
+        self._gone: dict[str, str] = {}
+
+    def add(self, model: TrainedModel) -> None:
+        """Keep a new model."""
+        self._models[model.model_id] = model
+
+    def get(self, model_id: str) -> TrainedModel:
+        """The model of that id.
+
+        Raises:
+            Refusal: 404 when there never was one, or it was unloaded; 410 when its session expired.
+        """
+        model = self._models.get(model_id)
+        if model is not None:
+            return model
+        reason = self._gone.get(model_id)
+        if reason is None:
+            raise Refusal(404, f"there is no model {model_id!r}; create_model gives one")
+        raise Refusal(410 if "expired" in reason else 404, f"model {model_id} is gone: {reason}")
+
+    def remove(self, model_id: str, reason: str) -> TrainedModel | None:
+        """Forget a model; what is queued on its worker is left to the caller."""
+        model = self._models.pop(model_id, None)
+        if model is not None:
+            self._gone[model_id] = reason
+        return model
+
+    def close(self, each: Callable[[TrainedModel], None]) -> None:
+        """Forget all models, telling of each."""
+        for model in list(self._models.values()):
+            each(model)
+        self._models.clear()

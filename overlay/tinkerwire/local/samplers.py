@@ -1,0 +1,76 @@
+"""Sampling sessions, and the engine's samplers behind them, of which the last used are kept ready."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+import attrs
+
+from tinkerwire.local.answers import Refusal
+from tinkerwire.local.engine import Adapter, base_model
+from tinkerwire.local.engine.sampler import Sampler
+from tinkerwire.local.promises import Promise
+from tinkerwire.local.sequence import Resends
+
+MOST_READY = 16
+"""Samplers with merged weights in memory; one more costs some milliseconds to make again."""
+
+
+@attrs.define(kw_only=True, eq=False)
+class SamplingSession:
+    """What a sampling session samples from.
+
+    Args:
+        model_path: the checkpoint; None for the base model, and for weights that were never saved.
+        adapter: None for the base model.
+    """
+
+    sampler_id: str
+    base_model: str
+    model_path: str | None = None
+    adapter: Adapter | None = None
+    samples: Resends[Promise] = attrs.field(factory=lambda: Resends("seq_id"))
+    """Promises of asample by seq_id."""
+
+
+class SamplingSessions:
+    """All sampling sessions of a server; its methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, SamplingSession] = {}
+        self._ready: OrderedDict[str, Sampler] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def add(self, session: SamplingSession) -> None:
+        """Keep a sampling session; one of the same id is replaced."""
+        self._sessions[session.sampler_id] = session
+
+    def get(self, sampler_id: str) -> SamplingSession:
+        """The sampling session, or Refusal 404."""
+        session = self._sessions.get(sampler_id)
+        if session is None:
+            raise Refusal(404, f"there is no sampling session {sampler_id!r}; create_sampling_session gives one")
+        return session
+
+    def find(self, sampler_id: str) -> SamplingSession | None:
+        """The sampling session, or None."""
+        return self._sessions.get(sampler_id)
+
+    def remove(self, sampler_id: str) -> None:
+        """Forget a sampling session."""
+        with self._lock:
+            self._sessions.pop(sampler_id, None)
+            self._ready.pop(sampler_id, None)
+
+    def sampler(self, session: SamplingSession) -> Sampler:
+        """The engine's sampler of a session."""
+        with self._lock:
+            ready = self._ready.get(session.sampler_id)
+            if ready is None:
+                ready = Sampler(base_model(session.base_model), session.adapter)
+                self._ready[session.sampler_id] = ready
+                if len(self._ready) > MOST_READY:
+                    self._ready.popitem(last=False)
+            self._ready.move_to_end(session.sampler_id)
+            return ready

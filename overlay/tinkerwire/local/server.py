@@ -1,0 +1,196 @@
+"""The embedded server: routes, validates, handles and encodes, without a socket."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from typing_extensions import Self
+
+from tinkerwire.local.answers import Answer, Refusal
+from tinkerwire.local.archives import PREFIX as ARCHIVES
+from tinkerwire.local.contract import contract
+from tinkerwire.local.engine import BASE_MODELS
+from tinkerwire.local.handlers import HANDLERS
+from tinkerwire.local.idempotency import REPEATABLE, FirstAnswers
+from tinkerwire.local.misbehaviour import ConnectionDropped, Fault, Misbehaviour
+from tinkerwire.local.promises import Keeping
+from tinkerwire.local.requests import Request
+from tinkerwire.local.router import Router
+from tinkerwire.local.state import Settings, State
+from tinkerwire.local.validation import Validator
+from tinkerwire_base.call import JSON, Operation, WireRequest, WireResponse
+
+log = logging.getLogger("tinkerwire.local")
+
+DEFAULT_WIRE = "0.16.1"
+
+
+class EmbeddedServer:
+    """Speaks the Tinker API, and trains and samples small models in this process.
+
+    Args:
+        folder: where training runs and checkpoints are kept; None for a temporary folder, removed at close.
+        wire_version: whose contract is served.
+        hold_s: seconds that a request for a result is held before it is answered "try again".
+        session_ttl_s: seconds without a sign of life after which a session expires; None for never.
+        strict_sequence: whether a gap in a model's seq_ids is refused.
+        api_key: the only X-API-Key that is let in; None lets in any, and none.
+        misbehaviour: failures on purpose.
+        seed: makes adapters and samples that come without a seed the same in every run.
+        most_queued_samples: unfinished requests beyond which samples are pushed back with 429.
+        keeping: how long results are kept.
+        clock: seconds since the epoch; for tests.
+
+    Raises:
+        ValueError: a wire version that the contract does not have.
+    """
+
+    def __init__(
+        self,
+        *,
+        folder: str | Path | None = None,
+        wire_version: str = DEFAULT_WIRE,
+        hold_s: float = 30.0,
+        session_ttl_s: float | None = 3600.0,
+        strict_sequence: bool = False,
+        api_key: str | None = None,
+        misbehaviour: Misbehaviour | None = None,
+        seed: int | None = None,
+        most_queued_samples: int = 20_000,
+        keeping: Keeping | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        document = contract(wire_version)
+        self._router = Router(document)
+        self._validator = Validator(document)
+        self._api_key = api_key
+        self._misbehaviour = misbehaviour
+        self._first_answers = FirstAnswers()
+        self._closed = False
+        self.folder = Path(tempfile.mkdtemp(prefix="tinkerwire-") if folder is None else folder)
+        if folder is None:
+            self._remove_folder = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        settings = Settings(
+            wire_version=wire_version,
+            hold_s=hold_s,
+            session_ttl_s=session_ttl_s,
+            strict_sequence=strict_sequence,
+            most_queued_samples=most_queued_samples,
+            seed=seed,
+            keeping=keeping or Keeping(),
+            clock=clock,
+        )
+        self._state = State(self.folder, settings)
+
+    @property
+    def base_models(self) -> tuple[str, ...]:
+        """Names of the models that can be trained and sampled."""
+        return tuple(BASE_MODELS)
+
+    async def handle(self, request: WireRequest) -> WireResponse:
+        """Answer one request; any event loop will do.
+
+        Raises:
+            ConnectionDropped: the server was told to drop this one.
+        """
+        request_headers = {name.lower(): value for name, value in request.headers.items()}
+        try:
+            self._check(request, request_headers)
+            if request.path.startswith(ARCHIVES):
+                return self._archive(request)
+            operation, path = self._router.find(request.method, request.path)
+            fault = await self._misbehaviour.before(operation.name) if self._misbehaviour else Fault()
+            if fault.reset:
+                raise ConnectionDropped(f"{operation.name}: dropped on purpose, before it was handled")
+            response = fault.response or await self._answer(operation, path, request, request_headers)
+            if fault.lost_reply:
+                raise ConnectionDropped(f"{operation.name}: dropped on purpose, after it was handled")
+            return response
+        except Refusal as refusal:
+            return self._encode(refusal.answer())
+        except ConnectionDropped:
+            raise
+        except Exception as unexpected:
+            log.exception("%s %s failed", request.method, request.path)
+            text = f"the server failed: {type(unexpected).__name__}: {unexpected}; its log has the traceback"
+            return self._encode(Answer(status=500, body={"detail": text}))
+
+    def close(self) -> None:
+        """Stop all work and free what is held; later requests are answered 503."""
+        if self._closed:
+            return
+        self._closed = True
+        self._state.close()
+        if hasattr(self, "_remove_folder"):
+            self._remove_folder()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check(self, request: WireRequest, headers: Mapping[str, str]) -> None:
+        if self._closed:
+            raise Refusal(503, "this server was closed", {"x-should-retry": "false"})
+        if self._api_key is not None and not request.path.endswith("/healthz"):
+            given = headers.get("x-api-key")
+            if given != self._api_key:
+                what = "wrong" if given else "missing"
+                raise Refusal(401, f"the API key is {what}; send the server's own in X-API-Key")
+
+    async def _answer(
+        self, operation: Operation, path: Mapping[str, str], wire: WireRequest, headers: Mapping[str, str]
+    ) -> WireResponse:
+        fingerprint = _fingerprint(wire)
+        key = None if wire.method == "GET" or operation.name in REPEATABLE else headers.get("x-idempotency-key")
+        with self._state.lock:
+            first = self._first_answers.find(key, operation.name, fingerprint) if key else None
+            if first is not None:
+                return first
+            request = Request(
+                operation=operation.name,
+                path=path,
+                query=self._validator.query(operation, wire.query),
+                body=self._validator.body(operation, wire.content, headers.get("content-type", "")),
+                headers=headers,
+                key=key,
+                fingerprint=fingerprint,
+            )
+            outcome = HANDLERS[operation.name](self._state, request)
+            if isinstance(outcome, Answer):
+                response = self._encode(outcome)
+                if key:
+                    self._first_answers.keep(key, operation.name, fingerprint, response)
+                return response
+        return self._encode(await outcome)
+
+    def _archive(self, request: WireRequest) -> WireResponse:
+        if request.method != "GET":
+            raise Refusal(405, f"archives take GET, not {request.method}", {"allow": "GET"})
+        content = self._state.archives.read(request.path)
+        return WireResponse(status=200, headers={"content-type": "application/octet-stream"}, content=content)
+
+    def _encode(self, answer: Answer) -> WireResponse:
+        body: Any = answer.body
+        if body is None:
+            return WireResponse(status=answer.status, headers=answer.headers)
+        content = body if isinstance(body, bytes) else self._state.converter.encode(body)
+        return WireResponse(status=answer.status, headers={"content-type": JSON, **answer.headers}, content=content)
+
+
+def _fingerprint(request: WireRequest) -> bytes:
+    digest = hashlib.blake2b(f"{request.method} {request.path} {request.query}\n".encode(), digest_size=16)
+    digest.update(request.content or b"")
+    return digest.digest()

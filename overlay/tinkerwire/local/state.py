@@ -1,0 +1,95 @@
+"""All that a server knows, and the few steps that touch several parts of it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from tinkerwire.local.archives import Archives
+from tinkerwire.local.checkpoints import Checkpoints
+from tinkerwire.local.models import Models, TrainedModel
+from tinkerwire.local.promises import Keeping, Promise, Promises
+from tinkerwire.local.runs import Runs
+from tinkerwire.local.samplers import SamplingSessions
+from tinkerwire.local.sessions import Session, Sessions
+from tinkerwire.local.workers import Worker
+from tinkerwire_base.converter import Converter
+
+log = logging.getLogger("tinkerwire.local")
+
+OWNER = "local"
+JOIN_S = 5.0
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """How a server behaves; see :class:`~tinkerwire.local.server.EmbeddedServer` for each."""
+
+    wire_version: str
+    hold_s: float
+    session_ttl_s: float | None
+    strict_sequence: bool
+    most_queued_samples: int
+    seed: int | None
+    keeping: Keeping
+    clock: Callable[[], float]
+
+
+class State:
+    """The parts of a server. Its lock is held while a handler runs; jobs on workers run without it."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.settings = settings
+        self.lock = threading.RLock()
+        self.converter = Converter()
+        self.promises = Promises(self.converter, settings.keeping, settings.clock)
+        self.sessions = Sessions(settings.session_ttl_s, settings.clock, self._release)
+        self.models = Models()
+        self.samplers = SamplingSessions()
+        self.runs = Runs(folder / "runs", settings.clock)
+        self.checkpoints = Checkpoints(self.runs, settings.clock)
+        self.archives = Archives(settings.clock)
+        self.sampling = Worker("tinkerwire-sampling", threads=max(1, os.cpu_count() or 1))
+
+    def train(self, model: TrainedModel, work: Callable[[], Any]) -> Promise:
+        """Queue work on a model behind all that is queued on it already."""
+        self.sessions.alive(model.session_id)
+        self.runs.touch(model.run)
+        return self.promises.run(model.worker, work, model.model_id)
+
+    def seed_for(self, *what: object) -> int | None:
+        """A seed for what came without one: drawn from the server's, None when it has none."""
+        if self.settings.seed is None:
+            return None
+        return random.Random(f"{self.settings.seed}:{what}").getrandbits(31)
+
+    def unload(self, model_id: str, reason: str) -> None:
+        """Forget a model and drop what is queued on it."""
+        model = self.models.remove(model_id, reason)
+        if model is not None:
+            model.worker.close()
+            self.promises.abandon(model_id, f"model {model_id} is gone: {reason}")
+
+    def close(self) -> None:
+        """Stop all work; what has no result yet fails."""
+        workers = [self.sampling]
+        self.models.close(lambda model: workers.append(model.worker))
+        for worker in workers:
+            worker.close()
+        self.promises.abandon(None, "the server was closed before this was done")
+        for worker in workers:
+            worker.join(JOIN_S)
+
+    def _release(self, session: Session) -> None:
+        log.info("session %s expired", session.session_id)
+        for model_id in session.model_ids:
+            self.unload(model_id, f"session {session.session_id} expired")
+        for sampler_id in session.sampler_ids:
+            self.samplers.remove(sampler_id)

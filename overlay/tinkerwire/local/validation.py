@@ -1,0 +1,109 @@
+"""Requests against the contract of the wire version that is served: strict, with reasons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jsonschema_rs
+import orjson
+
+from tinkerwire.local import misfits
+from tinkerwire.local.answers import Item, Refusal
+from tinkerwire.local.contract import Json, resolve
+from tinkerwire_base.call import Operation
+from tinkerwire_base.converter import Converter
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_PLACE = re.compile(r" @ \w+([\w.\[\]']*)$")
+_STEP = re.compile(r"\w+")
+
+
+class Validator:
+    """Checks bodies and query parameters of the operations in one contract; validators are built when needed."""
+
+    def __init__(self, document: Json) -> None:
+        self._document = document
+        self._operations: dict[str, Json] = {
+            operation["operationId"]: operation for item in document["paths"].values() for operation in item.values()
+        }
+        self._converter = Converter()
+        self._bodies: dict[str, jsonschema_rs.Validator] = {}
+        self._queries: dict[str, jsonschema_rs.Validator] = {}
+
+    def body(self, operation: Operation, content: bytes | None, content_type: str) -> Any:
+        """The request model, None for operations without a body.
+
+        Raises:
+            Refusal: 415 for another media type, 422 for a body that does not fit.
+        """
+        if "requestBody" not in self._operations[operation.name]:
+            return None
+        media = content_type.partition(";")[0].strip().lower()
+        if media and media != "application/json" and not media.endswith("+json"):
+            raise Refusal(415, f"{operation.name} takes application/json, not {media}")
+        value = _parse(content)
+        validator = self._bodies.get(operation.name) or self._body_validator(operation.name)
+        if not validator.is_valid(value):
+            raise Refusal(422, misfits.items(validator.iter_errors(value), "body"))
+        try:
+            return self._converter.structure(value, operation.request)
+        except ValueError as fault:
+            raise Refusal(422, [_item_of_model(str(fault))]) from None
+
+    def query(self, operation: Operation, given: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        """All query parameters, converted, with defaults for those that are not given.
+
+        Raises:
+            Refusal: 422 for an unknown parameter or a value that does not fit.
+        """
+        schemas = self._query_schemas(operation.name)
+        values: dict[str, Any] = {}
+        for name, text in given:
+            is_integer = schemas.get(name, {}).get("type") == "integer" and _INTEGER.fullmatch(text)
+            values[name] = int(text) if is_integer else text
+        if values:
+            validator = self._queries.get(operation.name) or self._query_validator(operation.name, schemas)
+            if not validator.is_valid(values):
+                raise Refusal(422, misfits.items(validator.iter_errors(values), "query"))
+        defaults = {name: schema["default"] for name, schema in schemas.items() if "default" in schema}
+        return {**defaults, **values}
+
+    def _body_validator(self, name: str) -> jsonschema_rs.Validator:
+        content = self._operations[name]["requestBody"]["content"]
+        schema = content["application/json"]["schema"]
+        return self._bodies.setdefault(name, self._build(schema))
+
+    def _query_validator(self, name: str, schemas: Mapping[str, Json]) -> jsonschema_rs.Validator:
+        schema = {"type": "object", "additionalProperties": False, "properties": dict(schemas)}
+        return self._queries.setdefault(name, self._build(schema))
+
+    def _query_schemas(self, name: str) -> dict[str, Json]:
+        return {
+            parameter["name"]: resolve(self._document, parameter["schema"])
+            for parameter in self._operations[name].get("parameters", [])
+            if parameter["in"] == "query"
+        }
+
+    def _build(self, schema: Json) -> jsonschema_rs.Validator:
+        whole = {**schema, "components": self._document["components"]}
+        return jsonschema_rs.Draft202012Validator(whole)
+
+
+def _parse(content: bytes | None) -> Any:
+    if not content:
+        raise Refusal(422, [{"loc": ["body"], "msg": "there is no body; send a JSON object", "type": "missing"}])
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError as fault:
+        item = {"loc": ["body", fault.pos], "msg": f"the body is not JSON: {fault}", "type": "json_invalid"}
+        raise Refusal(422, [item]) from None
+
+
+def _item_of_model(text: str) -> Item:
+    """The item for what the schema lets pass and the model does not, such as 1.0 in place of 1."""
+    match = _PLACE.search(text)
+    steps = _STEP.findall(match[1]) if match else []
+    place = ["body", *(int(step) if step.isdigit() else step for step in steps)]
+    return {"loc": place, "msg": _PLACE.sub("", text), "type": "value_error"}
