@@ -59,8 +59,7 @@ class ServerProcess:
                 )
             if time.monotonic() - start > timeout_s:
                 raise TimeoutError(
-                    f"start {self.command[0]}: not {what} after {timeout_s:.0f} s; "
-                    f"its last words:\n{self.tail()}"
+                    f"start {self.command[0]}: not {what} after {timeout_s:.0f} s; its last words:\n{self.tail()}"
                 )
             time.sleep(0.1)
         return time.monotonic() - start
