@@ -1,4 +1,4 @@
-"""The command line: ``tinkerwire serve``."""
+"""The command line: ``tinkerwire serve`` and ``tinkerwire demo``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import logging
 import sys
 from collections.abc import Sequence
 
+from .demo import command as demo
 from .version import __version__
 
 EXIT_FAILED = 1
@@ -43,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
         "p_429=0.1,p_5xx=0.05,only=asample+forward",
     )
     serve.set_defaults(run=_serve)
+    demo.register(commands)
     return parser
 
 
