@@ -80,6 +80,7 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
             for field, detail in schema.get("properties", {}).items()
         }
         about = {"behaviour": schema.get("x-behaviour"), "wire": span(original), "sent": name in sent}
+        about["doc"] = _escaped(original.get("description", "")) or f"{name}."
         found[name] = {"contract": {**about, "fields": fields}}
     return found
 
@@ -119,9 +120,14 @@ def span(node: dict[str, Any]) -> str:
 
 
 def _field_doc(detail: dict[str, Any], original: dict[str, Any]) -> str:
-    doc = " ".join(str(detail.get("description", "")).split())
     times = f" (wire {span(original)})" if "x-since" in original or "x-until" in original else ""
-    return doc + times
+    return _escaped(f"{detail.get('description', '')}{times}")
+
+
+def _escaped(text: str) -> str:
+    """A text in one line, as it can stand in a docstring."""
+    plain = " ".join(str(text).split()).replace("\\", r"\\").replace('"""', r"\"\"\"")
+    return plain[:-1] + r"\"" if plain.endswith('"') else plain
 
 
 def _schemas(document: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ from ..types import ModelInput, SamplingParams
 from . import display, reinforcement, supervised
 from .corpus import Corpus, load_corpus
 
-RECIPE = supervised.Recipe(steps=300, batch=16, window=128, learning_rate=1e-2)
+RECIPE = supervised.Recipe(steps=500, batch=8, window=128, learning_rate=3e-3)
 RANK = 32
 MARGIN = 0.3
 """How far below the unigram entropy the loss on held-out text has to end, in nats per byte."""
