@@ -94,7 +94,8 @@ def _checkpoint(console: Console, service: ServiceClient, client: TrainingClient
     path = client.save_state("demo").result().path
     listed = service.create_rest_client().list_checkpoints(client.model_id).result().checkpoints
     for checkpoint in listed:
-        console.print(f"checkpoint {checkpoint.tinker_path}  {(checkpoint.size_bytes or 0) / 1024:.0f} KiB")
+        size = (checkpoint.size_bytes or 0) / 1024
+        console.print(f"checkpoint {checkpoint.tinker_path}  {size:.0f} KiB", soft_wrap=True)
     if path not in [checkpoint.tinker_path for checkpoint in listed]:
         raise DemoFailed(f"{path} was saved but is not listed")
     saved = supervised.held_out_loss(client, corpus, RECIPE)
@@ -123,7 +124,7 @@ def _draw(console: Console, curve: supervised.Curve, corpus: Corpus, out: Path) 
 
 
 def _show(console: Console, corpus: Corpus, title: str, sampler: SamplingClient) -> None:
-    prompt = bytes(corpus.held_out[:40].tolist())
+    prompt = corpus.prompt(40)
     params = SamplingParams(max_tokens=160, temperature=0.7, seed=1)
     response = sampler.sample(ModelInput.from_ints(list(prompt)), 1, params).result()
     display.show_sample(console, title, prompt, bytes(token % 256 for token in response.sequences[0].tokens))
