@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tinkerwire_base.errors import TinkerError
+
 
 def register(commands: Any) -> None:
     """Add the command to a parser's commands."""
@@ -26,13 +28,14 @@ def register(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     try:
         # Its libraries draw, and are not needed by anybody who does not run it.
-        from .run import DemoFailed, run_demo  # noqa: PLC0415
+        from .run import DemoFailed, Plan, run_demo  # noqa: PLC0415
     except ImportError as fault:
         sys.stderr.write(f"tinkerwire demo: {fault}; install the extra: pip install 'tinkerwire[demo]'\n")
         return 1
     try:
-        run_demo(options.text, options.out, options.base_url, options.base_model, options.seed)
-    except (DemoFailed, ValueError, OSError) as fault:
+        plan = Plan(base_url=options.base_url, base_model=options.base_model, seed=options.seed)
+        run_demo(options.text, options.out, plan)
+    except (DemoFailed, TinkerError, ValueError, OSError) as fault:
         sys.stderr.write(f"tinkerwire demo: {fault}\n")
         return 1
     return 0
