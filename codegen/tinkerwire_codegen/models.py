@@ -44,6 +44,9 @@ OPTIONS = [
 def generate_models(document: dict[str, Any], work: Path) -> str:
     """The source of the module of all models, of all wire versions at once."""
     everything = _without_integer_bounds(superset(document))
+    for name, schema in _schemas(everything).items():
+        if "properties" not in schema:
+            schema["description"] = f"{schema.get('description', name)}\n\nWire: {span(_schemas(document)[name])}."
     source, details, output = work / "models.json", work / "details.json", work / "models.py"
     aliases = work / "aliases.json"
     source.write_text(json.dumps(everything))

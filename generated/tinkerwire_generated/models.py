@@ -30,6 +30,8 @@ from tinkerwire_base.unset import UNSET, UnsetType
 AccessScope: TypeAlias = Literal["owned", "accessible"]
 """
 Only what the caller owns, or all that the caller may see.
+
+Wire: 0.15.0 and later.
 """
 
 
@@ -93,6 +95,8 @@ class CheckpointArchiveUrlResponse(Open):
 CheckpointType: TypeAlias = Literal["training", "sampler"]
 """
 What a checkpoint is for, to go on training or to sample.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -281,6 +285,8 @@ class ErrorBody(Open):
 EventType: TypeAlias = Literal["SESSION_START", "SESSION_END", "UNHANDLED_EXCEPTION", "GENERIC_EVENT"]
 """
 Kind of an event.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -513,6 +519,8 @@ class ImageChunk(ImageBytes, Strict):
 ImageFormat: TypeAlias = Literal["png", "jpeg"]
 """
 Encoding of an image.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -562,6 +570,8 @@ class LoadWeightsResponse(Open):
 LocationPart: TypeAlias = str | int
 """
 One step of the way to a field, a name or an index.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -587,6 +597,8 @@ class LoraConfig(Strict):
 LossFnType: TypeAlias = Literal["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"]
 """
 A loss that the server computes.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -608,6 +620,8 @@ class ModelData(Open):
 ModelID: TypeAlias = str
 """
 Identifies a model under training, and its training run.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -625,6 +639,8 @@ class ModelInput(TokenSequence, Strict):
 ModelInputChunk: TypeAlias = EncodedTextChunk | ImageAssetPointerChunk | ImageChunk
 """
 A piece of a model's input; without a tag its keys tell which.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -676,12 +692,16 @@ class ParsedCheckpointTinkerPath(TinkerPath, Open):
 QueueState: TypeAlias = Literal["active", "paused_capacity", "paused_rate_limit"]
 """
 Why a result is not there: at work, or held back for lack of machines or by a rate limit.
+
+Wire: 0.2.0 and later.
 """
 
 
 RequestErrorCategory: TypeAlias = Literal["unknown", "server", "user"]
 """
 Whose fault a failure is: lower case on the wire, read in any case.
+
+Wire: 0.3.0 and later.
 """
 
 
@@ -701,6 +721,8 @@ class RequestFailedResponse(ErrorCategory, Open):
 RequestID: TypeAlias = str
 """
 Identifies queued work.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -945,18 +967,24 @@ class SetCheckpointTtlRequest(Strict):
 Severity: TypeAlias = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 """
 How grave an event is.
+
+Wire: 0.1.0 and later.
 """
 
 
 StopCondition: TypeAlias = str | list[str] | list[int]
 """
 Where sampling ends; a string, one of several strings, or one of several token ids.
+
+Wire: 0.1.0 and later.
 """
 
 
 StopReason: TypeAlias = Literal["length", "stop"]
 """
 Why a sample ended: at max_tokens (length) or at a stop condition (stop).
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -1034,24 +1062,32 @@ class TensorData(TensorValues, Strict):
 LossFnInputs: TypeAlias = dict[str, TensorData]
 """
 Tensors of a loss by name: target_tokens (int64), weights, advantages, logprobs, clip_low_threshold and clip_high_threshold (float32), mostly one number per input token.
+
+Wire: 0.1.0 and later.
 """
 
 
 LossFnOutput: TypeAlias = dict[str, TensorData]
 """
 Tensors that a loss gives for one datum, by name, such as logprobs (per target token).
+
+Wire: 0.1.0 and later.
 """
 
 
 TensorDtype: TypeAlias = Literal["int64", "float32"]
 """
 Kind of the numbers in a tensor.
+
+Wire: 0.1.0 and later.
 """
 
 
 TokenLogprob: TypeAlias = tuple[int, float]
 """
 A token id and its logprob (nats).
+
+Wire: 0.3.0 and later.
 """
 
 
@@ -1142,6 +1178,8 @@ class UnhandledExceptionEvent(Open):
 TelemetryEvent: TypeAlias = SessionStartEvent | SessionEndEvent | UnhandledExceptionEvent | GenericEvent
 """
 Something that happened in a client.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -1187,6 +1225,8 @@ FutureRetrieveResponse: TypeAlias = (
 )
 """
 A result, a failure or a wait; nothing wraps it, and which result it is the asker knows.
+
+Wire: 0.1.0 and later.
 """
 
 
