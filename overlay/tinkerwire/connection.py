@@ -14,9 +14,17 @@ from typing import Any, TypeVar
 import attrs
 
 from tinkerwire_base.call import Call, WireRequest, WireResponse
-from tinkerwire_base.converter import Converter, dialect_error, is_in
+from tinkerwire_base.converter import Converter
+from tinkerwire_base.dialect import dialect_error, is_in
 from tinkerwire_base.errors import APIConnectionError, ClientClosedError, TinkerError
-from tinkerwire_generated.times import FIELD_TIMES, OPERATION_TIMES, PARAMETER_TIMES
+from tinkerwire_generated.times import (
+    FIELD_TIMES,
+    OPERATION_TIMES,
+    PARAMETER_TIMES,
+    REQUIRED_TIMES,
+    TYPE_TIMES,
+    VALUE_TIMES,
+)
 
 from .auth import Secret
 from .backpressure import InFlightLimit, Traffic
@@ -62,7 +70,9 @@ class Connection:
         self.base_url = base_url
         self.wire_version = wire_version
         self.retry = retry
-        self.converter = Converter(wire_version, FIELD_TIMES)
+        self.converter = Converter(
+            wire_version, FIELD_TIMES, types=TYPE_TIMES, required=REQUIRED_TIMES, values=VALUE_TIMES
+        )
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.closed = False
         self._pid = os.getpid()
