@@ -69,7 +69,10 @@ def test_tokens_and_loss_inputs() -> None:
     """Datums take tensors for tokens and for every loss input."""
     datum = Datum(
         model_input=ModelInput.from_ints(torch.tensor([1, 2])),
-        loss_fn_inputs={"target_tokens": torch.tensor([2, 3]), "weights": torch.tensor([1.0, 0.5], dtype=torch.bfloat16)},
+        loss_fn_inputs={
+            "target_tokens": torch.tensor([2, 3]),
+            "weights": torch.tensor([1.0, 0.5], dtype=torch.bfloat16),
+        },
     )
     assert datum.model_input.to_ints() == [1, 2]
     assert {key: tensor.dtype for key, tensor in datum.loss_fn_inputs.items()} == {

@@ -31,7 +31,9 @@ def sample(http: httpx.Client) -> SampleResponse:
     opened = session.create_session(body=CreateSessionRequest(tags=[], user_metadata=None, sdk_version="0.16.1"))
     session_id = opened.send(http).session_id
     request = SampleRequest(
-        prompt=ModelInput.from_ints([1, 2]), sampling_params=SamplingParams(max_tokens=2), sampling_session_id=session_id
+        prompt=ModelInput.from_ints([1, 2]),
+        sampling_params=SamplingParams(max_tokens=2),
+        sampling_session_id=session_id,
     )
     asked = FutureRetrieveRequest(request_id=sampling.asample(body=request).send(http).request_id)
     while isinstance(found := futures.retrieve_future(body=asked).send(http), TryAgainResponse):
@@ -120,7 +122,9 @@ def test_slashes_reach_the_server_as_they_are(server: Any) -> None:
         (service.healthz(), InternalServerError, "out of order"),
     ],
 )
-def test_errors_say_what_was_asked_and_what_came(call: Any, kind: type[APIStatusError], words: str, server: Any) -> None:
+def test_errors_say_what_was_asked_and_what_came(
+    call: Any, kind: type[APIStatusError], words: str, server: Any
+) -> None:
     """An error has the class of its status, shows method, address and the server's words, and no key."""
     with httpx.Client(base_url=server.url, headers=KEY) as http, pytest.raises(kind, match=words) as caught:
         call.send(http)

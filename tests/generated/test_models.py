@@ -14,8 +14,8 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from support.instances import PREFIX, Instances
 
+from support.instances import PREFIX, Instances
 from tinkerwire_base.converter import Converter
 from tinkerwire_base.errors import DialectError
 from tinkerwire_base.projection import project, superset

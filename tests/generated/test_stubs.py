@@ -13,8 +13,8 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.instances import Instances
 
+from support.instances import Instances
 from tinkerwire_base.call import Call, Operation
 from tinkerwire_base.converter import Converter
 from tinkerwire_base.projection import superset
