@@ -17,6 +17,7 @@ from tinkerwire_base.call import Call, WireRequest, WireResponse
 from tinkerwire_base.converter import Converter
 from tinkerwire_base.dialect import dialect_error, is_in
 from tinkerwire_base.errors import APIConnectionError, ClientClosedError, TinkerError
+from tinkerwire_base.unset import UNSET
 from tinkerwire_generated.times import (
     FIELD_TIMES,
     OPERATION_TIMES,
@@ -242,5 +243,5 @@ class Connection:
             raise dialect_error(f"the call {name}", self.wire_version, *OPERATION_TIMES[name])
         for parameter, value in call.query.items():
             span = PARAMETER_TIMES.get(name, {}).get(parameter)
-            if span is not None and value is not None and not is_in(self.wire_version, *span):
+            if span is not None and value not in (None, UNSET) and not is_in(self.wire_version, *span):
                 raise dialect_error(f"{name}'s parameter {parameter}", self.wire_version, *span)

@@ -260,7 +260,11 @@ class SamplingClient:
     async def _logprobs(self, request: SampleRequest) -> list[float | None]:
         response = await self._sample(request)
         found = response.prompt_logprobs
-        length = request.prompt.length
+        try:
+            length = request.prompt.length
+        except ValueError:
+            # Only the server knows how many tokens an image is.
+            length = len(found or ())
         if found is None or len(found) not in (length, length - 1):
             raise APIResponseValidationError(
                 f"compute_logprobs: the server gave {'no' if found is None else len(found)} prompt logprobs "
