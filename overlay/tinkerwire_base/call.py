@@ -48,8 +48,12 @@ class Operation:
 
     def result_type(self, status: int) -> Any:
         """The type of the answer's body at ``status``, None for no content; other successes are read like the first."""
+        if status in self.results:
+            return self.results[status]
         successes = [kind for each, kind in self.results.items() if each < 300]
-        return self.results.get(status, successes[0] if status < 300 and successes else Any)
+        if status < 300 and successes:
+            return successes[0]
+        return None if status == 204 else Any
 
 
 @attrs.frozen(kw_only=True)

@@ -30,8 +30,6 @@ from .unset import UNSET
 
 T = TypeVar("T")
 
-_FAULTS = (ValueError, TypeError, KeyError, AttributeError)
-
 
 class Converter:
     """Encodes requests for one wire version and decodes answers of any.
@@ -85,7 +83,7 @@ class Converter:
         """The object of a JSON value; ValueError with one line per misfit, each with its place."""
         try:
             return self._fast.structure(value, kind)
-        except _FAULTS as fault:
+        except hooks.FAULTS as fault:
             raise ValueError("; ".join(self._explain(value, kind)) or str(fault)) from None
 
     def decode(self, text: bytes, kind: type[T]) -> T:
@@ -98,7 +96,7 @@ class Converter:
             self._detailed.structure(value, kind)
         except cattrs.BaseValidationError as fault:
             return cattrs.transform_error(fault, path=getattr(kind, "__name__", "$"), format_exception=_worded)
-        except _FAULTS as fault:
+        except hooks.FAULTS as fault:
             return [str(fault)]
         return []
 

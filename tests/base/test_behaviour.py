@@ -93,7 +93,7 @@ def test_data_is_flat_and_of_numbers(data: Any, dtype: Any, words: str) -> None:
 
 def test_only_the_dtypes_of_the_wire() -> None:
     """float64 is no dtype of the wire."""
-    with pytest.raises(ValueError, match="TensorData.dtype: 'float64' is not one of 'int64', 'float32'"):
+    with pytest.raises(ValueError, match=r"TensorData.dtype: 'float64' is not one of 'int64', 'float32'"):
         TensorData(data=[1.0], dtype="float64")  # type: ignore[arg-type]
 
 
@@ -118,7 +118,7 @@ def test_images_have_the_length_that_is_expected() -> None:
     assert TEXT.append(image(expected_tokens=7)).length == 10
     assert image(tokens=5).length == 5
     assert ImageAssetPointerChunk(location="x", format="png", expected_tokens=0).length == 0
-    with pytest.raises(ValueError, match="ImageChunk: its length in tokens is unknown; give expected_tokens"):
+    with pytest.raises(ValueError, match=r"ImageChunk: its length in tokens is unknown; give expected_tokens"):
         _ = image().length
 
 
@@ -153,9 +153,9 @@ def test_text_that_is_no_base64_is_refused(text: str) -> None:
 
 def test_images_of_other_things_are_refused() -> None:
     """An array is no image file."""
-    with pytest.raises(TypeError, match="ImageChunk.data: expected the bytes of an image file.* got ndarray"):
+    with pytest.raises(TypeError, match=r"ImageChunk.data: expected the bytes of an image file.* got ndarray"):
         image(data=np.zeros(3))
-    with pytest.raises(ValueError, match="ImageChunk.format: 'gif' is not one of 'png', 'jpeg'"):
+    with pytest.raises(ValueError, match=r"ImageChunk.format: 'gif' is not one of 'png', 'jpeg'"):
         image(format="gif")
 
 
