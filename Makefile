@@ -32,7 +32,7 @@ check: $(READY)  ## generated code is current, layers hold, types and style are 
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 generate: $(READY)  ## schema/ to generated/
 	$(BIN)/python -m tinkerwire_codegen generate
