@@ -190,5 +190,5 @@ def test_models_are_equal_by_their_fields() -> None:
 def test_unset_is_one_thing_and_false() -> None:
     """UNSET is false, prints as UNSET and is still itself after pickling."""
     assert not UNSET
-    assert repr(UNSET) == "UNSET"
+    assert repr(UNSET) == str(UNSET) == f"{UNSET}" == "UNSET"
     assert pickle.loads(pickle.dumps(UNSET)) is UNSET
