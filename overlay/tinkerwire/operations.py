@@ -125,7 +125,7 @@ class Operations:
             raise
         try:
             return await self._connection.send(
-                request, lambda answer: self._connection.parse(made, answer), Traffic.TRAINING, on_fault=note
+                request, self._connection.reader(made, request), Traffic.TRAINING, on_fault=note
             )
         except TinkerError as fault:
             if is_certain and is_refusal(fault):

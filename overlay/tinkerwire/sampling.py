@@ -209,13 +209,13 @@ class SamplingClient:
         """One sample, under one number and one key however often the server is too busy for it."""
         call = asample(body=request)
         encoded = self._connection.encode(call, Submission(headers=BACKPRESSURE))
-        started = time.monotonic()
+        first_refusal: float | None = None
         for refusals in itertools.count(1):
             async with self._limit.slot() as slot:
                 try:
                     asked = await self._connection.send(
                         encoded,
-                        lambda answer: self._connection.parse(call, answer),
+                        self._connection.reader(call, encoded),
                         Traffic.SAMPLING,
                         self._retry,
                         not_here=(RateLimitError,),
@@ -224,7 +224,9 @@ class SamplingClient:
                 except RateLimitError as fault:
                     # The sample gives its place in flight back and stands in line anew, for as long as it takes.
                     wait = self._retry.wait_after(fault, refusals)
-                    is_late = time.monotonic() + wait - started > self._retry.progress_timeout
+                    now = time.monotonic()
+                    first_refusal = now if first_refusal is None else first_refusal
+                    is_late = now + wait - first_refusal > self._retry.progress_timeout
                     if is_late or not is_retryable(fault) or not self._retry.enable_retry_logic:
                         raise
                     self._back_off(wait)
