@@ -86,7 +86,7 @@ class AiohttpTransport:
                 return WireResponse(status=answer.status, headers=headers, content=content)
         except aiohttp.ConnectionTimeoutError:
             error: APIConnectionError = connect_timeout_error(request, self._base_url)
-        except asyncio.TimeoutError:
+        except (asyncio.TimeoutError, TimeoutError):  # two classes before Python 3.11
             error = timeout_error(request, self._base_url, timeout_s)
         except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as fault:
             error = connection_error(request, self._base_url, fault, may_be_sent=False)
@@ -139,7 +139,7 @@ class HttpxTransport:
             return WireResponse(status=answer.status_code, headers=dict(answer.headers), content=answer.content)
         except httpx.ConnectTimeout:
             error: APIConnectionError = connect_timeout_error(request, self._base_url)
-        except (httpx.TimeoutException, asyncio.TimeoutError):
+        except (httpx.TimeoutException, asyncio.TimeoutError, TimeoutError):
             error = timeout_error(request, self._base_url, timeout_s)
         except httpx.ConnectError as fault:
             error = connection_error(request, self._base_url, fault, may_be_sent=False)
