@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
 import attrs
-import orjson
 
-from .converter import Converter
+from .converter import Converter, parse_json
 from .errors import APIResponseValidationError, APIStatusError, RequestInfo, ResponseInfo, status_error
 from .model import members_of
 from .unset import UNSET
@@ -194,8 +193,8 @@ def _shown(text: str) -> str:
 
 def _decoded(text: str) -> Any:
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
+        return parse_json(text.encode())
+    except ValueError:
         return text.strip()
 
 

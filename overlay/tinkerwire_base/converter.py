@@ -8,6 +8,7 @@ values are handed over as they came, once it is sure that they are lists.
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -29,6 +30,18 @@ from .model import Open, Strict, fields_of, resolve, wire_name
 from .unset import UNSET
 
 T = TypeVar("T")
+
+
+def parse_json(text: bytes) -> Any:
+    """The value of a JSON text, also of one with the NaN and Infinity of servers in Python. ValueError for others."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        try:
+            return json.loads(text)
+        except ValueError:
+            pass
+        raise
 
 
 class Converter:
@@ -88,7 +101,7 @@ class Converter:
 
     def decode(self, text: bytes, kind: type[T]) -> T:
         """The object of a JSON text; ValueError as in :meth:`structure`."""
-        found: T = self.structure(orjson.loads(text), kind)
+        found: T = self.structure(parse_json(text), kind)
         return found
 
     def _explain(self, value: Any, kind: Any) -> list[str]:

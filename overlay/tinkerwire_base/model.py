@@ -52,6 +52,14 @@ class Model:
         return f"{cls.__name__}({', '.join(f'{name}={_SHORT.repr(value)}' for name, value in shown)})"
 
 
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+def define(cls: type[T]) -> type[T]:
+    """Make a generated class an attrs class: slotted, keyword-only, immutable."""
+    # Equality and repr are Model's: compiling them for every class is a third of the time of an import.
+    return attrs.define(cls, kw_only=True, slots=True, frozen=True, eq=False, repr=False)
+
+
+# The two are made by attrs itself, so that type checkers take all models for classes of attrs.
 @attrs.define(frozen=True, kw_only=True, eq=False, repr=False)
 class Strict(Model):
     """Base of models whose schema refuses unknown keys (requests)."""
@@ -63,13 +71,6 @@ class Open(Model):
 
     extra_fields: Mapping[str, Any] = field(factory=dict)
     """Keys of the JSON object that this version of the contract does not know, as they came."""
-
-
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
-def define(cls: type[T]) -> type[T]:
-    """Make a generated class an attrs class: slotted, keyword-only, immutable."""
-    # Equality and repr are Model's: compiling them for every class is a third of the time of an import.
-    return attrs.define(cls, kw_only=True, slots=True, frozen=True, eq=False, repr=False)
 
 
 def resolve(cls: Any) -> Any:

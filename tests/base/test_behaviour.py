@@ -25,6 +25,10 @@ CONVERTER = Converter()
 TEXT = ModelInput.from_ints([1, 2, 3])
 
 
+def flat(data: list[Any]) -> TensorData:
+    return TensorData(data=data, dtype="float32")
+
+
 def image(**more: Any) -> ImageChunk:
     return ImageChunk(**{"data": b"\x89PNG", "format": "png", **more})
 
@@ -185,13 +189,21 @@ def test_datums_do_not_change_the_users_dict() -> None:
         ([1], TypeError, "Datum.loss_fn_inputs: expected a dict of name to tensor, got list"),
         ({5: [1.0]}, TypeError, "loss_fn_inputs key: expected a str, got 5"),
         ({"weights": {"data": [1.0]}}, TypeError, "weights: dict is not an array"),
-        ({"weights": TensorData(data=[1.0, "x"], dtype="float32")}, TypeError, r"weights\[1\]: expected a number"),
+        (
+            {"weights": TensorData(data=list[Any]([1.0, "x"]), dtype="float32")},
+            TypeError,
+            r"weights\[1\]: expected a number",
+        ),
         (
             {"weights": TensorData(data=[True], dtype="float32")},
             TypeError,
             r"weights\[0\]: expected a number, got True",
         ),
-        ({"weights": TensorData(data=[1.0, None], dtype="float32")}, TypeError, r"weights\[1\]: expected a number"),
+        (
+            {"weights": TensorData(data=list[Any]([1.0, None]), dtype="float32")},
+            TypeError,
+            r"weights\[1\]: expected a number",
+        ),
         (
             {"weights": TensorData(data=[float("inf")], dtype="float32")},
             ValueError,
@@ -210,7 +222,7 @@ def test_bad_loss_inputs_say_what_and_where(inputs: Any, kind: type[Exception], 
 
 def test_numpy_numbers_in_a_list_are_numbers() -> None:
     """A flat list of numpy scalars is as good as one of Python's."""
-    tensor = TensorData(data=[np.float32(0.5), np.int64(2)], dtype="float32")  # type: ignore[list-item]
+    tensor = flat([np.float32(0.5), np.int64(2)])
     datum = Datum(model_input=TEXT, loss_fn_inputs={"weights": tensor})
     assert b'"data":[0.5,2]' in CONVERTER.encode(datum)
 

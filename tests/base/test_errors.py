@@ -53,7 +53,7 @@ def test_errors_survive_pickling_with_all_their_parts(cls: type[TinkerError], ag
 def test_notes_and_later_parts_survive_pickling() -> None:
     """What was added to an error after it was made travels with it."""
     fault = made(errors.RateLimitError)
-    fault.__notes__ = ["while saving"]
+    vars(fault)["__notes__"] = ["while saving"]
     fault.attempt = 3  # type: ignore[attr-defined]
     assert vars(pickle.loads(pickle.dumps(fault)))["__notes__"] == ["while saving"]
     assert pickle.loads(pickle.dumps(fault)).attempt == 3

@@ -75,8 +75,9 @@ def test_what_does_not_lie_in_order_is_copied() -> None:
 def test_scalars_and_0d_arrays_have_the_empty_shape() -> None:
     """A numpy scalar is a tensor of no dimensions."""
     for value in (np.float32(2), np.array(2, np.float32)):
-        tensor = TensorData.from_numpy(value)  # type: ignore[arg-type]
-        assert (tensor.shape, tensor.to_numpy().shape, tensor.tolist()) == ([], (), 2.0)
+        tensor = TensorData.from_array("x", value)
+        found: Any = tensor.tolist()
+        assert (tensor.shape, tensor.to_numpy().shape, found) == ([], (), 2.0)
 
 
 @pytest.mark.parametrize("array", [np.array([1 + 2j]), np.array(["a"]), np.array([None]), np.array([b"x"])])
@@ -125,7 +126,8 @@ def test_rounding_warns_once_per_name_where_the_user_is() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for name in ("weights", "weights", "logprobs"):
-            Datum(model_input=ModelInput.from_ints([1]), loss_fn_inputs={name: np.array([0.1])})
+            inputs: Any = {name: np.array([0.1])}
+            Datum(model_input=ModelInput.from_ints([1]), loss_fn_inputs=inputs)
     assert [str(w.message).partition(":")[0] for w in caught] == ["weights", "logprobs"]
     assert all(issubclass(w.category, PrecisionWarning) and w.filename == __file__ for w in caught)
 
@@ -260,5 +262,6 @@ def test_torch_is_used_when_it_is_loaded_and_never_imported(monkeypatch: pytest.
             return np.array([1.5], np.float32)
 
     fake = SimpleNamespace(Tensor=Tensor, strided="strided", bfloat16="bfloat16")
-    monkeypatch.setitem(sys.modules, "torch", fake)  # type: ignore[arg-type]
+    modules: Any = sys.modules
+    monkeypatch.setitem(modules, "torch", fake)
     assert wire_array("weights", Tensor()).tolist() == [1.5]

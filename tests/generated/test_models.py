@@ -126,4 +126,4 @@ def test_models_are_immutable_slotted_and_keyword_only() -> None:
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         params.beta1 = 0.5  # type: ignore[misc]
     with pytest.raises(TypeError):
-        models.AdamParams(0.1)  # type: ignore[misc]
+        models.AdamParams(0.1)  # type: ignore[call-arg]
