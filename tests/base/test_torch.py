@@ -95,6 +95,14 @@ def test_what_has_no_wire_form_is_refused(tensor: Any, words: str) -> None:
         wire_array("weights", tensor())
 
 
+def test_bfloat16_of_numpy_is_widened_to_the_bit() -> None:
+    """The bfloat16 that ml_dtypes adds to numpy is widened like that of torch."""
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    halves = np.array([0x3F80, 0xC000, 0x0001, 0x7F7F], dtype=np.uint16)
+    found = wire_array("weights", halves.view(bfloat16))
+    assert (found.view(np.uint32) == halves.astype(np.uint32) << 16).all()
+
+
 def test_lists_of_tensors() -> None:
     """A list of tensors is refused or read, but never misread."""
     try:
