@@ -195,7 +195,9 @@ class SamplingClient:
     async def _sample(self, request: SampleRequest) -> SampleResponse:
         """Draw until the server has not lost the sample: it costs nothing to draw again, unlike a training step."""
         session_id = await self._creation.watch()
-        for draw in itertools.count(1):
+        draw = 0
+        while True:
+            draw += 1
             seq_id = next(self._seq_ids)
             try:
                 return await self._draw(attrs.evolve(request, sampling_session_id=session_id, seq_id=seq_id))
@@ -203,14 +205,14 @@ class SamplingClient:
                 if draw >= self._retry.max_attempts or not self._retry.enable_retry_logic:
                     raise
                 await asyncio.sleep(self._retry.delay(draw))
-        raise AssertionError
 
     async def _draw(self, request: SampleRequest) -> SampleResponse:
         """One sample, under one number and one key however often the server is too busy for it."""
         call = asample(body=request)
         encoded = self._connection.encode(call, Submission(headers=BACKPRESSURE))
         first_refusal: float | None = None
-        for refusals in itertools.count(1):
+        refusals = 0
+        while True:
             async with self._limit.slot() as slot:
                 try:
                     asked = await self._connection.send(
@@ -223,6 +225,7 @@ class SamplingClient:
                     )
                 except RateLimitError as fault:
                     # The sample gives its place in flight back and stands in line anew, for as long as it takes.
+                    refusals += 1
                     wait = self._retry.wait_after(fault, refusals)
                     now = time.monotonic()
                     first_refusal = now if first_refusal is None else first_refusal
@@ -233,7 +236,6 @@ class SamplingClient:
                 else:
                     slot.sent()
                     return await self._poll(asked)
-        raise AssertionError
 
     async def _poll(self, asked: UntypedAPIFuture) -> SampleResponse:
         promise = Promise(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -246,14 +247,51 @@ def test_cancelling_in_line_lets_nobody_overtake(server: Scripted, training: tw.
 
 
 def test_cancelled_while_it_is_sent(server: Scripted, training: tw.TrainingClient) -> None:
-    """An operation cancelled with its request on the way fails alone; its number may be used and is not used again."""
+    """An operation cancelled with its request on the way fails at once; the request goes to its end, without a gap."""
     hold = Hold()
     server.rules["forward_backward"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
     sent = training.forward_backward([datum()], "cross_entropy")
     server.wait_for_requests("forward_backward")
+    following = training.optim_step(ADAM)
     sent.cancel()
-    training.optim_step(ADAM).result(PATIENCE_S)
+    with pytest.raises(tw.CancelledSubmissionError):
+        sent.result(PATIENCE_S)
+    training._session.connection.start(asyncio.sleep(0.02)).result(PATIENCE_S)
+    assert server.active["forward_backward"] == 1
+    assert not server.named("optim_step")
+    hold.release()
+    following.result(PATIENCE_S)
     assert seq_ids(server) == [1, 2]
+    assert not server.polls("ForwardBackward")
+
+
+def test_cancelled_while_it_is_sent_and_then_refused(
+    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When the request of a cancelled operation is refused in the end, its number is free, and nobody hears of it."""
+    hold = Hold()
+    server.rules["optim_step"] = in_turn(Answer({"detail": "bad"}, status=422, hold=hold), server.happy)
+    sent = training.optim_step(ADAM)
+    server.wait_for_requests("optim_step")
+    following = training.optim_step(ADAM)
+    sent.cancel()
+    hold.release()
+    following.result(PATIENCE_S)
+    assert seq_ids(server) == [1, 1]
+    gc.collect()
+    assert not caplog.records
+
+
+def test_cancelled_while_it_is_sent_and_then_closed(server: Scripted) -> None:
+    """Close does not wait for the request of a cancelled operation."""
+    hold = Hold()
+    server.rules["optim_step"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    with open_client(server.url) as client:
+        sent = client.create_lora_training_client("base").optim_step(ADAM)
+        server.wait_for_requests("optim_step")
+        sent.cancel()
+        client.close().result(PATIENCE_S)
+    server.wait_for(lambda: server.active["optim_step"] == 0, "the client hangs up")
     hold.release()
 
 
