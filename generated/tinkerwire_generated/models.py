@@ -18,13 +18,8 @@ from tinkerwire_base.behaviour import (
     TinkerPath,
     TokenSequence,
 )
-from tinkerwire_base.model import (
-    Array,
-    Open,
-    Strict,
-    define,
-    fits,
-)
+from tinkerwire_base.checks import fits
+from tinkerwire_base.model import Array, Open, Strict, define
 from tinkerwire_base.unset import UNSET, UnsetType
 
 AccessScope: TypeAlias = Literal["owned", "accessible"]

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from .model import INT64_MAX, INT64_MIN
+from .checks import INT64_MAX, INT64_MIN
 
 Array = npt.NDArray[Any]
 
