@@ -184,6 +184,17 @@ def test_drawing_again_is_bounded(server: Scripted) -> None:
         assert len(server.named("asample")) == number
 
 
+def test_drawing_again_takes_its_time(server: Scripted) -> None:
+    """Between two draws of a sample lies the policy's delay: a server that loses samples is not hammered."""
+    server.on_poll("Sample", lambda _: Answer(status=410))
+    policy = tw.RetryConfig(retry_delay_base=0.1, jitter_factor=0.0, max_attempts=3)
+    with open_client(server.url, retry=policy) as client, pytest.raises(tw.FutureExpiredError):
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    first, second, third = (asked.time for asked in server.named("asample"))
+    assert second - first >= 0.1
+    assert third - second >= 0.2
+
+
 def test_fast_empty_answers_are_spaced_out(server: Scripted) -> None:
     """A server that answers 'not ready' at once is asked a few times a second, not thousands."""
     server.on_poll("OptimStep", lambda _: NOT_READY)
