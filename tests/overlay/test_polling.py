@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 import attrs
@@ -252,6 +253,14 @@ def test_the_deadline_holds_against_silence(server: Scripted, answer: Answer) ->
     policy = tw.RetryConfig(progress_timeout=0.2)
     with open_client(server.url, retry=policy) as client, pytest.raises(tw.RequestTimeoutError):
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+
+
+def test_a_metric_that_is_no_number_does_not_lose_the_result(server: Scripted, training: tw.TrainingClient) -> None:
+    """A server in Python may write NaN, which is not JSON; the result is read all the same."""
+    metrics = outcome(server, training, Answer(b'{"metrics": {"loss:sum": NaN, "n:sum": 2}}'))
+    assert metrics is not None
+    assert math.isnan(metrics["loss:sum"])
+    assert metrics["n:sum"] == 2
 
 
 def test_endless_faults_end(server: Scripted) -> None:
