@@ -271,6 +271,14 @@ def test_endless_faults_end(server: Scripted) -> None:
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
 
 
+def test_faults_with_answers_between_are_not_endless(server: Scripted) -> None:
+    """A 'not ready' between two faults shows that the server lives: the time of max_elapsed starts anew."""
+    broken, alive = Answer(status=500), Answer(status=408, delay_s=0.3)
+    server.on_poll("OptimStep", in_turn(broken, alive, broken, alive, broken, DONE))
+    with open_client(server.url, retry=attrs.evolve(FAST, max_elapsed=0.25)) as client:
+        assert client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S).metrics == {"x:mean": 1.0}
+
+
 def test_waiting_is_logged(
     server: Scripted, training: tw.TrainingClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
