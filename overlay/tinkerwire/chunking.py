@@ -7,6 +7,7 @@ from math import prod
 
 import attrs
 
+from tinkerwire_base.checks import is_int
 from tinkerwire_generated.models import Datum, TensorData
 
 
@@ -20,6 +21,8 @@ class ChunkLimits:
     """Tokens plus tensor elements per request; a single larger example still goes out, alone."""
 
     def __attrs_post_init__(self) -> None:
+        is_int("ChunkLimits.datums", self.datums)
+        is_int("ChunkLimits.numbers", self.numbers)
         if self.datums < 1 or self.numbers < 1:
             raise ValueError(f"ChunkLimits: {self.datums} datums and {self.numbers} numbers; both must be positive")
 

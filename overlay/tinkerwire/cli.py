@@ -31,10 +31,10 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    serve.add_argument("--port", type=int, default=8080, help="port to listen on, 0 for any free one")
+    serve.add_argument("--port", type=_port, default=8080, help="port to listen on, 0 for any free one")
     serve.add_argument("--folder", default="tinkerwire-data", help="where runs and checkpoints are kept")
     serve.add_argument("--wire", default="0.16.1", help="wire version to speak")
-    serve.add_argument("--hold", type=float, default=30.0, help="seconds that a request for a result is held")
+    serve.add_argument("--hold", type=_seconds, default=30.0, help="seconds that a request for a result is held")
     serve.add_argument("--seed", type=int, help="make samples, adapters and misbehaviour the same in every run")
     serve.add_argument("--api-key", help="the only API key to let in; any is let in without")
     serve.add_argument("--strict-sequence", action="store_true", help="refuse gaps in a model's seq_ids")
@@ -47,6 +47,20 @@ def _parser() -> argparse.ArgumentParser:
     serve.set_defaults(run=_serve)
     demo.register(commands)
     return parser
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"{port} is not between 0 and 65535")
+    return port
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a time in seconds")
+    return seconds
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -102,10 +103,15 @@ class Operations:
         return self._model_id
 
     def _created(self) -> str:
-        """The model's id once its creation is over. Raises TinkerError when that failed."""
+        """The model's id once its creation is over. Raises its error when that failed."""
         if self._model_id is None:
             why = self._creation_fault or "that was cancelled"
-            raise TinkerError(f"the model of this client was not created: {why}") from self._creation_fault
+            text = f"the model of this client was not created: {why}"
+            # Of the class of the cause, so that whoever catches that class catches it here, too.
+            cause = self._creation_fault
+            fault = copy.copy(cause) if isinstance(cause, TinkerError) else TinkerError(text)
+            fault.args, fault.message = (text,), text
+            raise fault from cause
         return self._model_id
 
     async def _submit(self, model_id: str, call: CallOf) -> UntypedAPIFuture:

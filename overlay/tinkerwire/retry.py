@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Collection, Mapping
 from datetime import datetime, timezone
@@ -9,6 +10,7 @@ from email.utils import parsedate_to_datetime
 
 import attrs
 
+from tinkerwire_base.checks import is_bool, is_int, is_number
 from tinkerwire_base.errors import APIConnectionError, APIStatusError, TinkerError
 
 RETRIED_STATUSES = frozenset({408, 409, 429})
@@ -43,10 +45,18 @@ class RetryConfig:
     """A longer wish of the server is cut to this."""
 
     def __attrs_post_init__(self) -> None:
+        for name in ("max_connections", "max_attempts"):
+            if getattr(self, name) is not None:
+                is_int(f"RetryConfig.{name}", getattr(self, name))
+        is_bool("RetryConfig.enable_retry_logic", self.enable_retry_logic)
+        is_number("RetryConfig.jitter_factor", self.jitter_factor)
         if self.max_connections is not None and self.max_connections <= 0:
             raise ValueError(f"RetryConfig.max_connections: {self.max_connections} is not positive; None is no bound")
         for name in ("progress_timeout", "retry_delay_base", "retry_delay_max", "max_elapsed", "retry_after_max"):
-            if getattr(self, name) < 0:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+                raise TypeError(f"RetryConfig.{name}: expected seconds, got {value!r}")
+            if value < 0:
                 raise ValueError(f"RetryConfig.{name}: {getattr(self, name)} s is less than no time")
         if not 0 <= self.jitter_factor <= 1:
             raise ValueError(f"RetryConfig.jitter_factor: {self.jitter_factor} is not between 0 and 1")

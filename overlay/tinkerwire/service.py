@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import threading
 from collections.abc import Mapping
@@ -69,6 +70,12 @@ class ServiceClient:
         http_client: httpx.AsyncClient | None = None,
         transport: Transport | None = None,
     ) -> None:
+        _expect("retry", retry, RetryConfig)
+        _expect("chunk_limits", chunk_limits, ChunkLimits)
+        _expect("base_url", base_url, str)
+        _expect("api_key", api_key, str)
+        _expect("user_metadata", user_metadata, Mapping)
+        _expect("default_headers_overrides", default_headers_overrides, Mapping)
         url = resolve_base_url(base_url)
         key = resolve_api_key(api_key, url)
         self._connection = Connection(
@@ -96,6 +103,14 @@ class ServiceClient:
         self.close(
             "success" if fault is None else "errored" if isinstance(fault, Exception) else "interrupted"
         ).result()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close("success" if fault is None else "errored" if isinstance(fault, Exception) else "interrupted")
 
     def close(
         self, status: Literal["success", "errored", "interrupted"] = "success", detail: str | None = None
@@ -248,8 +263,18 @@ def _wire_version(given: str | None) -> str:
     return version
 
 
+def _expect(name: str, value: object, kind: type) -> None:
+    if value is not None and not isinstance(value, kind):
+        # Without the value, which may be a key.
+        raise TypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
+
+
 def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:
+    if http_client is not None and not inspect.iscoroutinefunction(getattr(http_client, "request", None)):
+        raise TypeError(f"http_client: expected an httpx.AsyncClient, got {type(http_client).__name__}")
     if url == EMBEDDED:
+        if http_client is not None:
+            raise ValueError(f"http_client: base_url={EMBEDDED!r} has no socket for it to speak through; leave it away")
         from .local import embedded_transport  # noqa: PLC0415  (the server is not loaded unless it is used)
 
         return embedded_transport()

@@ -6,9 +6,12 @@ import queue
 import threading
 from collections.abc import Callable
 
+IDLE_S = 5.0
+"""A thread without a job for this long ends, so that models that nobody uses any more cost none."""
+
 
 class Worker:
-    """Runs jobs in the order in which they come; threads start with the first job.
+    """Runs jobs in the order in which they come; threads start with a job, and end when there are none for a while.
 
     They are daemon threads: a process that ends does not wait for work that nobody will fetch.
 
@@ -58,8 +61,19 @@ class Worker:
         except queue.Empty:
             return
 
+    def _next_job(self) -> Callable[[], None] | None:
+        while True:
+            try:
+                return self._jobs.get(timeout=IDLE_S)
+            except queue.Empty:
+                with self._lock:
+                    # Under the lock of put, which starts a thread when it counts one too few.
+                    if self._jobs.empty():
+                        self._threads.remove(threading.current_thread())
+                        return None
+
     def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (job := self._next_job()) is not None:
             job()
             # Hold nothing while waiting: a job holds a model and a batch.
             del job

@@ -110,7 +110,13 @@ class Sampler:
         )
 
     def _logprobs(self, hidden: FloatArray) -> FloatArray:
-        return log_softmax(hidden @ self._weights["unembedding"])
+        found = log_softmax(hidden @ self._weights["unembedding"])
+        if np.isnan(found).any():
+            raise EngineError(
+                "sample: the model's log probabilities are not numbers, for its weights have left the finite range; "
+                "load an earlier checkpoint, and train with a smaller learning rate"
+            )
+        return found
 
     def _continue(
         self,
