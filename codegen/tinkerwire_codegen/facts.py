@@ -215,8 +215,9 @@ class _Comparison:
         """The type of a schema in the notation of the facts."""
         if "$ref" in schema:
             name = _name(schema["$ref"])
-            called = _called(name, self.schemas[name])
-            return called if called in self.types else self._text(self.schemas[name])
+            target = self.schemas.get(name, {})
+            called = _called(name, target)
+            return called if called in self.types else self._text(target)
         if "anyOf" in schema:
             return " | ".join(map(self._text, self._without_openness(schema["anyOf"])))
         if "const" in schema:
