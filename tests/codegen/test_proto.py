@@ -45,7 +45,9 @@ def test_a_written_version_reads_as_itself(tmp_path: Path, version: str) -> None
 def test_everything_is_described() -> None:
     """Each message, enum, field and value says in a sentence what it is."""
     bad = [block.name for block in PROTO.blocks if not block.doc.endswith(".")]
-    bad += [f"{block.name}.{each.name}" for block in PROTO.blocks for each in block.fields if not each.doc.endswith(".")]
+    bad += [
+        f"{block.name}.{each.name}" for block in PROTO.blocks for each in block.fields if not each.doc.endswith(".")
+    ]
     assert not bad
 
 
