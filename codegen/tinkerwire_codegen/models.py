@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,8 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
     everything = _without_bounds(superset(document))
     for name, schema in _schemas(everything).items():
         if "properties" not in schema:
-            schema["description"] = f"{schema.get('description', name)}\n\nWire: {span(_schemas(document)[name])}."
+            about = "\n".join(textwrap.wrap(str(schema.get("description", name)), 110))
+            schema["description"] = f"{about}\n\nWire: {span(_schemas(document)[name])}."
     source, details, output = work / "models.json", work / "details.json", work / "models.py"
     aliases = work / "aliases.json"
     source.write_text(json.dumps(everything))

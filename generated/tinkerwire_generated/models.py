@@ -661,7 +661,7 @@ class CreateModelRequest(Strict):
     """Free keys and values of the user, kept with the training run. (wire 0.2.0 and later)"""
     lora_config: LoraConfig | None = field(default=None, validator=fits())
     """The adapter; null trains the whole model."""
-    optimizer_config: OptimizerConfig = field(factory=lambda: AdamOptimizerConfig(), validator=fits())
+    optimizer_config: OptimizerConfig = field(factory=AdamOptimizerConfig, validator=fits())
     """How the model is trained. (wire 0.29.1 and later)"""
     type: Literal["create_model"] = field(default="create_model", validator=fits())
     """Tag of the request."""
@@ -1086,7 +1086,7 @@ class ForwardBackwardInput(Strict):
     loss_fn: LossFnType = field(validator=fits())
     """The loss."""
     loss_fn_config: dict[str, LossConfigValue] | None = field(default=None, validator=fits())
-    """Numbers, and since wire 0.26.2 texts, that tune the loss, by name; null for its defaults. (wire 0.3.0 and later)"""
+    """What tunes the loss, by name; null for its defaults. Before wire 0.26.2 numbers only. (wire 0.3.0 and later)"""
 
 
 @define
@@ -1358,7 +1358,7 @@ class GetInfoResponse(Open):
     """Name of the base model."""
     type: Literal["get_info"] | None = field(default=None)
     """Tag of the response."""
-    optimizer_config: OptimizerConfig = field(factory=lambda: AdamOptimizerConfig())
+    optimizer_config: OptimizerConfig = field(factory=AdamOptimizerConfig)
     """How the model is trained. (wire 0.29.1 and later)"""
 
 
@@ -1610,13 +1610,13 @@ class LoraConfigParam(Strict):
 
     rank: int
     """Inner dimension of the adapter."""
-    seed: int | None | UnsetType = field(default=UNSET)
+    seed: int | UnsetType | None = field(default=UNSET)
     """Seed of its first weights; null draws one."""
-    train_unembed: bool | None | UnsetType = field(default=UNSET)
+    train_unembed: bool | UnsetType | None = field(default=UNSET)
     """Whether the unembedding is adapted."""
-    train_mlp: bool | None | UnsetType = field(default=UNSET)
+    train_mlp: bool | UnsetType | None = field(default=UNSET)
     """Whether the MLP layers are adapted."""
-    train_attn: bool | None | UnsetType = field(default=UNSET)
+    train_attn: bool | UnsetType | None = field(default=UNSET)
     """Whether the attention layers are adapted."""
 
 
@@ -1685,7 +1685,7 @@ class ModelCreateParams(Strict):
     """The adapter; null trains the whole model."""
     type: Literal["create_model"] = field(default="create_model")
     """Tag of the request."""
-    user_metadata: dict[str, Any] | None | UnsetType = field(default=UNSET)
+    user_metadata: dict[str, Any] | UnsetType | None = field(default=UNSET)
     """Free keys and values of the user, kept with the training run. (wire 0.2.0 and later)"""
 
 
@@ -1943,7 +1943,7 @@ class SampleRequest(Strict):
     topk_prompt_logprobs: int = field(default=0, validator=fits())
     """Number of likeliest tokens to give at each place of the prompt; 0 for none. (wire 0.3.0 and later)"""
     record_stability_info: bool | None = field(default=None, validator=fits())
-    """Whether the server may record data on the stability of training; null leaves it to the server. (wire 0.26.2 and later)"""
+    """Whether to record data on stability; null leaves it to the server. (wire 0.26.2 and later)"""
     topk_sample_logprobs: int = field(default=0, validator=fits())
     """Number of likeliest tokens to give at each place of the samples; 0 for none. (wire 0.29.1 and later)"""
     target_prompt_logprobs: TensorData | None = field(default=None, validator=fits())
@@ -1951,7 +1951,7 @@ class SampleRequest(Strict):
     prompt_alt_tokens_k: int = field(default=0, validator=fits())
     """Number of alternatives to draw at each place of the prompt; 0 for none. (wire 0.31.0 and later)"""
     prompt_logprobs_last_n: int | None = field(default=None, validator=fits())
-    """Of how many tokens at the end of the prompt to give logprobs, at least 1; null for all. (wire 0.33.1 and later)"""
+    """How many tokens at the end of the prompt get logprobs, at least 1; null for all. (wire 0.33.1 and later)"""
     type: Literal["sample"] = field(default="sample", validator=fits())
     """Tag of the request."""
 
@@ -2049,11 +2049,11 @@ class SamplingParamsParam(Strict):
     Wire: 0.1.0 to before 0.3.0.
     """
 
-    max_tokens: int | None | UnsetType = field(default=UNSET, validator=fits())
+    max_tokens: int | UnsetType | None = field(default=UNSET, validator=fits())
     """Most tokens to draw; null for the server's limit."""
-    seed: int | None | UnsetType = field(default=UNSET, validator=fits())
+    seed: int | UnsetType | None = field(default=UNSET, validator=fits())
     """Seed of the draws; null for none."""
-    stop: StopCondition | None | UnsetType = field(default=UNSET, validator=fits())
+    stop: StopCondition | UnsetType | None = field(default=UNSET, validator=fits())
     """Where to end before max_tokens; null for the model's own end only."""
     temperature: float | UnsetType = field(default=UNSET, validator=fits())
     """Divisor of the logits; 0 always takes the likeliest."""
@@ -2497,7 +2497,7 @@ class SessionSearchRequest(Strict):
     """Only those with these keys and values."""
     display_name: str | None = field(default=None, validator=fits(has_size(1)))
     """Only those with this name."""
-    owner: SearchOwner = field(factory=lambda: OwnSearchOwner(), validator=fits())
+    owner: SearchOwner = field(factory=OwnSearchOwner, validator=fits())
     """Whose sessions."""
     statuses: list[SessionStatusQuery] | None = field(default=None, validator=fits())
     """Only those with one of these statuses; null for any."""
@@ -2779,15 +2779,16 @@ class TensorData(TensorValues, Strict):
     """Kind of the numbers."""
     shape: list[int] | None = field(default=None, validator=fits())
     """Length of each dimension; null means one dimension as long as data."""
-    sparse_crow_indices: Sequence[int] | None | Array = field(default=None, validator=fits())
+    sparse_crow_indices: Sequence[int] | Array | None = field(default=None, validator=fits())
     """For a sparse matrix (CSR), where each row starts in data; rows + 1 numbers. (wire 0.18.2 and later)"""
-    sparse_col_indices: Sequence[int] | None | Array = field(default=None, validator=fits())
+    sparse_col_indices: Sequence[int] | Array | None = field(default=None, validator=fits())
     """For a sparse matrix (CSR), the column of each value of data. (wire 0.18.2 and later)"""
 
 
 LossFnInputs: TypeAlias = dict[str, TensorData]
 """
-Tensors of a loss by name: target_tokens (int64), weights, advantages, logprobs, clip_low_threshold, clip_high_threshold and, since wire 0.34.0, sequence_ratio_mask (float32), mostly one number per input token.
+Tensors of a loss by name: target_tokens (int64), weights, advantages, logprobs, clip_low_threshold,
+clip_high_threshold and, since wire 0.34.0, sequence_ratio_mask (float32), mostly one number per input token.
 
 Wire: 0.1.0 and later.
 """
@@ -2812,13 +2813,14 @@ class TensorDataParam(Strict):
     """Flat values in row-major order; whole numbers when dtype is int64."""
     dtype: TensorDtype
     """Kind of the numbers."""
-    shape: list[int] | None | UnsetType = field(default=UNSET)
+    shape: list[int] | UnsetType | None = field(default=UNSET)
     """Length of each dimension; null means one dimension as long as data."""
 
 
 LossFnInputsParam: TypeAlias = dict[str, TensorDataParam]
 """
-Tensors of a loss by name: target_tokens (int64), weights, advantages, logprobs, clip_low_threshold and clip_high_threshold (float32), mostly one number per input token.
+Tensors of a loss by name: target_tokens (int64), weights, advantages, logprobs, clip_low_threshold and
+clip_high_threshold (float32), mostly one number per input token.
 
 Wire: 0.1.0 to before 0.3.0.
 """
@@ -3042,7 +3044,7 @@ class UnhandledExceptionEventParam(Strict):
     """How grave it is."""
     timestamp: datetime
     """When it happened."""
-    traceback: str | None | UnsetType = field(default=UNSET)
+    traceback: str | UnsetType | None = field(default=UNSET)
     """Where it came from."""
 
 
@@ -3243,7 +3245,7 @@ class WeightsInfoResponse(Open):
     """Whether the MLP layers are adapted. (wire 0.8.1 and later)"""
     train_attn: bool | None = field(default=None)
     """Whether the attention layers are adapted. (wire 0.8.1 and later)"""
-    optimizer_config: OptimizerConfig = field(factory=lambda: AdamOptimizerConfig())
+    optimizer_config: OptimizerConfig = field(factory=AdamOptimizerConfig)
     """How a model of these weights is trained. (wire 0.29.1 and later)"""
 
 
