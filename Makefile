@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check generate lint types bench test-official test-peers lock clean
+.PHONY: help setup demo test check generate bench bench-transports test-official test-peers probe-peers lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -32,7 +32,7 @@ check: $(READY)  ## generated code is current, layers hold, types and style are 
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 generate: $(READY)  ## schema/ to generated/
 	$(BIN)/python -m tinkerwire_codegen generate
@@ -40,11 +40,17 @@ generate: $(READY)  ## schema/ to generated/
 bench: $(READY)  ## CPU, time and memory against the official SDK, in one run
 	$(BIN)/python -m tests.bench.run
 
+bench-transports: $(READY)  ## HTTP clients for Python, side by side
+	$(BIN)/python -m tests.bench.transports
+
 test-official: $(READY)  ## the official SDK drives the embedded server
 	$(BIN)/python -m tests.official.run
 
 test-peers: $(READY)  ## our client drives real servers of other people
 	$(BIN)/python -m tests.peers.run
+
+probe-peers: $(READY)  ## what real servers answer to about sixty edge cases
+	$(BIN)/python -m tests.peers.probe
 
 lock: $(READY)  ## resolve dev.lock anew
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group dev --upgrade \

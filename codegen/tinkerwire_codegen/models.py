@@ -9,15 +9,15 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from tinkerwire_base.model import INT64_MAX, INT64_MIN
+from tinkerwire_base.checks import INT64_MAX, INT64_MIN
 from tinkerwire_base.projection import superset
 
 from .bundle import refs
 
 TEMPLATES = Path(__file__).parent / "templates" / "models"
-BASE = ["Array", "Open", "Strict", "at_least", "at_most", "define", "fits", "has_size", "matches"]
-"""What the class template takes from tinkerwire_base.model; names that it has not used are removed again."""
-ALIASES = {name: f"{name}_" for name in [*BASE, "extra_fields", "self"]}
+CHECKS = ["at_least", "at_most", "fits", "has_size", "matches"]
+"""What the class template takes from tinkerwire_base.checks; names that it has not used are removed again."""
+ALIASES = {name: f"{name}_" for name in [*CHECKS, "extra_fields", "self"]}
 """Names that a field cannot have in Python, because the class body needs them; on the wire it keeps its own."""
 
 OPTIONS = [
@@ -56,7 +56,8 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
     aliases.write_text(json.dumps(ALIASES))
     behaviours = sorted({s["x-behaviour"] for s in _schemas(document).values() if "x-behaviour" in s})
     imports = [f"tinkerwire_base.behaviour.{name}" for name in behaviours]
-    imports += [f"tinkerwire_base.model.{name}" for name in BASE]
+    imports += [f"tinkerwire_base.checks.{name}" for name in CHECKS]
+    imports += [f"tinkerwire_base.model.{name}" for name in ("Array", "Open", "Strict", "define")]
     imports += ["collections.abc.Sequence"]
     command = [
         sys.executable,

@@ -18,16 +18,8 @@ from tinkerwire_base.behaviour import (
     TinkerPath,
     TokenSequence,
 )
-from tinkerwire_base.model import (
-    Array,
-    Open,
-    Strict,
-    at_least,
-    at_most,
-    define,
-    fits,
-    has_size,
-)
+from tinkerwire_base.checks import at_least, at_most, fits, has_size
+from tinkerwire_base.model import Array, Open, Strict, define
 from tinkerwire_base.unset import UNSET, UnsetType
 
 AccessScope: TypeAlias = Literal["owned", "accessible"]

@@ -64,9 +64,7 @@ def resolve_api_key(given: str | None, base_url: str) -> Secret | None:
             f"with base_url={EMBEDDED!r} (or TINKER_BASE_URL={EMBEDDED})"
         )
     if not value.isascii() or any(ch.isspace() or not ch.isprintable() for ch in value):
-        raise TinkerError(
-            "the API key holds blanks or characters beyond printable ASCII; check how it was copied"
-        )
+        raise TinkerError("the API key holds blanks or characters beyond printable ASCII; check how it was copied")
     if parts.scheme == "http" and not is_loopback:
         raise TinkerError(
             f"the API key would go over plain http to {parts.hostname}; use https, or a tunnel to a loopback address"

@@ -14,9 +14,18 @@ from typing import Any, TypeVar
 import attrs
 
 from tinkerwire_base.call import Call, WireRequest, WireResponse
-from tinkerwire_base.converter import Converter, dialect_error, is_in
+from tinkerwire_base.converter import Converter
+from tinkerwire_base.dialect import dialect_error, is_in
 from tinkerwire_base.errors import APIConnectionError, ClientClosedError, TinkerError
-from tinkerwire_generated.times import FIELD_TIMES, OPERATION_TIMES, PARAMETER_TIMES
+from tinkerwire_base.unset import UNSET
+from tinkerwire_generated.times import (
+    FIELD_TIMES,
+    OPERATION_TIMES,
+    PARAMETER_TIMES,
+    REQUIRED_TIMES,
+    TYPE_TIMES,
+    VALUE_TIMES,
+)
 
 from .auth import Secret
 from .backpressure import InFlightLimit, Traffic
@@ -34,6 +43,8 @@ SLOWEST_UPLOAD_BYTES_PER_S = 100_000
 """A large body gets so much more time."""
 UNHEARD_S = 10.0
 """A server that has never answered is more likely the wrong address than busy: it is not tried for longer."""
+FIRST_WORD_S = 10.0
+"""Nothing waits longer without a word in the log."""
 SAME_WORD_EVERY_S = 10.0
 CLOSE_S = 5.0
 """How long close waits for operations to take notice."""
@@ -62,7 +73,9 @@ class Connection:
         self.base_url = base_url
         self.wire_version = wire_version
         self.retry = retry
-        self.converter = Converter(wire_version, FIELD_TIMES)
+        self.converter = Converter(
+            wire_version, FIELD_TIMES, types=TYPE_TIMES, required=REQUIRED_TIMES, values=VALUE_TIMES
+        )
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.closed = False
         self._pid = os.getpid()
@@ -140,7 +153,7 @@ class Connection:
             TinkerError: what the last attempt met.
         """
         request = self.encode(call, Submission())
-        return await self.send(request, lambda answer: self.parse(call, answer), traffic, retry, timeout_s)
+        return await self.send(request, self.reader(call, request), traffic, retry, timeout_s)
 
     async def send(
         self,
@@ -165,6 +178,7 @@ class Connection:
         started, attempt = time.monotonic(), 0
         while True:
             attempt += 1
+            word = asyncio.get_running_loop().call_later(FIRST_WORD_S, self._say_silent, request, attempt)
             try:
                 return read(await self.exchange(request, traffic, timeout_s))
             except TinkerError as fault:
@@ -176,7 +190,9 @@ class Connection:
                     self.say("retry", "%s; attempt %d follows in %.1f s", fault, attempt + 1, wait)
                 if on_fault is not None:
                     on_fault(fault, wait)
-                await asyncio.sleep(wait)
+            finally:
+                word.cancel()
+            await asyncio.sleep(wait)
 
     def encode(self, call: Call[Any], submission: Submission) -> WireRequest:
         """The bytes of a call in the wire version in use, with all headers but the credential."""
@@ -187,9 +203,9 @@ class Connection:
             headers["x-idempotency-key"] = submission.key
         return attrs.evolve(request, headers=headers)
 
-    def parse(self, call: Call[T], response: WireResponse) -> T:
-        """The result that an answer holds, or its error."""
-        return call.parse(response, self.converter, self.base_url + call.operation.path)
+    def reader(self, call: Call[T], request: WireRequest) -> Callable[[WireResponse], T]:
+        """What makes the result of an answer to a call, or raises its error."""
+        return lambda answer: call.parse(answer, self.converter, self.base_url + request.path)
 
     async def exchange(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
         """Send once and bring the answer, whatever its status."""
@@ -210,6 +226,10 @@ class Connection:
         if now - self._last_words.get(kind, float("-inf")) >= SAME_WORD_EVERY_S:
             self._last_words[kind] = now
             log.warning(message, *parts)
+
+    def _say_silent(self, request: WireRequest, attempt: int) -> None:
+        what = f"{request.method} {self.base_url}{request.path}"
+        self.say("silence", "%s: no answer yet after %.0f s; attempt %d", what, FIRST_WORD_S, attempt)
 
     def _is_hopeless(self, fault: TinkerError, elapsed: float) -> bool:
         return not self._was_heard and isinstance(fault, APIConnectionError) and elapsed > UNHEARD_S
@@ -232,5 +252,5 @@ class Connection:
             raise dialect_error(f"the call {name}", self.wire_version, *OPERATION_TIMES[name])
         for parameter, value in call.query.items():
             span = PARAMETER_TIMES.get(name, {}).get(parameter)
-            if span is not None and value is not None and not is_in(self.wire_version, *span):
+            if span is not None and value not in (None, UNSET) and not is_in(self.wire_version, *span):
                 raise dialect_error(f"{name}'s parameter {parameter}", self.wire_version, *span)

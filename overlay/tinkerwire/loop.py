@@ -72,7 +72,6 @@ class LoopThread:
         finally:
             loop.run_until_complete(_wind_up())
             loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.run_until_complete(loop.shutdown_default_executor())
             loop.close()
 
 

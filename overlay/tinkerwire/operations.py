@@ -109,7 +109,20 @@ class Operations:
         return self._model_id
 
     async def _submit(self, model_id: str, call: CallOf) -> UntypedAPIFuture:
-        """Send the request of an operation; its number is free again only if the server certainly did not take it."""
+        """Send the request of an operation, to its end also when that is cancelled: half a request leaves a gap."""
+        sending = asyncio.create_task(self._send(model_id, call))
+        try:
+            return await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            try:
+                if not self._connection.closed:
+                    await asyncio.wait([sending])
+            finally:
+                sending.cancel()
+            raise
+
+    async def _send(self, model_id: str, call: CallOf) -> UntypedAPIFuture:
+        """Send it under the next number, which is free again only if the server certainly did not take it up."""
         seq_id = self._lane.take_id()
         is_certain = True
 
@@ -125,7 +138,7 @@ class Operations:
             raise
         try:
             return await self._connection.send(
-                request, lambda answer: self._connection.parse(made, answer), Traffic.TRAINING, on_fault=note
+                request, self._connection.reader(made, request), Traffic.TRAINING, on_fault=note
             )
         except TinkerError as fault:
             if is_certain and is_refusal(fault):

@@ -26,7 +26,7 @@ from tinkerwire_generated.api.futures import retrieve_future
 from tinkerwire_generated.models import FutureRetrieveRequest
 
 from .backpressure import Traffic
-from .connection import Connection, Submission
+from .connection import FIRST_WORD_S, Connection, Submission
 from .retry import RetryConfig, is_retryable
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ POLLED_STATUSES = frozenset({429})
 """User errors that may pass; a 409 does not, as some servers report failed requests by it."""
 FAILURE_KEYS = ("error", "detail")
 """Either of them makes an answer of status 200 the report of a failure; servers differ."""
-FIRST_WORD_S, WORD_EVERY_S = 10.0, 60.0
+WORD_EVERY_S = 60.0
 
 
 @attrs.frozen(kw_only=True)

@@ -208,12 +208,13 @@ class RestClient:
 
     async def _archive_url(self, training_run_id: str, checkpoint_id: str) -> CheckpointArchiveUrlResponse:
         call = runs_api.get_checkpoint_archive_url(training_run_id, checkpoint_id)
+        request = self._connection.encode(call, Submission())
+        in_body = self._connection.reader(call, request)
 
         def read(answer: WireResponse) -> CheckpointArchiveUrlResponse:
-            found = None if answer.status == 302 else self._connection.parse(call, answer)
-            return found or _moved_to(answer)
+            return (None if answer.status == 302 else in_body(answer)) or _moved_to(answer)
 
-        return await self._connection.send(self._connection.encode(call, Submission()), read, Traffic.REST)
+        return await self._connection.send(request, read, Traffic.REST)
 
 
 def _moved_to(answer: WireResponse) -> CheckpointArchiveUrlResponse:

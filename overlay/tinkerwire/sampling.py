@@ -195,7 +195,9 @@ class SamplingClient:
     async def _sample(self, request: SampleRequest) -> SampleResponse:
         """Draw until the server has not lost the sample: it costs nothing to draw again, unlike a training step."""
         session_id = await self._creation.watch()
-        for draw in itertools.count(1):
+        draw = 0
+        while True:
+            draw += 1
             seq_id = next(self._seq_ids)
             try:
                 return await self._draw(attrs.evolve(request, sampling_session_id=session_id, seq_id=seq_id))
@@ -203,19 +205,19 @@ class SamplingClient:
                 if draw >= self._retry.max_attempts or not self._retry.enable_retry_logic:
                     raise
                 await asyncio.sleep(self._retry.delay(draw))
-        raise AssertionError
 
     async def _draw(self, request: SampleRequest) -> SampleResponse:
         """One sample, under one number and one key however often the server is too busy for it."""
         call = asample(body=request)
         encoded = self._connection.encode(call, Submission(headers=BACKPRESSURE))
-        started = time.monotonic()
-        for refusals in itertools.count(1):
+        first_refusal: float | None = None
+        refusals = 0
+        while True:
             async with self._limit.slot() as slot:
                 try:
                     asked = await self._connection.send(
                         encoded,
-                        lambda answer: self._connection.parse(call, answer),
+                        self._connection.reader(call, encoded),
                         Traffic.SAMPLING,
                         self._retry,
                         not_here=(RateLimitError,),
@@ -223,15 +225,17 @@ class SamplingClient:
                     )
                 except RateLimitError as fault:
                     # The sample gives its place in flight back and stands in line anew, for as long as it takes.
+                    refusals += 1
                     wait = self._retry.wait_after(fault, refusals)
-                    is_late = time.monotonic() + wait - started > self._retry.progress_timeout
+                    now = time.monotonic()
+                    first_refusal = now if first_refusal is None else first_refusal
+                    is_late = now + wait - first_refusal > self._retry.progress_timeout
                     if is_late or not is_retryable(fault) or not self._retry.enable_retry_logic:
                         raise
                     self._back_off(wait)
                 else:
                     slot.sent()
                     return await self._poll(asked)
-        raise AssertionError
 
     async def _poll(self, asked: UntypedAPIFuture) -> SampleResponse:
         promise = Promise(
@@ -260,7 +264,11 @@ class SamplingClient:
     async def _logprobs(self, request: SampleRequest) -> list[float | None]:
         response = await self._sample(request)
         found = response.prompt_logprobs
-        length = request.prompt.length
+        try:
+            length = request.prompt.length
+        except ValueError:
+            # Only the server knows how many tokens an image is.
+            length = len(found or ())
         if found is None or len(found) not in (length, length - 1):
             raise APIResponseValidationError(
                 f"compute_logprobs: the server gave {'no' if found is None else len(found)} prompt logprobs "

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 
 import attrs
 
-from tinkerwire_base.errors import APIStatusError, TinkerError
+from tinkerwire_base.errors import APIConnectionError, APIStatusError, TinkerError
 
 DOUBTFUL = frozenset({408, 409})
 """User errors after which the request may have been taken up all the same."""
@@ -62,8 +62,10 @@ class Lane:
 
 
 def is_refusal(fault: TinkerError) -> bool:
-    """Whether the server certainly did not take a request up: only its own word counts, not silence nor a 5xx."""
-    return isinstance(fault, APIStatusError) and 400 <= fault.status_code < 500 and fault.status_code not in DOUBTFUL
+    """Whether the server certainly did not take a request up: it said so, or could not even be connected to."""
+    if isinstance(fault, APIStatusError):
+        return 300 <= fault.status_code < 500 and fault.status_code not in DOUBTFUL
+    return isinstance(fault, APIConnectionError) and not getattr(fault, "may_be_sent", True)
 
 
 def _pass_on(turn: Turn) -> None:

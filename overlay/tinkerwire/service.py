@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import Self
 
+from tinkerwire_base.projection import parse_version
 from tinkerwire_generated.api.service import get_server_capabilities
 from tinkerwire_generated.models import GetServerCapabilitiesResponse
 from tinkerwire_generated.times import NEWEST
@@ -74,7 +75,7 @@ class ServiceClient:
             url,
             key,
             transport or _transport(url, http_client),
-            wire_version or os.environ.get("TINKER_WIRE_VERSION") or NEWEST,
+            _wire_version(wire_version),
             retry or RetryConfig(),
             default_headers_overrides or {},
         )
@@ -238,6 +239,13 @@ class ServiceClient:
     async def _close(self) -> None:
         await self._session.close()
         await self._connection.close()
+
+
+def _wire_version(given: str | None) -> str:
+    version = given or os.environ.get("TINKER_WIRE_VERSION") or NEWEST
+    if parse_version(version) > parse_version(NEWEST):
+        raise ValueError(f"wire_version: {version} is not known; the newest known is {NEWEST}")
+    return version
 
 
 def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:

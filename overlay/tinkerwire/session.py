@@ -55,7 +55,7 @@ class Session:
 
     async def close(self) -> None:
         """Stop the heartbeat; the server lets the session run out."""
-        tasks = [task for task in (self._heartbeat, self._id) if task is not None]
+        tasks: list[asyncio.Task[Any]] = [task for task in (self._heartbeat, self._id) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

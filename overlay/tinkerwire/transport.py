@@ -86,8 +86,10 @@ class AiohttpTransport:
                 return WireResponse(status=answer.status, headers=headers, content=content)
         except aiohttp.ConnectionTimeoutError:
             error: APIConnectionError = connect_timeout_error(request, self._base_url)
-        except asyncio.TimeoutError:
+        except (asyncio.TimeoutError, TimeoutError):  # two classes before Python 3.11
             error = timeout_error(request, self._base_url, timeout_s)
+        except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as fault:
+            error = connection_error(request, self._base_url, fault, may_be_sent=False)
         except (aiohttp.ClientError, OSError, UnicodeError) as fault:  # a host name can be too odd to be encoded
             error = connection_error(request, self._base_url, fault)
         raise error
@@ -137,8 +139,10 @@ class HttpxTransport:
             return WireResponse(status=answer.status_code, headers=dict(answer.headers), content=answer.content)
         except httpx.ConnectTimeout:
             error: APIConnectionError = connect_timeout_error(request, self._base_url)
-        except (httpx.TimeoutException, asyncio.TimeoutError):
+        except (httpx.TimeoutException, asyncio.TimeoutError, TimeoutError):
             error = timeout_error(request, self._base_url, timeout_s)
+        except httpx.ConnectError as fault:
+            error = connection_error(request, self._base_url, fault, may_be_sent=False)
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, UnicodeError) as fault:
             error = connection_error(request, self._base_url, fault)
         raise error
@@ -166,19 +170,26 @@ def environment_proxy(base_url: str) -> str | None:
 
 def timeout_error(request: WireRequest, base_url: str, timeout_s: float) -> APITimeoutError:
     """The error for a request without an answer in time."""
-    return _error(APITimeoutError, request, base_url, f"no answer within {timeout_s:g} s")
+    return _error(APITimeoutError, request, base_url, f"no answer within {timeout_s:g} s", may_be_sent=True)
 
 
 def connect_timeout_error(request: WireRequest, base_url: str) -> APITimeoutError:
     """The error for a server that cannot be reached in time."""
-    return _error(APITimeoutError, request, base_url, f"no connection within {CONNECT_TIMEOUT_S:g} s")
+    return _error(
+        APITimeoutError, request, base_url, f"no connection within {CONNECT_TIMEOUT_S:g} s", may_be_sent=False
+    )
 
 
-def connection_error(request: WireRequest, base_url: str, fault: Exception) -> APIConnectionError:
+def connection_error(
+    request: WireRequest, base_url: str, fault: Exception, *, may_be_sent: bool = True
+) -> APIConnectionError:
     """The error for a request that brought no answer; its text names the cause."""
-    return _error(APIConnectionError, request, base_url, f"{type(fault).__name__}: {fault}".removesuffix(": "))
+    what = f"{type(fault).__name__}: {fault}".removesuffix(": ")
+    return _error(APIConnectionError, request, base_url, what, may_be_sent=may_be_sent)
 
 
-def _error(kind: type[E], request: WireRequest, base_url: str, what: str) -> E:
+def _error(kind: type[E], request: WireRequest, base_url: str, what: str, *, may_be_sent: bool) -> E:
     url = base_url + request.path
-    return kind(f"{request.method} {url}: {what}", request=RequestInfo(method=request.method, url=url))
+    info = RequestInfo(method=request.method, url=url)
+    # Without a connection the server cannot have taken the request up: its sequence number is free again.
+    return kind(f"{request.method} {url}: {what}", request=info, may_be_sent=may_be_sent)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import Self
 
+from .checks import is_number, is_str
 from .errors import RequestErrorCategory
-from .model import is_number, is_str
 from .tensors import Array, refuse_non_finite, token_ids, wire_array, wire_dtype
 
 if TYPE_CHECKING:

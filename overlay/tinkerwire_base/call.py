@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
 import attrs
-import orjson
 
-from .converter import Converter
+from .converter import Converter, parse_json
 from .errors import APIResponseValidationError, APIStatusError, RequestInfo, ResponseInfo, status_error
 from .model import members_of
 from .unset import UNSET
@@ -48,8 +47,12 @@ class Operation:
 
     def result_type(self, status: int) -> Any:
         """The type of the answer's body at ``status``, None for no content; other successes are read like the first."""
+        if status in self.results:
+            return self.results[status]
         successes = [kind for each, kind in self.results.items() if each < 300]
-        return self.results.get(status, successes[0] if status < 300 and successes else Any)
+        if status < 300 and successes:
+            return successes[0]
+        return None if status == 204 else Any
 
 
 @attrs.frozen(kw_only=True)
@@ -190,8 +193,8 @@ def _shown(text: str) -> str:
 
 def _decoded(text: str) -> Any:
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
+        return parse_json(text.encode())
+    except ValueError:
         return text.strip()
 
 

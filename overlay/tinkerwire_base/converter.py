@@ -8,6 +8,7 @@ values are handed over as they came, once it is sure that they are lists.
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -30,7 +31,17 @@ from .unset import UNSET
 
 T = TypeVar("T")
 
-_FAULTS = (ValueError, TypeError, KeyError, AttributeError)
+
+def parse_json(text: bytes) -> Any:
+    """The value of a JSON text, also of one with the NaN and Infinity of servers in Python. ValueError for others."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        try:
+            return json.loads(text)
+        except ValueError:
+            pass
+        raise
 
 
 class Converter:
@@ -85,12 +96,12 @@ class Converter:
         """The object of a JSON value; ValueError with one line per misfit, each with its place."""
         try:
             return self._fast.structure(value, kind)
-        except _FAULTS as fault:
+        except hooks.FAULTS as fault:
             raise ValueError("; ".join(self._explain(value, kind)) or str(fault)) from None
 
     def decode(self, text: bytes, kind: type[T]) -> T:
         """The object of a JSON text; ValueError as in :meth:`structure`."""
-        found: T = self.structure(orjson.loads(text), kind)
+        found: T = self.structure(parse_json(text), kind)
         return found
 
     def _explain(self, value: Any, kind: Any) -> list[str]:
@@ -98,7 +109,7 @@ class Converter:
             self._detailed.structure(value, kind)
         except cattrs.BaseValidationError as fault:
             return cattrs.transform_error(fault, path=getattr(kind, "__name__", "$"), format_exception=_worded)
-        except _FAULTS as fault:
+        except hooks.FAULTS as fault:
             return [str(fault)]
         return []
 

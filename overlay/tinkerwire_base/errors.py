@@ -201,7 +201,21 @@ class CancelledSubmissionError(TinkerError):
 
 
 class DialectError(TinkerError, ValueError):
-    """What was asked for does not exist in the wire version in use."""
+    """What was asked for does not exist in the wire version in use, or what that version requires is missing."""
+
+    what: str
+    """Model, field, value or call."""
+    version: str
+    """The wire version in use."""
+    since: str | None
+    """The first version that has it; None when it is missing."""
+    until: str | None
+    """The first version after that lacks it again."""
+
+    def __init__(
+        self, message: str, *, what: str = "", version: str = "", since: str | None = None, until: str | None = None
+    ) -> None:
+        super().__init__(message, what=what, version=version, since=since, until=until)
 
 
 class ClientClosedError(TinkerError, RuntimeError):

@@ -17,6 +17,9 @@ from .unset import UnsetType
 
 Hook = Callable[[Any, Any], Any]
 
+FAULTS = (ValueError, TypeError, KeyError, AttributeError, cattrs.BaseValidationError, cattrs.ForbiddenExtraKeysError)
+"""What reading a value that does not fit can raise."""
+
 _SCALARS = (bool, int, float, str, type(None))
 _JSON_NAMES = {"dict": "object", "list": "array", "NoneType": "null", "str": "string", "tuple": "array"}
 
@@ -138,7 +141,7 @@ def structure_union(conv: cattrs.Converter, tp: Any) -> Hook:
         for hook, kind in others:
             try:
                 return hook(value, kind)
-            except (TypeError, ValueError, cattrs.BaseValidationError):
+            except FAULTS:
                 if len(members) == 1:
                     raise
         raise TypeError(f"{value!r:.100} fits none of {', '.join(map(_name, members))}")
@@ -174,7 +177,8 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type]) -> Callable
     hooks = {cls: conv.get_structure_hook(resolve(cls)) for cls in models}
     if len(models) == 1:
         return lambda value: hooks[models[0]](value, models[0])
-    required = {cls: {wire_name(a) for a in fields_of(cls) if a.default is attrs.NOTHING} for cls in models}
+    required = {cls: [a for a in fields_of(cls) if a.default is attrs.NOTHING] for cls in models}
+    needs = {cls: {wire_name(a): type(None) in members_of(a.type) for a in required[cls]} for cls in models}
     known = {cls: {wire_name(a) for a in fields_of(cls)} for cls in models}
 
     def structure(value: Any) -> Any:
@@ -182,18 +186,23 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type]) -> Callable
             raise expected((dict,), value)
         keys = value.keys()
         # A model that needs nothing takes an empty object, but not one that shares no key with it.
-        fitting = [
-            cls for cls in models if required[cls] <= keys and (known[cls] & keys or not keys) and _tags_fit(cls, value)
-        ]
+        near = [cls for cls in models if known[cls] & keys or not keys]
+        fitting = [cls for cls in near if _has(value, needs[cls]) and _tags_fit(cls, value)]
         if not fitting:
             names = ", ".join(cls.__name__ for cls in models)
             raise ValueError(f"keys {sorted(keys)} (type {value.get('type')!r}) fit none of {names}")
+        # A tag that was sent says more than keys: any optimizer takes what AdamW's own model is meant for.
         best = max(
-            fitting, key=lambda cls: (bool(_tags_of(cls).keys() & keys), len(required[cls]), len(known[cls] & keys))
+            fitting, key=lambda cls: (bool(_tags_of(cls).keys() & keys), len(needs[cls]), len(known[cls] & keys))
         )
         return hooks[best](value, best)
 
     return structure
+
+
+def _has(value: Mapping[str, Any], needs: Mapping[str, bool]) -> bool:
+    """Whether all keys are there, and none is null that must not be."""
+    return all(key in value and (nullable or value[key] is not None) for key, nullable in needs.items())
 
 
 def _tags_fit(cls: type, value: Mapping[str, Any]) -> bool:

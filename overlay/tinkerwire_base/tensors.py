@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
-from .model import INT64_MAX, INT64_MIN
+from .checks import INT64_MAX, INT64_MIN
 
 Array = npt.NDArray[Any]
 
@@ -100,15 +101,23 @@ def token_ids(name: str, tokens: Any) -> Any:
         return _to_wire_dtype(name, tokens) if tokens.dtype == np.uint64 else np.ascontiguousarray(tokens)
     if not isinstance(tokens, Sequence) or isinstance(tokens, str | bytes | bytearray):
         raise TypeError(f"{name}: expected a list of token ids, got {type(tokens).__name__}")
-    if set(map(type, tokens)) <= {int}:
-        found = tokens if isinstance(tokens, list) else list(tokens)
-    else:
-        found = [_token(name, position, token) for position, token in enumerate(tokens)]
-    try:
-        np.fromiter(found, np.int64, len(found))  # the fastest way to see whether all of them fit
-    except OverflowError:
+    if isinstance(tokens, list) and _are_token_ids(tokens):
+        return tokens
+    found = [_token(name, position, token) for position, token in enumerate(tokens)]
+    if found and not INT64_MIN <= min(found) <= max(found) <= INT64_MAX:
         _refuse_large(name, found)
     return found
+
+
+def _are_token_ids(tokens: list[Any]) -> bool:
+    """Whether these are certainly ints of 64 bits, none below 0; False sends them to the check one by one."""
+    # Their JSON text tells in a fifth of the time that looking at each would take, which is most of the cost
+    # of building a large batch: ints leave nothing but digits and commas in it.
+    try:
+        text = orjson.dumps(tokens)
+    except TypeError:
+        return False
+    return not text[1:-1].translate(None, b"0123456789,") and sum(tokens) <= INT64_MAX
 
 
 def _token(name: str, position: int, token: Any) -> int:

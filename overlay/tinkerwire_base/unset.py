@@ -17,5 +17,7 @@ class UnsetType(Enum):
     def __repr__(self) -> str:
         return "UNSET"
 
+    __str__ = __repr__
+
 
 UNSET: Final = UnsetType.UNSET

@@ -1,4 +1,4 @@
-"""The official SDK 0.16.1, in an environment of its own, walks the whole flow against our embedded server.
+"""The official SDK 0.16.1, in an environment of its own, and our client walk the flow against our embedded server.
 
 python -m tests.official.run
 python -m tests.official.run --client tinkerwire --base-url http://127.0.0.1:8000   # any client, any server
@@ -16,8 +16,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.official.process import ServerProcess
+from tests.official.report import DOCS, write_section
 from tests.official.venv import ROOT, official_python
 
+TITLES = {"tinker": "official SDK 0.16.1", "tinkerwire": "tinkerwire"}
 LOG = ROOT / "build" / "official" / "server.log"
 URL = re.compile(r"https?://[\w.\-]+:\d+")
 
@@ -48,19 +50,32 @@ def walk(client: str, base_url: str | None = None, timeout_s: float = 60.0) -> l
     return records
 
 
+def section(walks: dict[str, list[dict[str, Any]]]) -> str:
+    """Return what the report says of the embedded server: how much works through each client, and what does not."""
+    lines = ["## The embedded server", "", "Made by `make test-official`, over HTTP; the steps are those below.", ""]
+    for client, records in walks.items():
+        failed = [f"{record['step']} ({record['detail']})" for record in records if not record["ok"]]
+        missing = f"; not: {', '.join(failed)}" if failed else ""
+        lines.append(f"- {TITLES[client]}: {len(records) - len(failed)} of {len(records)} steps work{missing}.")
+    return "\n".join(lines)
+
+
 def main() -> int:
-    """Walk, print a line for each step, and return 1 when one did not work."""
+    """Walk with each client, print a line for each step, and return 1 when one did not work."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--client", default="tinker", choices=["tinker", "tinkerwire"])
+    parser.add_argument("--client", choices=list(TITLES), help="only this one; the report is left as it is then")
     parser.add_argument("--base-url", help="of a server that runs already; the embedded one is started by default")
     parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="deadline of one step")
     options = parser.parse_args()
-    records = walk(options.client, options.base_url, options.timeout)
-    for record in records:
-        sys.stdout.write(f"{record['outcome']:8}{record['step']}: {record['detail']}\n")
-    failed = sum(not record["ok"] for record in records)
-    sys.stdout.write(f"{len(records) - failed} passed, {failed} failed\n")
-    return 1 if failed else 0
+    clients = [options.client] if options.client else list(TITLES)
+    walks = {client: walk(client, options.base_url, options.timeout) for client in clients}
+    for client, records in walks.items():
+        for record in records:
+            sys.stdout.write(f"{client:12}{record['outcome']:8}{record['step']}: {record['detail']}\n")
+    if not options.client and not options.base_url:
+        write_section(DOCS / "compatibility.md", "embedded", section(walks), title="Compatibility")
+    sys.stdout.write(section(walks) + "\n")
+    return int(any(not record["ok"] for records in walks.values() for record in records))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import loop_threads, open_client, wait_until
 from support.scripted import Scripted, scripted_server
+from tinkerwire.loop import LOOP
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +23,10 @@ def clean(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         if name.startswith("TINKER") or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
     yield
-    wait_until(lambda: not loop_threads(), "the client's thread ends after close")
+    try:
+        wait_until(lambda: not loop_threads(), "the client's thread ends after close")
+    finally:
+        LOOP.forget()
 
 
 @pytest.fixture

@@ -184,6 +184,7 @@ def test_a_cancelled_batch_stops_sending(server: Scripted) -> None:
         batch = training.forward_backward([datum(i) for i in range(5)], "cross_entropy")
         server.wait_for_requests("forward_backward", 2)
         assert batch.cancel()
+        hold.release()
         training.optim_step(ADAM).result(PATIENCE_S)
         assert len(server.named("forward_backward")) == 2
-    hold.release()
+        assert server.bodies("optim_step")[0]["seq_id"] == 3

@@ -256,7 +256,7 @@ def test_waiting_is_logged(
 ) -> None:
     """Nothing waits without a word, even while the server holds the poll: who, for how long, why, again and again."""
     assert (polling.FIRST_WORD_S, polling.WORD_EVERY_S) == (10.0, 60.0)
-    monkeypatch.setattr(polling, "FIRST_WORD_S", 0.2)
+    monkeypatch.setattr(polling, "FIRST_WORD_S", 0.05)
     monkeypatch.setattr(polling, "WORD_EVERY_S", 0.05)
     monkeypatch.setattr(connection, "SAME_WORD_EVERY_S", 0.0)
     hold = Hold()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +17,11 @@ from hypothesis import strategies as st
 import tinkerwire as tw
 from support.clients import ADAM, FAST, datum, open_client
 from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
+from tinkerwire.backpressure import Traffic
 from tinkerwire.futures import APIFuture
 from tinkerwire.sequencing import Lane, is_refusal
+from tinkerwire.transport import AiohttpTransport
+from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import ResponseInfo, status_error
 
 pytestmark = pytest.mark.timeout(60)
@@ -120,9 +124,9 @@ def test_two_models_do_not_wait_for_each_other(server: Scripted, client: tw.Serv
     assert seq_ids(server) == [1, 1]
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+@pytest.mark.parametrize("status", [302, 307, 400, 401, 403, 404, 422])
 def test_a_refused_operation_leaves_no_gap(server: Scripted, training: tw.TrainingClient, status: int) -> None:
-    """A 4xx fails its own future with the server's words; the next operation gets the number it did not use."""
+    """A 3xx or 4xx fails its own future with the server's words; the next operation gets the number it did not use."""
     refusal = Answer({"detail": "bad adam"}, status=status)
     server.rules["optim_step"] = in_turn(server.happy, refusal, server.happy)
     futures = [training.optim_step(ADAM) for _ in range(3)]
@@ -168,6 +172,32 @@ def test_a_refusal_after_a_doubt_frees_nothing(server: Scripted, training: tw.Tr
         failed.result(PATIENCE_S)
     fine.result(PATIENCE_S)
     assert seq_ids(server) == [1, 1, 2]
+
+
+def test_a_server_that_is_away_leaves_no_gap(server: Scripted) -> None:
+    """An operation for which there was never a connection was not taken up; when the server is back, all is well."""
+    inner, away = AiohttpTransport(server.url), AiohttpTransport("http://127.0.0.1:1")
+
+    class Flaky:
+        is_away = False
+
+        async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
+            return await (away if self.is_away else inner).send(request, traffic, timeout_s)
+
+        async def close(self) -> None:
+            await inner.close()
+            await away.close()
+
+    flaky = Flaky()
+    with open_client(server.url, transport=flaky, retry=attrs.evolve(FAST, max_attempts=2)) as client:
+        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        training.optim_step(ADAM).result(PATIENCE_S)
+        flaky.is_away = True
+        with pytest.raises(tw.APIConnectionError):
+            training.optim_step(ADAM).result(PATIENCE_S)
+        flaky.is_away = False
+        training.optim_step(ADAM).result(PATIENCE_S)
+    assert seq_ids(server) == [1, 2]
 
 
 def test_what_cannot_be_encoded_leaves_no_gap(server: Scripted) -> None:
@@ -217,14 +247,51 @@ def test_cancelling_in_line_lets_nobody_overtake(server: Scripted, training: tw.
 
 
 def test_cancelled_while_it_is_sent(server: Scripted, training: tw.TrainingClient) -> None:
-    """An operation cancelled with its request on the way fails alone; its number may be used and is not used again."""
+    """An operation cancelled with its request on the way fails at once; the request goes to its end, without a gap."""
     hold = Hold()
     server.rules["forward_backward"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
     sent = training.forward_backward([datum()], "cross_entropy")
     server.wait_for_requests("forward_backward")
+    following = training.optim_step(ADAM)
     sent.cancel()
-    training.optim_step(ADAM).result(PATIENCE_S)
+    with pytest.raises(tw.CancelledSubmissionError):
+        sent.result(PATIENCE_S)
+    training._session.connection.start(asyncio.sleep(0.02)).result(PATIENCE_S)
+    assert server.active["forward_backward"] == 1
+    assert not server.named("optim_step")
+    hold.release()
+    following.result(PATIENCE_S)
     assert seq_ids(server) == [1, 2]
+    assert not server.polls("ForwardBackward")
+
+
+def test_cancelled_while_it_is_sent_and_then_refused(
+    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When the request of a cancelled operation is refused in the end, its number is free, and nobody hears of it."""
+    hold = Hold()
+    server.rules["optim_step"] = in_turn(Answer({"detail": "bad"}, status=422, hold=hold), server.happy)
+    sent = training.optim_step(ADAM)
+    server.wait_for_requests("optim_step")
+    following = training.optim_step(ADAM)
+    sent.cancel()
+    hold.release()
+    following.result(PATIENCE_S)
+    assert seq_ids(server) == [1, 1]
+    gc.collect()
+    assert not caplog.records
+
+
+def test_cancelled_while_it_is_sent_and_then_closed(server: Scripted) -> None:
+    """Close does not wait for the request of a cancelled operation."""
+    hold = Hold()
+    server.rules["optim_step"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    with open_client(server.url) as client:
+        sent = client.create_lora_training_client("base").optim_step(ADAM)
+        server.wait_for_requests("optim_step")
+        sent.cancel()
+        client.close().result(PATIENCE_S)
+    server.wait_for(lambda: server.active["optim_step"] == 0, "the client hangs up")
     hold.release()
 
 
@@ -331,9 +398,9 @@ def test_the_line_itself(fates: list[str]) -> None:
     assert [number for _, number in sent] == list(range(1, len(sent) + 1))
 
 
-@pytest.mark.parametrize("status", [*range(400, 430), *range(500, 512)])
+@pytest.mark.parametrize("status", [*range(300, 309), *range(400, 430), *range(500, 512)])
 def test_which_answers_are_refusals(status: int) -> None:
-    """A 4xx but 408 and 409 says that the request was not taken up; nothing else does."""
+    """A 3xx, and a 4xx but 408 and 409, says that the request was not taken up; a 5xx and silence do not."""
     fault = status_error(status)("x", response=ResponseInfo(status_code=status))
-    assert is_refusal(fault) == (400 <= status < 500 and status not in (408, 409))
+    assert is_refusal(fault) == (300 <= status < 500 and status not in (408, 409))
     assert not is_refusal(tw.APIConnectionError("x"))

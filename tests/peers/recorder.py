@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import http.client
 import json
 import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import urlsplit
 
-import aiohttp
-from aiohttp import web
-
-# Headers that one hop says to the next and that must not be passed on, and those that a proxy sets itself.
-OWN_HEADERS = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "content-encoding"}
+# Headers that one hop says to the next and that must not be passed on, and those that each side sets itself.
+OWN_HEADERS = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "date", "server"}
 Record = dict[str, Any]
 
 
@@ -22,65 +21,69 @@ Record = dict[str, Any]
 def recorded(target: str) -> Iterator[tuple[str, list[Record]]]:
     """Run the proxy in front of `target`; yield its base URL and the growing list of records."""
     records: list[Record] = []
-    ready = threading.Event()
-    stop: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
-    urls: list[str] = []
+    address = urlsplit(target).netloc
 
-    async def serve() -> None:
-        # A connection for each request: the server may close one that it has just answered 500 on.
-        connector = aiohttp.TCPConnector(force_close=True, limit=0)
-        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(None)) as session:
-            app = web.Application(client_max_size=1 << 30)
-            app["session"], app["target"], app["records"] = session, target, records
-            app.router.add_route("*", "/{path:.*}", _pass_on)
-            runner = web.AppRunner(app, access_log=None)
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            urls.append(f"http://127.0.0.1:{runner.addresses[0][1]}")
-            end = asyncio.Event()
-            stop.append((asyncio.get_running_loop(), end))
-            ready.set()
-            await end.wait()
-            await runner.cleanup()
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+        wbufsize = -1  # head and body of an answer in one piece
 
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    ready.wait()
-    try:
-        yield urls[0], records
-    finally:
-        loop, end = stop[0]
-        loop.call_soon_threadsafe(end.set)
-        thread.join(10)
+        def pass_on(self) -> None:
+            """Send the request on, note it with its answer, and bring the answer back."""
+            body = self.rfile.read(int(self.headers.get("content-length") or 0))
+            record: Record = {
+                "start": time.time(),
+                "method": self.command,
+                "path": self.path,
+                "headers": dict(self.headers),
+                "body": _readable(body),
+            }
+            records.append(record)
+            passed = {name: value for name, value in self.headers.items() if name.lower() not in OWN_HEADERS}
+            # A connection for each request: the server may close one that it has just answered 500 on.
+            server = http.client.HTTPConnection(address)
+            try:
+                server.request(self.command, self.path, body or None, passed | {"Connection": "close"})
+                answer = server.getresponse()
+                status, headers, content = answer.status, dict(answer.headers), answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                status, headers, content = 502, {}, json.dumps({"recorder": repr(error)}).encode()
+            finally:
+                server.close()
+            record.update(
+                status=status,
+                seconds=round(time.time() - record["start"], 3),
+                answer_headers=headers,
+                answer=_readable(content),
+            )
+            self.send_response(status)
+            for name, value in headers.items():
+                if name.lower() not in OWN_HEADERS:
+                    self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            with contextlib.suppress(OSError):  # a client that has given up waiting
+                self.wfile.write(content)
+                self.wfile.flush()
+
+        do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = pass_on
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing: the records tell all."""
+
+    with _Server(("127.0.0.1", 0), Handler) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{proxy.server_address[1]}", records
+        proxy.shutdown()
 
 
-async def _pass_on(request: web.Request) -> web.Response:
-    body = await request.read()
-    record: Record = {
-        "start": time.time(),
-        "method": request.method,
-        "path": request.path_qs,
-        "headers": dict(request.headers),
-        "body": _readable(body),
-    }
-    request.app["records"].append(record)
-    headers = {k: v for k, v in request.headers.items() if k.lower() not in OWN_HEADERS}
-    url = request.app["target"] + request.raw_path
-    call = request.app["session"].request(request.method, url, data=body, headers=headers, allow_redirects=False)
-    try:
-        async with call as answer:
-            content = await answer.read()
-    except aiohttp.ClientError as error:
-        record.update(status=502, answer=f"{type(error).__name__}: {error}")
-        return web.json_response({"detail": f"the recorder got no answer: {error}"}, status=502)
-    record.update(
-        status=answer.status,
-        seconds=round(time.time() - record["start"], 3),
-        answer_headers=dict(answer.headers),
-        answer=_readable(content),
-    )
-    kept = {k: v for k, v in answer.headers.items() if k.lower() not in OWN_HEADERS}
-    return web.Response(status=answer.status, body=content, headers=kept)
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 256
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of connections that clients drop."""
 
 
 def _readable(content: bytes) -> Any:

@@ -36,7 +36,8 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 def loop_threads() -> list[threading.Thread]:
     """The threads that belong to the client."""
-    return [thread for thread in threading.enumerate() if thread.name.startswith(("tinkerwire", "asyncio_"))]
+    names = ("tinkerwire-loop", "asyncio_")
+    return [thread for thread in threading.enumerate() if thread.name.startswith(names)]
 
 
 @contextmanager

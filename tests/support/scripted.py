@@ -144,6 +144,7 @@ class Scripted:
             "get_info": {"model_id": body.get("model_id"), "model_data": {"model_name": "base"}},
             "get_server_capabilities": {"supported_models": [{"model_name": "base"}]},
             "weights_info": {"base_model": "base", "is_lora": True, "lora_rank": 8},
+            "training_runs": {"training_runs": [], "cursor": {"offset": 0, "limit": 20, "total_count": 0}},
         }
         if asked.name in plain:
             return Answer(plain[asked.name])

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
+class _Jump(selectors.DefaultSelector):
+    """In place of waiting, moves the clock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            raise RuntimeError("deadlock: every task waits, and no timer is set")
+        self.now += max(timeout, 0.0)
+        return super().select(0)
+
+
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """Only for coroutines that wait for timers and for each other, not for sockets or threads."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._now = 0.0
+        self._clock = _Jump()
+        super().__init__(self._clock)
 
     def time(self) -> float:
-        return self._now
-
-    def _run_once(self) -> None:
-        if not self._ready:
-            if not self._scheduled:
-                raise RuntimeError("deadlock: every task waits, and no timer is set")
-            self._now = max(self._now, self._scheduled[0].when())
-        super()._run_once()
+        return self._clock.now
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -35,6 +43,6 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     finally:
         for task in asyncio.all_tasks(loop):
             task.cancel()
-        loop.call_soon(lambda: None)
-        loop.run_until_complete(asyncio.sleep(0))
+        loop.call_soon(loop.stop)
+        loop.run_forever()
         loop.close()

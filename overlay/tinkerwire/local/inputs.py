@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,17 +47,23 @@ def output(result: LossResult) -> ForwardBackwardOutput:
         loss_fn_outputs=[
             {name: TensorData.from_array(name, array) for name, array in arrays.items()} for arrays in result.outputs
         ],
-        metrics=result.metrics,
+        metrics=finite(result.metrics),
     )
+
+
+def finite(metrics: Mapping[str, float]) -> dict[str, float]:
+    """The metrics themselves; EngineError when one of them is infinite or no number, which JSON cannot say."""
+    for name, value in metrics.items():
+        if not math.isfinite(value):
+            raise EngineError(f"{name} became {value}; use smaller numbers, and go on from a checkpoint from before")
+    return dict(metrics)
 
 
 def _example(where: str, datum: Datum) -> Example:
     inputs = {}
     for name, tensor in datum.loss_fn_inputs.items():
         try:
-            # A number too large for float32 becomes infinite; the engine then names its place.
-            with np.errstate(over="ignore"):
-                inputs[name] = tensor.to_numpy()
+            inputs[name] = tensor.to_numpy()
         except (ValueError, TypeError, OverflowError) as fault:
             raise EngineError(f"{where}: {name}: {fault}") from None
     return Example(tokens(where, datum.model_input), inputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Iterable
 
 import attrs
 import orjson
@@ -49,6 +50,10 @@ def _not_negative(instance: object, attribute: attrs.Attribute[float], value: fl
         raise ValueError(f"{attribute.name}: {value!r} is no time; give seconds, 0 or more")
 
 
+def _names(names: Iterable[str] | None) -> frozenset[str] | None:
+    return None if names is None else frozenset(names)
+
+
 @attrs.define(kw_only=True)
 class Misbehaviour:
     """Delays and failures. The n-th request of an operation meets the same fate whatever else goes on.
@@ -74,7 +79,7 @@ class Misbehaviour:
     p_reset: float = attrs.field(default=0.0, validator=_share)
     p_lost_reply: float = attrs.field(default=0.0, validator=_share)
     retry_after_s: float = attrs.field(default=0.05, validator=_not_negative)
-    only: frozenset[str] | None = attrs.field(default=None, converter=attrs.converters.optional(frozenset))
+    only: frozenset[str] | None = attrs.field(default=None, converter=_names)
     met: Counter[str] = attrs.field(factory=Counter, init=False)
     """How often each kind of failure happened: 408, 429, 5xx, reset, lost_reply."""
     _counts: Counter[str] = attrs.field(factory=Counter, init=False)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
+import numpy as np
 
 from tinkerwire.local.answers import Refusal
 from tinkerwire.local.engine import EngineError
@@ -152,7 +153,9 @@ class Promises:
 
     def _outcome(self, promise: Promise, work: Callable[[], Any]) -> bytes:
         try:
-            return self._converter.encode(work())
+            # Numbers that leave the range of floats are found and named afterwards; numpy need not warn of them.
+            with np.errstate(all="ignore"):
+                return self._converter.encode(work())
         except (EngineError, Refusal) as fault:
             return self._failure(str(fault), "user")
         except Exception as fault:

@@ -5,18 +5,52 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import attrs
+import jsonschema_rs
 import orjson
 import pytest
 
 from tinkerwire.local import EmbeddedServer
+from tinkerwire.local.answers import Refusal
+from tinkerwire.local.contract import contract
 from tinkerwire.local.engine import LoraModel
+from tinkerwire.local.router import Router
 from tinkerwire_base.call import WireRequest
 
 NANO = "tinkerwire/byte-nano"
+
+
+DOCUMENT = contract("0.16.1")
+ROUTER = Router(DOCUMENT)
+
+
+@cache
+def _answer_validator(operation: str, status: int) -> jsonschema_rs.Validator | None:
+    """For the body that the contract gives the operation at a status; None for no body."""
+    row = next(op for item in DOCUMENT["paths"].values() for op in item.values() if op["operationId"] == operation)
+    response = row["responses"].get(str(status)) or row["responses"]["default"]
+    content = response.get("content")
+    if content is None:
+        return None
+    schema = {**content["application/json"]["schema"], "components": DOCUMENT["components"]}
+    return jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+
+
+def check_answer(request: WireRequest, status: int, body: Any) -> None:
+    """Every answer that any test gets fits the contract."""
+    try:
+        operation, _ = ROUTER.find(request.method, request.path)
+    except Refusal:
+        return
+    validator = _answer_validator(operation.name, status)
+    if validator is None:
+        assert body is None, f"{operation.name} {status}: {body}"
+    else:
+        validator.validate(body)
 
 
 @attrs.frozen
@@ -49,6 +83,7 @@ class Caller:
         request = WireRequest(method=method, path="/api/v1/" + path, query=tuple(query), headers=sent, content=content)
         answer = await self.server.handle(request)
         value = orjson.loads(answer.content) if answer.content else None
+        check_answer(request, answer.status, value)
         return Reply(answer.status, value, answer.headers)
 
     def __call__(self, method: str, path: str, body: Any = None, **more: Any) -> Reply:

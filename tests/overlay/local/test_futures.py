@@ -15,7 +15,7 @@ from tinkerwire.local.engine import LoraModel
 
 
 def test_a_long_poll_returns_the_moment_the_result_is_there(call: Any, gate: threading.Event, batch: Any) -> None:
-    """A poll that waits is answered within 50 ms of the end of the work, not at the end of its hold."""
+    """A poll that waits is answered at the end of the work, long before the end of its hold (10 s)."""
     request_id = call.submit("forward", {"model_id": call.model(), "forward_input": batch()})
 
     async def poll() -> float:
@@ -27,7 +27,7 @@ def test_a_long_poll_returns_the_moment_the_result_is_there(call: Any, gate: thr
         assert (await waiting).status == 200
         return time.monotonic() - opened
 
-    assert asyncio.run(poll()) < 0.05
+    assert asyncio.run(poll()) < 0.5
 
 
 def test_a_poll_that_waits_too_long_is_told_to_try_again(serve: Any, gate: threading.Event, batch: Any) -> None:
@@ -39,8 +39,9 @@ def test_a_poll_that_waits_too_long_is_told_to_try_again(serve: Any, gate: threa
     assert 0.09 < time.monotonic() - started < 1
     assert (reply.status, reply.body) == (408, {"type": "try_again", "request_id": request_id, "queue_state": "active"})
     gate.set()
-    time.sleep(0.3)
-    assert "metrics" in call.result(request_id)
+    while (reply := call.post("retrieve_future", {"request_id": request_id})).status == 408:
+        assert time.monotonic() - started < 10
+    assert "metrics" in reply.body
 
 
 def test_the_loop_is_free_while_a_model_works(call: Any, gate: threading.Event, batch: Any) -> None:

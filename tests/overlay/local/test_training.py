@@ -98,6 +98,16 @@ def test_adam_settings_out_of_range_fail_as_the_users_fault(call: Any) -> None:
     assert (failed["category"], "beta1" in failed["error"]) == ("user", True)
 
 
+def test_a_step_that_leaves_the_range_of_floats_fails_as_the_users_fault(call: Any, batch: Any) -> None:
+    """JSON has no infinity, so a ruined model is told in words."""
+    model_id = call.model()
+    body = {"model_id": model_id, "forward_backward_input": batch()}
+    call.do("forward_backward", body)
+    failed = call.do("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 1e308}})
+    assert failed["category"] == "user"
+    assert call.do("forward_backward", body)["category"] == "user"
+
+
 def test_an_unloaded_model_is_gone_once_its_queue_is_done(call: Any, batch: Any) -> None:
     """What was queued before unload_model is still done; later operations are 404."""
     model_id = call.model()

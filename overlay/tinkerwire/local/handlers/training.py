@@ -161,7 +161,7 @@ def optim_step(state: State, request: Request) -> Answer:
             weight_decay=adam.weight_decay,
             grad_clip_norm=adam.grad_clip_norm,
         )
-        return OptimStepResponse(metrics=metrics)
+        return OptimStepResponse(metrics=inputs.finite(metrics))
 
     return enqueue(state, request, model, work)
 

@@ -1,0 +1,185 @@
+"""What an answer means, by its status and body; what requests show of themselves."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import orjson
+import pytest
+
+from tinkerwire_base.call import Call, Operation, WireRequest, WireResponse, default_converter
+from tinkerwire_base.converter import Converter
+from tinkerwire_base.errors import (
+    APIResponseValidationError,
+    APIStatusError,
+    ConflictError,
+    InternalServerError,
+    NotFoundError,
+    RateLimitError,
+    UnprocessableEntityError,
+)
+from tinkerwire_generated.api import futures, runs, session
+from tinkerwire_generated.models import (
+    CheckpointArchiveUrlResponse,
+    CreateSessionRequest,
+    FutureRetrieveRequest,
+    GetSessionResponse,
+    SampleResponse,
+    TryAgainResponse,
+)
+
+CONVERTER = Converter()
+GET_SESSION = session.get_session("s-1")
+SESSION = {"training_run_ids": [], "sampler_ids": ["a"]}
+POLL = futures.retrieve_future(body=FutureRetrieveRequest(request_id="r-1"))
+TRY_AGAIN = {"request_id": "r-1", "queue_state": "active", "type": "try_again"}
+
+
+def answer(status: int, body: Any = None, **headers: str) -> WireResponse:
+    content = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
+    return WireResponse(status=status, headers=headers, content=content)
+
+
+def fault_of(call: Call[Any], response: WireResponse, url: str = "") -> APIStatusError:
+    with pytest.raises(APIStatusError) as caught:
+        call.parse(response, CONVERTER, url)
+    return caught.value
+
+
+@pytest.mark.parametrize("status", [200, 201, 202])
+def test_successes_are_read(status: int) -> None:
+    """A 2xx that the contract does not list is read like the one that it lists."""
+    assert GET_SESSION.parse(answer(status, SESSION), CONVERTER) == GetSessionResponse(
+        training_run_ids=[], sampler_ids=["a"]
+    )
+
+
+@pytest.mark.parametrize("body", [None, {}, b"anything", {"status": "deleted"}])
+@pytest.mark.parametrize("status", [200, 204])
+def test_what_has_no_result_ignores_the_body(status: int, body: Any) -> None:
+    """Deleting is done with any 2xx, whatever comes with it."""
+    assert runs.delete_checkpoint("r", "weights/1").parse(answer(status, body), CONVERTER) is None
+
+
+@pytest.mark.parametrize(
+    "body", [None, b"<html>", [], {"training_run_ids": []}, {"training_run_ids": 1, "sampler_ids": []}]
+)
+def test_a_success_that_does_not_fit_is_named(body: Any) -> None:
+    """A 2xx off the contract raises an error with endpoint, status, the misfit, and what came."""
+    response = answer(200, body, **{"content-type": "text/html"})
+    with pytest.raises(APIResponseValidationError, match="GET http://h/x: HTTP 200: the answer does not fit") as caught:
+        GET_SESSION.parse(response, CONVERTER, "http://h/x")
+    fault = caught.value
+    assert fault.status_code == 200
+    assert fault.response.text == response.content.decode()
+    assert fault.response.headers == {"content-type": "text/html"}
+    assert fault.request is not None and fault.request.method == "GET"
+    assert type(pickle.loads(pickle.dumps(fault))) is APIResponseValidationError
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (404, NotFoundError),
+        (409, ConflictError),
+        (422, UnprocessableEntityError),
+        (429, RateLimitError),
+        (500, InternalServerError),
+        (503, InternalServerError),
+        (302, APIStatusError),
+        (408, APIStatusError),
+        (410, APIStatusError),
+    ],
+)
+@pytest.mark.parametrize(
+    ("body", "shown", "kept"),
+    [
+        ({"detail": "no such thing"}, "no such thing", {"detail": "no such thing"}),
+        ({"detail": [{"loc": ["body"], "msg": "bad"}]}, "'msg'|\"msg\"", {"detail": [{"loc": ["body"], "msg": "bad"}]}),
+        ({"error": {"code": 7}}, "code", {"error": {"code": 7}}),
+        (["a", 1], r'\["a",1\]', ["a", 1]),
+        (b" plain\n text ", "plain text", "plain\n text"),
+        (b"<html>502</html>", "<html>502</html>", "<html>502</html>"),
+        (None, "no body", ""),
+        (b"\xff\xfe", "\ufffd", "\ufffd\ufffd"),
+    ],
+)
+def test_errors_show_the_servers_body(status: int, kind: type, body: Any, shown: str, kept: Any) -> None:
+    """A body of any shape is in the text, and decoded in .body; the class is that of the status."""
+    fault = fault_of(GET_SESSION, answer(status, body))
+    assert type(fault) is kind
+    assert fault.status_code == status
+    with pytest.raises(APIStatusError, match=shown):
+        raise fault
+    assert str(fault).startswith(f"GET /api/v1/sessions/{{session_id}}: HTTP {status}: ")
+    assert fault.body == kept
+
+
+def test_long_bodies_are_cut_in_the_text_only() -> None:
+    """A page of HTML does not fill the log; the response has all of it."""
+    fault = fault_of(GET_SESSION, answer(500, b"x" * 5000))
+    assert len(str(fault)) < 1100
+    assert len(fault.response.text) == 5000
+
+
+def test_headers_stay_with_the_error() -> None:
+    """Retry-After and its like can be read off an error."""
+    fault = fault_of(GET_SESSION, answer(429, {}, **{"retry-after": "3"}))
+    assert fault.response.headers["retry-after"] == "3"
+
+
+def test_no_part_of_an_error_shows_a_password() -> None:
+    """User and password of a base URL are cut out."""
+    fault = fault_of(GET_SESSION, answer(500), "https://me:secret@host:8/api?x=1")
+    assert "secret" not in repr(vars(fault)) + str(fault)
+    assert "https://host:8/api?x=1" in str(fault)
+
+
+def test_requests_show_neither_headers_nor_body() -> None:
+    """The repr of a request is fit for a log."""
+    body = CreateSessionRequest(tags=["hush"], user_metadata=None, sdk_version="0")
+    request = session.create_session(body=body).encode(CONVERTER)
+    held = WireRequest(method="POST", path=request.path, headers={"x-api-key": "hush"}, content=request.content)
+    assert repr(held) == "WireRequest(method='POST', path='/api/v1/create_session', query=())"
+    assert b"hush" in (held.content or b"")
+
+
+def test_waiting_is_a_result() -> None:
+    """retrieve_future says to come again with 200 and with 408; both are the same result."""
+    for status in (200, 408):
+        found = POLL.parse(answer(status, TRY_AGAIN), CONVERTER)
+        assert isinstance(found, TryAgainResponse) and found.queue_state == "active"
+    assert isinstance(POLL.parse(answer(200, {"sequences": []}), CONVERTER), SampleResponse)
+
+
+@pytest.mark.parametrize("body", [None, {}, b"<html>", {"detail": "timeout"}])
+def test_a_408_that_says_nothing_is_an_error(body: Any) -> None:
+    """Without the body of a try_again there is nothing to return."""
+    assert type(fault_of(POLL, answer(408, body))) is APIStatusError
+
+
+def test_a_410_of_a_future_is_an_error() -> None:
+    """A future that is gone is an error with its status."""
+    assert fault_of(POLL, answer(410, {"detail": "expired"})).status_code == 410
+
+
+def test_archives() -> None:
+    """An archive URL comes in a body, or as a redirect, which has no body."""
+    call = runs.get_checkpoint_archive_url("r", "weights/1")
+    found = call.parse(answer(200, {"url": "u", "expires": "2025-01-31T12:00:00Z"}), CONVERTER)
+    assert isinstance(found, CheckpointArchiveUrlResponse)
+    assert call.parse(answer(302, None, location="u"), CONVERTER) is None
+
+
+def test_operations_without_a_success_of_their_own_give_json() -> None:
+    """A user's endpoint that declares nothing has whatever comes as its result."""
+    call: Call[Any] = Call(Operation(name="x", tag="x", method="GET", path="/x", results={}))
+    assert call.parse(answer(200, {"a": 1}), CONVERTER) == {"a": 1}
+    assert call.parse(answer(204), CONVERTER) is None
+
+
+def test_the_default_converter_is_made_once() -> None:
+    """Stubs without a converter share one, which knows every version."""
+    assert default_converter() is default_converter()
+    assert default_converter().version is None

@@ -1,0 +1,122 @@
+"""The exceptions: one root, the official names, parts that survive pickling, and no secrets."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from typing import Any
+
+import pytest
+
+from tinkerwire_base import errors
+from tinkerwire_base.errors import RequestErrorCategory, RequestInfo, ResponseInfo, TinkerError, status_error
+
+REQUEST = RequestInfo(method="POST", url="http://host/x")
+RESPONSE = ResponseInfo(status_code=418, headers={"set-cookie": "secret"}, text="secret text")
+CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, Exception)]
+BUILTINS = {
+    errors.APITimeoutError: TimeoutError,
+    errors.RequestTimeoutError: TimeoutError,
+    errors.DialectError: ValueError,
+    errors.ClientClosedError: RuntimeError,
+}
+
+
+def made(cls: type[TinkerError]) -> TinkerError:
+    parts: dict[str, Any] = {}
+    if issubclass(cls, errors.APIError):
+        parts |= {"request": REQUEST, "body": {"detail": "no"}}
+    if issubclass(cls, errors.APIStatusError | errors.APIResponseValidationError):
+        parts["response"] = RESPONSE
+    if issubclass(cls, errors.RequestFailedError):
+        parts |= {"request_id": "r-1", "category": RequestErrorCategory.User}
+    if issubclass(cls, errors.RequestTimeoutError | errors.FutureExpiredError):
+        parts["request_id"] = "r-1"
+    if issubclass(cls, errors.DialectError):
+        parts |= {"what": "X.y", "version": "0.4.1", "since": "0.7.0", "until": None}
+    return cls("what went wrong", **parts)
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy])
+def test_errors_survive_pickling_with_all_their_parts(cls: type[TinkerError], again: Any) -> None:
+    """Class, text and every part are there after a pickle, a copy and a deep copy."""
+    fault = made(cls)
+    found = again(fault)
+    assert type(found) is cls
+    assert str(found) == found.message == "what went wrong"
+    assert vars(found) == vars(fault)
+    assert found.args == fault.args
+
+
+def test_notes_and_later_parts_survive_pickling() -> None:
+    """What was added to an error after it was made travels with it."""
+    fault = made(errors.RateLimitError)
+    vars(fault)["__notes__"] = ["while saving"]
+    fault.attempt = 3  # type: ignore[attr-defined]
+    assert vars(pickle.loads(pickle.dumps(fault)))["__notes__"] == ["while saving"]
+    assert pickle.loads(pickle.dumps(fault)).attempt == 3
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_there_is_one_root(cls: type[Exception]) -> None:
+    """Every exception of the client is a TinkerError, documented, and the built-in one where there is a like."""
+    assert issubclass(cls, TinkerError)
+    assert cls.__doc__
+    assert issubclass(cls, BUILTINS.get(cls, TinkerError))
+
+
+@pytest.mark.parametrize(
+    ("status", "name"),
+    [
+        (400, "BadRequestError"),
+        (401, "AuthenticationError"),
+        (402, "BillingError"),
+        (403, "PermissionDeniedError"),
+        (404, "NotFoundError"),
+        (409, "ConflictError"),
+        (422, "UnprocessableEntityError"),
+        (429, "RateLimitError"),
+        (500, "InternalServerError"),
+        (503, "InternalServerError"),
+        (529, "InternalServerError"),
+        (302, "APIStatusError"),
+        (405, "APIStatusError"),
+        (408, "APIStatusError"),
+        (410, "APIStatusError"),
+        (413, "APIStatusError"),
+    ],
+)
+def test_each_status_has_its_class(status: int, name: str) -> None:
+    """The official class for each status, and the plain one for the rest."""
+    assert status_error(status).__name__ == name
+
+
+def test_the_status_is_an_attribute() -> None:
+    """status_code is that of the response."""
+    assert made(errors.NotFoundError).status_code == 418  # type: ignore[attr-defined]
+    assert made(errors.APIResponseValidationError).status_code == 418  # type: ignore[attr-defined]
+
+
+def test_responses_show_neither_headers_nor_text() -> None:
+    """The repr of a response is fit for a log."""
+    assert repr(RESPONSE) == "ResponseInfo(status_code=418)"
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ("user", "User"),
+        ("USER", "User"),
+        ("Server", "Server"),
+        ("unknown", "Unknown"),
+        ("new", "Unknown"),
+        (None, "Unknown"),
+    ],
+)
+def test_error_categories(sent: object, read: str) -> None:
+    """Categories are read in any case; all others are unknown. They print as on the wire."""
+    category = RequestErrorCategory.read(sent)
+    assert category is RequestErrorCategory[read]
+    assert str(category) == category.value == read.lower()

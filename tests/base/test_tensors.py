@@ -1,0 +1,267 @@
+"""Arrays, scalars and lists to the two dtypes of the wire: every row of the table, and every way to go wrong."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tinkerwire_base import tensors
+from tinkerwire_base.tensors import KEY_DTYPES, PrecisionWarning, token_ids, wire_array, wire_dtype
+from tinkerwire_generated.models import Datum, ModelInput, TensorData
+
+
+@pytest.fixture(autouse=True)
+def nothing_said_yet() -> Iterator[None]:
+    """Each test begins without warnings given."""
+    tensors._warned.clear()
+    yield
+    tensors._warned.clear()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", ">f4", "float64"])
+def test_floats_become_float32(dtype: str) -> None:
+    """Floats of every width and byte order are float32 on the wire."""
+    array = wire_array("x", np.array([0.5, -2], dtype=dtype))
+    assert array.dtype == np.float32 and wire_dtype(array) == "float32"
+    assert array.tolist() == [0.5, -2]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"])
+def test_integers_and_bool_become_int64(dtype: str) -> None:
+    """Integers of every width, and bool, are int64 on the wire; their values stay."""
+    array = wire_array("x", np.array([0, 1], dtype=dtype))
+    assert array.dtype == np.int64 and wire_dtype(array) == "int64"
+    assert array.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64"])
+def test_the_ends_of_integers_are_exact(dtype: str) -> None:
+    """The smallest and largest value of a dtype arrive as they are."""
+    ends = [np.iinfo(dtype).min, np.iinfo(dtype).max]
+    assert wire_array("x", np.array(ends, dtype=dtype)).tolist() == ends
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+@pytest.mark.parametrize("shape", [(), (0,), (6,), (2, 3)])
+def test_wire_dtypes_are_not_copied(dtype: Any, shape: tuple[int, ...]) -> None:
+    """float32 and int64 keep their memory, also as a TensorData and back."""
+    array = np.zeros(shape, dtype)
+    tensor = TensorData.from_numpy(array)
+    assert wire_array("x", array) is array
+    assert tensor.shape == list(shape)
+    if array.size:
+        assert np.shares_memory(array, tensor.data) and np.shares_memory(array, tensor.to_numpy())
+    assert tensor.to_numpy().shape == shape
+
+
+def test_what_does_not_lie_in_order_is_copied() -> None:
+    """Transposed and strided arrays become contiguous, with their values in place."""
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for view in (array.T, array[:, ::2], array[::-1]):
+        found = wire_array("x", view)
+        assert found.flags.c_contiguous
+        assert found.tolist() == view.tolist()
+        assert TensorData.from_numpy(view).tolist() == view.tolist()
+
+
+def test_scalars_and_0d_arrays_have_the_empty_shape() -> None:
+    """A numpy scalar is a tensor of no dimensions."""
+    for value in (np.float32(2), np.array(2, np.float32)):
+        tensor = TensorData.from_array("x", value)
+        found: Any = tensor.tolist()
+        assert (tensor.shape, tensor.to_numpy().shape, found) == ([], (), 2.0)
+
+
+@pytest.mark.parametrize("array", [np.array([1 + 2j]), np.array(["a"]), np.array([None]), np.array([b"x"])])
+def test_dtypes_without_a_wire_form_are_refused(array: Any) -> None:
+    """Complex, text and objects raise an error that names key and dtype and says what to do."""
+    with pytest.raises(TypeError, match=rf"weights: dtype {array.dtype} has no wire form; cast it"):
+        wire_array("weights", array)
+
+
+@pytest.mark.parametrize("value", [{"data": [1]}, "abc", 5, None, range(3), {1, 2}, object()])
+def test_what_is_no_tensor_is_refused(value: Any) -> None:
+    """Dicts, text, single numbers and others raise an error that names key, type and the way out."""
+    with pytest.raises(TypeError, match=rf"weights: {type(value).__name__} is not an array.*numpy.asarray"):
+        wire_array("weights", value)
+
+
+def test_masked_arrays_are_refused() -> None:
+    """A mask would be lost without a word."""
+    with pytest.raises(TypeError, match="no masks"):
+        wire_array("weights", np.ma.masked_array([1.0, 2.0], mask=[True, False]))
+
+
+def test_uint64_overflow_is_refused() -> None:
+    """A uint64 beyond int64 raises an error with its position."""
+    array = np.array([[1, 2], [3, 2**63]], dtype=np.uint64)
+    with pytest.raises(OverflowError, match=rf"target_tokens\[1, 1\]: {2**63} does not fit into int64"):
+        wire_array("target_tokens", array)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_non_finite_values_are_refused_with_their_position(bad: float, dtype: Any) -> None:
+    """NaN and infinity raise an error that says where they are."""
+    with pytest.raises(ValueError, match=rf"weights\[1, 0\]: {bad} cannot be sent"):
+        wire_array("weights", np.array([[0, 0], [bad, 0]], dtype=dtype))
+
+
+def test_too_large_for_float32_is_refused() -> None:
+    """A float64 beyond float32 is an overflow, not infinity."""
+    with pytest.raises(OverflowError, match=r"weights\[1\]: 1e\+39 does not fit into float32"):
+        wire_array("weights", np.array([0, 1e39]))
+
+
+def test_rounding_warns_once_per_name_where_the_user_is() -> None:
+    """A float64 that float32 cannot hold is said once for each name, at the line of the caller."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for name in ("weights", "weights", "logprobs"):
+            inputs: Any = {name: np.array([0.1])}
+            Datum(model_input=ModelInput.from_ints([1]), loss_fn_inputs=inputs)
+    assert [str(w.message).partition(":")[0] for w in caught] == ["weights", "logprobs"]
+    assert all(issubclass(w.category, PrecisionWarning) and w.filename == __file__ for w in caught)
+
+
+def test_rounding_that_loses_nothing_is_silent() -> None:
+    """A float64 that float32 holds exactly gives no warning; neither do the floats of a list."""
+    assert wire_array("weights", np.array([0.5, 3.0])).dtype == np.float32
+    assert wire_array("weights", [0.1, 0.2]).tolist() == np.array([0.1, 0.2], np.float32).tolist()
+
+
+@pytest.mark.parametrize(("key", "dtype"), KEY_DTYPES.items())
+def test_lists_are_typed_by_key(key: str, dtype: str) -> None:
+    """Every key of the wire has the dtype of its plain lists, empty, nested and of tuples too."""
+    assert wire_array(key, [1, 0]).dtype == dtype
+    assert wire_array(key, []).dtype == dtype
+    assert wire_array(key, ((1, 0), (0, 1))).shape == (2, 2)
+    assert wire_array(key, [[], []]).shape == (2, 0)
+    assert wire_array(key, [True, False]).tolist() == [1, 0]
+
+
+def test_arrays_keep_their_own_dtype_under_any_key() -> None:
+    """Integers under a float key stay integers, and unknown keys take arrays."""
+    assert wire_array("weights", np.array([1, 2])).dtype == np.int64
+    assert wire_array("brand_new", np.array([1.0], np.float32)).dtype == np.float32
+
+
+def test_lists_under_unknown_keys_are_refused() -> None:
+    """A plain list under a key that the wire does not know has no dtype; the error names the known ones."""
+    with pytest.raises(ValueError, match=r"wieghts: a plain list has no dtype.*target_tokens, weights.*numpy array"):
+        wire_array("wieghts", [1.0])
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "kind", "words"),
+    [
+        ("weights", [1.0, None], TypeError, r"weights\[1\]: expected a number, got None \(NoneType\)"),
+        ("weights", [[1.0], [None]], TypeError, r"weights\[1, 0\]: expected a number, got None"),
+        ("weights", ["1"], TypeError, r"weights\[0\]: expected a number, got '1' \(str\)"),
+        ("weights", [1.0, float("nan")], ValueError, r"weights\[1\]: nan cannot be sent"),
+        ("weights", [1e39], OverflowError, r"weights\[0\]: 1e\+39 does not fit into float32"),
+        ("weights", [[1.0], [1.0, 2.0]], ValueError, r"weights: ragged list"),
+        ("weights", [[[1.0]], [[1.0], [2.0]]], ValueError, r"weights: ragged list"),
+        ("weights", [1.0, [2.0]], ValueError, r"weights: ragged list"),
+        ("target_tokens", [1, 2.5], TypeError, r"target_tokens\[1\]: expected an int, got 2.5 \(float\)"),
+        ("target_tokens", [1.0], TypeError, r"target_tokens\[0\]: expected an int, got 1.0 \(float\)"),
+        ("target_tokens", [1, float("nan")], TypeError, r"target_tokens\[1\]: expected an int, got nan"),
+        ("target_tokens", [1, None], TypeError, r"target_tokens\[1\]: expected an int, got None"),
+        ("target_tokens", [0, 2**63], OverflowError, rf"target_tokens\[1\]: {2**63} does not fit into"),
+        ("target_tokens", [0, 2**70], OverflowError, rf"target_tokens\[1\]: {2**70} does not fit into 64 bits"),
+        ("target_tokens", [-1, 2**63], OverflowError, rf"target_tokens\[1\]: {2**63} does not fit into 64 bits"),
+        ("target_tokens", [-1, np.uint64(2**63)], OverflowError, r"target_tokens\[1\]: .* does not fit into 64 bits"),
+        ("target_tokens", [np.array([1, 2]), np.array([1])], ValueError, r"target_tokens: ragged list"),
+    ],
+)
+def test_bad_lists_say_what_and_where(key: str, value: Any, kind: type[Exception], words: str) -> None:
+    """None, text, floats for ints, raggedness and overflow each name the key, the position and the value."""
+    with pytest.raises(kind, match=words):
+        wire_array(key, value)
+
+
+def test_large_ints_of_a_list_stay_exact() -> None:
+    """Numpy would make a float of a list that mixes its uint64 with a negative number."""
+    assert wire_array("target_tokens", [-1, np.uint64(2**62 + 1)]).tolist() == [-1, 2**62 + 1]
+
+
+@settings(max_examples=40, deadline=None, database=None, derandomize=True)
+@given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=2), max_size=5))
+def test_any_rectangle_of_ints_comes_back(rows: list[list[int]]) -> None:
+    """Nested lists of 64-bit integers are exact there and back."""
+    assert TensorData.from_array("target_tokens", rows).tolist() == rows
+
+
+@settings(max_examples=40, deadline=None, database=None, derandomize=True)
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), max_size=20))
+def test_any_float32_comes_back(values: list[float]) -> None:
+    """What float32 can hold is exact there and back."""
+    assert TensorData.from_array("weights", values).tolist() == values
+
+
+@pytest.mark.parametrize("tokens", [[1, 2], (1, 2), range(1, 3), np.array([1, 2], np.int32), [np.int64(1), 2]])
+def test_tokens_are_taken_in_every_form(tokens: Any) -> None:
+    """Lists, tuples, ranges, integer arrays and numpy integers are token ids."""
+    assert ModelInput.from_ints(tokens).to_ints() == [1, 2]
+    assert isinstance(token_ids("x", tokens), list | np.ndarray)
+
+
+def test_token_arrays_are_not_copied() -> None:
+    """An array of tokens stays the same memory."""
+    tokens = np.array([1, 2])
+    assert np.shares_memory(ModelInput.from_ints(tokens).chunks[0].tokens, tokens)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "kind", "words"),
+    [
+        ([1, 2.0], TypeError, r"\[1\]: expected an int, got 2.0 \(float\)"),
+        ([True], TypeError, r"\[0\]: expected an int, got True \(bool\)"),
+        ([1, None], TypeError, r"\[1\]: expected an int, got None"),
+        ([[1]], TypeError, r"\[0\]: expected an int, got \[1\]"),
+        ([0, 2**63], OverflowError, rf"\[1\]: {2**63} does not fit into 64 bits"),
+        ([-(2**63) - 1], OverflowError, r"\[0\]: -9223372036854775809 does not fit"),
+        ("abc", TypeError, "expected a list of token ids, got str"),
+        (b"abc", TypeError, "expected a list of token ids, got bytes"),
+        (5, TypeError, "expected a list of token ids, got int"),
+        ((i for i in [1]), TypeError, "expected a list of token ids, got generator"),
+        (np.array([[1]]), TypeError, "expected a 1-D array of integers, got 2-D int64; flatten it"),
+        (np.array([1.0]), TypeError, "got 1-D float64; flatten it or cast it"),
+        (np.array([2**63], np.uint64), OverflowError, rf"\[0\]: {2**63} does not fit into int64"),
+    ],
+)
+def test_bad_tokens_say_what_and_where(tokens: Any, kind: type[Exception], words: str) -> None:
+    """What is no token id raises an error with its position and value."""
+    with pytest.raises(kind, match=r"EncodedTextChunk.tokens.*" + words):
+        ModelInput.from_ints(tokens)
+
+
+def test_torch_is_used_when_it_is_loaded_and_never_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without torch in sys.modules nothing looks for it; with it, its tensors are read through numpy."""
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    wire_array("weights", [1.0])
+    assert "torch" not in sys.modules
+
+    class Tensor:
+        layout, dtype, device = "strided", "float32", "cpu"
+
+        def detach(self) -> Tensor:
+            return self
+
+        cpu = detach
+
+        def numpy(self) -> Any:
+            return np.array([1.5], np.float32)
+
+    fake = SimpleNamespace(Tensor=Tensor, strided="strided", bfloat16="bfloat16")
+    modules: Any = sys.modules
+    monkeypatch.setitem(modules, "torch", fake)
+    assert wire_array("weights", Tensor()).tolist() == [1.5]

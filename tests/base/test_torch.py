@@ -1,0 +1,119 @@
+"""Torch tensors, where torch is installed: widened exactly, detached, shared with numpy where that can be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tinkerwire_base.tensors import wire_array
+from tinkerwire_generated.models import Datum, ModelInput, TensorData
+
+torch: Any = pytest.importorskip("torch")
+
+
+def test_bfloat16_is_widened_to_the_bit() -> None:
+    """Each of the finite bfloat16 values is the float32 whose upper half it is."""
+    halves = np.arange(2**16, dtype=np.uint32)
+    expected = (halves << 16).view(np.float32)
+    finite = np.isfinite(expected)
+    tensor = torch.tensor(halves[finite].astype(np.int32), dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
+    found = wire_array("weights", tensor)
+    assert found.dtype == np.float32
+    assert (found.view(np.uint32) == expected[finite].view(np.uint32)).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        *((name, "float32") for name in ("float16", "float32", "float64", "bfloat16")),
+        *((name, "int64") for name in ("int8", "int16", "int32", "int64", "uint8", "bool")),
+    ],
+)
+def test_dtypes(name: str, dtype: str) -> None:
+    """Torch dtypes have the wire dtypes of their numpy namesakes."""
+    tensor = TensorData.from_torch(torch.ones((2, 3), dtype=getattr(torch, name)))
+    assert (tensor.dtype, tensor.shape, tensor.tolist()) == (dtype, [2, 3], [[1, 1, 1], [1, 1, 1]])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_wire_dtypes_share_memory(dtype: str) -> None:
+    """float32 and int64 on the CPU are not copied, in and out."""
+    tensor = torch.zeros((2, 3), dtype=getattr(torch, dtype))
+    held = TensorData.from_torch(tensor)
+    tensor[0, 0] = 7
+    assert held.tolist()[0][0] == 7
+    assert held.to_torch().data_ptr() == tensor.data_ptr()
+    assert held.to_torch().shape == (2, 3)
+
+
+def test_gradients_views_and_sparse_tensors() -> None:
+    """Tensors that need gradients, transposed views, scalars and sparse tensors are taken."""
+    assert TensorData.from_torch(torch.ones(2, requires_grad=True)).tolist() == [1, 1]
+    view = torch.arange(6).reshape(2, 3).T
+    assert TensorData.from_torch(view).tolist() == view.tolist()
+    assert TensorData.from_torch(torch.tensor(3.0)).shape == []
+    assert TensorData.from_torch(torch.eye(2).to_sparse()).tolist() == [[1, 0], [0, 1]]
+
+
+def test_read_only_memory_is_copied_on_the_way_out() -> None:
+    """Torch has no read-only tensors, so that what must not change is copied."""
+    array = np.frombuffer(b"\0" * 8, dtype=np.float32)
+    found = TensorData.from_numpy(array).to_torch()
+    found[0] = 1
+    assert array[0] == 0
+
+
+def test_tokens_and_loss_inputs() -> None:
+    """Datums take tensors for tokens and for every loss input."""
+    datum = Datum(
+        model_input=ModelInput.from_ints(torch.tensor([1, 2])),
+        loss_fn_inputs={
+            "target_tokens": torch.tensor([2, 3]),
+            "weights": torch.tensor([1.0, 0.5], dtype=torch.bfloat16),
+        },
+    )
+    assert datum.model_input.to_ints() == [1, 2]
+    assert {key: tensor.dtype for key, tensor in datum.loss_fn_inputs.items()} == {
+        "target_tokens": "int64",
+        "weights": "float32",
+    }
+
+
+@pytest.mark.parametrize(
+    ("tensor", "words"),
+    [
+        (lambda: torch.ones(2, dtype=torch.complex64), "weights: dtype complex64 has no wire form"),
+        (lambda: torch.ones(2, dtype=torch.float8_e4m3fn), "weights: torch.float8_e4m3fn on cpu cannot be read"),
+        (lambda: torch.ones(2, device="meta"), "weights: torch.float32 on meta cannot be read"),
+    ],
+)
+def test_what_has_no_wire_form_is_refused(tensor: Any, words: str) -> None:
+    """Complex, 8-bit floats and tensors without memory raise an error that names key, dtype and device."""
+    with pytest.raises(TypeError, match=words):
+        wire_array("weights", tensor())
+
+
+def test_bfloat16_of_numpy_is_widened_to_the_bit() -> None:
+    """The bfloat16 that ml_dtypes adds to numpy is widened like that of torch."""
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    halves = np.array([0x3F80, 0xC000, 0x0001, 0x7F7F], dtype=np.uint16)
+    found = wire_array("weights", halves.view(bfloat16))
+    assert (found.view(np.uint32) == halves.astype(np.uint32) << 16).all()
+
+
+def test_lists_of_tensors() -> None:
+    """A list of tensors is refused or read, but never misread."""
+    try:
+        found = wire_array("weights", [torch.tensor(1.0), torch.tensor(2.0)])
+    except TypeError as fault:
+        assert "weights[0]: expected a number" in str(fault)
+    else:
+        assert found.tolist() == [1, 2]
+
+
+def test_non_finite_values_are_refused_with_their_position() -> None:
+    """NaN raises an error that says where it is, in bfloat16 too."""
+    with pytest.raises(ValueError, match=r"weights\[1\]: nan cannot be sent"):
+        wire_array("weights", torch.tensor([1.0, float("nan")], dtype=torch.bfloat16))

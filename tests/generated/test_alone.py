@@ -1,0 +1,140 @@
+"""The generated package by itself: models and stubs, httpx, and a server; no client."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import subprocess
+import sys
+from typing import Any
+
+import httpx
+import pytest
+
+from tinkerwire_base.converter import Converter
+from tinkerwire_base.errors import APIStatusError, InternalServerError, NotFoundError
+from tinkerwire_generated.api import futures, runs, sampling, service, session
+from tinkerwire_generated.models import (
+    CreateSessionRequest,
+    FutureRetrieveRequest,
+    ModelInput,
+    SampleRequest,
+    SampleResponse,
+    SamplingParams,
+    TryAgainResponse,
+)
+
+KEY = {"x-api-key": "tml-secret"}
+
+
+def sample(http: httpx.Client) -> SampleResponse:
+    opened = session.create_session(body=CreateSessionRequest(tags=[], user_metadata=None, sdk_version="0.16.1"))
+    session_id = opened.send(http).session_id
+    request = SampleRequest(
+        prompt=ModelInput.from_ints([1, 2]),
+        sampling_params=SamplingParams(max_tokens=2),
+        sampling_session_id=session_id,
+    )
+    asked = FutureRetrieveRequest(request_id=sampling.asample(body=request).send(http).request_id)
+    while isinstance(found := futures.retrieve_future(body=asked).send(http), TryAgainResponse):
+        pass
+    assert isinstance(found, SampleResponse)
+    return found
+
+
+def test_sync(server: Any) -> None:
+    """With httpx.Client: create a session, ask for a sample, fetch its future."""
+    with httpx.Client(base_url=server.url, headers=KEY) as http:
+        found = sample(http)
+    assert found.sequences[0].tokens == [3, 4]
+    assert server.asked == [
+        "POST /api/v1/create_session",
+        "POST /api/v1/asample",
+        *["POST /api/v1/retrieve_future"] * 3,
+    ]
+    assert server.bodies[0] == {
+        "tags": [],
+        "user_metadata": None,
+        "sdk_version": "0.16.1",
+        "type": "create_session",
+    }
+    assert server.bodies[1]["prompt"] == {"chunks": [{"tokens": [1, 2], "type": "encoded_text"}]}
+    assert all(sent["x-api-key"] == "tml-secret" for sent in server.headers)
+
+
+def test_async(server: Any) -> None:
+    """With httpx.AsyncClient, the same stubs."""
+
+    async def run() -> Any:
+        async with httpx.AsyncClient(base_url=server.url) as http:
+            asked = FutureRetrieveRequest(request_id="r-1")
+            while isinstance(found := await futures.retrieve_future(body=asked).asend(http), TryAgainResponse):
+                pass
+            return found
+
+    assert asyncio.run(run()).sequences[0].logprobs == [-0.5, -0.25]
+
+
+def test_where_there_is_no_client(server: Any) -> None:
+    """It works in a process in which tinkerwire cannot be imported."""
+    source = inspect.getsource(sys.modules[__name__])
+    head = source[source.index("import httpx") : source.index("import pytest")]
+    models = source[source.index("from tinkerwire_base.errors") : source.index("KEY = ")]
+    program = f"""
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("tinkerwire", "tinkerwire_codegen", "aiohttp"):
+            raise ImportError(name + " is blocked")
+sys.meta_path.insert(0, Blocked())
+{head}
+{models}
+{inspect.getsource(sample)}
+with httpx.Client(base_url={server.url!r}) as http:
+    print(sample(http).sequences[0].tokens)
+try:
+    import tinkerwire
+except ImportError as fault:
+    print(fault)
+"""
+    run = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
+    assert run.stdout == "[3, 4]\ntinkerwire is blocked\n", run.stderr
+
+
+def test_a_path_prefix_of_the_base_url_stays(server: Any) -> None:
+    """Base URLs may have a path of their own, as that of the Tinker service has."""
+    with httpx.Client(base_url=server.url + "/services/prod") as http, pytest.raises(NotFoundError):
+        service.healthz().send(http)
+    assert server.asked == ["GET /services/prod/api/v1/healthz"]
+
+
+def test_slashes_reach_the_server_as_they_are(server: Any) -> None:
+    """A checkpoint id keeps its slash on the way through httpx; 204 without a body is a success."""
+    with httpx.Client(base_url=server.url) as http:
+        assert runs.delete_checkpoint("run-1", "weights/0001").send(http) is None
+    assert server.asked == ["DELETE /api/v1/training_runs/run-1/checkpoints/weights/0001"]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (runs.get_training_run("run-1"), NotFoundError, "no run-1 here"),
+        (service.healthz(), InternalServerError, "out of order"),
+    ],
+)
+def test_errors_say_what_was_asked_and_what_came(
+    call: Any, kind: type[APIStatusError], words: str, server: Any
+) -> None:
+    """An error has the class of its status, shows method, address and the server's words, and no key."""
+    with httpx.Client(base_url=server.url, headers=KEY) as http, pytest.raises(kind, match=words) as caught:
+        call.send(http)
+    fault = caught.value
+    assert server.url in str(fault) and f"HTTP {fault.status_code}" in str(fault)
+    assert fault.body == {"detail": words}
+    assert "tml-secret" not in str(fault) + repr(fault) + repr(vars(fault))
+
+
+def test_nothing_there_is_the_clients_own_error() -> None:
+    """A refused connection leaves as what httpx raises, which its users know."""
+    with httpx.Client(base_url="http://127.0.0.1:9") as http, pytest.raises(httpx.ConnectError):
+        service.healthz().send(http, Converter())

@@ -1,0 +1,129 @@
+"""Every type of the contract, at three wire versions: what fits the schema survives the way in and out."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import attrs
+import orjson
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from support.instances import PREFIX, Instances
+from tinkerwire_base.converter import Converter
+from tinkerwire_base.errors import DialectError
+from tinkerwire_base.projection import project, superset
+from tinkerwire_codegen.bundle import load
+from tinkerwire_generated import models
+from tinkerwire_generated.times import FIELD_TIMES, NEWEST, REQUIRED_TIMES, TYPE_TIMES, VALUE_TIMES
+
+CONTRACT = load(Path(__file__).parents[2] / "schema")
+VERSIONS = ("0.4.1", "0.6.3", "0.16.1")
+AT = {version: Instances(project(CONTRACT, version)) for version in VERSIONS}
+EVERYTHING = Instances(superset(CONTRACT))
+TYPES = [(version, name) for version in VERSIONS for name in AT[version].schemas]
+MODELS = [name for name in EVERYTHING.schemas if attrs.has(getattr(models, name))]
+few = settings(
+    max_examples=int(os.environ.get("TINKERWIRE_EXAMPLES", "6")),
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+
+def converter(version: str) -> Converter:
+    return Converter(version, FIELD_TIMES, types=TYPE_TIMES, required=REQUIRED_TIMES, values=VALUE_TIMES)
+
+
+CONVERTERS = {version: converter(version) for version in VERSIONS}
+
+
+def assert_valid(instances: Instances, name: str, value: Any) -> None:
+    faults = [f"{fault.json_path}: {fault.message}" for fault in instances.validator(name).iter_errors(value)]
+    assert not faults, (name, value, faults)
+
+
+@pytest.mark.parametrize(("version", "name"), TYPES)
+@few
+@given(data=st.data())
+def test_what_fits_the_schema_keeps_its_meaning(version: str, name: str, data: st.DataObject) -> None:
+    """JSON that fits the schema of a version is read, written, fits again, and says the same."""
+    instances, conv, kind = AT[version], CONVERTERS[version], getattr(models, name)
+    # Members of a union of results are told apart by their keys, so that unknown ones would blur them.
+    value = data.draw(instances.of(name, unknown_keys=name != "FutureRetrieveResponse"))
+    assert_valid(instances, name, value)
+    written = orjson.loads(conv.encode(conv.structure(value, kind)))
+    assert_valid(instances, name, written)
+    schema = {"$ref": PREFIX + name}
+    assert instances.meaning(schema, written) == instances.meaning(schema, value)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@few
+@given(data=st.data())
+def test_models_come_back_equal(name: str, data: st.DataObject) -> None:
+    """A model is the same after pickling and, at each version, encoding and decoding, or a DialectError says why."""
+    kind = getattr(models, name)
+    model = CONVERTERS[NEWEST].structure(data.draw(EVERYTHING.of(name)), kind)
+    assert pickle.loads(pickle.dumps(model)) == model
+    assert repr(model).startswith(f"{name}(") and len(repr(model)) < 20_000
+    for version in VERSIONS:
+        try:
+            text = CONVERTERS[version].encode(model)
+        except DialectError as fault:
+            assert fault.version == version
+            assert fault.what.partition(".")[0] in FIELD_TIMES.keys() | REQUIRED_TIMES.keys() | TYPE_TIMES.keys()
+            continue
+        if name in AT[version].schemas:
+            assert_valid(AT[version], name, orjson.loads(text))
+        assert CONVERTERS[version].decode(text, kind) == model
+
+
+def test_there_is_a_name_for_every_schema_and_no_other() -> None:
+    """The module has exactly the schemas of the contract, and what it imports."""
+    source = ast.parse(inspect.getsource(models))
+    made = {node.name for node in source.body if isinstance(node, ast.ClassDef)}
+    made |= {node.target.id for node in source.body if isinstance(node, ast.AnnAssign) and hasattr(node.target, "id")}
+    assert made == CONTRACT["components"]["schemas"].keys()
+
+
+def test_every_name_has_a_docstring_with_its_version() -> None:
+    """Classes and aliases say what they are and in which wire versions; fields say what they are."""
+    body = ast.parse(inspect.getsource(models)).body
+    for node, after in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, ast.ClassDef):
+            text = ast.get_docstring(node) or ""
+            assert "Wire: " in text and len(text.splitlines()[0]) > 3, node.name
+            for part, doc in zip(node.body[1:], node.body[2:], strict=False):
+                assert not isinstance(part, ast.AnnAssign) or isinstance(doc, ast.Expr), (node.name, ast.unparse(part))
+        elif isinstance(node, ast.AnnAssign):
+            assert isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant), ast.unparse(node)
+            assert "Wire: " in str(after.value.value), ast.unparse(node)
+
+
+def test_only_what_is_sent_is_checked() -> None:
+    """Fields of requests have validators; what only servers send is taken as it comes."""
+    assert all(field.validator for field in attrs.fields(models.SamplingParams) if field.name != "extra_fields")
+    assert all(field.validator for field in attrs.fields(models.Datum))
+    assert not any(field.validator for field in attrs.fields(models.SampleResponse))
+
+
+def test_models_are_immutable_slotted_and_keyword_only() -> None:
+    """No field can be set later, none be made up, none be given by position."""
+    for name in MODELS:
+        cls = getattr(models, name)
+        assert not hasattr(cls.__new__(cls), "__dict__"), name
+        assert all(field.kw_only for field in attrs.fields(cls)), name
+    params = models.AdamParams()
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        params.beta1 = 0.5  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        models.AdamParams(0.1)  # type: ignore[call-arg]

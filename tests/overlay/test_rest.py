@@ -1,0 +1,309 @@
+"""RestClient: what each method asks for, what comes back, and its twins."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+import tinkerwire as tw
+from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+
+pytestmark = pytest.mark.timeout(60)
+PATH = "tinker://m1/weights/a"
+SAMPLER_PATH = "tinker://m1/sampler_weights/b"
+CURSOR = {"offset": 0, "limit": 20, "total_count": 1}
+RUN = {
+    "training_run_id": "m1",
+    "base_model": "base",
+    "model_owner": "me",
+    "is_lora": True,
+    "lora_rank": 8,
+    "last_request_time": "2026-01-01T00:00:00Z",
+}
+CHECKPOINT = {
+    "checkpoint_id": "weights/a",
+    "checkpoint_type": "training",
+    "time": "2026-01-01T00:00:00+00:00",
+    "tinker_path": PATH,
+}
+AT = "training_runs/m1/checkpoints/weights/a"
+CHECKPOINTS = {"checkpoints": [CHECKPOINT], "cursor": CURSOR}
+Ask = Callable[[tw.RestClient], Any]
+METHODS: dict[str, tuple[Ask, str, str, dict[str, str], Any, Any]] = {
+    "capabilities": (
+        lambda r: r.get_server_capabilities(),
+        "GET",
+        "get_server_capabilities",
+        {},
+        None,
+        {"supported_models": [{"model_name": "b"}]},
+    ),
+    "run": (lambda r: r.get_training_run("m1"), "GET", "training_runs/m1", {}, None, RUN),
+    "run of others": (
+        lambda r: r.get_training_run("m1", "accessible"),
+        "GET",
+        "training_runs/m1",
+        {"access_scope": "accessible"},
+        None,
+        RUN,
+    ),
+    "run by path": (
+        lambda r: r.get_training_run_by_tinker_path(SAMPLER_PATH),
+        "GET",
+        "training_runs/m1",
+        {},
+        None,
+        RUN,
+    ),
+    "weights info": (
+        lambda r: r.get_weights_info_by_tinker_path(PATH),
+        "POST",
+        "weights_info",
+        {},
+        {"tinker_path": PATH},
+        {"base_model": "b", "is_lora": True, "lora_rank": 4},
+    ),
+    "runs": (
+        lambda r: r.list_training_runs(),
+        "GET",
+        "training_runs",
+        {"limit": "20", "offset": "0"},
+        None,
+        {"training_runs": [RUN], "cursor": CURSOR},
+    ),
+    "a page of runs": (
+        lambda r: r.list_training_runs(5, 10, "accessible"),
+        "GET",
+        "training_runs",
+        {"limit": "5", "offset": "10", "access_scope": "accessible"},
+        None,
+        {"training_runs": [], "cursor": CURSOR},
+    ),
+    "checkpoints": (
+        lambda r: r.list_checkpoints("m1"),
+        "GET",
+        "training_runs/m1/checkpoints",
+        {},
+        None,
+        {"checkpoints": [CHECKPOINT]},
+    ),
+    "all checkpoints": (
+        lambda r: r.list_user_checkpoints(7, 3),
+        "GET",
+        "checkpoints",
+        {"limit": "7", "offset": "3"},
+        None,
+        CHECKPOINTS,
+    ),
+    "delete": (lambda r: r.delete_checkpoint("m1", "weights/a"), "DELETE", AT, {}, None, {}),
+    "delete by path": (lambda r: r.delete_checkpoint_from_tinker_path(PATH), "DELETE", AT, {}, None, {}),
+    "publish": (lambda r: r.publish_checkpoint_from_tinker_path(PATH), "POST", f"{AT}/publish", {}, None, {}),
+    "unpublish": (lambda r: r.unpublish_checkpoint_from_tinker_path(PATH), "DELETE", f"{AT}/publish", {}, None, {}),
+    "ttl": (
+        lambda r: r.set_checkpoint_ttl_from_tinker_path(PATH, 60),
+        "PUT",
+        f"{AT}/ttl",
+        {},
+        {"ttl_seconds": 60},
+        {},
+    ),
+    "no ttl": (
+        lambda r: r.set_checkpoint_ttl_from_tinker_path(PATH, None),
+        "PUT",
+        f"{AT}/ttl",
+        {},
+        {"ttl_seconds": None},
+        {},
+    ),
+    "session": (
+        lambda r: r.get_session("s1"),
+        "GET",
+        "sessions/s1",
+        {},
+        None,
+        {"training_run_ids": ["m1"], "sampler_ids": []},
+    ),
+    "sessions": (
+        lambda r: r.list_sessions(2, 4),
+        "GET",
+        "sessions",
+        {"limit": "2", "offset": "4"},
+        None,
+        {"sessions": ["s1"]},
+    ),
+    "sampler": (
+        lambda r: r.get_sampler("s1:sample:0"),
+        "GET",
+        "samplers/s1:sample:0",
+        {},
+        None,
+        {"sampler_id": "s1:sample:0", "base_model": "b"},
+    ),
+}
+
+
+@pytest.fixture
+def rest(client: tw.ServiceClient) -> tw.RestClient:
+    return client.create_rest_client()
+
+
+@pytest.mark.parametrize(("ask", "method", "path", "query", "body", "answer"), METHODS.values(), ids=METHODS)
+def test_what_is_asked_for(
+    server: Scripted,
+    rest: tw.RestClient,
+    ask: Ask,
+    method: str,
+    path: str,
+    query: dict[str, str],
+    body: Any,
+    answer: Any,
+) -> None:
+    """Method, path, query and body of each call are those of the wire; its answer comes as the model, or as None."""
+    server.rules[path] = lambda _: Answer(answer)
+    found = ask(rest).result(PATIENCE_S)
+    (asked,) = server.asked
+    assert (asked.method, asked.name, asked.query, asked.body) == (method, path, query, body)
+    assert (found is None) == (answer == {})
+
+
+@pytest.mark.parametrize(
+    "answer", [Answer(b"", status=204), Answer(b"null"), Answer({"any": "thing"}), Answer(b"")], ids=str
+)
+def test_calls_without_a_result_take_any_success(server: Scripted, rest: tw.RestClient, answer: Answer) -> None:
+    """Delete, publish and time to live do not care what a successful answer holds."""
+    server.rules[AT] = server.rules[f"{AT}/publish"] = server.rules[f"{AT}/ttl"] = lambda _: answer
+    for future in (
+        rest.delete_checkpoint_from_tinker_path(PATH),
+        rest.publish_checkpoint_from_tinker_path(PATH),
+        rest.set_checkpoint_ttl_from_tinker_path(PATH, 1),
+    ):
+        assert future.result(PATIENCE_S) is None
+
+
+@pytest.mark.parametrize("status", [404, 405])
+def test_what_a_server_lacks(server: Scripted, rest: tw.RestClient, status: int) -> None:
+    """An endpoint that a server does not have is an error with its address, after one request."""
+    server.rules["checkpoints"] = lambda _: Answer({"detail": "Not Found"}, status=status)
+    with pytest.raises(tw.APIStatusError, match=f"/api/v1/checkpoints: HTTP {status}: .*Not Found"):
+        rest.list_user_checkpoints().result(PATIENCE_S)
+    assert len(server.asked) == 1
+
+
+def test_an_archive_by_redirect(server: Scripted, rest: tw.RestClient) -> None:
+    """302 is the success: the address is its Location, which is not fetched; Expires says until when."""
+    headers = {"location": "https://store.example/a.tar?sig=1", "expires": "Wed, 21 Oct 2026 07:28:00 GMT"}
+    server.rules[f"{AT}/archive"] = lambda _: Answer(b"", status=302, headers=headers)
+    found = rest.get_checkpoint_archive_url("m1", "weights/a").result(PATIENCE_S)
+    assert found.url == "https://store.example/a.tar?sig=1"
+    assert found.expires == datetime(2026, 10, 21, 7, 28, tzinfo=timezone.utc)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("expires", [{}, {"expires": "soon"}, {"expires": "0"}], ids=str)
+def test_an_archive_that_does_not_say_until_when(
+    server: Scripted, rest: tw.RestClient, expires: dict[str, str]
+) -> None:
+    """Without a date that can be read, an address lasts 15 minutes."""
+    server.rules[f"{AT}/archive"] = lambda _: Answer(b"", status=302, headers={"location": "https://x", **expires})
+    before = datetime.now(timezone.utc)
+    found = rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S)
+    assert before + timedelta(minutes=15) <= found.expires <= datetime.now(timezone.utc) + timedelta(minutes=15)
+
+
+def test_an_archive_by_answer(server: Scripted, rest: tw.RestClient) -> None:
+    """A 200 with address and date is a success as well."""
+    body = {"url": "https://store.example/a.tar", "expires": "2026-10-21T07:28:00Z"}
+    server.rules[f"{AT}/archive"] = lambda _: Answer(body)
+    found = rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S)
+    assert (found.url, found.expires.hour) == ("https://store.example/a.tar", 7)
+
+
+def test_an_archive_that_is_not_there(server: Scripted, rest: tw.RestClient) -> None:
+    """A redirect to nowhere and an error are errors; a 5xx is tried again."""
+    answers = [
+        Answer(b"", status=302),
+        Answer({"detail": "none"}, status=404),
+        Answer(status=500),
+        Answer(status=302, headers={"location": "https://x"}),
+    ]
+    server.rules[f"{AT}/archive"] = in_turn(*answers)
+    with pytest.raises(tw.APIResponseValidationError, match="Location"):
+        rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S)
+    with pytest.raises(tw.NotFoundError, match="none"):
+        rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S)
+    assert rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S).url == "https://x"
+
+
+# weights_info leaves the reading of paths to the server.
+BY_PATH = {name for name in dir(tw.RestClient) if name.endswith("_tinker_path")} - {"get_weights_info_by_tinker_path"}
+
+
+@pytest.mark.parametrize("name", sorted(BY_PATH))
+@pytest.mark.parametrize("path", ["", "m1/weights/a", "tinker://m1", "tinker://m1/other/a", "tinker://m1/weights/a/b"])
+def test_what_is_no_path(server: Scripted, rest: tw.RestClient, name: str, path: str) -> None:
+    """Methods that take the path of a checkpoint refuse what is none, before anything is sent."""
+    with pytest.raises(ValueError, match="is not a checkpoint path"):
+        getattr(rest, name)(path, *([1] if "ttl" in name else []))
+    assert not server.asked
+
+
+@pytest.mark.parametrize(
+    ("run", "checkpoint"), [("", "weights/a"), ("..", "weights/a"), ("m", "weights/../.."), ("m", "")]
+)
+def test_ids_that_would_be_another_address(server: Scripted, rest: tw.RestClient, run: str, checkpoint: str) -> None:
+    """An id that would change the path of the request is refused before sending."""
+    with pytest.raises(ValueError, match="cannot stand in a path"):
+        rest.delete_checkpoint(run, checkpoint).result(PATIENCE_S)
+    assert not server.asked
+
+
+PLAIN = [name for name in dir(tw.RestClient) if not name.startswith("_") and not name.endswith("_async")]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_every_method_has_a_twin(name: str) -> None:
+    """Each method has an _async twin of the same parameters, whose result is what the future would give."""
+    plain, twin = getattr(tw.RestClient, name), getattr(tw.RestClient, f"{name}_async")
+    assert inspect.iscoroutinefunction(twin)
+    ours, theirs = inspect.signature(plain), inspect.signature(twin)
+    assert ours.parameters == theirs.parameters
+    assert ours.return_annotation == f"APIFuture[{theirs.return_annotation}]"
+
+
+def test_the_twins_pass_their_arguments_on(monkeypatch: pytest.MonkeyPatch, rest: tw.RestClient) -> None:
+    """A twin gives every argument to its method, in its place."""
+
+    async def run(name: str) -> None:
+        given = tuple(inspect.signature(getattr(rest, name)).parameters)
+        got: list[tuple[Any, ...]] = []
+
+        async def answer() -> str:
+            return name
+
+        def method(*arguments: Any) -> Any:
+            got.append(arguments)
+            return answer()
+
+        monkeypatch.setattr(rest, name, method)
+        found = await getattr(rest, f"{name}_async")(*given)
+        assert got == [given]
+        assert found in (name, None)
+
+    for name in PLAIN:
+        asyncio.run(run(name))
+
+
+def test_wires_without_a_call(server: Scripted) -> None:
+    """A call that the wire version in use does not have is refused with the version that brought it."""
+    with tw.ServiceClient(base_url=server.url, wire_version="0.4.1") as client:
+        with pytest.raises(tw.DialectError, match=r"get_sampler.*0\.4\.1"):
+            client.create_rest_client().get_sampler("s").result(PATIENCE_S)
+        client.create_rest_client().list_training_runs().result(PATIENCE_S)
+        with pytest.raises(tw.DialectError, match="access_scope"):
+            client.create_rest_client().list_training_runs(access_scope="accessible").result(PATIENCE_S)
+    assert [asked.name for asked in server.asked] == ["training_runs"]

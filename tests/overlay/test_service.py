@@ -1,0 +1,286 @@
+"""The entry point: what close leaves behind, who may use the client, and how connections are used."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, KEY, PARAMS, PROMPT, datum, loop_threads, open_client, wait_until
+from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted
+from tinkerwire import service
+
+pytestmark = pytest.mark.timeout(60)
+TESTS = Path(__file__).parents[1]
+
+
+def open_files() -> int:
+    """How many file descriptors this process has."""
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+
+def use(client: tw.ServiceClient) -> None:
+    """A bit of everything."""
+    training = client.create_lora_training_client("base")
+    futures: list[Any] = [training.forward_backward([datum()], "cross_entropy"), training.optim_step(ADAM)]
+    sampling = training.save_weights_and_get_sampling_client()
+    futures += [sampling.sample(PROMPT, 1, PARAMS) for _ in range(10)]
+    for future in futures:
+        future.result(PATIENCE_S)
+    client.get_server_capabilities()
+
+
+def operations_of_all_kinds(client: tw.ServiceClient) -> list[Any]:
+    """Futures that end only when the server lets them."""
+    training = client.create_lora_training_client("base").result(PATIENCE_S)
+    sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+    sampler = training.save_weights_and_get_sampling_client()
+    futures: list[Any] = [training.optim_step(ADAM) for _ in range(5)]
+    futures += [training.forward_backward([datum()], "cross_entropy")]
+    futures += [sampling.sample(PROMPT, 1, PARAMS) for _ in range(5)]
+    futures += [sampling.compute_logprobs(PROMPT), sampler, sampler.sample(PROMPT, 1, PARAMS)]
+    futures += [client.create_rest_client().list_training_runs()]
+    return futures
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts files by /proc")
+def test_close_leaves_nothing(server: Scripted) -> None:
+    """After close there is no thread, socket or other file of the client's, and no connection at the server."""
+    with open_client(server.url) as client:
+        use(client)
+    wait_until(lambda: not loop_threads(), "the thread ends")
+    before = open_files()
+    for _ in range(3):
+        with open_client(server.url) as client:
+            use(client)
+            assert loop_threads()
+            assert open_files() > before
+        wait_until(lambda: not loop_threads(), "the thread ends")
+        wait_until(lambda: open_files() <= before, "the files are closed")
+
+
+@pytest.mark.parametrize("held", ["retrieve_future", "optim_step", "asample", "training_runs"])
+@pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "beside another client"])
+def test_pending_operations_end_with_a_clear_error(server: Scripted, held: str, is_alone: bool) -> None:
+    """Operations that wait for a turn, a submission, a place in flight or a result fail at close, and say why."""
+    hold = Hold()
+
+    def rule(asked: Asked) -> Answer:
+        is_creation = asked.headers.get("x-tinker-request-type") == "CreateModel"
+        return server.happy(asked) if is_creation else Answer(server.happy(asked).body, hold=hold)
+
+    with ExitStack() as stack:
+        other = None if is_alone else stack.enter_context(open_client(server.url))
+        client = stack.enter_context(open_client(server.url, retry=tw.RetryConfig(max_connections=2)))
+        server.rules[held] = rule
+        futures = operations_of_all_kinds(client)
+        server.wait_for_requests(held, 2 if held == "retrieve_future" else 1)
+        client.close().result(PATIENCE_S)
+        faults = [fault for future in futures if (fault := fault_of(future))]
+        assert faults
+        for fault in faults:
+            assert isinstance(fault, tw.ClientClosedError)
+            assert "was closed; make a new ServiceClient" in str(fault)
+        server.wait_for(lambda: server.active[held] == 0, "the client hangs up")
+        if other is not None:
+            other.get_server_capabilities()
+    hold.release()
+
+
+def fault_of(future: Any) -> tw.TinkerError | None:
+    """The error of a future that has ended or is about to."""
+    try:
+        future.result(PATIENCE_S)
+    except tw.TinkerError as fault:
+        return fault
+    return None
+
+
+def test_waiting_coroutines_end_too(server: Scripted) -> None:
+    """A coroutine that awaits a future gets the error when another thread closes the client."""
+    hold = Hold()
+    server.on_poll("OptimStep", lambda _: Answer(hold=hold))
+
+    async def wait(future: tw.APIFuture[Any]) -> None:
+        with pytest.raises(tw.ClientClosedError):
+            await future
+
+    with open_client(server.url) as client, ThreadPoolExecutor(1) as pool:
+        future = client.create_lora_training_client("base").optim_step(ADAM)
+        job = pool.submit(asyncio.run, wait(future))
+        server.wait_for(lambda: len(server.polls("OptimStep")) == 1)
+        client.close().result(PATIENCE_S)
+        job.result(PATIENCE_S)
+    hold.release()
+
+
+def test_closing_again_is_the_same(server: Scripted) -> None:
+    """Close from many threads and by the context manager closes once; the future cannot be cancelled."""
+    with open_client(server.url) as keeper, open_client(server.url) as client:
+        use(client)
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: client.close(), range(16)))
+        assert all(future is found[0] for future in found)
+        assert not found[0].cancel()
+        assert found[0].result(PATIENCE_S) is None
+        assert client.close("errored", "detail") is found[0]
+        keeper.get_server_capabilities()
+
+
+def test_a_closed_client_says_so(server: Scripted) -> None:
+    """Every method of every client made from a closed service raises ClientClosedError at once, and sends nothing."""
+    with open_client(server.url) as client:
+        training, sampling = (
+            client.create_lora_training_client("base"),
+            client.create_sampling_client(base_model="base"),
+        )
+        rest = client.create_rest_client()
+        training.result(PATIENCE_S)
+        sampling.result(PATIENCE_S)
+    number = len(server.asked)
+    attempts = [
+        lambda: client.create_lora_training_client("base"),
+        lambda: client.create_sampling_client(base_model="base"),
+        lambda: client.create_training_client_from_state("tinker://m1/weights/a"),
+        client.get_server_capabilities,
+        lambda: training.optim_step(ADAM),
+        lambda: training.forward([datum()], "cross_entropy"),
+        training.get_info,
+        training.save_weights_and_get_sampling_client,
+        lambda: sampling.sample(PROMPT, 1, PARAMS),
+        rest.list_training_runs,
+    ]
+    for attempt in attempts:
+        with pytest.raises(tw.ClientClosedError, match="was closed"):
+            attempt()
+    with pytest.raises(RuntimeError):
+        training.optim_step(ADAM)
+    assert len(server.asked) == number
+
+
+def test_an_exception_passes_through_the_context_manager(server: Scripted) -> None:
+    """What goes wrong inside the block comes out, and the client is closed all the same."""
+    with pytest.raises(ZeroDivisionError), open_client(server.url) as client:
+        raise ZeroDivisionError
+    with pytest.raises(tw.ClientClosedError):
+        client.get_server_capabilities()
+
+
+def test_connections_are_reused(server: Scripted, client: tw.ServiceClient) -> None:
+    """A hundred operations, one after the other, take one connection per traffic class, not one each."""
+    training = client.create_lora_training_client("base")
+    for _ in range(50):
+        training.optim_step(ADAM).result(PATIENCE_S)
+    sampling = client.create_sampling_client(base_model="base")
+    for _ in range(50):
+        sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    # session, training, training futures, sampling, sampling futures
+    assert len({asked.peer for asked in server.asked}) == 5
+    assert len({asked.peer for asked in server.named("optim_step")}) == 1
+
+
+def test_threads_of_the_resolver_end(server: Scripted) -> None:
+    """A server given by name is resolved on threads that do not outlive the client."""
+    with open_client(server.url.replace("127.0.0.1", "localhost")) as client:
+        use(client)
+        assert any(thread.name.startswith("asyncio_") for thread in threading.enumerate())
+    wait_until(lambda: not loop_threads(), "all threads end")
+
+
+def run_script(server: Scripted, code: str) -> subprocess.CompletedProcess[str]:
+    """A program of its own that uses the server."""
+    head = f"import tinkerwire as tw, os, sys\nURL, KEY = {server.url!r}, {KEY!r}\nfrom support.clients import *\n"
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", head + code]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTHONWARNINGS": "error"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment)
+
+
+USE = """
+client = tw.ServiceClient(base_url=URL, api_key=KEY)
+training = client.create_lora_training_client("base")
+training.optim_step(ADAM).result(20)
+client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(20)
+"""
+
+
+@pytest.mark.parametrize(
+    "end", ["", "del client, training; import gc; gc.collect()", "pending = training.optim_step(ADAM)"]
+)
+def test_a_program_that_forgets_to_close_ends_quietly(server: Scripted, end: str) -> None:
+    """A client that was never closed delays and disturbs nothing when the program ends, or it is collected."""
+    run = run_script(server, USE + end)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_service_that_is_dropped_serves_on(server: Scripted) -> None:
+    """Clients made from a service that nobody holds any more go on working."""
+    run = run_script(
+        server,
+        "training = tw.ServiceClient(base_url=URL, api_key=KEY).create_lora_training_client('base')\n"
+        "import gc\ngc.collect()\nprint(training.optim_step(ADAM).result(20))",
+    )
+    assert "OptimStepResponse" in run.stdout, run.stderr
+
+
+FORK = """
+import multiprocessing as mp
+CHILD = os.fork()
+if CHILD == 0:
+    try:
+        training.optim_step(ADAM)
+    except tw.ClientClosedError as fault:
+        assert "forked from" in str(fault), fault
+    client.close().result(5)
+    with tw.ServiceClient(base_url=URL, api_key=KEY) as mine:
+        mine.create_lora_training_client("base").optim_step(ADAM).result(20)
+    print("child is fine", flush=True)
+    EXIT
+_, status = os.waitpid(CHILD, 0)
+for _ in range(3):
+    training.optim_step(ADAM).result(20)
+with client:
+    pass
+print("parent is fine, child's status", status)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.parametrize(
+    "end", ["os._exit(0)", "sys.exit(0)", "del training, client; import gc; gc.collect(); sys.exit(0)"]
+)
+def test_a_fork_does_not_share(server: Scripted, end: str) -> None:
+    """A forked child is told that the client is its parent's, can make its own, and leaves the parent's alone."""
+    run = run_script(server, USE + FORK.replace("EXIT", end))
+    assert "child is fine" in run.stdout, run.stderr
+    assert "parent is fine, child's status 0" in run.stdout, run.stderr
+
+
+def test_the_transport_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedded server for ``local``, aiohttp by default; nothing slow is imported for it."""
+    assert type(service._transport("http://127.0.0.1:1", None)).__name__ == "AiohttpTransport"
+    assert type(service._transport("local", None)).__name__ == "EmbeddedTransport"
+    slow = ("aiohttp", "httpx", "torch", "tinkerwire.local")
+    code = f"import sys, tinkerwire; print([name for name in {slow} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_wrong_arguments_are_refused_at_once() -> None:
+    """An address or a wire version that is none raises before anything starts."""
+    for version in ("9.9.9", "new"):
+        with pytest.raises(ValueError, match=version):
+            tw.ServiceClient(base_url="http://127.0.0.1:1", wire_version=version)
+    with pytest.raises(ValueError, match="is not an http"):
+        tw.ServiceClient(base_url="ftp://127.0.0.1")
+    assert not loop_threads()

@@ -1,0 +1,320 @@
+"""TrainingClient: bodies on the wire, argument errors before anything is sent, weights in and out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, PARAMS, PROMPT, datum, open_client
+from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+
+pytestmark = pytest.mark.timeout(60)
+PATH = "tinker://m1/weights/a"
+SAMPLER_PATH = "tinker://m1/sampler_weights/a"
+
+
+@pytest.fixture
+def training(client: tw.ServiceClient) -> tw.TrainingClient:
+    return client.create_lora_training_client("base", rank=8)
+
+
+def sent(server: Scripted, name: str) -> dict[str, Any]:
+    """The one body that was sent to a path, without nulls and the tag."""
+    (body,) = server.bodies(name)
+    return {key: value for key, value in body.items() if value is not None and key != "type"}
+
+
+def test_create_lora_training_client(server: Scripted, client: tw.ServiceClient) -> None:
+    """Every argument arrives in its place; what is not given is left to the server."""
+    client.create_lora_training_client(
+        "base", rank=4, seed=7, train_mlp=False, train_unembed=False, user_metadata={"a": "b"}
+    ).result(PATIENCE_S)
+    assert sent(server, "create_model") == {
+        "session_id": "s1",
+        "model_seq_id": 0,
+        "base_model": "base",
+        "user_metadata": {"a": "b"},
+        "lora_config": {"rank": 4, "seed": 7, "train_unembed": False, "train_mlp": False, "train_attn": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), [("forward", "forward_input"), ("forward_backward", "forward_backward_input")]
+)
+def test_forward_and_backward(server: Scripted, training: tw.TrainingClient, name: str, field: str) -> None:
+    """Arrays, lists and settings of the loss arrive as numbers, types and shapes."""
+    data = tw.Datum(
+        model_input=tw.ModelInput.from_ints(np.array([5, 6, 7])),
+        loss_fn_inputs={"target_tokens": np.array([6, 7, 8]), "advantages": np.array([[0.5], [1.5]], dtype=np.float32)},
+    )
+    getattr(training, name)([data], "ppo", {"clip_low_threshold": 0.9}).result(PATIENCE_S)
+    body = sent(server, name)
+    assert (body["model_id"], body["seq_id"]) == ("m1", 1)
+    part = body[field]
+    assert (part["loss_fn"], part["loss_fn_config"]) == ("ppo", {"clip_low_threshold": 0.9})
+    assert part["data"][0]["model_input"]["chunks"][0]["tokens"] == [5, 6, 7]
+    assert part["data"][0]["loss_fn_inputs"] == {
+        "target_tokens": {"data": [6, 7, 8], "dtype": "int64", "shape": [3]},
+        "advantages": {"data": [0.5, 1.5], "dtype": "float32", "shape": [2, 1]},
+    }
+
+
+def test_outputs_come_as_tensors(server: Scripted, training: tw.TrainingClient) -> None:
+    """Outputs, metrics and unknown fields of a result are there to be read."""
+    outputs = [{"logprobs": {"data": [-1.0, -2.0], "dtype": "float32", "shape": None}}]
+    body = {"loss_fn_output_type": "Scalar", "loss_fn_outputs": outputs, "metrics": {"loss:sum": 3.0}, "new": 1}
+    server.on_poll("ForwardBackward", lambda _: Answer(body))
+    found = training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+    assert found.loss_fn_outputs[0]["logprobs"].to_numpy().tolist() == [-1.0, -2.0]
+    assert found.metrics == {"loss:sum": 3.0}
+
+
+def test_optim_step(server: Scripted, training: tw.TrainingClient) -> None:
+    """All settings of Adam are sent, those not given at their defaults, by position and by name."""
+    training.optim_step(tw.AdamParams(learning_rate=0.5)).result(PATIENCE_S)
+    assert sent(server, "optim_step")["adam_params"] == {
+        "learning_rate": 0.5,
+        "beta1": 0.9,
+        "beta2": 0.95,
+        "eps": 1e-12,
+        **{
+            key: 0.0
+            for key in ("weight_decay", "grad_clip_norm")
+            if key in server.bodies("optim_step")[0]["adam_params"]
+        },
+    }
+    training.optim_step(adam_params=ADAM).result(PATIENCE_S)
+
+
+def test_save_and_load(server: Scripted, training: tw.TrainingClient) -> None:
+    """Names, life times and the optimizer flag arrive; saving gives the path."""
+    assert training.save_state("a", ttl_seconds=60).result(PATIENCE_S).path == PATH
+    assert training.save_weights_for_sampler("b", 90).result(PATIENCE_S).path == SAMPLER_PATH
+    training.load_state(PATH).result(PATIENCE_S)
+    assert sent(server, "save_weights") == {"model_id": "m1", "path": "a", "seq_id": 1, "ttl_seconds": 60}
+    assert sent(server, "save_weights_for_sampler") == {"model_id": "m1", "path": "b", "seq_id": 2, "ttl_seconds": 90}
+    assert sent(server, "load_weights") == {"model_id": "m1", "path": PATH, "optimizer": False, "seq_id": 3}
+    training.load_state_with_optimizer(PATH).result(PATIENCE_S)
+    assert server.bodies("load_weights")[1]["optimizer"] is True
+
+
+def test_loading_on_an_old_wire(server: Scripted) -> None:
+    """A wire without the optimizer flag loads weights without saying so, and refuses to pretend it loads more."""
+    with open_client(server.url, wire_version="0.4.1") as client:
+        training = client.create_lora_training_client("base")
+        training.load_state(PATH).result(PATIENCE_S)
+        with pytest.raises(tw.DialectError, match=r"optimizer.*0\.4\.1"):
+            training.load_state_with_optimizer(PATH).result(PATIENCE_S)
+    assert "optimizer" not in server.bodies("load_weights")[0]
+
+
+def test_a_sampling_client_of_the_weights_as_they_are(server: Scripted, training: tw.TrainingClient) -> None:
+    """Without a name the answer's sampling session is used, with no further request; its place in line is kept."""
+    training.optim_step(ADAM)
+    sampling = training.save_weights_and_get_sampling_client()
+    after = training.optim_step(ADAM)
+    assert sampling.result(PATIENCE_S).sampling_session_id == "sampler2"
+    after.result(PATIENCE_S)
+    body = sent(server, "save_weights_for_sampler")
+    assert body == {"model_id": "m1", "seq_id": 2, "sampling_session_seq_id": 0}
+    assert not server.named("create_sampling_session")
+    sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    assert server.bodies("asample")[0]["sampling_session_id"] == "sampler2"
+
+
+def test_a_sampling_client_of_named_weights(server: Scripted, training: tw.TrainingClient) -> None:
+    """With a name the weights are kept under it, and the path that comes back is sampled from."""
+    server.on_poll("SaveWeightsForSampler", lambda _: Answer({"path": "tinker://m1/named"}))
+    training.save_weights_and_get_sampling_client("named").result(PATIENCE_S)
+    assert sent(server, "save_weights_for_sampler") == {"model_id": "m1", "path": "named", "seq_id": 1}
+    assert sent(server, "create_sampling_session")["model_path"] == "tinker://m1/named"
+
+
+def test_an_answer_that_names_nothing_to_sample_from(server: Scripted, training: tw.TrainingClient) -> None:
+    """When neither session nor path comes back, the client and its samples fail and say so."""
+    server.on_poll("SaveWeightsForSampler", lambda _: Answer({"type": "save_weights_for_sampler"}))
+    sampling = training.save_weights_and_get_sampling_client()
+    for waiting in (sampling, sampling.sample(PROMPT, 1, PARAMS)):
+        with pytest.raises(tw.TinkerError, match="neither a sampling session nor a path"):
+            waiting.result(PATIENCE_S)
+
+
+def test_a_sampling_client_of_a_path(server: Scripted, training: tw.TrainingClient) -> None:
+    """create_sampling_client of a training client samples from saved weights."""
+    training.create_sampling_client(SAMPLER_PATH).result(PATIENCE_S)
+    assert asyncio.run(training.create_sampling_client_async(SAMPLER_PATH)).sampling_session_id == "sampler1"
+    assert [body["model_path"] for body in server.bodies("create_sampling_session")] == [SAMPLER_PATH] * 2
+
+
+def test_get_info_and_model_id(server: Scripted, training: tw.TrainingClient) -> None:
+    """Facts of the model come from the server, its id from its creation."""
+    assert training.model_id == "m1"
+    assert training.get_info().model_id == "m1"
+    assert asyncio.run(training.get_info_async()).model_data.model_name == "base"
+    assert server.bodies("get_info")[0]["model_id"] == "m1"
+
+
+@pytest.mark.parametrize("optimizer", [False, True])
+def test_a_client_from_saved_state(server: Scripted, client: tw.ServiceClient, optimizer: bool) -> None:
+    """The model is made like the one that was saved, loaded under seq_id 1 with or without optimizer, then goes on."""
+    info = {"base_model": "found", "is_lora": True, "lora_rank": 3, "train_mlp": False, "train_unembed": None}
+    server.rules["weights_info"] = lambda _: Answer(info)
+    make = (
+        client.create_training_client_from_state_with_optimizer
+        if optimizer
+        else client.create_training_client_from_state
+    )
+    training = make(PATH, user_metadata={"a": "b"})
+    training.optim_step(ADAM).result(PATIENCE_S)
+    assert server.bodies("weights_info")[0] == {"tinker_path": PATH}
+    model = sent(server, "create_model")
+    assert (model["base_model"], model["user_metadata"]) == ("found", {"a": "b"})
+    assert model["lora_config"] == {"rank": 3, "train_unembed": True, "train_mlp": False, "train_attn": True}
+    assert sent(server, "load_weights") == {"model_id": "m1", "path": PATH, "optimizer": optimizer, "seq_id": 1}
+    assert sent(server, "optim_step")["seq_id"] == 2
+
+
+def test_a_client_from_saved_state_async(server: Scripted, client: tw.ServiceClient) -> None:
+    """The async makers wait for the load, and a base model that is given goes before the one that was found."""
+
+    async def run() -> None:
+        await client.create_training_client_from_state_async(PATH, "mine")
+        await client.create_training_client_from_state_with_optimizer_async(PATH)
+
+    asyncio.run(run())
+    assert [body["optimizer"] for body in server.bodies("load_weights")] == [False, True]
+    assert [body["base_model"] for body in server.bodies("create_model")] == ["mine", "base"]
+
+
+RUN = {
+    "training_run_id": "m1",
+    "base_model": "of-run",
+    "model_owner": "me",
+    "is_lora": True,
+    "lora_rank": 5,
+    "last_request_time": "2026-01-01T00:00:00Z",
+    "user_metadata": {"kept": "1", "a": "0"},
+}
+
+
+@pytest.mark.parametrize("missing", [Answer({"detail": "no"}, status=404), Answer(status=405)], ids=str)
+def test_servers_without_weights_info(server: Scripted, client: tw.ServiceClient, missing: Answer) -> None:
+    """Where weights_info is missing the training run tells rank and metadata; given metadata goes on top."""
+    server.rules["weights_info"] = lambda _: missing
+    server.rules["training_runs/m1"] = lambda _: Answer(RUN)
+    client.create_training_client_from_state(PATH, user_metadata={"a": "b"}).result(PATIENCE_S)
+    model = sent(server, "create_model")
+    assert (model["base_model"], model["lora_config"]["rank"]) == ("of-run", 5)
+    assert model["user_metadata"] == {"kept": "1", "a": "b"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        ({"weights_info": Answer({"detail": "not yours"}, status=403)}, "not yours"),
+        ({"weights_info": Answer({"base_model": "b", "is_lora": True})}, "which LoRA rank"),
+        ({"weights_info": Answer(status=404), "training_runs/m1": Answer({"detail": "no run"}, status=404)}, "no run"),
+    ],
+)
+def test_state_that_cannot_be_had(
+    server: Scripted, client: tw.ServiceClient, answers: dict[str, Answer], why: str
+) -> None:
+    """When nothing can be found out about the weights, client and operations say why; no model is made."""
+    for name, answer in answers.items():
+        server.rules[name] = in_turn(answer)
+    training = client.create_training_client_from_state(PATH)
+    for waiting in (training, training.optim_step(ADAM)):
+        with pytest.raises(tw.TinkerError, match=why):
+            waiting.result(PATIENCE_S)
+    assert not server.named("create_model")
+
+
+def test_a_path_of_no_known_form(server: Scripted, client: tw.ServiceClient) -> None:
+    """A path that only its server can read works with weights_info; without, the error reaches the operations."""
+    client.create_training_client_from_state("tinker://m1/odd").result(PATIENCE_S)
+    server.rules["weights_info"] = lambda _: Answer(status=404)
+    training = client.create_training_client_from_state("tinker://m1/odd")
+    with pytest.raises(ValueError, match="tinker://m1/odd"):
+        training.result(PATIENCE_S)
+    with pytest.raises(tw.TinkerError, match=r"not created: .*tinker://m1/odd"):
+        training.optim_step(ADAM).result(PATIENCE_S)
+
+
+Attempt = Callable[[tw.ServiceClient, tw.TrainingClient], Any]
+WRONG: dict[str, tuple[Attempt, type[Exception], str]] = {
+    "no data": (lambda _, t: t.forward_backward([], "cross_entropy"), ValueError, "no datums"),
+    "no data from a generator": (lambda _, t: t.forward(iter(()), "cross_entropy"), ValueError, "no datums"),  # type: ignore[arg-type]
+    "one datum": (lambda _, t: t.forward(datum(), "cross_entropy"), TypeError, "a list of datums"),  # type: ignore[arg-type]
+    "no datum": (lambda _, t: t.forward([datum(), {}], "cross_entropy"), TypeError, r"data\[1\].*dict"),  # type: ignore[list-item]
+    "no loss": (lambda _, t: t.forward([datum()], "entropy"), ValueError, "cross_entropy"),  # type: ignore[arg-type]
+    "no Adam": (lambda _, t: t.optim_step({"learning_rate": 1}), TypeError, "AdamParams"),  # type: ignore[arg-type]
+    "no path": (lambda _, t: t.load_state("m1/weights/a"), ValueError, "not a tinker:// path"),
+    "no text": (lambda _, t: t.load_state(None), ValueError, "tinker://"),  # type: ignore[arg-type]
+    "sampler weights": (lambda _, t: t.load_state(SAMPLER_PATH), ValueError, "save_state"),
+    "sampler weights, optimizer": (lambda _, t: t.load_state_with_optimizer(SAMPLER_PATH), ValueError, "save_state"),
+    "from sampler weights": (
+        lambda c, _: c.create_training_client_from_state(SAMPLER_PATH),
+        ValueError,
+        "sampler weights, which cannot load training state; give a path that save_state returned",
+    ),
+    "from training weights": (
+        lambda c, _: c.create_sampling_client(PATH),
+        ValueError,
+        "training weights, which cannot be sampled from; give a path that save_weights_for_sampler returned",
+    ),
+    "rank 0": (lambda c, _: c.create_lora_training_client("base", rank=0), ValueError, "rank: 0"),
+    "rank of text": (lambda c, _: c.create_lora_training_client("base", rank="8"), TypeError, "rank"),  # type: ignore[arg-type]
+    "no model": (lambda c, _: c.create_lora_training_client(""), ValueError, "base_model"),
+    "nothing to train": (
+        lambda c, _: c.create_lora_training_client("b", train_mlp=False, train_attn=False, train_unembed=False),
+        ValueError,
+        "nothing to train",
+    ),
+    "nothing to sample from": (lambda c, _: c.create_sampling_client(), ValueError, "either"),
+    "two to sample from": (lambda c, _: c.create_sampling_client(SAMPLER_PATH, "base"), ValueError, "either"),
+}
+
+
+@pytest.mark.parametrize(("attempt", "kind", "text"), WRONG.values(), ids=WRONG)
+def test_wrong_arguments(
+    server: Scripted, client: tw.ServiceClient, attempt: Attempt, kind: type[Exception], text: str
+) -> None:
+    """A wrong argument raises where it is given, says what would be right, and neither sends nor counts anything."""
+    training = client.create_lora_training_client("base").result(PATIENCE_S)
+    number = len(server.asked)
+    with pytest.raises(kind, match=text):
+        attempt(client, training)
+    training.optim_step(ADAM).result(PATIENCE_S)
+    assert len(server.asked) == number + 2
+    assert server.bodies("optim_step")[0]["seq_id"] == 1
+
+
+def test_data_may_come_from_a_generator(server: Scripted, training: tw.TrainingClient) -> None:
+    """Any iterable of datums is a batch."""
+    training.forward((datum(i) for i in range(3)), "cross_entropy").result(PATIENCE_S)  # type: ignore[arg-type]
+    assert len(server.bodies("forward")[0]["forward_input"]["data"]) == 3
+
+
+def test_every_method_has_its_async_twin(training: tw.TrainingClient) -> None:
+    """The _async methods give the same futures and clients."""
+
+    async def run() -> None:
+        futures: list[Any] = [
+            await training.forward_async([datum()], "cross_entropy"),
+            await training.forward_backward_async([datum()], "cross_entropy"),
+            await training.optim_step_async(ADAM),
+            await training.save_state_async("a"),
+            await training.load_state_async(PATH),
+            await training.load_state_with_optimizer_async(PATH),
+            await training.save_weights_for_sampler_async("a"),
+        ]
+        for future in futures:
+            assert isinstance(future, tw.APIFuture)
+            await future
+
+    asyncio.run(run())
