@@ -107,7 +107,7 @@ class InFlightLimit:
         return self.in_flight < self.window and self._sending < self._most_sending and not is_paused
 
     def _wake(self) -> None:
-        while self._line and (self._line[0].done() or self._is_open()):
+        while self._line and self._is_open():
             turn = self._line.popleft()
             if not turn.done():
                 self.waiting -= 1

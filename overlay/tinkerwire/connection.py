@@ -123,14 +123,19 @@ class Connection:
             work.close()
             raise self._unusable()
         self._running.add(task)
+        task.add_done_callback(self._ended)
         try:
             return await work
         except asyncio.CancelledError:
             if self.closed:
                 raise self._unusable() from None
             raise
-        finally:
-            self._running.discard(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            # The future has it, unless the user cancelled that: then nobody need hear of the error.
+            task.exception()
 
     def _unusable(self) -> ClientClosedError:
         why = "was closed" if self.is_of_this_process else "belongs to the process that this one was forked from"

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 import attrs
-import orjson
 
 from tinkerwire_base.call import WireRequest, WireResponse, error_of, response_info
+from tinkerwire_base.converter import parse_json
 from tinkerwire_base.errors import (
     APIConnectionError,
     APIResponseValidationError,
@@ -246,6 +246,6 @@ def _is_final(answer: WireResponse, value: Any) -> bool:
 
 def _json(answer: WireResponse) -> Any:
     try:
-        return orjson.loads(answer.content)
-    except orjson.JSONDecodeError:
+        return parse_json(answer.content)
+    except ValueError:
         return None

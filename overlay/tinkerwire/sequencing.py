@@ -56,9 +56,8 @@ class Lane:
         return seq_id
 
     def give_back(self, seq_id: int) -> None:
-        """Free an id that the server certainly has not seen, or has refused; the next operation gets it."""
-        if seq_id == self.next_seq_id - 1:
-            self.next_seq_id = seq_id
+        """Free an id that the server certainly did not take up, for the next operation; only while holding the turn."""
+        self.next_seq_id = seq_id
 
 
 def is_refusal(fault: TinkerError) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import logging
 import os
 from collections.abc import Iterator
 
@@ -27,6 +29,19 @@ def clean(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         wait_until(lambda: not loop_threads(), "the client's thread ends after close")
     finally:
         LOOP.forget()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quiet(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No task or callback of the client's fails unseen: asyncio logs those when they are collected."""
+    said: list[str] = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("asyncio").addHandler(handler)
+    yield
+    gc.collect()
+    logging.getLogger("asyncio").removeHandler(handler)
+    assert not said or "local" in request.path.parts
 
 
 @pytest.fixture

@@ -138,6 +138,43 @@ def test_places_are_given_in_the_order_of_asking() -> None:
     assert order == [0, 1, 4, 5]
 
 
+def test_who_is_let_in_and_cancelled_at_once_gives_the_place_back() -> None:
+    """A place that was just given to somebody who has stopped waiting goes to the next."""
+
+    async def operation(limit: InFlightLimit) -> str:
+        async with limit.slot():
+            return "done"
+
+    async def run() -> None:
+        limit = InFlightLimit(1, sending=1)
+        async with limit.slot():
+            second, third = asyncio.create_task(operation(limit)), asyncio.create_task(operation(limit))
+            await asyncio.sleep(0)
+        # The second has its turn by now, and no step to take it.
+        second.cancel()
+        assert await asyncio.gather(second, third, return_exceptions=True) != ["done", "done"]
+        assert await third == "done"
+        assert (limit.in_flight, limit.waiting, limit._sending) == (0, 0, 0)
+
+    virtual_time.run(run())
+
+
+def test_one_push_back_among_few_is_soon_forgotten() -> None:
+    """A limit of 100 that is pushed back with one sample in flight is back at half of it after as many successes."""
+
+    async def run() -> float:
+        limit = InFlightLimit(100)
+        async with limit.slot():
+            limit.push_back(1.0)
+        assert limit.window == 1.0
+        for _ in range(50):
+            async with limit.slot() as slot:
+                slot.sent()
+        return limit.window
+
+    assert 50.0 <= virtual_time.run(run()) < 60.0
+
+
 def test_the_window_halves_once_per_pause_and_grows_back() -> None:
     """One push-back halves the window, more of them in its pause do not; successes bring it back to the ceiling."""
 

@@ -39,6 +39,11 @@ def test_mean_is_weighted_by_datums(parts: list[tuple[float, int]]) -> None:
     assert combined("m:mean", parts)["m:mean"] == pytest.approx(mean_of(parts), abs=1e-6)
 
 
+def test_a_chunk_without_datums_weighs_nothing() -> None:
+    """Whatever an empty chunk reports as its mean, even infinity, changes nothing."""
+    assert combined("m:mean", [(math.inf, 0), (2.0, 1), (4.0, 1)]) == {"m:mean": 3.0}
+
+
 @given(PARTS)
 def test_sum_min_max(parts: list[tuple[float, int]]) -> None:
     """``sum``, ``min`` and ``max`` are those of the chunks, whatever their sizes."""

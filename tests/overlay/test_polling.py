@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import Any
 
 import attrs
@@ -184,6 +185,17 @@ def test_drawing_again_is_bounded(server: Scripted) -> None:
         assert len(server.named("asample")) == number
 
 
+def test_drawing_again_takes_its_time(server: Scripted) -> None:
+    """Between two draws of a sample lies the policy's delay: a server that loses samples is not hammered."""
+    server.on_poll("Sample", lambda _: Answer(status=410))
+    policy = tw.RetryConfig(retry_delay_base=0.1, jitter_factor=0.0, max_attempts=3)
+    with open_client(server.url, retry=policy) as client, pytest.raises(tw.FutureExpiredError):
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    first, second, third = (asked.time for asked in server.named("asample"))
+    assert second - first >= 0.1
+    assert third - second >= 0.2
+
+
 def test_fast_empty_answers_are_spaced_out(server: Scripted) -> None:
     """A server that answers 'not ready' at once is asked a few times a second, not thousands."""
     server.on_poll("OptimStep", lambda _: NOT_READY)
@@ -243,12 +255,28 @@ def test_the_deadline_holds_against_silence(server: Scripted, answer: Answer) ->
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
 
 
+def test_a_metric_that_is_no_number_does_not_lose_the_result(server: Scripted, training: tw.TrainingClient) -> None:
+    """A server in Python may write NaN, which is not JSON; the result is read all the same."""
+    metrics = outcome(server, training, Answer(b'{"metrics": {"loss:sum": NaN, "n:sum": 2}}'))
+    assert metrics is not None
+    assert math.isnan(metrics["loss:sum"])
+    assert metrics["n:sum"] == 2
+
+
 def test_endless_faults_end(server: Scripted) -> None:
     """A server that answers 500 for ever gets asked for max_elapsed; then its words are the error."""
     server.on_poll("OptimStep", lambda _: Answer({"detail": "NaN is not JSON"}, status=500))
     policy, words = attrs.evolve(FAST, max_elapsed=0.3), "NaN is not JSON"
     with open_client(server.url, retry=policy) as client, pytest.raises(tw.InternalServerError, match=words):
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+
+
+def test_faults_with_answers_between_are_not_endless(server: Scripted) -> None:
+    """A 'not ready' between two faults shows that the server lives: the time of max_elapsed starts anew."""
+    broken, alive = Answer(status=500), Answer(status=408, delay_s=0.3)
+    server.on_poll("OptimStep", in_turn(broken, alive, broken, alive, broken, DONE))
+    with open_client(server.url, retry=attrs.evolve(FAST, max_elapsed=0.25)) as client:
+        assert client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S).metrics == {"x:mean": 1.0}
 
 
 def test_waiting_is_logged(

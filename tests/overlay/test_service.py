@@ -18,7 +18,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, KEY, PARAMS, PROMPT, datum, loop_threads, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted
-from tinkerwire import service
+from tinkerwire import connection, service
 
 pytestmark = pytest.mark.timeout(60)
 TESTS = Path(__file__).parents[1]
@@ -72,8 +72,12 @@ def test_close_leaves_nothing(server: Scripted) -> None:
 
 @pytest.mark.parametrize("held", ["retrieve_future", "optim_step", "asample", "training_runs"])
 @pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "beside another client"])
-def test_pending_operations_end_with_a_clear_error(server: Scripted, held: str, is_alone: bool) -> None:
+def test_pending_operations_end_with_a_clear_error(
+    server: Scripted, held: str, is_alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Operations that wait for a turn, a submission, a place in flight or a result fail at close, and say why."""
+    # Close would wait for those that do not take notice.
+    monkeypatch.setattr(connection, "CLOSE_S", 10 * PATIENCE_S)
     hold = Hold()
 
     def rule(asked: Asked) -> Answer:

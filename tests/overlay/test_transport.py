@@ -234,6 +234,20 @@ def test_no_credentials_from_netrc(server: Scripted, monkeypatch: pytest.MonkeyP
     assert "authorization" not in server.asked[0].headers
 
 
+def test_no_cookies(server: Scripted) -> None:
+    """What a server sets as a cookie is not kept."""
+    server.rules["get_server_capabilities"] = lambda _: Answer({}, headers={"set-cookie": "a=b; path=/"})
+
+    async def run() -> None:
+        way = AiohttpTransport(server.url.replace("127.0.0.1", "localhost"))
+        for _ in range(2):
+            await way.send(REQUEST, Traffic.REST, 30.0)
+        await way.close()
+
+    asyncio.run(run())
+    assert ["cookie" in asked.headers for asked in server.asked] == [False, False]
+
+
 @contextmanager
 def proxy() -> Iterator[Scripted]:
     """A server that answers in the name of another."""
