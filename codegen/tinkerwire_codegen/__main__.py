@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from subprocess import SubprocessError
 
+from tinkerwire_base.projection import project
+
+from .bundle import load
+from .export import FORMATS, export
+from .facts import compare
 from .generate import drifted, generate
+from .reasons import unexplained
 
 HERE = Path(__file__).parent
 
@@ -24,31 +32,75 @@ def default_out(schema: Path) -> Path:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; 0 when all is well, 1 on drift, 2 on a contract that cannot be used."""
+    """Run one command; 0 when all is well, 1 on drift, 2 on a contract or a file that cannot be used."""
+    given = _parser().parse_args(arguments)
+    try:
+        return COMMANDS[given.command](given)
+    except (ValueError, RuntimeError, OSError, KeyError, SubprocessError) as fault:
+        print(f"{given.schema}: {fault}", file=sys.stderr)  # noqa: T201
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tinkerwire_codegen", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in (
         ("generate", "write the package tinkerwire_generated into --out"),
         ("check", "say which files in --out differ from a fresh generation"),
+        ("facts", "say where the contract differs from the facts of a released version"),
+        ("export", "write the plain document of one wire version"),
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("--schema", type=Path, default=default_schema(), metavar="DIR", help="[%(default)s]")
-        command.add_argument("--out", type=Path, metavar="DIR", help="[generated/ beside the contract]")
-    given = parser.parse_args(arguments)
+        if name in ("generate", "check"):
+            command.add_argument("--out", type=Path, metavar="DIR", help="[generated/ beside the contract]")
+        elif name == "facts":
+            command.add_argument("file", type=Path, metavar="FILE", help="facts as JSON, with their version")
+        else:
+            command.add_argument("--wire", required=True, metavar="VERSION")
+            command.add_argument("--format", required=True, choices=list(FORMATS))
+            command.add_argument("--out", type=Path, metavar="FILE", help="[standard output]")
+    return parser
+
+
+def _generate(given: argparse.Namespace) -> int:
+    generate(given.schema, given.out or default_out(given.schema))
+    return 0
+
+
+def _check(given: argparse.Namespace) -> int:
     out = given.out or default_out(given.schema)
-    try:
-        if given.command == "generate":
-            generate(given.schema, out)
-            return 0
-        files = drifted(given.schema, out)
-    except (ValueError, RuntimeError, OSError, SubprocessError) as fault:
-        print(f"{given.schema}: {fault}", file=sys.stderr)  # noqa: T201
-        return 2
+    files = drifted(given.schema, out)
     for line in files:
         print(line, file=sys.stderr)  # noqa: T201
     if files:
         print(f"{out} is not what {given.schema} says: run `make generate` and commit", file=sys.stderr)  # noqa: T201
     return 1 if files else 0
+
+
+def _facts(given: argparse.Namespace) -> int:
+    facts = json.loads(given.file.read_text(encoding="utf-8"))
+    found = unexplained(compare(project(load(given.schema), facts["version"]), facts))
+    for difference in found:
+        print(difference)  # noqa: T201
+    return 1 if found else 0
+
+
+def _export(given: argparse.Namespace) -> int:
+    text = export(given.schema, given.wire, given.format)
+    if given.out:
+        given.out.write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+    return 0
+
+
+COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "generate": _generate,
+    "check": _check,
+    "facts": _facts,
+    "export": _export,
+}
 
 
 if __name__ == "__main__":

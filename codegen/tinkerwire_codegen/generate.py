@@ -76,12 +76,13 @@ def _write(path: Path, text: str) -> None:
 
 
 def _try_import(package: Path) -> None:
+    path = [str(package.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     run = subprocess.run(
         [sys.executable, "-c", f"import {PACKAGE}.operations, {PACKAGE}.times"],
         check=False,
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"},
     )
     if run.returncode:
         raise RuntimeError(f"what was generated from the contract cannot be imported:\n{run.stderr}")

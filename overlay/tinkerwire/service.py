@@ -33,6 +33,9 @@ from .transport import AiohttpTransport, HttpxTransport, Transport
 if TYPE_CHECKING:
     import httpx
 
+DEFAULT_WIRE = "0.16.1"
+"""The wire version that is spoken when nothing says which."""
+
 
 class ServiceClient:
     """A server that speaks the Tinker API.
@@ -45,7 +48,7 @@ class ServiceClient:
         base_url: the server; default TINKER_BASE_URL, then the Tinker service. ``"local"`` is the embedded server.
         api_key: default TINKER_API_KEY; loopback servers and the embedded one need none.
         default_headers_overrides: headers for every request.
-        wire_version: which version of the wire the server speaks; default TINKER_WIRE_VERSION, then the newest.
+        wire_version: which version of the wire the server speaks; default TINKER_WIRE_VERSION, then 0.16.1.
         retry: the retry policy and time limits of all operations.
         chunk_limits: how large one forward or forward_backward request may be.
         http_client: an ``httpx.AsyncClient`` to send with, in place of the built-in transport.
@@ -257,7 +260,7 @@ class ServiceClient:
 
 
 def _wire_version(given: str | None) -> str:
-    version = given or os.environ.get("TINKER_WIRE_VERSION") or NEWEST
+    version = given or os.environ.get("TINKER_WIRE_VERSION") or DEFAULT_WIRE
     if parse_version(version) > parse_version(NEWEST):
         raise ValueError(f"wire_version: {version} is not known; the newest known is {NEWEST}")
     return version

@@ -247,15 +247,18 @@ def _union(tp: Any) -> Check:
             return
         if len(checks) == 1:
             checks[0](place, value)
-        elif not any(_passes(check, place, value) for check in checks):
-            raise _misfit(place, name, value)
+        else:
+            faults = [_fault(check, place, value) for check in checks]
+            if None not in faults:
+                # A value of a right type says what is wrong with it better than the list of types.
+                raise next((fault for fault in faults if isinstance(fault, ValueError)), _misfit(place, name, value))
 
     return run
 
 
-def _passes(check: Check, place: str, value: Any) -> bool:
+def _fault(check: Check, place: str, value: Any) -> Exception | None:
     try:
         check(place, value)
-    except (TypeError, ValueError):
-        return False
-    return True
+    except (TypeError, ValueError) as fault:
+        return fault
+    return None

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import cattrs
 
-from .model import fields_of, members_of, resolve, wire_name
+from .model import Strict, fields_of, members_of, resolve, wire_name
 from .timestamps import parse_timestamp
 from .unset import UnsetType
 
@@ -191,7 +191,12 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type]) -> Callable
         if not fitting:
             names = ", ".join(cls.__name__ for cls in models)
             raise ValueError(f"keys {sorted(keys)} (type {value.get('type')!r}) fit none of {names}")
-        best = max(fitting, key=lambda cls: (len(needs[cls]), len(known[cls] & keys)))
+        # One that refuses unknown keys is meant only by keys that it knows.
+        fitting = [cls for cls in fitting if not issubclass(cls, Strict) or keys <= known[cls]] or fitting
+        # A tag that was sent says more than keys: any optimizer takes what AdamW's own model is meant for.
+        best = max(
+            fitting, key=lambda cls: (bool(_tags_of(cls).keys() & keys), len(needs[cls]), len(known[cls] & keys))
+        )
         return hooks[best](value, best)
 
     return structure

@@ -27,7 +27,8 @@ ANYTHING = (
 KNOWN = frozenset(
     {"$ref", "type", "const", "enum", "anyOf", "discriminator", "properties", "required", "additionalProperties"}
     | {"items", "prefixItems", "minItems", "maxItems", "minimum", "maximum", "format", "contentEncoding", "default"}
-    | {"description", "x-array", "x-behaviour", "x-undeclared"}
+    | {"exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
+    | {"description", "x-array", "x-behaviour", "x-undeclared", "x-sdk-name"}
 )
 
 
@@ -64,12 +65,16 @@ class Instances:
             return {
                 key: item
                 for key, item in found.items()
-                if key in required or (item is not None and item != self._resolved(parts[key]).get("default"))
+                if key in required or (item is not None and item != self._default(parts[key]))
             }
         if isinstance(value, list):
             each = schema.get("prefixItems") or [schema.get("items", {})] * len(value)
             return [self.meaning(part, item) for part, item in zip(each, value, strict=True)]
         return parse_timestamp(value) if schema.get("format") == "date-time" else value
+
+    def _default(self, schema: Json) -> Any:
+        default = self._resolved(schema).get("default")
+        return self.meaning(schema, default) if isinstance(default, dict) else default
 
     def _validator(self, name: str) -> Draft202012Validator:
         return self._inline({"$ref": PREFIX + name})
@@ -91,13 +96,18 @@ class Instances:
         if "enum" in schema:
             return st.sampled_from(schema["enum"])
         if "anyOf" in schema:
-            return st.one_of([self._by(member, unknown_keys) for member in schema["anyOf"]])
+            # Members that only a tag tells apart are blurred by unknown keys without one.
+            told = not all("$ref" in each and self._only_tagged(each) for each in schema["anyOf"])
+            return st.one_of([self._by(member, unknown_keys and told) for member in schema["anyOf"]])
         if schema.get("x-behaviour") == "TensorValues":
             return tensors()
         kind = schema.get("type")
         if isinstance(kind, list):
             return st.one_of([self._by({**schema, "type": each}, unknown_keys) for each in kind])
         return ANYTHING if kind is None else getattr(self, f"_{kind}")(schema, unknown_keys)
+
+    def _only_tagged(self, schema: Json) -> bool:
+        return not self._resolved(schema).get("required")
 
     def _object(self, schema: Json, unknown_keys: bool) -> Strategy:
         rest = schema.get("additionalProperties", True)
@@ -117,20 +127,25 @@ class Instances:
     def _array(self, schema: Json, unknown_keys: bool) -> Strategy:
         if "prefixItems" in schema:
             return st.tuples(*[self._by(item, unknown_keys) for item in schema["prefixItems"]]).map(list)
-        return st.lists(self._by(schema["items"], unknown_keys), max_size=4)
+        least, most = schema.get("minItems", 0), schema.get("maxItems", 4)
+        return st.lists(self._by(schema["items"], unknown_keys), min_size=least, max_size=most)
 
     def _string(self, schema: Json, _: bool) -> Strategy:
         if schema.get("format") == "date-time":
             return MOMENTS.map(datetime.isoformat) | MOMENTS.map(lambda m: m.replace(tzinfo=None).isoformat() + "Z")
         if schema.get("contentEncoding") == "base64":
             return st.binary(max_size=9).map(lambda data: b64encode(data).decode())
-        return st.text(max_size=8)
+        return st.text(min_size=schema.get("minLength", 0), max_size=schema.get("maxLength", 8))
 
     def _integer(self, schema: Json, _: bool) -> Strategy:
         return st.integers(schema["minimum"], schema["maximum"])
 
     def _number(self, schema: Json, _: bool) -> Strategy:
-        return st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9)
+        judge = Draft202012Validator(schema)
+        least = max((schema[key] for key in ("minimum", "exclusiveMinimum") if key in schema), default=None)
+        most = min((schema[key] for key in ("maximum", "exclusiveMaximum") if key in schema), default=None)
+        floats = st.floats(least, most, allow_nan=False, allow_infinity=False)
+        return (floats | st.integers(-9, 9)).filter(judge.is_valid)
 
     def _boolean(self, schema: Json, _: bool) -> Strategy:
         return st.booleans()
