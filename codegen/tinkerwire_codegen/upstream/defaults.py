@@ -67,7 +67,9 @@ def made(modules: Modules, symbol: Symbol) -> dict[str, Any]:
 def _class_value(modules: Modules, owner: Symbol, name: str) -> Any:
     assert isinstance(owner.node, ast.ClassDef)
     for statement in owner.node.body:
-        if isinstance(statement, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in statement.targets):
+        if isinstance(statement, ast.Assign) and any(
+            isinstance(t, ast.Name) and t.id == name for t in statement.targets
+        ):
             return value(modules, owner.module, statement.value)
     raise Unreadable(f"{owner.name}.{name}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from . import annotations, defaults
+from . import defaults, typetext
 from .brackets import unquoted
 from .kinds import Kinds, last_name
 from .modules import Symbol, flat
@@ -39,7 +39,7 @@ def read_fields(kinds: Kinds, symbol: Symbol) -> Facts:
 def _field(kinds: Kinds, owner: Symbol, statement: ast.AnnAssign, optional: bool) -> tuple[str, Facts]:
     assert isinstance(statement.target, ast.Name)
     name, details = statement.target.id, _details(statement)
-    field: Facts = {"type": annotations.text(kinds, owner.module, statement.annotation)}
+    field: Facts = {"type": typetext.text(kinds, owner.module, statement.annotation)}
     if kinds.kind(owner) == "typed_dict":
         needed = not optional or _has_name(statement.annotation, frozenset({"Required"}))
         field["required"] = needed and not _has_name(statement.annotation, frozenset({"NotRequired"}))

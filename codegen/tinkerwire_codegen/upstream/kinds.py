@@ -79,5 +79,7 @@ def last_name(expression: ast.expr) -> str:
 
 def _is_plain_value(node: ast.expr) -> bool:
     """Whether an assignment makes a value, not a name for a type."""
-    shapes = ast.Constant | ast.List | ast.Dict | ast.Set | ast.Tuple | ast.Call | ast.JoinedStr | ast.Compare | ast.UnaryOp
+    shapes = (
+        ast.Constant | ast.List | ast.Dict | ast.Set | ast.Tuple | ast.Call | ast.JoinedStr | ast.Compare | ast.UnaryOp
+    )
     return isinstance(node, shapes)

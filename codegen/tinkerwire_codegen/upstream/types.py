@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from . import annotations
+from . import typetext
 from .brackets import bare, literal_values, members
 from .fields import read_fields
 from .kinds import Kinds, in_types, last_name
@@ -130,9 +130,9 @@ def _alias(kinds: Kinds, symbol: Symbol) -> Facts:
         return {"kind": "literal", "values": values, **found}
     written = members(modules, module, node)
     if written and all(isinstance(modules.meaning(module, bare(modules, module, each)), Symbol) for each in written):
-        texts = [annotations.text(kinds, module, each) for each in written]
+        texts = [typetext.text(kinds, module, each) for each in written]
         return {"kind": "union", "members": texts, **found, **_discriminator(node)}
-    return {"kind": "alias", "target": annotations.text(kinds, module, node), **found}
+    return {"kind": "alias", "target": typetext.text(kinds, module, node), **found}
 
 
 def _discriminator(node: ast.expr) -> Facts:

@@ -6,7 +6,7 @@ import ast
 import json
 
 from .brackets import WRAPPERS, arguments, head, literal_values, unquoted
-from .kinds import Kinds
+from .kinds import Kinds, last_name
 from .modules import Foreign, Symbol
 
 SCALARS = {name: name for name in ("str", "int", "float", "bool", "bytes", "datetime", "date")}
@@ -52,6 +52,8 @@ def _subscript(kinds: Kinds, module: str, annotation: ast.Subscript) -> str:
 
 def _named(kinds: Kinds, module: str, annotation: ast.expr) -> str:
     meaning = kinds.modules.meaning(module, annotation)
+    if last_name(annotation) == "NoneType":
+        return "null"
     if isinstance(meaning, Foreign):
         if meaning.last in LISTS:
             return "list[any]"
