@@ -93,10 +93,11 @@ def _sent_as_base64(node: ast.ClassDef) -> set[str]:
     for method in node.body:
         if not isinstance(method, ast.FunctionDef):
             continue
+        if not any(last_name(call) == "b64encode" for call in ast.walk(method) if isinstance(call, ast.Call)):
+            continue
         for decorator in method.decorator_list:
             if isinstance(decorator, ast.Call) and last_name(decorator) == "field_serializer":
-                if any(last_name(call) == "b64encode" for call in ast.walk(method) if isinstance(call, ast.Call)):
-                    found |= {str(_constant(argument)) for argument in decorator.args}
+                found |= {str(_constant(argument)) for argument in decorator.args}
     return found
 
 

@@ -15,6 +15,8 @@ from google.protobuf.descriptor_pb2 import (
 )
 from google.protobuf.message import DecodeError
 
+from .kinds import last_name
+
 Facts = dict[str, Any]
 
 
@@ -50,9 +52,10 @@ def file_facts(file: FileDescriptorProto) -> Facts:
 
 def _serialized(tree: ast.Module) -> Iterator[bytes]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr == "AddSerializedFile" and isinstance(node.args[0], ast.Constant):
-                yield bytes(node.args[0].value)  # type: ignore[arg-type]
+        if isinstance(node, ast.Call) and last_name(node) == "AddSerializedFile" and node.args:
+            given = node.args[0]
+            if isinstance(given, ast.Constant) and isinstance(given.value, bytes):
+                yield given.value
 
 
 def _messages(found: Any, owner: str = "") -> Iterator[tuple[str, DescriptorProto]]:

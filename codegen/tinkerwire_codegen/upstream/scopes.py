@@ -46,10 +46,11 @@ class Scope:
         found = {}
         for function in self.functions:
             for statement in _statements(function):
-                target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-                if isinstance(target, ast.Subscript) and _is(target.value, name):
-                    if isinstance(target.slice, ast.Constant) and isinstance(statement, ast.Assign):
-                        found[str(target.slice.value)] = statement.value
+                if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Subscript):
+                    continue
+                target = statement.targets[0]
+                if _is(target.value, name) and isinstance(target.slice, ast.Constant):
+                    found[str(target.slice.value)] = statement.value
         return found
 
     def default(self, name: str) -> ast.expr | None:

@@ -10,7 +10,7 @@ from . import typetext
 from .brackets import bare, literal_values, members
 from .fields import read_fields
 from .kinds import Kinds, in_types, last_name
-from .modules import Symbol, flat
+from .modules import Symbol, assigned, flat
 
 Facts = dict[str, Any]
 
@@ -67,9 +67,9 @@ def _extra(kinds: Kinds, symbol: Symbol) -> str:
     assert isinstance(symbol.node, ast.ClassDef)
     said = [keyword for keyword in symbol.node.keywords if keyword.arg == "extra"]
     for statement in flat(symbol.node.body):
-        if isinstance(statement, ast.Assign | ast.AnnAssign) and isinstance(statement.value, ast.Call):
-            if last_name(statement.value) in ("ConfigDict", "SettingsConfigDict"):
-                said += [keyword for keyword in statement.value.keywords if keyword.arg == "extra"]
+        value = assigned(statement)
+        if isinstance(value, ast.Call) and last_name(value) in ("ConfigDict", "SettingsConfigDict"):
+            said += [keyword for keyword in value.keywords if keyword.arg == "extra"]
     for keyword in said:
         if isinstance(keyword.value, ast.Constant):
             return str(keyword.value.value)
