@@ -114,8 +114,14 @@ class _Call:
     def _body(self, body: ast.expr) -> Facts:
         """What is sent: a dumped model, fields written out in place, or bytes made from a request."""
         if isinstance(body, ast.Name):
-            value = self._scope.value(body.id)
-            body = value if isinstance(value, ast.Dict) or _dumps(value) else body
+            found: Facts = {}
+            for value in self._scope.values(body.id):
+                # What awaits or passes on another body, such as to compress it, does not say what is in it.
+                facts = {} if isinstance(value, ast.Name | ast.Await) else self._body(value)
+                media = [*found.get("request_content_types", []), *facts.pop("request_content_types", [])]
+                found = {**facts, **found, **(_media(*dict.fromkeys(media)) if media else {})}
+            if found:
+                return found
         if isinstance(body, ast.Dict):
             return {"request": "inline", "body_fields": self._inline(body), **_media("application/json")}
         if _dumps(body):
@@ -208,8 +214,8 @@ def _dumps(value: ast.expr | None) -> TypeGuard[ast.Call]:
     return isinstance(value, ast.Call) and last_name(value) in ("model_dump", "dict", "to_dict")
 
 
-def _media(kind: str) -> Facts:
-    return {"request_content_types": [kind]}
+def _media(*kinds: str) -> Facts:
+    return {"request_content_types": list(kinds)}
 
 
 def _entry(options: ast.expr | None, names: tuple[str, ...]) -> ast.expr | None:

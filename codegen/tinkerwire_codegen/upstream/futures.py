@@ -28,6 +28,16 @@ def read_futures(kinds: Kinds) -> list[dict[str, str]]:
     return [{"request_type": name, "result": result} for name, result in sorted(found)]
 
 
+def read_binary_results(kinds: Kinds) -> list[str]:
+    """The results that the release reads as protobuf, from the set of them that it keeps."""
+    found: list[str] = []
+    for module in kinds.modules.trees:
+        for symbol in kinds.modules.symbols(module):
+            if symbol.name == "PROTO_SUPPORTED_TYPES" and isinstance(symbol.node, ast.Set):
+                found += [typetext.text(kinds, module, each).removesuffix("#inmem") for each in symbol.node.elts]
+    return found
+
+
 def _texts(scope: Scope, expression: ast.expr | None) -> Iterator[str]:
     """The texts that an expression can be, through variables and conditions."""
     if isinstance(expression, ast.Constant) and isinstance(expression.value, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .endpoints import read_endpoints
-from .futures import read_futures
+from .futures import read_binary_results, read_futures
 from .kinds import Kinds
 from .modules import Modules
 from .proto import read_proto
@@ -28,5 +28,6 @@ def read_facts(source: Source) -> dict[str, Any]:
         "inmemory_types": in_memory,
         "endpoints": read_endpoints(kinds),
         "futures": read_futures(kinds),
+        "proto_response_types": read_binary_results(kinds),
         "proto": read_proto(modules.trees),
     }

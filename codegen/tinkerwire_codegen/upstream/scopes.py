@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .modules import flat
+from .modules import assigned, flat
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -31,15 +31,16 @@ class Scope:
         return None
 
     def value(self, name: str) -> ast.expr | None:
-        """What is assigned to a name where it is nearest."""
+        """What is assigned to a name first, where it is nearest."""
+        return next(iter(self.values(name)), None)
+
+    def values(self, name: str) -> list[ast.expr]:
+        """All that is assigned to a name where it is nearest, in the order of the source."""
         for function in reversed(self.functions):
-            for statement in _statements(function):
-                targets = (
-                    statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-                )
-                if isinstance(statement, ast.Assign | ast.AnnAssign) and any(_is(target, name) for target in targets):
-                    return statement.value
-        return None
+            found = [value for statement in _statements(function) if (value := _assigned_to(statement, name))]
+            if found:
+                return found
+        return []
 
     def stored(self, name: str) -> dict[str, ast.expr]:
         """What is put into a mapping by key after it was made: name["key"] = value."""
@@ -88,6 +89,12 @@ def _arguments(function: Function) -> list[ast.arg]:
 
 def _statements(function: Function) -> Iterator[ast.stmt]:
     return flat(function.body)
+
+
+def _assigned_to(statement: ast.stmt, name: str) -> ast.expr | None:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    is_wanted = isinstance(statement, ast.Assign | ast.AnnAssign) and any(_is(target, name) for target in targets)
+    return assigned(statement) if is_wanted else None
 
 
 def _is(target: ast.expr | None, name: str) -> bool:
