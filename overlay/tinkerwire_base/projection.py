@@ -1,9 +1,11 @@
 """The contract at one wire version, and the contract of all versions at once.
 
-Time markers: ``x-since`` (first version that has a thing) and ``x-until`` (first that lacks it) on anything
-that is a mapping; ``x-enum-since`` and ``x-enum-until`` by enum value; ``x-history`` on a schema or property,
-a list of ``{until, required, schema}``: before that version it was so. An entry whose ``schema`` says what
-shape values have (type, $ref, anyOf ...) is the whole earlier schema, otherwise only what was different.
+Time markers: ``x-since`` (first version that has a thing), ``x-until`` (first that lacks it) and ``x-absent``
+(a list of ``{since, until}``: gaps in between) on anything that is a mapping; ``x-enum-since`` and
+``x-enum-until`` by enum value; ``x-history`` on a schema or property, a list of ``{until, required, schema}``:
+before that version it was so. An entry whose ``schema`` says what shape values have (type, $ref, anyOf ...) is
+the whole earlier schema, otherwise only what was different. On the schema of a media type it says which type
+the body had before.
 """
 
 from __future__ import annotations
@@ -11,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-FLOOR = "0.3.0"
-"""The oldest wire version that the contract tells apart from older ones."""
+FLOOR = "0.1.0"
+"""The oldest wire version that the contract describes."""
 
-MARKERS = frozenset({"x-since", "x-until", "x-history", "x-enum-since", "x-enum-until"})
+MODELS_FLOOR = "0.3.0"
+"""The oldest version whose requests the models fit; before it, requests had types of their own."""
+
+MARKERS = frozenset({"x-since", "x-until", "x-absent", "x-history", "x-enum-since", "x-enum-until"})
 SHAPE = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"})
 SCALARS = frozenset({"boolean", "integer", "number", "string"})
 SCHEMAS = "#/components/schemas/"
@@ -36,7 +41,12 @@ def is_alive(node: Any, version: Version) -> bool:
     if not isinstance(node, Mapping):
         return True
     since, until = node.get("x-since"), node.get("x-until")
-    return (since is None or parse_version(since) <= version) and (until is None or version < parse_version(until))
+    if (since is not None and version < parse_version(since)) or (until is not None and parse_version(until) <= version):
+        return False
+    gaps = node.get("x-absent")
+    return not isinstance(gaps, list) or not any(
+        parse_version(gap["since"]) <= version < parse_version(gap["until"]) for gap in gaps
+    )
 
 
 def project(document: Json, version: str) -> Json:
@@ -63,8 +73,8 @@ def project(document: Json, version: str) -> Json:
 def superset(document: Json) -> Json:
     """The document of all wire versions at once, without time; ``document`` is left as it is.
 
-    A property that some version of its schema lacks or does not require is optional here; without a default
-    it may be null, and is by default.
+    A property that some version of its schema (from MODELS_FLOOR on) lacks or does not require is optional here;
+    without a default it may be null, and is by default.
     """
     found: Json = _without_markers(document)
     for name, schema in _schemas(document).items():
@@ -180,15 +190,15 @@ def _without_empty_operations(document: Json) -> Json:
 
 
 def _span(node: Json, owner: Json) -> tuple[Version, Version | None]:
-    """From when to when a property is there, within the life of its schema and the reach of the contract."""
-    floor = parse_version(FLOOR)
-    since = max(parse_version(each.get("x-since", FLOOR)) for each in (node, owner))
+    """From when to when a property is there, within the life of its schema and the reach of the models."""
+    floor = parse_version(MODELS_FLOOR)
+    since = max(parse_version(each.get("x-since", MODELS_FLOOR)) for each in (node, owner))
     ends = [parse_version(each["x-until"]) for each in (node, owner) if "x-until" in each]
     return max(since, floor), min(ends, default=None)
 
 
 def _always_required(detail: Json, owner: Json) -> bool:
-    floor = parse_version(FLOOR)
+    floor = parse_version(MODELS_FLOOR)
     entries = [entry for entry in detail.get("x-history", []) if parse_version(entry["until"]) > floor]
     return _span(detail, owner) == _span({}, owner) and all(entry.get("required", True) for entry in entries)
 
