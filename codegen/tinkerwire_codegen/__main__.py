@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from .generate import drifted, generate
+from .upstream.command import register as register_upstream
 
 HERE = Path(__file__).parent
 
@@ -28,7 +29,10 @@ def main(arguments: list[str] | None = None) -> int:
         command = commands.add_parser(name, help=text)
         command.add_argument("--schema", type=Path, default=default_schema(), metavar="DIR")
         command.add_argument("--out", type=Path, default=HERE.parents[1] / "generated", metavar="DIR")
+    register_upstream(commands, default_schema())
     given = parser.parse_args(arguments)
+    if "run" in given:
+        return int(given.run(given))
     try:
         if given.command == "generate":
             generate(given.schema, given.out)
