@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import httpx
+
 from support.embedded import embedded_http_server
 
 ROOT = Path(__file__).parents[1]
@@ -34,7 +35,9 @@ def test_the_stubs_alone_run_as_they_stand() -> None:
 
 def test_every_path_and_target_exists() -> None:
     """Files, folders and make targets that the README names are there."""
-    for name in re.findall(r"\]\(((?!http)[^)]+)\)", README) + re.findall(r"`((?:schema|codegen|generated|overlay|tests|docs)/)`", README):
+    links = re.findall(r"\]\(((?!http)[^)]+)\)", README)
+    rooms = re.findall(r"`((?:schema|codegen|generated|overlay|tests|docs)/)`", README)
+    for name in links + rooms:
         assert (ROOT / name).exists(), name
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"make ([a-z-]+)", README)) <= targets

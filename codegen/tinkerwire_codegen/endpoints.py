@@ -11,6 +11,7 @@ from typing import Any
 
 from tinkerwire_base.projection import superset
 
+MULTI_SEGMENT = "multi-segment"
 TEMPLATES = Path(__file__).parent / "templates" / "endpoints"
 CONFIG = {
     "literal_enums": True,
@@ -44,6 +45,11 @@ def generate_endpoints(document: dict[str, Any], work: Path) -> Path:
 def _digestible(document: dict[str, Any]) -> dict[str, Any]:
     """The document without what this generator cannot parse and the stubs do not need."""
     plain = copy.deepcopy(document)
+    for operation in (operation for item in plain["paths"].values() for operation in item.values()):
+        for parameter in operation.get("parameters", []):
+            if parameter.get("x-multi-segment"):
+                # Of a parameter, templates see little more than its example.
+                parameter["schema"]["example"] = MULTI_SEGMENT
     for schema in plain["components"]["schemas"].values():
         if schema.get("items") is False:
             schema["items"] = {}

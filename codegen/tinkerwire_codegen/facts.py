@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,11 @@ Json = dict[str, Any]
 
 SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
 FUTURE_RESULTS = "FutureRetrieveResponse"
+IN_MEMORY = "#inmem"
+"""Mark of a Python class in the place of a type: its JSON form, if it still has one, is that of the type."""
+
+LEFT_OUT = frozenset({"application/grpc", "application/x-www-form-urlencoded"})
+"""Kinds of endpoints that are not described: two gRPC calls of 0.21.0, and two calls of a third party."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ def canonical(text: str) -> str:
     """A type as text with the members of every union in alphabetical order."""
     parts = _split(text, " | ")
     if len(parts) > 1:
-        return " | ".join(sorted(map(canonical, parts)))
+        return " | ".join(sorted(set(map(canonical, parts))))
     match = re.fullmatch(r"(list|map|tuple)\[(.*)\]", text)
     if match:
         return f"{match[1]}[{', '.join(map(canonical, _split(match[2], ', ')))}]"
@@ -67,12 +73,15 @@ class _Comparison:
         self.types: Json = facts["types"]
 
     def differences(self) -> Iterator[Difference]:
-        ours = {name for name, schema in self.schemas.items() if not schema.get("x-undeclared")}
-        yield from _sets("type", "types", ours, set(self.types))
-        for name in ours & set(self.types):
-            yield from self._type(name, self.schemas[name], self.types[name])
+        ours = {_called(name, each): each for name, each in self.schemas.items() if not each.get("x-undeclared")}
+        yield from _sets("type", "types", set(ours), set(self.types))
+        for name in ours.keys() & self.types.keys():
+            yield from self._type(name, ours[name], self.types[name])
+        results = set(self._members(self.schemas[FUTURE_RESULTS]))
         for future in self.facts["futures"]:
-            if future["result"] not in self._members(self.schemas[FUTURE_RESULTS]):
+            name, _, in_memory = future["result"].partition(IN_MEMORY[0])
+            binary = in_memory and name in self.facts.get("proto_response_types", ())
+            if name not in results and not binary:
                 yield Difference("result", future["request_type"], None, future["result"])
         yield from self._endpoints()
 
@@ -84,23 +93,29 @@ class _Comparison:
             yield from self._same("target", name, self._text(ours), theirs["target"])
         elif kind == "union":
             members = {member for member in self._members(ours) if not self.schemas[member].get("x-undeclared")}
-            yield from _sets("member", name, members, set(theirs["members"]))
+            yield from _sets("member", name, members, self._json_forms(theirs["members"]))
             tag = ours.get("discriminator", {}).get("propertyName")
             yield from self._same("discriminator", name, tag, theirs.get("discriminator"))
         else:
             strict = ours.get("additionalProperties") is False
-            yield from self._same("strictness", name, strict, theirs["strict"])
-            yield from self._fields(name, ours, theirs["fields"])
+            # A TypedDict knows neither strictness nor defaults.
+            typed = kind != "typed_dict"
+            yield from self._same("strictness", name, strict, theirs["strict"] if typed else strict)
+            yield from self._fields(name, ours, theirs["fields"], defaults=typed)
 
-    def _fields(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
-        properties = ours.get("properties", {})
-        declared = {field for field, detail in properties.items() if not detail.get("x-undeclared")}
-        yield from _sets("field", name, declared, set(theirs))
-        for field in declared & set(theirs):
-            where, detail, fact = f"{name}.{field}", properties[field], theirs[field]
+    def _fields(self, name: str, ours: Json, theirs: Json, *, defaults: bool) -> Iterator[Difference]:
+        properties = {
+            _called(field, detail): (field, detail)
+            for field, detail in ours.get("properties", {}).items()
+            if not detail.get("x-undeclared")
+        }
+        yield from _sets("field", name, set(properties), set(theirs))
+        for called in properties.keys() & theirs.keys():
+            field, detail = properties[called]
+            where, fact = f"{name}.{called}", theirs[called]
             yield from self._same("type", where, self._text(detail), fact["type"])
             yield from self._same("required", where, field in ours.get("required", []), fact["required"])
-            if not fact["required"]:
+            if defaults and not fact["required"]:
                 yield from self._same("default", where, detail.get("default", "<none>"), fact["default"])
 
     def _endpoints(self) -> Iterator[Difference]:
@@ -109,32 +124,66 @@ class _Comparison:
             for path, item in self.paths.items()
             for method, operation in item.items()
         }
-        theirs: Json = self.facts["endpoints"]
+        theirs: Json = {
+            name: fact
+            for name, fact in self.facts["endpoints"].items()
+            if not LEFT_OUT & set(fact.get("request_content_types", ()))
+        }
         yield from _sets("endpoint", "endpoints", set(ours), set(theirs))
         for name in ours.keys() & theirs.keys():
             yield from self._endpoint(name, ours[name], theirs[name])
 
     def _endpoint(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
         query = {p["name"]: p["schema"] for p in ours.get("parameters", []) if p["in"] == "query"}
-        facts = theirs.get("query", {})
+        facts = self._query_facts(theirs.get("query", {}))
         yield from _sets("query", name, set(query), set(facts))
         for parameter in query.keys() & facts.keys():
             where, fact = f"{name}?{parameter}", facts[parameter]
             yield from self._same("type", where, self._text(query[parameter]), fact["type"])
             yield from self._same("default", where, self._default(query[parameter]), fact.get("sdk_default"))
+        yield from self._media_types(name, ours, theirs)
         body = _json_schema(ours.get("requestBody", {}))
         if theirs.get("request") == "inline":
             fields = self._follow(body).get("properties", {})
-            texts = {field: canonical(self._text(detail)) for field, detail in fields.items()}
-            yield from self._same("request", name, texts, _canonical_values(theirs["body_fields"]))
-        else:
-            yield from self._same("request", name, self._text(body) if body else None, theirs.get("request"))
-        answer = _json_schema(ours["responses"].get("200", {}))
-        yield from self._same("response", name, self._text(answer) if answer else "null", theirs["response"])
+            yield from self._same("request", name, self._texts(fields), _canonical_values(theirs["body_fields"]))
+        elif body or not str(theirs.get("request")).endswith(IN_MEMORY):
+            request = self._json_form(theirs.get("request"))
+            yield from self._same("request", name, self._text(body) if body else None, request)
+        answer = ours["responses"].get("200", {})
+        schema = _json_schema(answer)
+        other = "bytes" if answer.get("content") else "null"
+        yield from self._same("response", name, self._text(schema) if schema else other, theirs["response"])
+
+    def _media_types(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
+        content = ours.get("requestBody", {}).get("content", {})
+        if content or theirs.get("request"):
+            yield from _sets("media type", name, set(content), set(theirs.get("request_content_types", content)))
+
+    def _query_facts(self, facts: Json) -> Json:
+        """The query parameters one by one, where the facts name a type whose fields they are too."""
+        found = dict(facts)
+        for field, fact in self.types[found.pop("*")["type"]]["fields"].items() if "*" in facts else ():
+            found[field] = {"type": fact["type"].removesuffix(" | null")}
+        return {field: {**fact, "type": fact["type"].removesuffix(" | null")} for field, fact in found.items()}
+
+    def _texts(self, fields: Json) -> Json:
+        """The types of the fields of a body that no type declares, level by level."""
+        found: Json = {}
+        for field, detail in fields.items():
+            inner = self._follow(detail).get("properties")
+            found[field] = self._texts(inner) if inner else canonical(self._text(detail))
+        return found
+
+    def _json_forms(self, names: list[str]) -> set[str]:
+        """The types among these names, without Python classes that have no JSON form any more."""
+        return {self._json_form(name) for name in names if name in self.types or self._json_form(name) in self.types}
+
+    def _json_form(self, name: Any) -> Any:
+        return name.removesuffix(IN_MEMORY) if isinstance(name, str) else name
 
     def _same(self, kind: str, where: str, ours: Any, theirs: Any) -> Iterator[Difference]:
         if kind in ("type", "target"):
-            ours, theirs = canonical(ours), canonical(theirs)
+            ours, theirs = canonical(ours), canonical(_plain(theirs))
         if ours != theirs:
             yield Difference(kind, where, ours, theirs)
 
@@ -152,13 +201,14 @@ class _Comparison:
         """The type of a schema in the notation of the facts."""
         if "$ref" in schema:
             name = _name(schema["$ref"])
-            return name if name in self.types else self._text(self.schemas[name])
+            called = _called(name, self.schemas[name])
+            return called if called in self.types else self._text(self.schemas[name])
         if "anyOf" in schema:
             return " | ".join(map(self._text, self._without_openness(schema["anyOf"])))
         if "const" in schema:
-            return f'"{schema["const"]}"'
+            return json.dumps(schema["const"])
         if "enum" in schema:
-            return " | ".join(f'"{value}"' for value in schema["enum"])
+            return " | ".join(map(json.dumps, schema["enum"]))
         kind = schema.get("type")
         if isinstance(kind, list):
             return " | ".join(self._text({**schema, "type": each}) for each in kind)
@@ -167,7 +217,7 @@ class _Comparison:
         if kind == "object":
             return f"map[str, {self._text(_items(schema.get('additionalProperties')))}]"
         if kind == "string":
-            formats = {"date-time": "datetime"}
+            formats = {"date-time": "datetime", "date": "str (iso)"}
             return (
                 "bytes" if schema.get("contentEncoding") == "base64" else formats.get(schema.get("format", ""), "str")
             )
@@ -207,5 +257,20 @@ def _json_schema(holder: Json) -> Json:
     return schema
 
 
-def _canonical_values(fields: dict[str, str]) -> dict[str, str]:
-    return {field: canonical(text) for field, text in fields.items()}
+def _canonical_values(fields: Json) -> Json:
+    return {
+        field: _canonical_values(text) if isinstance(text, dict) else canonical(text) for field, text in fields.items()
+    }
+
+
+def _called(name: str, node: Json) -> str:
+    """What the SDK calls a thing of the contract."""
+    called: str = node.get("x-sdk-name", name)
+    return called
+
+
+def _plain(text: str) -> str:
+    """A type of the facts without what is about Python alone."""
+    for python, plain in ((IN_MEMORY, ""), ("str | datetime", "datetime"), ("datetime(tz)", "datetime")):
+        text = text.replace(python, plain)
+    return text

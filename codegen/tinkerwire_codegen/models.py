@@ -11,8 +11,11 @@ from typing import Any
 from tinkerwire_base.model import INT64_MAX, INT64_MIN
 from tinkerwire_base.projection import superset
 
+from .bundle import refs
+
 TEMPLATES = Path(__file__).parent / "templates" / "models"
-CHECKS = ["at_least", "at_most", "has_size", "is_bool", "is_int", "is_number", "is_str", "matches", "one_of"]
+BASE = ["Array", "Open", "Strict", "at_least", "at_most", "define", "fits", "has_size", "matches"]
+"""What the class template takes from tinkerwire_base.model; names that it has not used are removed again."""
 
 OPTIONS = [
     *("--input-file-type", "openapi"),
@@ -44,9 +47,7 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
     details.write_text(json.dumps(template_data(document, everything)))
     behaviours = sorted({s["x-behaviour"] for s in _schemas(document).values() if "x-behaviour" in s})
     imports = [f"tinkerwire_base.behaviour.{name}" for name in behaviours]
-    imports += [
-        f"tinkerwire_base.model.{name}" for name in [*CHECKS, "Array", "Open", "Strict", "by_value", "check", "define"]
-    ]
+    imports += [f"tinkerwire_base.model.{name}" for name in BASE]
     imports += ["collections.abc.Sequence"]
     command = [
         sys.executable,
@@ -67,6 +68,7 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
 def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[str, Any]:
     """What the class template needs to know beyond the generator's own view, by class name."""
     found = {}
+    sent = _sent(everything)
     for name, schema in _schemas(everything).items():
         original = _schemas(document)[name]
         fields = {
@@ -74,11 +76,26 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
                 "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
                 "array": _find(detail, "x-array"),
                 "base64": _find(detail, "contentEncoding") == "base64",
-                "allowed": _schemas(everything).get(str(detail.get("$ref", "")).rpartition("/")[2], {}).get("enum"),
             }
             for field, detail in schema.get("properties", {}).items()
         }
-        found[name] = {"contract": {"behaviour": schema.get("x-behaviour"), "wire": span(original), "fields": fields}}
+        about = {"behaviour": schema.get("x-behaviour"), "wire": span(original), "sent": name in sent}
+        about["doc"] = _escaped(original.get("description", "")) or f"{name}."
+        found[name] = {"contract": {**about, "fields": fields}}
+    return found
+
+
+def _sent(document: dict[str, Any]) -> set[str]:
+    """The schemas that are part of a request; what users put into them is checked, what servers send is not."""
+    schemas = _schemas(document)
+    bodies = [op["requestBody"] for item in document["paths"].values() for op in item.values() if "requestBody" in op]
+    found: set[str] = set()
+    left = [target for _, target in refs(bodies)]
+    while left:
+        name = left.pop().rpartition("/")[2]
+        if name in schemas and name not in found:
+            found.add(name)
+            left += [target for _, target in refs(schemas[name])]
     return found
 
 
@@ -103,9 +120,14 @@ def span(node: dict[str, Any]) -> str:
 
 
 def _field_doc(detail: dict[str, Any], original: dict[str, Any]) -> str:
-    doc = " ".join(str(detail.get("description", "")).split())
     times = f" (wire {span(original)})" if "x-since" in original or "x-until" in original else ""
-    return doc + times
+    return _escaped(f"{detail.get('description', '')}{times}")
+
+
+def _escaped(text: str) -> str:
+    """A text in one line, as it can stand in a docstring."""
+    plain = " ".join(str(text).split()).replace("\\", r"\\").replace('"""', r"\"\"\"")
+    return plain[:-1] + r"\"" if plain.endswith('"') else plain
 
 
 def _schemas(document: dict[str, Any]) -> dict[str, dict[str, Any]]:

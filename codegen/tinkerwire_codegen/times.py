@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinkerwire_base.projection import parse_version
+from tinkerwire_base.projection import FLOOR, parse_version, superset
 
 Span = tuple[str, "str | None"]
 
@@ -29,6 +29,8 @@ def generate_times(document: dict[str, Any]) -> str:
     tables = {
         "TYPE_TIMES": ("Mapping[str, Span]", _spans(schemas)),
         "FIELD_TIMES": ("Mapping[str, Mapping[str, Span]]", _nested(schemas, "properties")),
+        "REQUIRED_TIMES": ("Mapping[str, Mapping[str, tuple[Span, ...]]]", _required(document)),
+        "VALUE_TIMES": ("Mapping[str, Mapping[str, Mapping[str, Span]]]", _values(schemas)),
         "OPERATION_TIMES": ("Mapping[str, Span]", _spans({op["operationId"]: op for op in operations})),
         "PARAMETER_TIMES": (
             "Mapping[str, Mapping[str, Span]]",
@@ -60,6 +62,54 @@ def _operations(document: dict[str, Any]) -> Any:
 def _nested(schemas: dict[str, Any], key: str) -> dict[str, dict[str, Span]]:
     found = {name: _spans(schema.get(key, {}), schema.get("x-since")) for name, schema in schemas.items()}
     return {name: spans for name, spans in found.items() if spans}
+
+
+def _required(document: dict[str, Any]) -> dict[str, dict[str, tuple[Span, ...]]]:
+    """When a field is required that the models let be absent, because it is not required in every version."""
+    everything = superset(document)["components"]["schemas"]
+    found: dict[str, dict[str, tuple[Span, ...]]] = {}
+    for name, schema in document["components"]["schemas"].items():
+        for field, detail in schema.get("properties", {}).items():
+            spans = _required_spans(field, detail, schema)
+            if spans and field not in everything[name].get("required", []):
+                found.setdefault(name, {})[field] = spans
+    return found
+
+
+def _required_spans(field: str, detail: dict[str, Any], schema: dict[str, Any]) -> tuple[Span, ...]:
+    start = max(FLOOR, detail.get("x-since", FLOOR), schema.get("x-since", FLOOR), key=parse_version)
+    entries = sorted(detail.get("x-history", []), key=lambda entry: parse_version(entry["until"]))
+    now = field in schema.get("required", [])
+    steps = [(entry["until"], entry.get("required", now)) for entry in entries]
+    spans = []
+    for until, is_required in [*steps, (detail.get("x-until"), now)]:
+        if is_required and (until is None or parse_version(until) > parse_version(start)):
+            spans.append((start, until))
+        start = until or start
+    return tuple(spans)
+
+
+def _values(schemas: dict[str, Any]) -> dict[str, dict[str, dict[str, Span]]]:
+    """The values of enums that came later or went, by each field that is such an enum and nothing else."""
+    enums = {name: _enum_spans(schema) for name, schema in schemas.items() if "enum" in schema}
+    found: dict[str, dict[str, dict[str, Span]]] = {}
+    for name, schema in schemas.items():
+        for field, detail in schema.get("properties", {}).items():
+            members = [member for member in detail.get("anyOf", [detail]) if member != {"type": "null"}]
+            enum = members[0].get("$ref", "").rpartition("/")[2] if len(members) == 1 else ""
+            if enums.get(enum):
+                found.setdefault(name, {})[field] = enums[enum]
+    return found
+
+
+def _enum_spans(schema: dict[str, Any]) -> dict[str, Span]:
+    since, until = schema.get("x-enum-since", {}), schema.get("x-enum-until", {})
+    start = schema.get("x-since", OLDEST)
+    return {
+        value: (since.get(value, start), until.get(value))
+        for value in schema["enum"]
+        if value in since or value in until
+    }
 
 
 def _spans(nodes: dict[str, Any], owner_since: str | None = None) -> dict[str, Span]:

@@ -22,14 +22,8 @@ from tinkerwire_base.model import (
     Array,
     Open,
     Strict,
-    by_value,
-    check,
     define,
-    is_bool,
-    is_int,
-    is_number,
-    is_str,
-    one_of,
+    fits,
 )
 from tinkerwire_base.unset import UNSET, UnsetType
 
@@ -46,17 +40,17 @@ class AdamParams(Strict):
     Wire: 0.1.0 and later.
     """
 
-    learning_rate: float = field(default=0.0001, validator=check(is_number))
+    learning_rate: float = field(default=0.0001, validator=fits())
     """Step size."""
-    beta1: float = field(default=0.9, validator=check(is_number))
+    beta1: float = field(default=0.9, validator=fits())
     """Decay per step of the mean of gradients."""
-    beta2: float = field(default=0.95, validator=check(is_number))
+    beta2: float = field(default=0.95, validator=fits())
     """Decay per step of the mean of squared gradients."""
-    eps: float = field(default=1e-12, validator=check(is_number))
+    eps: float = field(default=1e-12, validator=fits())
     """Added to the divisor against division by zero."""
-    weight_decay: float = field(default=0.0, validator=check(is_number))
+    weight_decay: float = field(default=0.0, validator=fits())
     """Decay of the weights, times the step size, apart from the gradient. (wire 0.7.0 and later)"""
-    grad_clip_norm: float = field(default=0.0, validator=check(is_number))
+    grad_clip_norm: float = field(default=0.0, validator=fits())
     """Largest global norm that the gradient may have; 0 for no limit. (wire 0.7.0 and later)"""
 
 
@@ -135,17 +129,17 @@ class CreateModelRequest(Strict):
     Wire: 0.1.0 and later.
     """
 
-    session_id: str = field(validator=check(is_str))
+    session_id: str = field(validator=fits())
     """The session that the model belongs to. (wire 0.3.0 and later)"""
-    model_seq_id: int = field(validator=check(is_int))
+    model_seq_id: int = field(validator=fits())
     """Count of the session's models, from 0. (wire 0.3.0 and later)"""
-    base_model: str = field(validator=check(is_str))
+    base_model: str = field(validator=fits())
     """Name of the base model."""
-    user_metadata: dict[str, Any] | None = field(default=None)
+    user_metadata: dict[str, Any] | None = field(default=None, validator=fits())
     """Free keys and values of the user, kept with the training run. (wire 0.2.0 and later)"""
-    lora_config: LoraConfig | None = field(default=None)
+    lora_config: LoraConfig | None = field(default=None, validator=fits())
     """The adapter; null trains the whole model."""
-    type: Literal["create_model"] = field(default="create_model", validator=check(one_of("create_model")))
+    type: Literal["create_model"] = field(default="create_model", validator=fits())
     """Tag of the request."""
 
 
@@ -169,18 +163,15 @@ class CreateSamplingSessionRequest(Strict):
     Wire: 0.3.0 and later.
     """
 
-    session_id: str = field(validator=check(is_str))
+    session_id: str = field(validator=fits())
     """The session that it belongs to."""
-    sampling_session_seq_id: int = field(validator=check(is_int))
+    sampling_session_seq_id: int = field(validator=fits())
     """Count of the session's sampling sessions, from 0."""
-    base_model: str | None = field(default=None, validator=check(is_str))
+    base_model: str | None = field(default=None, validator=fits())
     """Name of the base model to sample from."""
-    model_path: str | None = field(default=None, validator=check(is_str))
+    model_path: str | None = field(default=None, validator=fits())
     """Where the weights to sample from lie, a tinker:// path."""
-    type: Literal["create_sampling_session"] = field(
-        default="create_sampling_session",
-        validator=check(one_of("create_sampling_session")),
-    )
+    type: Literal["create_sampling_session"] = field(default="create_sampling_session", validator=fits())
     """Tag of the request."""
 
 
@@ -204,15 +195,15 @@ class CreateSessionRequest(Strict):
     Wire: 0.3.0 and later.
     """
 
-    tags: list[str]
+    tags: list[str] = field(validator=fits())
     """Free words to find the session by."""
-    user_metadata: dict[str, Any] | None
+    user_metadata: dict[str, Any] | None = field(validator=fits())
     """Free keys and values of the user; null is allowed, leaving it out is not."""
-    sdk_version: str = field(validator=check(is_str))
+    sdk_version: str = field(validator=fits())
     """Wire version that the client speaks, for example 0.16.1."""
-    project_id: str | None = field(default=None, validator=check(is_str))
+    project_id: str | None = field(default=None, validator=fits())
     """Project that the session belongs to; null for the default one. (wire 0.15.0 and later)"""
-    type: Literal["create_session"] = field(default="create_session", validator=check(one_of("create_session")))
+    type: Literal["create_session"] = field(default="create_session", validator=fits())
     """Tag of the request."""
 
 
@@ -257,9 +248,9 @@ class Datum(LossInputs, Strict):
     Wire: 0.1.0 and later.
     """
 
-    model_input: ModelInput
+    model_input: ModelInput = field(validator=fits())
     """Input of the model."""
-    loss_fn_inputs: LossFnInputs
+    loss_fn_inputs: LossFnInputs = field(validator=fits())
     """Tensors of the loss."""
 
 
@@ -270,9 +261,9 @@ class EncodedTextChunk(TextChunkLength, Strict):
     Wire: 0.1.0 and later.
     """
 
-    tokens: Sequence[int] | Array = field(eq=by_value)
+    tokens: Sequence[int] | Array = field(validator=fits())
     """Token ids in order."""
-    type: Literal["encoded_text"] = field(default="encoded_text", validator=check(one_of("encoded_text")))
+    type: Literal["encoded_text"] = field(default="encoded_text", validator=fits())
     """Tag of the chunk; clients of wire 0.3.0 to 0.16.1 leave it out."""
 
 
@@ -300,11 +291,11 @@ class ForwardBackwardInput(Strict):
     Wire: 0.1.0 and later.
     """
 
-    data: list[Datum]
+    data: list[Datum] = field(validator=fits())
     """The datums."""
-    loss_fn: LossFnType = field(validator=check(one_of("cross_entropy", "importance_sampling", "ppo", "cispo", "dro")))
+    loss_fn: LossFnType = field(validator=fits())
     """The loss."""
-    loss_fn_config: dict[str, float] | None = field(default=None)
+    loss_fn_config: dict[str, float] | None = field(default=None, validator=fits())
     """Numbers that tune the loss, by name; null for its defaults. (wire 0.3.0 and later)"""
 
 
@@ -330,11 +321,11 @@ class ForwardBackwardRequest(Strict):
     Wire: 0.3.0 to before 0.25.0.
     """
 
-    forward_backward_input: ForwardBackwardInput
+    forward_backward_input: ForwardBackwardInput = field(validator=fits())
     """Datums and loss."""
-    model_id: ModelID
+    model_id: ModelID = field(validator=fits())
     """The model."""
-    seq_id: int | None = field(default=None, validator=check(is_int))
+    seq_id: int | None = field(default=None, validator=fits())
     """Place among all operations of the model, counted from 1; they run in this order."""
 
 
@@ -345,11 +336,11 @@ class ForwardRequest(Strict):
     Wire: 0.3.0 to before 0.25.0.
     """
 
-    forward_input: ForwardBackwardInput
+    forward_input: ForwardBackwardInput = field(validator=fits())
     """Datums and loss."""
-    model_id: ModelID
+    model_id: ModelID = field(validator=fits())
     """The model."""
-    seq_id: int | None = field(default=None, validator=check(is_int))
+    seq_id: int | None = field(default=None, validator=fits())
     """Place among all operations of the model, counted from 1; they run in this order."""
 
 
@@ -360,9 +351,9 @@ class FutureRetrieveRequest(Strict):
     Wire: 0.3.0 and later.
     """
 
-    request_id: RequestID
+    request_id: RequestID = field(validator=fits())
     """The work."""
-    allow_metadata_only: bool = field(default=False, validator=check(is_bool))
+    allow_metadata_only: bool = field(default=False, validator=fits())
     """Whether the server may answer with the size of a result in its place. (wire 0.14.0 and later)"""
 
 
@@ -373,19 +364,19 @@ class GenericEvent(Open):
     Wire: 0.1.0 and later.
     """
 
-    event: Literal["GENERIC_EVENT"] = field(default="GENERIC_EVENT")
+    event: Literal["GENERIC_EVENT"] = field(default="GENERIC_EVENT", validator=fits())
     """Kind of the event, one of EventType."""
-    event_id: str
+    event_id: str = field(validator=fits())
     """Identifies the event, a UUID."""
-    event_session_index: int
+    event_session_index: int = field(validator=fits())
     """Count of the session's events, from 0."""
-    severity: Severity
+    severity: Severity = field(validator=fits())
     """How grave it is."""
-    timestamp: datetime
+    timestamp: datetime = field(validator=fits())
     """When it happened."""
-    event_name: str
+    event_name: str = field(validator=fits())
     """Name of what happened."""
-    event_data: dict[str, Any] = field(factory=dict)
+    event_data: dict[str, Any] = field(factory=dict, validator=fits())
     """Details by name."""
 
 
@@ -396,9 +387,9 @@ class GetInfoRequest(Strict):
     Wire: 0.1.0 and later.
     """
 
-    model_id: ModelID
+    model_id: ModelID = field(validator=fits())
     """The model."""
-    type: Literal["get_info"] = field(default="get_info", validator=check(one_of("get_info")))
+    type: Literal["get_info"] = field(default="get_info", validator=fits())
     """Tag of the request."""
 
 
@@ -480,21 +471,19 @@ class ImageAssetPointerChunk(ImageLength, Strict):
     Wire: 0.1.0 and later.
     """
 
-    location: str = field(validator=check(is_str))
+    location: str = field(validator=fits())
     """Where the image is stored."""
-    format: ImageFormat = field(validator=check(one_of("png", "jpeg")))
+    format: ImageFormat = field(validator=fits())
     """Encoding of the stored image."""
-    height: int | None = field(default=None, validator=check(is_int))
+    height: int | None = field(default=None, validator=fits())
     """Height in pixels. (wire 0.1.0 to before 0.6.0)"""
-    width: int | None = field(default=None, validator=check(is_int))
+    width: int | None = field(default=None, validator=fits())
     """Width in pixels. (wire 0.1.0 to before 0.6.0)"""
-    tokens: int | None = field(default=None, validator=check(is_int))
+    tokens: int | None = field(default=None, validator=fits())
     """Number of tokens that the image takes in the input. (wire 0.1.0 to before 0.6.0)"""
-    expected_tokens: int | None = field(default=None, validator=check(is_int))
+    expected_tokens: int | None = field(default=None, validator=fits())
     """Number of tokens that the image is expected to take; null leaves it to the server. (wire 0.6.0 and later)"""
-    type: Literal["image_asset_pointer"] = field(
-        default="image_asset_pointer", validator=check(one_of("image_asset_pointer"))
-    )
+    type: Literal["image_asset_pointer"] = field(default="image_asset_pointer", validator=fits())
     """Tag of the chunk."""
 
 
@@ -505,19 +494,19 @@ class ImageChunk(ImageBytes, Strict):
     Wire: 0.3.0 and later.
     """
 
-    data: bytes
+    data: bytes = field(validator=fits())
     """Bytes of the image file, in base64."""
-    format: ImageFormat = field(validator=check(one_of("png", "jpeg")))
+    format: ImageFormat = field(validator=fits())
     """Encoding of the bytes."""
-    height: int | None = field(default=None, validator=check(is_int))
+    height: int | None = field(default=None, validator=fits())
     """Height in pixels. (wire 0.3.0 to before 0.6.0)"""
-    width: int | None = field(default=None, validator=check(is_int))
+    width: int | None = field(default=None, validator=fits())
     """Width in pixels. (wire 0.3.0 to before 0.6.0)"""
-    tokens: int | None = field(default=None, validator=check(is_int))
+    tokens: int | None = field(default=None, validator=fits())
     """Number of tokens that the image takes in the input. (wire 0.3.0 to before 0.6.0)"""
-    expected_tokens: int | None = field(default=None, validator=check(is_int))
+    expected_tokens: int | None = field(default=None, validator=fits())
     """Number of tokens that the image is expected to take; null leaves it to the server. (wire 0.6.0 and later)"""
-    type: Literal["image"] = field(default="image", validator=check(one_of("image")))
+    type: Literal["image"] = field(default="image", validator=fits())
     """Tag of the chunk."""
 
 
@@ -545,15 +534,15 @@ class LoadWeightsRequest(Strict):
     Wire: 0.1.0 and later.
     """
 
-    model_id: ModelID
+    model_id: ModelID = field(validator=fits())
     """The model."""
-    path: str = field(validator=check(is_str))
+    path: str = field(validator=fits())
     """Where the weights lie, a tinker:// path."""
-    optimizer: bool | None = field(default=None, validator=check(is_bool))
+    optimizer: bool | None = field(default=None, validator=fits())
     """Whether the optimizer state is loaded too. (wire 0.6.0 and later)"""
-    seq_id: int | None = field(default=None, validator=check(is_int))
+    seq_id: int | None = field(default=None, validator=fits())
     """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
-    type: Literal["load_weights"] = field(default="load_weights", validator=check(one_of("load_weights")))
+    type: Literal["load_weights"] = field(default="load_weights", validator=fits())
     """Tag of the request."""
 
 
@@ -583,15 +572,15 @@ class LoraConfig(Strict):
     Wire: 0.1.0 and later.
     """
 
-    rank: int = field(validator=check(is_int))
+    rank: int = field(validator=fits())
     """Inner dimension of the adapter."""
-    seed: int | None = field(default=None, validator=check(is_int))
+    seed: int | None = field(default=None, validator=fits())
     """Seed of its first weights; null draws one."""
-    train_unembed: bool = field(default=True, validator=check(is_bool))
+    train_unembed: bool = field(default=True, validator=fits())
     """Whether the unembedding is adapted."""
-    train_mlp: bool = field(default=True, validator=check(is_bool))
+    train_mlp: bool = field(default=True, validator=fits())
     """Whether the MLP layers are adapted."""
-    train_attn: bool = field(default=True, validator=check(is_bool))
+    train_attn: bool = field(default=True, validator=fits())
     """Whether the attention layers are adapted."""
 
 
@@ -629,7 +618,7 @@ class ModelInput(TokenSequence, Strict):
     Wire: 0.1.0 and later.
     """
 
-    chunks: list[ModelInputChunk]
+    chunks: list[ModelInputChunk] = field(validator=fits())
     """The chunks in order."""
 
 
@@ -646,13 +635,13 @@ class OptimStepRequest(Strict):
     Wire: 0.1.0 and later.
     """
 
-    adam_params: AdamParams
+    adam_params: AdamParams = field(validator=fits())
     """Settings of the step."""
-    model_id: ModelID
+    model_id: ModelID = field(validator=fits())
     """The model."""
-    seq_id: int | None = field(default=None, validator=check(is_int))
+    seq_id: int | None = field(default=None, validator=fits())
     """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
-    type: Literal["optim_step"] = field(default="optim_step", validator=check(one_of("optim_step")))
+    type: Literal["optim_step"] = field(default="optim_step", validator=fits())
     """Tag of the request."""
 
 
@@ -722,25 +711,25 @@ class SampleRequest(Strict):
     Wire: 0.1.0 and later.
     """
 
-    prompt: ModelInput
+    prompt: ModelInput = field(validator=fits())
     """What to continue."""
-    sampling_params: SamplingParams
+    sampling_params: SamplingParams = field(validator=fits())
     """How tokens are drawn."""
-    num_samples: int = field(default=1, validator=check(is_int))
+    num_samples: int = field(default=1, validator=fits())
     """Number of samples."""
-    base_model: str | None = field(default=None, validator=check(is_str))
+    base_model: str | None = field(default=None, validator=fits())
     """Base model; without a sampling session."""
-    model_path: str | None = field(default=None, validator=check(is_str))
+    model_path: str | None = field(default=None, validator=fits())
     """Where the weights lie, a tinker:// path; without a sampling session."""
-    sampling_session_id: str | None = field(default=None, validator=check(is_str))
+    sampling_session_id: str | None = field(default=None, validator=fits())
     """The sampling session. (wire 0.3.0 and later)"""
-    seq_id: int | None = field(default=None, validator=check(is_int))
+    seq_id: int | None = field(default=None, validator=fits())
     """Count of the sampling session's requests, from 0. (wire 0.3.0 and later)"""
-    prompt_logprobs: bool | None = field(default=None, validator=check(is_bool))
+    prompt_logprobs: bool | None = field(default=None, validator=fits())
     """Whether to give logprobs of the prompt: true, false, or null for the server to say."""
-    topk_prompt_logprobs: int = field(default=0, validator=check(is_int))
+    topk_prompt_logprobs: int = field(default=0, validator=fits())
     """Number of likeliest tokens to give at each place of the prompt; 0 for none. (wire 0.3.0 and later)"""
-    type: Literal["sample"] = field(default="sample", validator=check(one_of("sample")))
+    type: Literal["sample"] = field(default="sample", validator=fits())
     """Tag of the request."""
 
 
@@ -770,9 +759,9 @@ class SampledSequence(Open):
 
     stop_reason: StopReason | str
     """Why it ended; values to come are passed on."""
-    tokens: list[int] = field(eq=by_value)
+    tokens: list[int]
     """Token ids drawn."""
-    logprobs: list[float] | None = field(default=None, eq=by_value)
+    logprobs: list[float] | None = field(default=None)
     """Logprob (nats) of each token drawn."""
 
 
@@ -783,17 +772,17 @@ class SamplingParams(Open):
     Wire: 0.1.0 and later.
     """
 
-    max_tokens: int | None = field(default=None)
+    max_tokens: int | None = field(default=None, validator=fits())
     """Most tokens to draw; null for the server's limit."""
-    seed: int | None = field(default=None)
+    seed: int | None = field(default=None, validator=fits())
     """Seed of the draws; null for none."""
-    stop: StopCondition | None = field(default=None)
+    stop: StopCondition | None = field(default=None, validator=fits())
     """Where to end before max_tokens; null for the model's own end only."""
-    temperature: float = field(default=1)
+    temperature: float = field(default=1, validator=fits())
     """Divisor of the logits; 0 always takes the likeliest."""
-    top_k: int = field(default=-1)
+    top_k: int = field(default=-1, validator=fits())
     """Draw among so many likeliest tokens; -1 for all."""
-    top_p: float = field(default=1)
+    top_p: float = field(default=1, validator=fits())
     """Draw among the likeliest tokens of this total probability."""
 
 
@@ -804,20 +793,17 @@ class SaveWeightsForSamplerRequest(Strict):
     Wire: 0.1.0 and later.
     """
 
-    model_id: ModelID
+    model_id: ModelID = field(validator=fits())
     """The model."""
-    path: str | None = field(default=None, validator=check(is_str))
+    path: str | None = field(default=None, validator=fits())
     """Name of the checkpoint; left out when sampling_session_seq_id is given."""
-    sampling_session_seq_id: int | None = field(default=None, validator=check(is_int))
+    sampling_session_seq_id: int | None = field(default=None, validator=fits())
     """Count of the session's sampling sessions, from 0; opens one on these weights. (wire 0.3.0 and later)"""
-    seq_id: int | None = field(default=None, validator=check(is_int))
+    seq_id: int | None = field(default=None, validator=fits())
     """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
-    ttl_seconds: int | None = field(default=None, validator=check(is_int))
+    ttl_seconds: int | None = field(default=None, validator=fits())
     """Seconds until the checkpoint is deleted; null keeps it. (wire 0.9.0 and later)"""
-    type: Literal["save_weights_for_sampler"] = field(
-        default="save_weights_for_sampler",
-        validator=check(one_of("save_weights_for_sampler")),
-    )
+    type: Literal["save_weights_for_sampler"] = field(default="save_weights_for_sampler", validator=fits())
     """Tag of the request."""
 
 
@@ -856,15 +842,15 @@ class SaveWeightsRequest(Strict):
     Wire: 0.1.0 and later.
     """
 
-    model_id: ModelID
+    model_id: ModelID = field(validator=fits())
     """The model."""
-    path: str | None = field(default=None, validator=check(is_str))
+    path: str | None = field(default=None, validator=fits())
     """Name of the checkpoint; null lets the server name it."""
-    seq_id: int | None = field(default=None, validator=check(is_int))
+    seq_id: int | None = field(default=None, validator=fits())
     """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
-    ttl_seconds: int | None = field(default=None, validator=check(is_int))
+    ttl_seconds: int | None = field(default=None, validator=fits())
     """Seconds until the checkpoint is deleted; null keeps it. (wire 0.9.0 and later)"""
-    type: Literal["save_weights"] = field(default="save_weights", validator=check(one_of("save_weights")))
+    type: Literal["save_weights"] = field(default="save_weights", validator=fits())
     """Tag of the request."""
 
 
@@ -888,17 +874,17 @@ class SessionEndEvent(Open):
     Wire: 0.1.0 and later.
     """
 
-    event: Literal["SESSION_END"] = field(default="SESSION_END")
+    event: Literal["SESSION_END"] = field(default="SESSION_END", validator=fits())
     """Kind of the event, one of EventType."""
-    event_id: str
+    event_id: str = field(validator=fits())
     """Identifies the event, a UUID."""
-    event_session_index: int
+    event_session_index: int = field(validator=fits())
     """Count of the session's events, from 0."""
-    severity: Severity
+    severity: Severity = field(validator=fits())
     """How grave it is."""
-    timestamp: datetime
+    timestamp: datetime = field(validator=fits())
     """When it happened."""
-    duration: str
+    duration: str = field(validator=fits())
     """How long it ran, as H:MM:SS.ffffff."""
 
 
@@ -909,11 +895,9 @@ class SessionHeartbeatRequest(Strict):
     Wire: 0.3.0 and later.
     """
 
-    session_id: str = field(validator=check(is_str))
+    session_id: str = field(validator=fits())
     """The session."""
-    type: Literal["session_heartbeat"] = field(
-        default="session_heartbeat", validator=check(one_of("session_heartbeat"))
-    )
+    type: Literal["session_heartbeat"] = field(default="session_heartbeat", validator=fits())
     """Tag of the request."""
 
 
@@ -935,15 +919,15 @@ class SessionStartEvent(Open):
     Wire: 0.1.0 and later.
     """
 
-    event: Literal["SESSION_START"] = field(default="SESSION_START")
+    event: Literal["SESSION_START"] = field(default="SESSION_START", validator=fits())
     """Kind of the event, one of EventType."""
-    event_id: str
+    event_id: str = field(validator=fits())
     """Identifies the event, a UUID."""
-    event_session_index: int
+    event_session_index: int = field(validator=fits())
     """Count of the session's events, from 0."""
-    severity: Severity
+    severity: Severity = field(validator=fits())
     """How grave it is."""
-    timestamp: datetime
+    timestamp: datetime = field(validator=fits())
     """When it happened."""
 
 
@@ -954,7 +938,7 @@ class SetCheckpointTtlRequest(Strict):
     Wire: 0.13.1 and later.
     """
 
-    ttl_seconds: int | None = field(validator=check(is_int))
+    ttl_seconds: int | None = field(validator=fits())
     """Seconds from now until it is deleted; null, which is sent as such, keeps it."""
 
 
@@ -1022,13 +1006,13 @@ class TelemetrySendRequest(Strict):
     Wire: 0.3.0 and later.
     """
 
-    events: list[TelemetryEvent]
+    events: list[TelemetryEvent] = field(validator=fits())
     """The events."""
-    platform: str = field(validator=check(is_str))
+    platform: str = field(validator=fits())
     """Operating system, for example Linux."""
-    sdk_version: str = field(validator=check(is_str))
+    sdk_version: str = field(validator=fits())
     """Wire version that the client speaks."""
-    session_id: str = field(validator=check(is_str))
+    session_id: str = field(validator=fits())
     """The session that the events belong to."""
 
 
@@ -1039,11 +1023,11 @@ class TensorData(TensorValues, Strict):
     Wire: 0.1.0 and later.
     """
 
-    data: Sequence[float] | Array = field(eq=by_value)
+    data: Sequence[float] | Array = field(validator=fits())
     """Flat values in row-major order; whole numbers when dtype is int64."""
-    dtype: TensorDtype = field(validator=check(one_of("int64", "float32")))
+    dtype: TensorDtype = field(validator=fits())
     """Kind of the numbers."""
-    shape: list[int] | None = field(default=None)
+    shape: list[int] | None = field(default=None, validator=fits())
     """Length of each dimension; null means one dimension as long as data."""
 
 
@@ -1137,21 +1121,21 @@ class UnhandledExceptionEvent(Open):
     Wire: 0.1.0 and later.
     """
 
-    event: Literal["UNHANDLED_EXCEPTION"] = field(default="UNHANDLED_EXCEPTION")
+    event: Literal["UNHANDLED_EXCEPTION"] = field(default="UNHANDLED_EXCEPTION", validator=fits())
     """Kind of the event, one of EventType."""
-    event_id: str
+    event_id: str = field(validator=fits())
     """Identifies the event, a UUID."""
-    event_session_index: int
+    event_session_index: int = field(validator=fits())
     """Count of the session's events, from 0."""
-    severity: Severity
+    severity: Severity = field(validator=fits())
     """How grave it is."""
-    timestamp: datetime
+    timestamp: datetime = field(validator=fits())
     """When it happened."""
-    error_type: str
+    error_type: str = field(validator=fits())
     """Class of the exception."""
-    error_message: str
+    error_message: str = field(validator=fits())
     """Text of the exception."""
-    traceback: str | None = field(default=None)
+    traceback: str | None = field(default=None, validator=fits())
     """Where it came from."""
 
 
@@ -1168,9 +1152,9 @@ class UnloadModelRequest(Strict):
     Wire: 0.1.0 and later.
     """
 
-    model_id: ModelID
+    model_id: ModelID = field(validator=fits())
     """The model."""
-    type: Literal["unload_model"] = field(default="unload_model", validator=check(one_of("unload_model")))
+    type: Literal["unload_model"] = field(default="unload_model", validator=fits())
     """Tag of the request."""
 
 
@@ -1252,7 +1236,7 @@ class WeightsInfoRequest(Strict):
     Wire: 0.6.0 and later.
     """
 
-    tinker_path: str = field(validator=check(is_str))
+    tinker_path: str = field(validator=fits())
     """Where the weights lie, a tinker:// path."""
 
 

@@ -89,6 +89,20 @@ FIELD_TIMES: Mapping[str, Mapping[str, Span]] = {
     "TrainingRun": {"user_metadata": ("0.2.0", None)},
 }
 
+REQUIRED_TIMES: Mapping[str, Mapping[str, tuple[Span, ...]]] = {
+    "ImageChunk": {"height": (("0.3.0", "0.6.0"),), "width": (("0.3.0", "0.6.0"),), "tokens": (("0.3.0", "0.6.0"),)},
+    "ImageAssetPointerChunk": {
+        "height": (("0.3.0", "0.6.0"),),
+        "width": (("0.3.0", "0.6.0"),),
+        "tokens": (("0.3.0", "0.6.0"),),
+    },
+    "LoadWeightsRequest": {"optimizer": (("0.6.0", None),)},
+}
+
+VALUE_TIMES: Mapping[str, Mapping[str, Mapping[str, Span]]] = {
+    "ForwardBackwardInput": {"loss_fn": {"cispo": ("0.6.0", None), "dro": ("0.6.0", None)}}
+}
+
 OPERATION_TIMES: Mapping[str, Span] = {
     "create_session": ("0.3.0", None),
     "session_heartbeat": ("0.3.0", None),

@@ -39,6 +39,9 @@ def resolve_base_url(given: str | None) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"base_url: {url!r} is not an http(s) URL; for the embedded server say base_url={EMBEDDED!r}")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        # Not shown: addresses stand in error texts and logs, and this one may hold a password.
+        raise ValueError("base_url: give scheme, host, port and path only; a credential goes into api_key=")
     return url
 
 
@@ -60,8 +63,10 @@ def resolve_api_key(given: str | None, base_url: str) -> Secret | None:
             "no API key: give api_key=, set TINKER_API_KEY, or use the embedded server "
             f"with base_url={EMBEDDED!r} (or TINKER_BASE_URL={EMBEDDED})"
         )
-    if any(ch.isspace() or not ch.isprintable() for ch in value):
-        raise TinkerError("the API key holds blanks or control characters; check how it was copied")
+    if not value.isascii() or any(ch.isspace() or not ch.isprintable() for ch in value):
+        raise TinkerError(
+            "the API key holds blanks or characters beyond printable ASCII; check how it was copied"
+        )
     if parts.scheme == "http" and not is_loopback:
         raise TinkerError(
             f"the API key would go over plain http to {parts.hostname}; use https, or a tunnel to a loopback address"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from enum import Enum
-from types import TracebackType
-
-from typing_extensions import Self
 
 
 class Traffic(Enum):
@@ -37,67 +36,102 @@ CONNECTIONS = {
 class InFlightLimit:
     """Lets at most ``ceiling`` operations be in flight; halves while the server pushes back, grows again after.
 
-    Used on one event loop. The window falls to half at a push-back, at most once per pause, and gains one
-    for every window's worth of operations that went through, up to the ceiling.
+    Used on one event loop. An operation is in flight from its submission to its result; of those, only so many
+    are being sent as there are connections, so that a pause finds no queue of submissions behind it.
+    The window falls to half at a push-back, at most once per pause. It grows by one with every operation that
+    went through up to half of what it was, and then by one with every window's worth of them, up to the ceiling.
     """
 
-    def __init__(self, ceiling: int | None) -> None:
+    def __init__(self, ceiling: int | None, sending: int = CONNECTIONS[Traffic.SAMPLING]) -> None:
         self.ceiling = float("inf") if ceiling is None else float(ceiling)
         self.window = self.ceiling
         self.in_flight = 0
+        self.waiting = 0
+        self._sending = 0
+        self._most_sending = sending
+        self._steep_below = 0.0
         self._paused_until = 0.0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._line: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
-    async def __aenter__(self) -> Self:
-        if self._waiting or not self._is_open():
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[Slot]:
+        """Be in flight for the block; call ``sent()`` on what this gives once the server has taken the request."""
+        await self._turn()
+        slot = Slot(self)
+        try:
+            yield slot
+            if slot.was_sent:
+                self._grow()
+        finally:
+            slot.sent()
+            self.in_flight -= 1
             self._wake()
-            try:
-                await turn
-            except asyncio.CancelledError:
-                if turn.cancelled():
-                    self._waiting = deque(w for w in self._waiting if w is not turn)
-                else:
-                    self._leave()
-                raise
-        else:
-            self.in_flight += 1
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None and self.window < self.ceiling:
-            self.window = min(self.ceiling, self.window + 1 / max(self.window, 1.0))
-        self._leave()
 
     def push_back(self, seconds: float) -> None:
         """The server asked for less: start nothing for ``seconds``, and halve the window."""
         now = asyncio.get_running_loop().time()
         if now >= self._paused_until:
+            self._steep_below = self.window / 2
             self.window = max(1.0, min(self.window, float(max(self.in_flight, 1))) / 2)
         self._paused_until = max(self._paused_until, now + seconds)
 
-    def _is_open(self) -> bool:
-        return self.in_flight < self.window and asyncio.get_running_loop().time() >= self._paused_until
-
-    def _leave(self) -> None:
-        self.in_flight -= 1
+    def end_of_sending(self) -> None:
+        """One request less is being sent."""
+        self._sending -= 1
         self._wake()
 
+    async def _turn(self) -> None:
+        """Wait for a place in flight."""
+        turn = asyncio.get_running_loop().create_future()
+        self._line.append(turn)
+        self.waiting += 1
+        self._wake()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                # It stays in the line, where _wake passes over it.
+                self.waiting -= 1
+            else:
+                self.in_flight -= 1
+                self.end_of_sending()
+            raise
+
+    def _grow(self) -> None:
+        step = 1.0 if self.window < self._steep_below else 1 / self.window
+        self.window = min(self.ceiling, self.window + step)
+
+    def _is_open(self) -> bool:
+        is_paused = asyncio.get_running_loop().time() < self._paused_until
+        return self.in_flight < self.window and self._sending < self._most_sending and not is_paused
+
     def _wake(self) -> None:
-        loop = asyncio.get_running_loop()
-        while self._waiting and self._is_open():
-            turn = self._waiting.popleft()
+        while self._line and (self._line[0].done() or self._is_open()):
+            turn = self._line.popleft()
             if not turn.done():
+                self.waiting -= 1
                 self.in_flight += 1
+                self._sending += 1
                 turn.set_result(None)
-        pause = self._paused_until - loop.time()
-        if self._waiting and pause > 0 and (self._timer is None or self._timer.cancelled()):
-            self._timer = loop.call_later(pause, self._end_pause)
+        pause = self._paused_until - asyncio.get_running_loop().time()
+        if self._line and pause > 0 and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(pause, self._end_pause)
 
     def _end_pause(self) -> None:
         self._timer = None
         self._wake()
+
+
+class Slot:
+    """One operation's place in flight."""
+
+    def __init__(self, limit: InFlightLimit) -> None:
+        self._limit = limit
+        self.was_sent = False
+
+    def sent(self) -> None:
+        """The request has left; another may be sent."""
+        if not self.was_sent:
+            self.was_sent = True
+            self._limit.end_of_sending()

@@ -1,13 +1,15 @@
-"""The command line: ``tinkerwire serve``."""
+"""The command line: ``tinkerwire serve`` and ``tinkerwire demo``."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Sequence
 
+from .demo import command as demo
 from .version import __version__
 
 EXIT_FAILED = 1
@@ -43,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         "p_429=0.1,p_5xx=0.05,only=asample+forward",
     )
     serve.set_defaults(run=_serve)
+    demo.register(commands)
     return parser
 
 
@@ -74,6 +77,10 @@ def _serve(options: argparse.Namespace) -> int:
         asyncio.run(serve(server, options.host, options.port, ready=say))
     except OSError as fault:
         return _failed(f"cannot listen on {options.host} port {options.port}: {fault}")
+    if not server.is_idle:
+        # A step that is running cannot be stopped, and numpy would wait for it at the exit.
+        sys.stderr.flush()
+        os._exit(0)
     return 0
 
 

@@ -1,8 +1,8 @@
 """The results of a batch's chunks as one result: outputs in order, metrics by the reduction in their names.
 
-A metric is called ``name:reduction``. Every combination gives an answer: a reduction that is not known, or a
-name without one, keeps its value when all chunks agree and otherwise is averaged like ``mean``; a metric that
-only some chunks have is combined over those.
+A metric is called ``name:reduction``. Every combination gives an answer: a metric that only some chunks have is
+combined over those, and a single value stays what it is; a reduction that is not known, or a name without one,
+keeps its value when all chunks agree and otherwise is averaged like ``mean``.
 """
 
 from __future__ import annotations
@@ -28,16 +28,19 @@ def combine(results: Sequence[ForwardBackwardOutput]) -> ForwardBackwardOutput:
     )
 
 
-def combine_metrics(metrics: Sequence[Mapping[str, float | None]], weights: Weights) -> dict[str, float]:
-    """The metrics of all chunks; nulls count as absent, chunks without datums weigh nothing."""
+def combine_metrics(metrics: Sequence[Mapping[str, object]], weights: Weights) -> dict[str, float]:
+    """The metrics of all chunks; what is not a number counts as absent, chunks without datums weigh nothing."""
     names = dict.fromkeys(name for chunk in metrics for name in chunk)
     combined: dict[str, float] = {}
     for name in names:
-        pairs = [(v, w) for chunk, w in zip(metrics, weights, strict=True) if (v := chunk.get(name)) is not None]
+        found = [(chunk.get(name), weight) for chunk, weight in zip(metrics, weights, strict=True)]
+        pairs = [(value, weight) for value, weight in found if isinstance(value, int | float)]
         if not pairs:
             continue
         values, held = [v for v, _ in pairs], [w for _, w in pairs]
-        if name.rpartition(":")[2] == "unique":
+        if len(values) == 1:
+            combined[name] = values[0]
+        elif name.rpartition(":")[2] == "unique":
             combined.update(_numbered(name, values))
         else:
             reduce = REDUCTIONS.get(name.rpartition(":")[2], _agreed)
@@ -58,8 +61,6 @@ def _slack(values: Values, weights: Weights) -> float:
 
 def _hash_unordered(values: Values, _: Weights) -> float:
     # Any order of the chunks gives the same number, and it is the same in every process.
-    if len(values) == 1:
-        return values[0]
     bits = sum(struct.unpack("<Q", struct.pack("<d", float(value)))[0] for value in values) % 2**64
     return float(bits % 2**53)
 

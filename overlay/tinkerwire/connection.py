@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import platform
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import attrs
 
 from tinkerwire_base.call import Call, WireRequest, WireResponse
 from tinkerwire_base.converter import Converter, dialect_error, is_in
-from tinkerwire_base.errors import ClientClosedError, TinkerError
+from tinkerwire_base.errors import APIConnectionError, ClientClosedError, TinkerError
 from tinkerwire_generated.times import FIELD_TIMES, OPERATION_TIMES, PARAMETER_TIMES
 
 from .auth import Secret
 from .backpressure import InFlightLimit, Traffic
+from .futures import APIFuture
+from .loop import LOOP
 from .retry import RetryConfig
 from .transport import Transport
 from .version import __version__
 
 T = TypeVar("T")
+log = logging.getLogger("tinkerwire")
+
 REQUEST_TIMEOUT_S = 60.0
+SLOWEST_UPLOAD_BYTES_PER_S = 100_000
+"""A large body gets so much more time."""
+UNHEARD_S = 10.0
+"""A server that has never answered is more likely the wrong address than busy: it is not tried for longer."""
+SAME_WORD_EVERY_S = 10.0
+CLOSE_S = 5.0
+"""How long close waits for operations to take notice."""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,12 +65,65 @@ class Connection:
         self.converter = Converter(wire_version, FIELD_TIMES)
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.closed = False
+        self._pid = os.getpid()
+        self._running: set[asyncio.Task[Any]] = set()
+        self._was_heard = False
+        self._last_words: dict[str, float] = {}
         self._transport = transport
-        self._key_header = {} if api_key is None else {"x-api-key": api_key}
+        self._api_key = api_key
         self._headers = {
             "user-agent": f"tinkerwire/{__version__} Python/{platform.python_version()}",
             **{name.lower(): value for name, value in headers.items()},
         }
+
+    # --- operations ------------------------------------------------------------------------------------------------
+
+    def start(self, work: Coroutine[Any, Any, T]) -> APIFuture[T]:
+        """Run an operation on the loop thread now.
+
+        Raises:
+            ClientClosedError: the client is closed, or was made before a fork.
+        """
+        if self.closed or not self.is_of_this_process:
+            work.close()
+            raise self._unusable()
+        return APIFuture(LOOP.start(self._operation(work)))
+
+    async def close(self) -> None:
+        """End all operations with ClientClosedError, and close the transport."""
+        self.closed = True
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running, timeout=CLOSE_S)
+        await self._transport.close()
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether this is the process that made the client, and not a fork of it."""
+        return self._pid == os.getpid()
+
+    async def _operation(self, work: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        if self.closed:
+            work.close()
+            raise self._unusable()
+        self._running.add(task)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if self.closed:
+                raise self._unusable() from None
+            raise
+        finally:
+            self._running.discard(task)
+
+    def _unusable(self) -> ClientClosedError:
+        why = "was closed" if self.is_of_this_process else "belongs to the process that this one was forked from"
+        return ClientClosedError(f"the client {why}; make a new ServiceClient")
+
+    # --- requests --------------------------------------------------------------------------------------------------
 
     async def call(
         self,
@@ -65,31 +131,49 @@ class Connection:
         traffic: Traffic,
         *,
         retry: RetryConfig | None = None,
-        submission: Submission | None = None,
         timeout_s: float = REQUEST_TIMEOUT_S,
-        on_fault: Callable[[TinkerError, float], Any] | None = None,
     ) -> T:
-        """Send a call until it succeeds or the policy gives up, always under one idempotency key.
-
-        Args:
-            retry: the policy; the client's own when None.
-            on_fault: hears of each fault that is going to be retried, and of the wait before it, in seconds.
+        """Send a call until it succeeds or the policy gives up; see :meth:`send`.
 
         Raises:
             DialectError: the wire version in use does not have the call or a field of it; nothing was sent.
             TinkerError: what the last attempt met.
         """
+        request = self.encode(call, Submission())
+        return await self.send(request, lambda answer: self.parse(call, answer), traffic, retry, timeout_s)
+
+    async def send(
+        self,
+        request: WireRequest,
+        read: Callable[[WireResponse], T],
+        traffic: Traffic,
+        retry: RetryConfig | None = None,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        *,
+        not_here: tuple[type[TinkerError], ...] = (),
+        on_fault: Callable[[TinkerError, float], Any] | None = None,
+    ) -> T:
+        """The one place where requests are sent again: always the same bytes, under the same idempotency key.
+
+        Args:
+            read: makes the result of an answer, or raises its error.
+            retry: the policy; the client's own when None.
+            not_here: faults that the caller deals with; they are raised at once.
+            on_fault: hears of each fault that is going to be retried, and of the wait before it, in seconds.
+        """
         policy = retry or self.retry
-        request = self.encode(call, submission or Submission())
         started, attempt = time.monotonic(), 0
         while True:
             attempt += 1
             try:
-                return self.parse(call, await self.exchange(request, traffic, timeout_s))
+                return read(await self.exchange(request, traffic, timeout_s))
             except TinkerError as fault:
-                wait = policy.wait_before_retry(fault, attempt, time.monotonic() - started)
-                if wait is None:
+                elapsed = time.monotonic() - started
+                wait = policy.wait_before_retry(fault, attempt, elapsed)
+                if wait is None or isinstance(fault, not_here) or self._is_hopeless(fault, elapsed + wait):
                     raise
+                if attempt > 1 or not self._was_heard:
+                    self.say("retry", "%s; attempt %d follows in %.1f s", fault, attempt + 1, wait)
                 if on_fault is not None:
                     on_fault(fault, wait)
                 await asyncio.sleep(wait)
@@ -110,17 +194,27 @@ class Connection:
     async def exchange(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
         """Send once and bring the answer, whatever its status."""
         if self.closed:
-            raise ClientClosedError("the client is closed; make a new ServiceClient")
-        if self._key_header:
+            raise self._unusable()
+        if self._api_key is not None:
             # The credential joins at the last moment, so that no request object ever shows it.
-            secrets = {name: secret.reveal() for name, secret in self._key_header.items()}
-            request = attrs.evolve(request, headers={**request.headers, **secrets})
-        return await self._transport.send(request, traffic, timeout_s)
+            request = attrs.evolve(request, headers={**request.headers, "x-api-key": self._api_key.reveal()})
+        if request.content is not None:
+            timeout_s += len(request.content) / SLOWEST_UPLOAD_BYTES_PER_S
+        answer = await self._transport.send(request, traffic, timeout_s)
+        self._was_heard = True
+        return answer
 
-    async def close(self) -> None:
-        """Close the transport; later calls raise ClientClosedError."""
-        self.closed = True
-        await self._transport.close()
+    def say(self, kind: str, message: str, *parts: object) -> None:
+        """Log a warning, but of each kind not more than one in ten seconds: thousands of operations may have it."""
+        now = time.monotonic()
+        if now - self._last_words.get(kind, float("-inf")) >= SAME_WORD_EVERY_S:
+            self._last_words[kind] = now
+            log.warning(message, *parts)
+
+    def _is_hopeless(self, fault: TinkerError, elapsed: float) -> bool:
+        return not self._was_heard and isinstance(fault, APIConnectionError) and elapsed > UNHEARD_S
+
+    # --- the wire version in use -----------------------------------------------------------------------------------
 
     def has_operation(self, name: str) -> bool:
         """Whether the wire version in use has this call."""

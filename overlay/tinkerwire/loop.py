@@ -10,6 +10,8 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+WIND_UP_S = 5.0
+"""How long the stopping loop waits for tasks that do not end when they are cancelled."""
 
 
 class LoopThread:
@@ -19,18 +21,18 @@ class LoopThread:
     """
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start from nothing. A forked child calls this: it has the parent's memory, but not its thread."""
         self._lock = threading.Lock()
         self._users = 0
-        self._pid = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
     def acquire(self) -> None:
         """Count one user more, and start the thread for the first."""
         with self._lock:
-            if self._pid != os.getpid():
-                # A forked child has the parent's counters, but not its thread.
-                self._pid, self._users, self._loop = os.getpid(), 0, None
             self._users += 1
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -40,16 +42,13 @@ class LoopThread:
                 self._thread.start()
 
     def release(self) -> None:
-        """Count one user less, and stop the thread after the last."""
+        """Count one user less, and stop the thread after the last, without waiting for its end."""
         with self._lock:
             self._users -= 1
-            if self._users > 0 or self._loop is None or self._pid != os.getpid():
+            if self._users > 0 or self._loop is None:
                 return
-            loop, thread = self._loop, self._thread
-            self._loop = self._thread = None
-        loop.call_soon_threadsafe(loop.stop)
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+            loop, self._loop, self._thread = self._loop, None, None
+            loop.call_soon_threadsafe(loop.stop)
 
     @property
     def is_current_thread(self) -> bool:
@@ -58,11 +57,12 @@ class LoopThread:
 
     def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         """Run a coroutine on the loop; cancelling the future cancels it."""
-        loop = self._loop
-        if loop is None or self._pid != os.getpid():
-            work.close()
-            raise RuntimeError("the client was closed, or it was made before a fork; make a new one here")
-        return asyncio.run_coroutine_threadsafe(work, loop)
+        # Under the lock, so that what is accepted reaches the loop before its stop does.
+        with self._lock:
+            if self._loop is not None:
+                return asyncio.run_coroutine_threadsafe(work, self._loop)
+        work.close()
+        raise RuntimeError("no client is open in this process")
 
     @staticmethod
     def _run(loop: asyncio.AbstractEventLoop) -> None:
@@ -70,14 +70,24 @@ class LoopThread:
         try:
             loop.run_forever()
         finally:
-            left = asyncio.all_tasks(loop)
-            for task in left:
-                task.cancel()
-            if left:
-                loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            loop.run_until_complete(_wind_up())
             loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
             loop.close()
+
+
+async def _wind_up() -> None:
+    """Cancel what is left, once each task has had its first step, in which it may say better why it ends."""
+    await asyncio.sleep(0)
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=WIND_UP_S)
 
 
 LOOP = LoopThread()
 """The process's loop."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=LOOP.forget)

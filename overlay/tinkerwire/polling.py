@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 import attrs
@@ -15,10 +14,8 @@ from tinkerwire_base.call import WireRequest, WireResponse, error_of, response_i
 from tinkerwire_base.errors import (
     APIConnectionError,
     APIResponseValidationError,
-    APIStatusError,
+    BadRequestError,
     FutureExpiredError,
-    InternalServerError,
-    RateLimitError,
     RequestErrorCategory,
     RequestFailedError,
     RequestInfo,
@@ -30,10 +27,9 @@ from tinkerwire_generated.models import FutureRetrieveRequest
 
 from .backpressure import Traffic
 from .connection import Connection, Submission
-from .retry import RetryConfig, is_retryable, server_wish
+from .retry import RetryConfig, is_retryable
 
 T = TypeVar("T")
-log = logging.getLogger("tinkerwire")
 
 POLL_TIMEOUT_S = 60.0
 """Servers hold an unfinished future for up to 45 s and more before they answer 408."""
@@ -41,6 +37,10 @@ FAST_S = 1.0
 """An empty answer that comes faster than this was not held: wait before asking again."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 BAD_REQUEST_RETRIES = 3
+POLLED_STATUSES = frozenset({429})
+"""User errors that may pass; a 409 does not, as some servers report failed requests by it."""
+FAILURE_KEYS = ("error", "detail")
+"""Either of them makes an answer of status 200 the report of a failure; servers differ."""
 FIRST_WORD_S, WORD_EVERY_S = 10.0, 60.0
 
 
@@ -66,6 +66,8 @@ class Promise(Generic[T]):
     traffic: Traffic
     deadline_s: float
     """Seconds from now until RequestTimeoutError."""
+    in_place_of_null: Mapping[str, Any] = attrs.field(factory=dict)
+    """Values for keys of the result that some servers leave out or send as null."""
 
 
 class Poll(Generic[T]):
@@ -83,13 +85,12 @@ class Poll(Generic[T]):
         self._policy = policy
         self._on_wait = on_wait
         self._started = time.monotonic()
-        self._next_word = FIRST_WORD_S
         self._queue_state, self._reason = "active", ""
         self._pause = FIRST_PAUSE_S
         self._faults = 0
         self._faulty_since = 0.0
         self._bad_requests = 0
-        self._value: Any = None
+        self._word: asyncio.TimerHandle | None = None
 
     async def result(self) -> T:
         """Poll until the result is there.
@@ -100,51 +101,52 @@ class Poll(Generic[T]):
             FutureExpiredError: the server does not have the future any more.
             APIError: the server cannot be asked.
         """
+        self._word = asyncio.get_running_loop().call_later(FIRST_WORD_S, self._say)
+        try:
+            return await asyncio.wait_for(self._ask_until_done(), self._promise.deadline_s)
+        except TinkerError:
+            raise
+        except asyncio.TimeoutError:
+            raise self._too_late() from None
+        finally:
+            self._word.cancel()
+
+    async def _ask_until_done(self) -> T:
         iteration = 0
         while True:
             asked = time.monotonic()
-            left = self._promise.deadline_s - (asked - self._started)
-            if left <= 0:
-                raise self._too_late()
             request = self._request(iteration)
             iteration += 1
             try:
-                answer = await self._connection.exchange(request, self._promise.traffic, min(POLL_TIMEOUT_S, left + 1))
+                answer = await self._connection.exchange(request, self._promise.traffic, POLL_TIMEOUT_S)
             except APIConnectionError as fault:
-                await self._sleep(self._wait_after(fault))
-                continue
-            wait = self._read(answer, asked)
-            if wait is None:
-                return self._finish(answer)
-            await self._sleep(wait)
+                wait = self._wait_after(fault)
+            else:
+                value = _json(answer)
+                if _is_final(answer, value):
+                    return self._finish(answer, value)
+                if answer.status == 408 or answer.status < 300:
+                    wait = self._wait_for_more(value, asked)
+                else:
+                    wait = self._wait_after(self._fault(answer, value))
+            await asyncio.sleep(wait)
 
     def _request(self, iteration: int) -> WireRequest:
-        body = FutureRetrieveRequest(request_id=self._promise.request_id)
         headers = {
             "x-tinker-request-type": self._promise.request_type,
             "x-tinker-request-iteration": str(iteration),
         }
-        return self._connection.encode(
-            retrieve_future(body=body), Submission(key=self._promise.request_id, headers=headers)
-        )
+        # Every poll has a key of its own: a server that goes by keys would else repeat its first "not yet".
+        body = FutureRetrieveRequest(request_id=self._promise.request_id)
+        return self._connection.encode(retrieve_future(body=body), Submission(headers=headers))
 
-    def _read(self, answer: WireResponse, asked: float) -> float | None:
-        """What an answer means: None for a final one, else the wait before the next question."""
-        if answer.status == 408:
-            return self._not_ready(_json(answer), asked)
-        if answer.status >= 300:
-            return self._wait_after(self._fault(answer))
-        self._value = _json(answer)
-        if isinstance(self._value, dict) and self._value.get("type") == "try_again":
-            return self._not_ready(self._value, asked)
-        return None
-
-    def _not_ready(self, value: Any, asked: float) -> float:
+    def _wait_for_more(self, value: Any, asked: float) -> float:
+        """The wait after a poll that brought no result yet."""
         self._faults = self._bad_requests = 0
+        self._reason = ""
         if isinstance(value, dict):
             self._queue_state = str(value.get("queue_state") or "active")
             self._reason = str(value.get("queue_state_reason") or "")
-        self._say()
         if time.monotonic() - asked >= FAST_S:
             self._pause = FIRST_PAUSE_S
             return 0.0
@@ -154,23 +156,22 @@ class Poll(Generic[T]):
     def _wait_after(self, fault: TinkerError) -> float:
         """The wait after a poll that brought a fault; raises it when waiting cannot help."""
         now = time.monotonic()
-        if isinstance(fault, APIStatusError) and fault.status_code == 400:
+        self._reason = str(fault)
+        if isinstance(fault, BadRequestError):
             self._bad_requests += 1
             if self._bad_requests > BAD_REQUEST_RETRIES:
                 raise fault
-            return self._policy.delay(self._bad_requests)
-        if not (isinstance(fault, APIConnectionError | RateLimitError | InternalServerError) or is_retryable(fault)):
+            return self._policy.wait_after(fault, self._bad_requests)
+        if not is_retryable(fault, POLLED_STATUSES):
             raise fault
         self._faults += 1
         if self._faults == 1:
             self._faulty_since = now
         elif now - self._faulty_since > self._policy.max_elapsed:
             raise fault
-        self._say(fault)
-        wished = server_wish(fault)
-        return self._policy.delay(self._faults) if wished is None else min(wished, self._policy.retry_after_max)
+        return self._policy.wait_after(fault, self._faults)
 
-    def _fault(self, answer: WireResponse) -> TinkerError:
+    def _fault(self, answer: WireResponse, value: Any) -> TinkerError:
         request = RequestInfo(method="POST", url=f"{self._connection.base_url}/api/v1/retrieve_future")
         promise = self._promise
         if answer.status == 410:
@@ -179,20 +180,21 @@ class Poll(Generic[T]):
                 f"{answer.content.decode('utf-8', 'replace')[:500]}",
                 request_id=promise.request_id,
             )
-        fault = error_of(request, response_info(answer), _json(answer))
+        fault = error_of(request, response_info(answer), value)
         return fault if isinstance(fault, TinkerError) else TinkerError(str(fault))
 
-    def _finish(self, answer: WireResponse) -> T:
+    def _finish(self, answer: WireResponse, value: Any) -> T:
         promise = self._promise
-        value = self._value
         if value is None:
             raise self._misfit(answer, "it is null or not JSON")
-        if isinstance(value, dict) and "error" in value:
+        if isinstance(value, dict) and (key := next((key for key in FAILURE_KEYS if key in value), None)):
             raise RequestFailedError(
-                f"{promise.request_type} {promise.request_id} failed: {value['error']}",
+                f"{promise.request_type} {promise.request_id} failed: {value[key]}",
                 promise.request_id,
                 RequestErrorCategory.read(value.get("category")),
             )
+        if isinstance(value, dict):
+            value.update({key: item for key, item in promise.in_place_of_null.items() if value.get(key) is None})
         try:
             found: T = self._connection.converter.structure(value, promise.result_type)
         except ValueError as fault:
@@ -206,37 +208,27 @@ class Poll(Generic[T]):
             response=response_info(answer),
         )
 
-    async def _sleep(self, wait: float) -> None:
-        left = self._promise.deadline_s - (time.monotonic() - self._started)
-        if wait > 0:
-            await asyncio.sleep(max(0.0, min(wait, left)))
-
-    def _say(self, fault: TinkerError | None = None) -> None:
+    def _say(self) -> None:
         """Nothing waits without a word: log what is waited for, at 10 s and then once a minute."""
-        waited = time.monotonic() - self._started
-        if waited < self._next_word:
-            return
-        self._next_word = waited + WORD_EVERY_S
-        promise = self._promise
-        reason = str(fault) if fault else self._reason
-        log.warning(
+        self._word = asyncio.get_running_loop().call_later(WORD_EVERY_S, self._say)
+        waiting = Waiting(
+            request_type=self._promise.request_type,
+            request_id=self._promise.request_id,
+            waited_s=time.monotonic() - self._started,
+            queue_state=self._queue_state,
+            reason=self._reason,
+        )
+        self._connection.say(
+            f"waiting {waiting.request_type}",
             "%s %s: no result after %.0f s; queue %s%s",
-            promise.request_type,
-            promise.request_id,
-            waited,
-            self._queue_state,
-            f": {reason}" if reason else "",
+            waiting.request_type,
+            waiting.request_id,
+            waiting.waited_s,
+            waiting.queue_state,
+            f": {waiting.reason}" if waiting.reason else "",
         )
         if self._on_wait is not None:
-            self._on_wait(
-                Waiting(
-                    request_type=promise.request_type,
-                    request_id=promise.request_id,
-                    waited_s=waited,
-                    queue_state=self._queue_state,
-                    reason=reason,
-                )
-            )
+            self._on_wait(waiting)
 
     def _too_late(self) -> RequestTimeoutError:
         promise = self._promise
@@ -246,6 +238,10 @@ class Poll(Generic[T]):
             "working on it; RetryConfig.progress_timeout sets this limit",
             request_id=promise.request_id,
         )
+
+
+def _is_final(answer: WireResponse, value: Any) -> bool:
+    return answer.status < 300 and not (isinstance(value, dict) and value.get("type") == "try_again")
 
 
 def _json(answer: WireResponse) -> Any:

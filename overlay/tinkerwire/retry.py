@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 
@@ -12,6 +12,7 @@ import attrs
 from tinkerwire_base.errors import APIConnectionError, APIStatusError, TinkerError
 
 RETRIED_STATUSES = frozenset({408, 409, 429})
+"""User errors that may pass, beside all of 500 and above, which may."""
 
 
 @attrs.frozen(kw_only=True)
@@ -44,6 +45,11 @@ class RetryConfig:
     def __attrs_post_init__(self) -> None:
         if self.max_connections is not None and self.max_connections <= 0:
             raise ValueError(f"RetryConfig.max_connections: {self.max_connections} is not positive; None is no bound")
+        for name in ("progress_timeout", "retry_delay_base", "retry_delay_max", "max_elapsed", "retry_after_max"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"RetryConfig.{name}: {getattr(self, name)} s is less than no time")
+        if not 0 <= self.jitter_factor <= 1:
+            raise ValueError(f"RetryConfig.jitter_factor: {self.jitter_factor} is not between 0 and 1")
         if self.max_attempts < 1:
             raise ValueError(f"RetryConfig.max_attempts: {self.max_attempts} is less than the one request needed")
 
@@ -56,24 +62,28 @@ class RetryConfig:
         """How long to wait before the next request after ``fault``; None when there is to be no next one."""
         if not self.enable_retry_logic or attempt >= self.max_attempts or not is_retryable(fault):
             return None
+        wait = self.wait_after(fault, attempt)
+        return None if elapsed + wait > min(self.max_elapsed, self.progress_timeout) else wait
+
+    def wait_after(self, fault: TinkerError, attempt: int) -> float:
+        """The wait after failed request number ``attempt``: the server's wish, within bounds, or else our own."""
         wished = server_wish(fault)
-        wait = self.delay(attempt) if wished is None else min(wished, self.retry_after_max)
-        return None if elapsed + wait > self.max_elapsed else wait
+        return self.delay(attempt) if wished is None else min(wished, self.retry_after_max)
 
 
-def is_retryable(fault: TinkerError) -> bool:
-    """Whether sending again can help: the server's word if it gives one, else no answer, 408, 409, 429 and 5xx."""
+def is_retryable(fault: TinkerError, statuses: Collection[int] = RETRIED_STATUSES) -> bool:
+    """Whether sending again can help: the server's word if it gives one, else no answer, ``statuses`` and 5xx."""
     if isinstance(fault, APIStatusError):
         word = fault.response.headers.get("x-should-retry", "").lower()
         if word in ("true", "false"):
             return word == "true"
-        return fault.status_code in RETRIED_STATUSES or fault.status_code >= 500
+        return fault.status_code in statuses or fault.status_code >= 500
     return isinstance(fault, APIConnectionError)
 
 
 def server_wish(fault: TinkerError) -> float | None:
-    """The wait in seconds that an error answer asks for, if any."""
-    return retry_after(fault.response.headers) if isinstance(fault, APIStatusError) else None
+    """The wait in seconds that an error answer asks for, if any; none is no wish, or it would be a hot loop."""
+    return (retry_after(fault.response.headers) or None) if isinstance(fault, APIStatusError) else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -13,8 +13,8 @@ from typing_extensions import Self
 
 from tinkerwire_base.errors import (
     APIResponseValidationError,
+    APIStatusError,
     FutureExpiredError,
-    InternalServerError,
     RateLimitError,
     ResponseInfo,
     TinkerError,
@@ -27,13 +27,14 @@ from tinkerwire_generated.models import (
     SampleResponse,
     SamplingParams,
     SaveWeightsForSamplerResponseInternal,
+    UntypedAPIFuture,
 )
 
 from .backpressure import InFlightLimit, Traffic
 from .connection import Submission
 from .futures import APIFuture
 from .polling import Poll, Promise
-from .retry import RetryConfig
+from .retry import RetryConfig, is_retryable
 from .session import Session
 from .weights import refuse_path_of_kind
 
@@ -67,7 +68,7 @@ class SamplingClient:
         if model_path is not None:
             refuse_path_of_kind("training", model_path, "be sampled from")
         client = cls(session, retry_config)
-        client._creation = APIFuture.start(client._open(model_path, base_model))
+        client._creation = client._connection.start(client._open(model_path, base_model))
         return client
 
     @classmethod
@@ -87,7 +88,7 @@ class SamplingClient:
                 raise TinkerError("save_weights_for_sampler: the server named neither a sampling session nor a path")
             return await client._open(saved.path, None)
 
-        client._creation = APIFuture.start(create())
+        client._creation = client._connection.start(create())
         return client
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -133,16 +134,16 @@ class SamplingClient:
             raise ValueError(f"num_samples: {num_samples} is below 1")
         if topk_prompt_logprobs < 0:
             raise ValueError(f"topk_prompt_logprobs: {topk_prompt_logprobs} is below 0")
+        if not isinstance(sampling_params, SamplingParams):
+            raise TypeError(f"sampling_params: expected SamplingParams, got {type(sampling_params).__name__}")
         request = SampleRequest(
             num_samples=num_samples,
-            prompt=prompt,
+            prompt=_checked(prompt),
             sampling_params=sampling_params,
             prompt_logprobs=include_prompt_logprobs,
             topk_prompt_logprobs=topk_prompt_logprobs,
         )
-        if not prompt.chunks:
-            raise ValueError("prompt: it has no chunks; give at least one token")
-        return APIFuture.start(self._sample(request))
+        return self._connection.start(self._sample(request))
 
     async def sample_async(
         self,
@@ -158,11 +159,9 @@ class SamplingClient:
     def compute_logprobs(self, prompt: ModelInput) -> APIFuture[list[float | None]]:
         """The log probability of each prompt token given those before it, in nats; None for the first."""
         request = SampleRequest(
-            num_samples=1, prompt=prompt, sampling_params=SamplingParams(max_tokens=1), prompt_logprobs=True
+            num_samples=1, prompt=_checked(prompt), sampling_params=SamplingParams(max_tokens=1), prompt_logprobs=True
         )
-        if not prompt.chunks:
-            raise ValueError("prompt: it has no chunks; give at least one token")
-        return APIFuture.start(self._logprobs(request))
+        return self._connection.start(self._logprobs(request))
 
     async def compute_logprobs_async(self, prompt: ModelInput) -> list[float | None]:
         """:meth:`compute_logprobs`, awaited."""
@@ -178,10 +177,10 @@ class SamplingClient:
 
     def _base_model(self) -> APIFuture[str]:
         async def ask() -> str:
-            found = await self._connection.call(get_sampler(await self._ready()), Traffic.REST)
+            found = await self._connection.call(get_sampler(await self._creation.watch()), Traffic.REST)
             return found.base_model
 
-        return APIFuture.start(ask())
+        return self._connection.start(ask())
 
     async def _open(self, model_path: str | None, base_model: str | None) -> str:
         request = CreateSamplingSessionRequest(
@@ -190,52 +189,73 @@ class SamplingClient:
             base_model=base_model,
             model_path=model_path,
         )
-        created = await self._connection.call(create_sampling_session(body=request), Traffic.SESSION)
+        created = await self._connection.call(create_sampling_session(body=request), Traffic.SAMPLING)
         return created.sampling_session_id
 
-    async def _ready(self) -> str:
-        return await asyncio.shield(asyncio.wrap_future(self._creation.future()))
-
     async def _sample(self, request: SampleRequest) -> SampleResponse:
-        session_id = await self._ready()
-        started = time.monotonic()
-        async with self._limit:
-            attempt = 0
-            while True:
-                attempt += 1
-                left = self._retry.progress_timeout - (time.monotonic() - started)
-                seq_id = next(self._seq_ids)
-                try:
-                    return await self._attempt(
-                        attrs.evolve(request, sampling_session_id=session_id, seq_id=seq_id), left
-                    )
-                except FutureExpiredError:
-                    # A lost sample costs nothing to draw again, unlike a lost training step.
-                    if attempt >= self._retry.max_attempts or not self._retry.enable_retry_logic:
-                        raise
+        """Draw until the server has not lost the sample: it costs nothing to draw again, unlike a training step."""
+        session_id = await self._creation.watch()
+        for draw in itertools.count(1):
+            seq_id = next(self._seq_ids)
+            try:
+                return await self._draw(attrs.evolve(request, sampling_session_id=session_id, seq_id=seq_id))
+            except FutureExpiredError:
+                if draw >= self._retry.max_attempts or not self._retry.enable_retry_logic:
+                    raise
+                await asyncio.sleep(self._retry.delay(draw))
+        raise AssertionError
 
-    async def _attempt(self, request: SampleRequest, deadline_s: float) -> SampleResponse:
+    async def _draw(self, request: SampleRequest) -> SampleResponse:
+        """One sample, under one number and one key however often the server is too busy for it."""
+        call = asample(body=request)
+        encoded = self._connection.encode(call, Submission(headers=BACKPRESSURE))
         started = time.monotonic()
-        asked = await self._connection.call(
-            asample(body=request),
-            Traffic.SAMPLING,
-            retry=self._retry,
-            submission=Submission(headers=BACKPRESSURE),
-            on_fault=self._on_fault,
-        )
+        for refusals in itertools.count(1):
+            async with self._limit.slot() as slot:
+                try:
+                    asked = await self._connection.send(
+                        encoded,
+                        lambda answer: self._connection.parse(call, answer),
+                        Traffic.SAMPLING,
+                        self._retry,
+                        not_here=(RateLimitError,),
+                        on_fault=self._on_fault,
+                    )
+                except RateLimitError as fault:
+                    # The sample gives its place in flight back and stands in line anew, for as long as it takes.
+                    wait = self._retry.wait_after(fault, refusals)
+                    is_late = time.monotonic() + wait - started > self._retry.progress_timeout
+                    if is_late or not is_retryable(fault) or not self._retry.enable_retry_logic:
+                        raise
+                    self._back_off(wait)
+                else:
+                    slot.sent()
+                    return await self._poll(asked)
+        raise AssertionError
+
+    async def _poll(self, asked: UntypedAPIFuture) -> SampleResponse:
         promise = Promise(
             request_id=asked.request_id,
             request_type="Sample",
             result_type=SampleResponse,
             traffic=Traffic.SAMPLING_FUTURES,
-            deadline_s=deadline_s - (time.monotonic() - started),
+            deadline_s=self._retry.progress_timeout,
         )
         return await Poll(self._connection, promise, self._retry).result()
 
     def _on_fault(self, fault: TinkerError, wait: float) -> None:
-        overloaded = isinstance(fault, InternalServerError) and fault.status_code == SERVICE_UNAVAILABLE
-        if isinstance(fault, RateLimitError) or overloaded:
-            self._limit.push_back(wait)
+        if isinstance(fault, APIStatusError) and fault.status_code == SERVICE_UNAVAILABLE:
+            self._back_off(wait)
+
+    def _back_off(self, wait: float) -> None:
+        self._limit.push_back(wait)
+        self._connection.say(
+            "push-back",
+            "the server is too busy to sample; nothing new for %.1f s, %d samples in flight, %d waiting",
+            wait,
+            self._limit.in_flight,
+            self._limit.waiting,
+        )
 
     async def _logprobs(self, request: SampleRequest) -> list[float | None]:
         response = await self._sample(request)
@@ -249,3 +269,11 @@ class SamplingClient:
             )
         # Some servers leave out the first token, of which there is nothing to say.
         return list(found) if len(found) == length else [None, *found]
+
+
+def _checked(prompt: ModelInput) -> ModelInput:
+    if not isinstance(prompt, ModelInput):
+        raise TypeError(f"prompt: expected a ModelInput, got {type(prompt).__name__}; ModelInput.from_ints makes one")
+    if not prompt.chunks:
+        raise ValueError("prompt: it has no chunks; give at least one token")
+    return prompt

@@ -14,7 +14,8 @@ import attrs
 
 from tinkerwire_base.errors import APIStatusError, TinkerError
 
-from .retry import RETRIED_STATUSES
+DOUBTFUL = frozenset({408, 409})
+"""User errors after which the request may have been taken up all the same."""
 
 
 @attrs.define
@@ -54,17 +55,15 @@ class Lane:
         self.next_seq_id += 1
         return seq_id
 
-    def give_back(self, seq_id: int, fault: BaseException) -> None:
-        """Reuse an id whose request failed so that the server cannot have taken it up."""
-        if seq_id == self.next_seq_id - 1 and was_refused(fault):
+    def give_back(self, seq_id: int) -> None:
+        """Free an id that the server certainly has not seen, or has refused; the next operation gets it."""
+        if seq_id == self.next_seq_id - 1:
             self.next_seq_id = seq_id
 
 
-def was_refused(fault: BaseException) -> bool:
-    """Whether a submission certainly created nothing: it never left, or the server refused it as a user error."""
-    if isinstance(fault, APIStatusError):
-        return 400 <= fault.status_code < 500 and fault.status_code not in RETRIED_STATUSES
-    return not isinstance(fault, TinkerError | asyncio.CancelledError) or isinstance(fault, ValueError)
+def is_refusal(fault: TinkerError) -> bool:
+    """Whether the server certainly did not take a request up: only its own word counts, not silence nor a 5xx."""
+    return isinstance(fault, APIStatusError) and 400 <= fault.status_code < 500 and fault.status_code not in DOUBTFUL
 
 
 def _pass_on(turn: Turn) -> None:

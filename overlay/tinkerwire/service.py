@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -80,6 +82,7 @@ class ServiceClient:
         self._session = Session(
             self._connection, user_metadata, project_id or os.environ.get("TINKER_PROJECT_ID") or None
         )
+        self._close_lock = threading.Lock()
         self._closing: APIFuture[None] | None = None
         LOOP.acquire()
 
@@ -100,10 +103,10 @@ class ServiceClient:
 
         ``status`` and ``detail`` are for servers whose wire version can be told how a session ended.
         """
-        if self._closing is None:
-            self._closing = APIFuture.start(self._close())
-            self._closing.future().add_done_callback(lambda _: LOOP.release())
-        return self._closing
+        with self._close_lock:
+            if self._closing is None:
+                self._closing = self._begin_close()
+            return self._closing
 
     def create_lora_training_client(
         self,
@@ -209,7 +212,28 @@ class ServiceClient:
         return await self._capabilities()
 
     def _capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
-        return APIFuture.start(self._connection.call(get_server_capabilities(), Traffic.REST))
+        return self._connection.start(self._connection.call(get_server_capabilities(), Traffic.REST))
+
+    def _begin_close(self) -> APIFuture[None]:
+        end: Future[None] = Future()
+        # Not to be cancelled: half closed is worse than either.
+        end.set_running_or_notify_cancel()
+
+        def finish(work: Future[None]) -> None:
+            LOOP.release()
+            fault = work.exception()
+            if fault is None:
+                end.set_result(None)
+            else:
+                end.set_exception(fault)
+
+        self._connection.closed = True
+        if self._connection.is_of_this_process:
+            LOOP.start(self._close()).add_done_callback(finish)
+        else:
+            # The connections are the parent's, who still uses them.
+            end.set_result(None)
+        return APIFuture(end)
 
     async def _close(self) -> None:
         await self._session.close()

@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.session import create_session, session_heartbeat
 from tinkerwire_generated.models import CreateSessionRequest, SessionHeartbeatRequest
 
@@ -56,7 +55,7 @@ class Session:
 
     async def close(self) -> None:
         """Stop the heartbeat; the server lets the session run out."""
-        tasks = [task for task in (self._heartbeat, self._id) if task is not None and not task.done()]
+        tasks = [task for task in (self._heartbeat, self._id) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -87,7 +86,7 @@ class Session:
             try:
                 await self.connection.call(call, Traffic.SESSION, retry=ONCE, timeout_s=HEARTBEAT_TIMEOUT_S)
                 last_heard = time.monotonic()
-            except TinkerError as fault:
+            except Exception as fault:  # nothing may end the heartbeat but the session's end
                 silence = time.monotonic() - last_heard
                 if getattr(fault, "status_code", None) == 410:
                     log.warning("session %s has expired on the server; its heartbeat ends", session_id)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from typing import Any
 
 from typing_extensions import Self
 
 from tinkerwire_base.call import Call
-from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.training import create_model, forward, forward_backward, get_info, optim_step
 from tinkerwire_generated.api.weights import load_weights, save_weights, save_weights_for_sampler
 from tinkerwire_generated.models import (
@@ -38,20 +36,13 @@ from tinkerwire_generated.models import (
 )
 
 from .backpressure import Traffic
-from .chunking import ChunkLimits, split
-from .combining import combine
-from .connection import Submission
+from .chunking import ChunkLimits
 from .futures import APIFuture
-from .polling import Poll, Promise
+from .operations import CallOf, Operations
 from .retry import RetryConfig
 from .sampling import SamplingClient
-from .sequencing import Lane
 from .session import Session
 from .weights import refuse_path_of_kind, source_of
-
-T = TypeVar("T")
-CallOf = Callable[[str, int], Call[UntypedAPIFuture]]
-"""Makes the call of an operation from the model's id and the operation's seq_id."""
 
 
 class TrainingClient:
@@ -62,14 +53,12 @@ class TrainingClient:
     and awaiting the client waits for it.
     """
 
-    def __init__(self, session: Session, chunk_limits: ChunkLimits) -> None:
+    def __init__(
+        self, session: Session, chunk_limits: ChunkLimits, create: Callable[[Operations], Awaitable[str]]
+    ) -> None:
         self._session = session
         self._connection = session.connection
-        self._limits = chunk_limits
-        self._lane = Lane()
-        self._model_id: str | None = None
-        self._creation: APIFuture[str]
-        self._creation_fault: TinkerError | None = None
+        self._operations = Operations(session.connection, chunk_limits, create)
 
     @classmethod
     def _create(
@@ -87,14 +76,16 @@ class TrainingClient:
     ) -> Self:
         if not base_model:
             raise ValueError("base_model: give the name of a model; get_server_capabilities() lists them")
+        lora = LoraConfig(rank=rank, seed=seed, train_unembed=train_unembed, train_mlp=train_mlp, train_attn=train_attn)
         if rank < 1:
             raise ValueError(f"rank: {rank} is below 1")
         if not (train_mlp or train_attn or train_unembed):
             raise ValueError("nothing to train: set at least one of train_mlp, train_attn, train_unembed")
-        lora = LoraConfig(rank=rank, seed=seed, train_unembed=train_unembed, train_mlp=train_mlp, train_attn=train_attn)
-        client = cls(session, limits)
-        client._start(lambda: client._new_model(base_model, lora, user_metadata))
-        return client
+
+        async def create(operations: Operations) -> str:
+            return await _new_model(session, operations, base_model, lora, user_metadata)
+
+        return cls(session, limits, create)
 
     @classmethod
     def _from_state(
@@ -108,10 +99,9 @@ class TrainingClient:
         optimizer: bool,
     ) -> Self:
         refuse_path_of_kind("sampler", path, "load training state")
-        client = cls(session, limits)
 
-        async def create() -> str:
-            source = await source_of(client._connection, path)
+        async def create(operations: Operations) -> str:
+            source = await source_of(session.connection, path)
             lora = LoraConfig(
                 rank=source.lora_rank,
                 train_unembed=source.train_unembed,
@@ -119,33 +109,33 @@ class TrainingClient:
                 train_attn=source.train_attn,
             )
             metadata = {**source.user_metadata, **(user_metadata or {})}
-            await client._new_model(base_model or source.base_model, lora, metadata)
-            await client._load_now(path, optimizer)
-            return client._model_id or ""
+            model_id = await _new_model(session, operations, base_model or source.base_model, lora, metadata)
+            load = _load_call(session, path, optimizer)
+            await operations.run_now(model_id, "LoadWeights", load, LoadWeightsResponse)
+            return model_id
 
-        client._start(create)
-        return client
+        return cls(session, limits, create)
 
     # --- the client as something that is being created -----------------------------------------------------------
 
     def __await__(self) -> Generator[Any, None, Self]:
-        yield from self._creation.__await__()
+        yield from self._operations.creation.__await__()
         return self
 
     def result(self, timeout: float | None = None) -> Self:
         """Wait for the model's creation, at most ``timeout`` seconds; the client itself."""
-        self._creation.result(timeout)
+        self._operations.creation.result(timeout)
         return self
 
     async def result_async(self, timeout: float | None = None) -> Self:
         """:meth:`result` for coroutines."""
-        await self._creation.result_async(timeout)
+        await self._operations.creation.result_async(timeout)
         return self
 
     @property
     def model_id(self) -> str:
         """The model's id; waits for its creation."""
-        return self._creation.result()
+        return self._operations.creation.result()
 
     # --- training --------------------------------------------------------------------------------------------------
 
@@ -166,7 +156,7 @@ class TrainingClient:
         def call(model_id: str, seq_id: int, part: ForwardBackwardInput) -> Call[UntypedAPIFuture]:
             return forward(body=ForwardRequest(forward_input=part, model_id=model_id, seq_id=seq_id))
 
-        return self._batch("Forward", call, data, loss_fn, loss_fn_config)
+        return self._operations.start_batch("Forward", call, data, loss_fn, loss_fn_config)
 
     async def forward_async(
         self, data: Sequence[Datum], loss_fn: LossFnType, loss_fn_config: Mapping[str, float] | None = None
@@ -183,7 +173,7 @@ class TrainingClient:
             body = ForwardBackwardRequest(forward_backward_input=part, model_id=model_id, seq_id=seq_id)
             return forward_backward(body=body)
 
-        return self._batch("ForwardBackward", call, data, loss_fn, loss_fn_config)
+        return self._operations.start_batch("ForwardBackward", call, data, loss_fn, loss_fn_config)
 
     async def forward_backward_async(
         self, data: Sequence[Datum], loss_fn: LossFnType, loss_fn_config: Mapping[str, float] | None = None
@@ -199,7 +189,7 @@ class TrainingClient:
         def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
             return optim_step(body=OptimStepRequest(adam_params=adam_params, model_id=model_id, seq_id=seq_id))
 
-        return self._operation("OptimStep", call, OptimStepResponse)
+        return self._operations.start("OptimStep", call, OptimStepResponse)
 
     async def optim_step_async(self, adam_params: AdamParams) -> APIFuture[OptimStepResponse]:
         """:meth:`optim_step`; the future comes at once."""
@@ -215,7 +205,7 @@ class TrainingClient:
                 body=SaveWeightsRequest(model_id=model_id, path=name, seq_id=seq_id, ttl_seconds=ttl_seconds)
             )
 
-        return self._operation("SaveWeights", call, SaveWeightsResponse)
+        return self._operations.start("SaveWeights", call, SaveWeightsResponse)
 
     async def save_state_async(self, name: str, ttl_seconds: int | None = None) -> APIFuture[SaveWeightsResponse]:
         """:meth:`save_state`; the future comes at once."""
@@ -250,7 +240,7 @@ class TrainingClient:
             body = SaveWeightsForSamplerRequest(model_id=model_id, path=name, seq_id=seq_id, ttl_seconds=ttl_seconds)
             return save_weights_for_sampler(body=body)
 
-        return self._operation("SaveWeightsForSampler", call, SaveWeightsForSamplerResponse)
+        return self._operations.start("SaveWeightsForSampler", call, SaveWeightsForSamplerResponse)
 
     async def save_weights_for_sampler_async(
         self, name: str, ttl_seconds: int | None = None
@@ -276,7 +266,7 @@ class TrainingClient:
                 )
                 return save_weights_for_sampler(body=body)
 
-            return await self._operate("SaveWeightsForSampler", call, SaveWeightsForSamplerResponseInternal)
+            return await self._operations.run("SaveWeightsForSampler", call, SaveWeightsForSamplerResponseInternal)
 
         return SamplingClient._from_saved(self._session, saved, retry_config)
 
@@ -308,127 +298,42 @@ class TrainingClient:
 
     def _info(self) -> APIFuture[GetInfoResponse]:
         async def ask() -> GetInfoResponse:
-            model_id = await asyncio.shield(asyncio.wrap_future(self._creation.future()))
+            model_id = await self._operations.creation.watch()
             return await self._connection.call(get_info(body=GetInfoRequest(model_id=model_id)), Traffic.TRAINING)
 
-        return APIFuture.start(ask())
-
-    # --- the road of an operation: place in the line, submission, poll ----------------------------------------------
-
-    def _start(self, create: Callable[[], Any]) -> None:
-        async def work() -> str:
-            async with self._lane.hold(self._lane.queue()):
-                try:
-                    await create()
-                except TinkerError as fault:
-                    self._creation_fault = fault
-                    raise
-            return self._ready()
-
-        self._creation = APIFuture.start(work())
-
-    async def _new_model(self, base_model: str, lora: LoraConfig, user_metadata: Mapping[str, Any] | None) -> None:
-        number = self._session.next_model_seq_id()
-        request = CreateModelRequest(
-            session_id=await self._session.id(),
-            model_seq_id=number,
-            base_model=base_model,
-            user_metadata=dict(user_metadata) if user_metadata else None,
-            lora_config=lora,
-        )
-        asked = await self._connection.call(create_model(body=request), Traffic.TRAINING)
-        created = await self._poll(asked, "CreateModel", CreateModelResponse)
-        self._model_id = created.model_id
-
-    def _ready(self) -> str:
-        """The model's id once its creation is over. Raises TinkerError when that failed."""
-        if self._model_id is None:
-            why = self._creation_fault or "it was cancelled"
-            raise TinkerError(f"the model of this client was not created: {why}") from self._creation_fault
-        return self._model_id
-
-    def _operation(self, kind: str, call: CallOf, result_type: type[T]) -> APIFuture[T]:
-        return APIFuture.start(self._operate(kind, call, result_type))
-
-    async def _operate(self, kind: str, call: CallOf, result_type: type[T]) -> T:
-        async with self._lane.hold(self._lane.queue()):
-            asked = await self._submit(self._ready(), call)
-        return await self._poll(asked, kind, result_type)
-
-    async def _submit(self, model_id: str, call: CallOf) -> UntypedAPIFuture:
-        seq_id = self._lane.take_id()
-        try:
-            return await self._connection.call(call(model_id, seq_id), Traffic.TRAINING, submission=Submission())
-        except BaseException as fault:
-            self._lane.give_back(seq_id, fault)
-            raise
-
-    async def _poll(self, asked: UntypedAPIFuture, kind: str, result_type: type[T]) -> T:
-        retry = self._connection.retry
-        promise = Promise(
-            request_id=asked.request_id,
-            request_type=kind,
-            result_type=result_type,
-            traffic=Traffic.TRAINING_FUTURES,
-            deadline_s=retry.progress_timeout,
-        )
-        return await Poll(self._connection, promise, retry).result()
-
-    def _batch(
-        self,
-        kind: str,
-        call: Callable[[str, int, ForwardBackwardInput], Call[UntypedAPIFuture]],
-        data: Sequence[Datum],
-        loss_fn: LossFnType,
-        config: Mapping[str, float] | None,
-    ) -> APIFuture[ForwardBackwardOutput]:
-        parts = [
-            ForwardBackwardInput(data=chunk, loss_fn=loss_fn, loss_fn_config=dict(config) if config else None)
-            for chunk in split(_checked(data), self._limits)
-        ]
-        return APIFuture.start(self._run_batch(kind, call, parts))
-
-    async def _run_batch(
-        self,
-        kind: str,
-        call: Callable[[str, int, ForwardBackwardInput], Call[UntypedAPIFuture]],
-        parts: list[ForwardBackwardInput],
-    ) -> ForwardBackwardOutput:
-        polls: list[asyncio.Task[ForwardBackwardOutput]] = []
-        try:
-            async with self._lane.hold(self._lane.queue()):
-                model_id = self._ready()
-                for part in parts:
-                    asked = await self._submit(model_id, lambda m, s, part=part: call(m, s, part))  # type: ignore[misc]
-                    polls.append(asyncio.create_task(self._poll(asked, kind, ForwardBackwardOutput)))
-            return combine(await asyncio.gather(*polls))
-        finally:
-            for poll in polls:
-                poll.cancel()
+        return self._connection.start(ask())
 
     def _load(self, path: str, *, optimizer: bool) -> APIFuture[LoadWeightsResponse]:
         refuse_path_of_kind("sampler", path, "load training state")
-        return self._operation("LoadWeights", self._load_call(path, optimizer), LoadWeightsResponse)
-
-    async def _load_now(self, path: str, optimizer: bool) -> None:
-        asked = await self._submit(self._ready(), self._load_call(path, optimizer))
-        await self._poll(asked, "LoadWeights", LoadWeightsResponse)
-
-    def _load_call(self, path: str, optimizer: bool) -> CallOf:
-        # Wires without the flag load weights alone: saying "no optimizer" to them is saying nothing.
-        said = optimizer or self._connection.has_field("LoadWeightsRequest", "optimizer")
-
-        def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
-            flag = optimizer if said else None
-            return load_weights(body=LoadWeightsRequest(model_id=model_id, path=path, optimizer=flag, seq_id=seq_id))
-
-        return call
+        call = _load_call(self._session, path, optimizer)
+        return self._operations.start("LoadWeights", call, LoadWeightsResponse)
 
 
-def _checked(data: Sequence[Datum]) -> Sequence[Datum]:
-    if not data:
-        raise ValueError("data: no datums; give at least one")
-    for position, datum in enumerate(data):
-        if not isinstance(datum, Datum):
-            raise TypeError(f"data[{position}]: expected a Datum, got {type(datum).__name__}")
-    return data
+async def _new_model(
+    session: Session,
+    operations: Operations,
+    base_model: str,
+    lora: LoraConfig,
+    user_metadata: Mapping[str, Any] | None,
+) -> str:
+    number = session.next_model_seq_id()
+    request = CreateModelRequest(
+        session_id=await session.id(),
+        model_seq_id=number,
+        base_model=base_model,
+        user_metadata=dict(user_metadata) if user_metadata else None,
+        lora_config=lora,
+    )
+    asked = await session.connection.call(create_model(body=request), Traffic.TRAINING)
+    return (await operations.poll(asked, "CreateModel", CreateModelResponse)).model_id
+
+
+def _load_call(session: Session, path: str, optimizer: bool) -> CallOf:
+    # Wires without the flag load weights alone: saying "no optimizer" to them is saying nothing.
+    said = optimizer or session.connection.has_field("LoadWeightsRequest", "optimizer")
+
+    def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
+        flag = optimizer if said else None
+        return load_weights(body=LoadWeightsRequest(model_id=model_id, path=path, optimizer=flag, seq_id=seq_id))
+
+    return call

@@ -1,13 +1,17 @@
 """How bytes reach a server: a protocol of one method, over aiohttp, or over an httpx client of the user's own.
 
-Foreign errors end here: what leaves is an answer, APIConnectionError or APITimeoutError.
+Foreign errors end here: what leaves is an answer, APIConnectionError or APITimeoutError. Those do not keep the
+foreign error as their cause, because it may hold the request's headers, with the API key among them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ssl
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import attrs
 
 from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import APIConnectionError, APITimeoutError, RequestInfo
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     import aiohttp
     import httpx
 
+E = TypeVar("E", bound=APIConnectionError)
 CONNECT_TIMEOUT_S = 5.0
 
 
@@ -28,8 +33,8 @@ class Transport(Protocol):
         """The answer, whatever its status.
 
         Raises:
-            APITimeoutError: none within ``timeout_s`` seconds.
-            APIConnectionError: none at all.
+            APITimeoutError: it was not here in full within ``timeout_s`` seconds.
+            APIConnectionError: there was none.
         """
         ...
 
@@ -38,103 +43,142 @@ class Transport(Protocol):
         ...
 
 
+@attrs.frozen
+class _Pool:
+    session: aiohttp.ClientSession
+    free: asyncio.Semaphore
+    """Waiting for a connection is done here, so that it is no part of a request's time."""
+
+
 class AiohttpTransport:
     """The default: connections of its own for every traffic class, kept alive.
 
-    The system's certificate store, SSL_CERT_FILE and the proxy variables are honoured. Redirects are not
-    followed: they would carry the API key to wherever they point.
+    The system's certificate store, SSL_CERT_FILE and the proxy variables are honoured, ``~/.netrc`` is not.
+    Redirects are not followed: they would carry the API key to wherever they point.
     """
 
     def __init__(self, base_url: str) -> None:
         self._base_url = base_url
-        self._sessions: dict[Traffic, aiohttp.ClientSession] = {}
+        self._proxy = environment_proxy(base_url)
+        self._pools: dict[Traffic, _Pool] = {}
 
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
         """See :class:`Transport`."""
         import aiohttp  # noqa: PLC0415  (a tenth of a second that importing the client should not cost)
 
-        session = self._sessions.get(traffic) or self._open(traffic)
-        url = self._base_url + request.path
+        pool = self._pools.get(traffic) or self._open(traffic)
         try:
-            async with session.request(
-                request.method,
-                url,
-                params=request.query or None,
-                data=request.content,
-                headers=request.headers,
-                timeout=aiohttp.ClientTimeout(total=None, sock_read=timeout_s, sock_connect=CONNECT_TIMEOUT_S),
-                allow_redirects=False,
-            ) as answer:
+            async with (
+                pool.free,
+                pool.session.request(
+                    request.method,
+                    self._base_url + request.path,
+                    params=request.query or None,
+                    data=request.content,
+                    headers=request.headers,
+                    timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S),
+                    proxy=self._proxy,
+                    allow_redirects=False,
+                ) as answer,
+            ):
                 content = await answer.read()
                 headers = {name.lower(): value for name, value in answer.headers.items()}
                 return WireResponse(status=answer.status, headers=headers, content=content)
-        except (asyncio.TimeoutError, aiohttp.ServerTimeoutError) as fault:
-            raise timeout_error(request, url, timeout_s) from fault
-        except (aiohttp.ClientError, OSError) as fault:
-            raise connection_error(request, url, fault) from fault
+        except aiohttp.ConnectionTimeoutError:
+            error: APIConnectionError = connect_timeout_error(request, self._base_url)
+        except asyncio.TimeoutError:
+            error = timeout_error(request, self._base_url, timeout_s)
+        except (aiohttp.ClientError, OSError, UnicodeError) as fault:  # a host name can be too odd to be encoded
+            error = connection_error(request, self._base_url, fault)
+        raise error
 
     async def close(self) -> None:
         """See :class:`Transport`."""
-        sessions = list(self._sessions.values())
-        self._sessions.clear()
-        for session in sessions:
-            await session.close()
+        pools = list(self._pools.values())
+        self._pools.clear()
+        for pool in pools:
+            await pool.session.close()
 
-    def _open(self, traffic: Traffic) -> aiohttp.ClientSession:
+    def _open(self, traffic: Traffic) -> _Pool:
         import aiohttp  # noqa: PLC0415
 
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=CONNECTIONS[traffic], keepalive_timeout=60, ttl_dns_cache=60),
-            trust_env=True,
-            auto_decompress=True,
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60, ttl_dns_cache=60),
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("Accept", "User-Agent", "Content-Type"),
         )
-        self._sessions[traffic] = session
-        return session
+        # aiohttp sends a GET again by itself when a kept connection breaks; that is the retry policy's business.
+        session._retry_connection = False
+        pool = self._pools[traffic] = _Pool(session, asyncio.Semaphore(CONNECTIONS[traffic]))
+        return pool
 
 
 class HttpxTransport:
-    """Through an ``httpx.AsyncClient`` that the user made (proxies, mounts, mocks); it is not closed here."""
+    """Through an ``httpx.AsyncClient`` that the user made (proxies, mounts, mocks); it is not closed here.
+
+    All traffic shares its connections: give it ``limits=httpx.Limits(max_connections=None)`` for large work.
+    """
 
     def __init__(self, client: httpx.AsyncClient, base_url: str) -> None:
         self._client = client
         self._base_url = base_url
+        self._free = {traffic: asyncio.Semaphore(number) for traffic, number in CONNECTIONS.items()}
 
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
         """See :class:`Transport`."""
         import httpx  # noqa: PLC0415
 
-        url = self._base_url + request.path
         try:
-            answer = await self._client.request(
-                request.method,
-                url,
-                params=request.query or None,
-                content=request.content,
-                headers=dict(request.headers),
-                timeout=httpx.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S),
-                follow_redirects=False,
-            )
-        except httpx.TimeoutException as fault:
-            raise timeout_error(request, url, timeout_s) from fault
-        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as fault:
-            raise connection_error(request, url, fault) from fault
-        return WireResponse(status=answer.status_code, headers=dict(answer.headers), content=answer.content)
+            async with self._free[traffic]:
+                # httpx limits each step only, not the whole.
+                answer = await asyncio.wait_for(
+                    self._request(request, httpx.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S)), timeout_s
+                )
+            return WireResponse(status=answer.status_code, headers=dict(answer.headers), content=answer.content)
+        except httpx.ConnectTimeout:
+            error: APIConnectionError = connect_timeout_error(request, self._base_url)
+        except (httpx.TimeoutException, asyncio.TimeoutError):
+            error = timeout_error(request, self._base_url, timeout_s)
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, UnicodeError) as fault:
+            error = connection_error(request, self._base_url, fault)
+        raise error
 
     async def close(self) -> None:
         """Leave the user's client to the user."""
 
+    async def _request(self, request: WireRequest, limits: httpx.Timeout) -> httpx.Response:
+        return await self._client.request(
+            request.method,
+            self._base_url + request.path,
+            params=request.query or None,
+            content=request.content,
+            headers=dict(request.headers),
+            timeout=limits,
+            follow_redirects=False,
+        )
 
-def timeout_error(request: WireRequest, url: str, timeout_s: float) -> APITimeoutError:
+
+def environment_proxy(base_url: str) -> str | None:
+    """The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name for an address."""
+    parts = urlsplit(base_url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+
+
+def timeout_error(request: WireRequest, base_url: str, timeout_s: float) -> APITimeoutError:
     """The error for a request without an answer in time."""
-    return APITimeoutError(
-        f"{request.method} {url}: no answer within {timeout_s:g} s",
-        request=RequestInfo(method=request.method, url=url),
-    )
+    return _error(APITimeoutError, request, base_url, f"no answer within {timeout_s:g} s")
 
 
-def connection_error(request: WireRequest, url: str, fault: Exception) -> APIConnectionError:
+def connect_timeout_error(request: WireRequest, base_url: str) -> APITimeoutError:
+    """The error for a server that cannot be reached in time."""
+    return _error(APITimeoutError, request, base_url, f"no connection within {CONNECT_TIMEOUT_S:g} s")
+
+
+def connection_error(request: WireRequest, base_url: str, fault: Exception) -> APIConnectionError:
     """The error for a request that brought no answer; its text names the cause."""
-    cause = str(fault) or type(fault).__name__
-    return APIConnectionError(f"{request.method} {url}: {cause}", request=RequestInfo(method=request.method, url=url))
+    return _error(APIConnectionError, request, base_url, f"{type(fault).__name__}: {fault}".removesuffix(": "))
+
+
+def _error(kind: type[E], request: WireRequest, base_url: str, what: str) -> E:
+    url = base_url + request.path
+    return kind(f"{request.method} {url}: {what}", request=RequestInfo(method=request.method, url=url))

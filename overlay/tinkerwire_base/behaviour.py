@@ -1,10 +1,13 @@
-"""Methods of the models that have any, as mixins that the contract names by ``x-behaviour``."""
+"""Methods of the models that have any, as mixins that the contract names by ``x-behaviour``.
+
+``_converts`` names the fields that a mixin takes in more forms than their type says, and makes the one form of.
+"""
 
 from __future__ import annotations
 
+import math
 import sys
 from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +15,13 @@ import numpy as np
 from typing_extensions import Self
 
 from .errors import RequestErrorCategory
-from .tensors import Array, token_ids, wire_array, wire_dtype
+from .model import is_number, is_str
+from .tensors import Array, refuse_non_finite, token_ids, wire_array, wire_dtype
 
 if TYPE_CHECKING:
-    import torch
+    import torch  # pyright: ignore[reportMissingImports]
 
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 TINKER_SCHEME = "tinker://"
 CHECKPOINT_KINDS: Mapping[str, str] = {"weights": "training", "sampler_weights": "sampler"}
 """The middle part of a tinker path, and the checkpoint type it stands for."""
@@ -30,10 +35,27 @@ class TensorValues:
     """Values of a tensor: flat ``data`` of ``dtype``, and a ``shape`` whose absence means one-dimensional."""
 
     __slots__ = ()
+    _converts = ("data",)
     if TYPE_CHECKING:
         data: Any
         dtype: Any
         shape: Any
+
+    def __attrs_post_init__(self) -> None:
+        # What a list holds is looked at where a tensor is about to be sent, not for each one that arrives.
+        if isinstance(self.data, np.ndarray):
+            if self.data.ndim != 1 or self.data.dtype.kind not in ("iu" if self.dtype == "int64" else "iuf"):
+                raise TypeError(
+                    f"TensorData.data: expected a 1-D array for {self.dtype}, got {self.data.ndim}-D "
+                    f"{self.data.dtype}; from_numpy takes any shape"
+                )
+        elif not isinstance(self.data, list | tuple):
+            raise TypeError(
+                f"TensorData.data: expected a flat list or array, got {type(self.data).__name__}; "
+                "from_numpy and from_torch make a TensorData of arrays and tensors"
+            )
+        if self.shape is not None and (min(self.shape, default=0) < 0 or math.prod(self.shape) != len(self.data)):
+            raise ValueError(f"TensorData.shape: {list(self.shape)} does not hold {len(self.data)} values")
 
     @classmethod
     def from_numpy(cls, array: Array) -> Self:
@@ -52,17 +74,29 @@ class TensorValues:
         return cls(data=array.reshape(-1), dtype=wire_dtype(array), shape=list(array.shape))  # type: ignore[call-arg]
 
     def to_numpy(self) -> Array:
-        """An array of ``shape``, float32 or int64; no copy when the data is an array already. Null reads as NaN."""
+        """An array of ``shape``, float32 or int64; no copy when the data is such an array. Null reads as NaN.
+
+        Raises ValueError for data that is no number of the dtype.
+        """
         dtype = np.dtype(self.dtype)
-        if isinstance(self.data, np.ndarray):
-            flat = self.data.astype(dtype, copy=False)
-        else:
-            flat = np.array(self.data, dtype=dtype) if self.data else np.empty(0, dtype=dtype)
+        try:
+            with np.errstate(over="ignore"):
+                flat = np.asarray(self.data, dtype=dtype)
+            self._refuse_fractions(flat)
+        except (TypeError, ValueError, OverflowError) as fault:
+            raise ValueError(f"TensorData.data: cannot be read as {self.dtype}: {fault}") from None
         return flat if self.shape is None else flat.reshape(self.shape)
+
+    def _refuse_fractions(self, flat: Array) -> None:
+        # Numpy cuts them off without a word.
+        if flat.dtype == np.int64 and not isinstance(self.data, np.ndarray) and float in set(map(type, self.data)):
+            position = next((i for i, value in enumerate(self.data) if value != int(value)), None)
+            if position is not None:
+                raise ValueError(f"[{position}] is {self.data[position]}")
 
     def to_torch(self) -> torch.Tensor:
         """A CPU tensor of ``shape``. Raises ImportError without torch."""
-        import torch  # noqa: PLC0415  (optional, and slow to load)
+        import torch  # noqa: PLC0415  (optional, and slow to load)  # pyright: ignore[reportMissingImports]
 
         array = self.to_numpy()
         return torch.from_numpy(array if array.flags.writeable else array.copy())
@@ -74,9 +108,10 @@ class TensorValues:
 
 
 class TextChunkLength:
-    """A run of tokens."""
+    """A run of tokens; ``tokens`` is taken as a list, array or torch tensor of integers."""
 
     __slots__ = ()
+    _converts = ("tokens",)
     if TYPE_CHECKING:
         tokens: Any
 
@@ -110,6 +145,7 @@ class ImageBytes(ImageLength):
     """An image inline; ``data`` is taken as bytes or as base64 text."""
 
     __slots__ = ()
+    _converts = ("data",)
     if TYPE_CHECKING:
         data: Any
 
@@ -117,10 +153,15 @@ class ImageBytes(ImageLength):
         if isinstance(self.data, str):
             try:
                 _set(self, "data", b64decode(self.data, validate=True))
-            except Base64Error as fault:
+            except ValueError as fault:
                 raise ValueError(f"{type(self).__name__}.data: text that is not base64 ({fault})") from None
+        if isinstance(self.data, bytearray | memoryview):
+            _set(self, "data", bytes(self.data))
         if not isinstance(self.data, bytes):
-            raise TypeError(f"{type(self).__name__}.data: expected bytes, got {type(self.data).__name__}")
+            raise TypeError(
+                f"{type(self).__name__}.data: expected the bytes of an image file, or those in base64, "
+                f"got {type(self.data).__name__}"
+            )
 
 
 class TokenSequence:
@@ -172,6 +213,7 @@ class LossInputs:
     """One training example; ``loss_fn_inputs`` takes arrays, torch tensors and lists beside TensorData."""
 
     __slots__ = ()
+    _converts = ("loss_fn_inputs",)
     if TYPE_CHECKING:
         loss_fn_inputs: Any
 
@@ -186,24 +228,26 @@ class LossInputs:
 
 
 def _tensor(tensor_type: Any, name: str, value: Any) -> Any:
+    is_str("loss_fn_inputs key", name)
     if not isinstance(value, TensorValues):
         return tensor_type.from_array(name, value)
-    if not isinstance(value.data, np.ndarray):
+    if isinstance(value.data, np.ndarray):
+        refuse_non_finite(name, value.data)
+    else:
         _check_flat(name, value)
-    size = len(value.data)
-    if value.shape is not None and int(np.prod(value.shape, dtype=np.int64)) != size:
-        raise ValueError(f"{name}: shape {list(value.shape)} does not hold {size} values")
     return value
 
 
 def _check_flat(name: str, value: TensorValues) -> None:
-    allowed = {int} if value.dtype == "int64" else {int, float}
-    if not set(map(type, value.data)) <= allowed:
+    if value.dtype == "int64":
+        token_ids(name, value.data)
+        return
+    if not set(map(type, value.data)) <= {int, float}:
         for position, item in enumerate(value.data):
-            if type(item) not in allowed:
-                raise TypeError(
-                    f"{name}[{position}]: expected a number for {value.dtype}, got {item!r} ({type(item).__name__})"
-                )
+            is_number(f"{name}[{position}]", item)
+    # A sum of finite numbers is finite, or else one must look closer.
+    if not abs(sum(value.data)) < FLOAT32_MAX:
+        refuse_non_finite(name, value.to_numpy().reshape(-1))
 
 
 class TinkerPath:
@@ -214,24 +258,29 @@ class TinkerPath:
     @classmethod
     def from_tinker_path(cls, tinker_path: str) -> Self:
         """Read a path. Raises ValueError naming the path and the form it should have."""
-        parts = tinker_path[len(TINKER_SCHEME) :].split("/") if tinker_path.startswith(TINKER_SCHEME) else []
+        is_path = isinstance(tinker_path, str) and tinker_path.startswith(TINKER_SCHEME)
+        parts = tinker_path[len(TINKER_SCHEME) :].split("/") if is_path else []
         if len(parts) != 3 or not all(parts) or parts[1] not in CHECKPOINT_KINDS:
             kinds = " or ".join(f"{TINKER_SCHEME}RUN/{kind}/NAME" for kind in CHECKPOINT_KINDS)
             raise ValueError(f"{tinker_path!r} is not a checkpoint path; it should read {kinds}")
-        return cls(  # type: ignore[call-arg]
+        model: Any = cls
+        found: Self = model(
             tinker_path=tinker_path,
             training_run_id=parts[0],
             checkpoint_type=CHECKPOINT_KINDS[parts[1]],
             checkpoint_id=f"{parts[1]}/{parts[2]}",
         )
+        return found
 
 
 class ErrorCategory:
-    """Whose fault a failed request is, in whatever letter case the server writes it."""
+    """Whose fault a failed request is, in whatever letter case the server writes it; others stay as they came."""
 
     __slots__ = ()
     if TYPE_CHECKING:
         category: Any
 
     def __attrs_post_init__(self) -> None:
-        _set(self, "category", RequestErrorCategory.read(self.category).value)
+        lower = str(self.category).lower()
+        if lower in (category.value for category in RequestErrorCategory):
+            _set(self, "category", lower)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
 import attrs
+import orjson
 
 from .converter import Converter
-from .errors import APIResponseValidationError, RequestInfo, ResponseInfo, status_error
+from .errors import APIResponseValidationError, APIStatusError, RequestInfo, ResponseInfo, status_error
+from .model import members_of
 from .unset import UNSET
 
 if TYPE_CHECKING:
@@ -29,15 +31,25 @@ class Operation:
     method: str
     path: str
     """Template: ``/api/v1/sessions/{session_id}``."""
+    multi_segment: tuple[str, ...] = ()
+    """Parameters of the path whose slashes go into it as they are."""
     request: Any = None
     """The model of the JSON body, None without body."""
-    results: Mapping[int | None, Any]
-    """What each status means: a type, or None for no content; key None stands for every other status."""
+    results: Mapping[int, Any]
+    """What each status means: a type, or None for no content."""
     accept: tuple[str, ...] = (JSON,)
 
+    def is_result(self, status: int) -> bool:
+        """Whether an answer of ``status`` is a result: 408 is one where what it brings is among the results of 200."""
+        if status < 300:
+            return True
+        kind = self.results.get(status, Any)
+        return kind is None or kind in members_of(self.result_type(200))
+
     def result_type(self, status: int) -> Any:
-        """The type of the answer's body at ``status``."""
-        return self.results.get(status, self.results.get(None, Any))
+        """The type of the answer's body at ``status``, None for no content; other successes are read like the first."""
+        successes = [kind for each, kind in self.results.items() if each < 300]
+        return self.results.get(status, successes[0] if status < 300 and successes else Any)
 
 
 @attrs.frozen(kw_only=True)
@@ -77,7 +89,12 @@ class Call(Generic[T]):
     body: Any = attrs.field(default=None, kw_only=True)
 
     def encode(self, converter: Converter) -> WireRequest:
-        """The call as bytes. Raises ValueError for a path value that cannot stand in a path."""
+        """The call as bytes.
+
+        Raises:
+            ValueError: a path value that cannot stand in a path.
+            DialectError, TypeError: a body that cannot be sent; see :meth:`Converter.encode`.
+        """
         operation = self.operation
         headers = {"accept": ", ".join(operation.accept)}
         content = None
@@ -86,7 +103,9 @@ class Call(Generic[T]):
             content = converter.encode(self.body)
         return WireRequest(
             method=operation.method,
-            path=operation.path.format(**{name: _segment(name, value) for name, value in self.path.items()}),
+            path=operation.path.format(
+                **{name: _segment(name, value, name in operation.multi_segment) for name, value in self.path.items()}
+            ),
             query=tuple((k, _text(v)) for k, v in self.query.items() if v is not None and v is not UNSET),
             headers=headers,
             content=content,
@@ -94,27 +113,25 @@ class Call(Generic[T]):
 
     def parse(self, response: WireResponse, converter: Converter, url: str = "") -> T:
         """The result, or the APIStatusError / APIResponseValidationError that the answer amounts to."""
-        request = RequestInfo(method=self.operation.method, url=url or self.operation.path)
+        request = RequestInfo(method=self.operation.method, url=_without_user(url) or self.operation.path)
         info = response_info(response)
-        if response.status >= 300 and response.status not in self.operation.results:
+        if not self.operation.is_result(response.status):
             raise error_of(request, info)
         kind = self.operation.result_type(response.status)
-        if kind is None:
-            value: Any = None
-        else:
+        value: Any = None
+        if kind is not None:
             try:
                 value = converter.decode(response.content, kind)
             except ValueError as fault:
-                if response.status >= 400:
+                if response.status >= 300:
                     raise error_of(request, info) from None
                 raise APIResponseValidationError(
-                    f"{self.operation.name}: the answer does not fit the contract: {fault}",
+                    f"{request.method} {request.url}: HTTP {response.status}: the answer does not fit the contract: "
+                    f"{fault}: {_shown(info.text)}",
                     request=request,
                     response=info,
-                    body=info.text,
+                    body=_decoded(info.text),
                 ) from None
-        if response.status >= 400:
-            raise error_of(request, info, value)
         result: T = value
         return result
 
@@ -124,6 +141,7 @@ class Call(Generic[T]):
         Raises:
             APIStatusError: the server answered with an error status.
             APIResponseValidationError: the answer does not fit the contract.
+            httpx.TransportError: nothing came back; it is the client's own.
         """
         converter = converter or default_converter()
         response = client.request(**_httpx_arguments(self.encode(converter)))
@@ -152,23 +170,46 @@ def response_info(response: WireResponse) -> ResponseInfo:
     return ResponseInfo(status_code=response.status, headers=dict(response.headers), text=text)
 
 
-def error_of(request: RequestInfo, response: ResponseInfo, body: Any = None) -> Exception:
-    """The APIStatusError for an answer of status >= 300; its text shows the server's body, whatever its shape."""
-    shown = " ".join(response.text.split())
-    if len(shown) > 1000:
-        shown = shown[:1000] + " ..."
-    status = response.status_code
-    message = f"{request.method} {request.url}: HTTP {status}: {shown or 'no body'}"
-    return status_error(status)(
-        message, response=response, request=request, body=response.text if body is None else body
+def error_of(request: RequestInfo, response: ResponseInfo, body: Any = None) -> APIStatusError:
+    """The APIStatusError for an answer of status >= 300; its text shows the server's body, whatever its shape.
+
+    Its ``body`` is ``body``, or else the answer's JSON value, or else its text.
+    """
+    return status_error(response.status_code)(
+        f"{request.method} {request.url}: HTTP {response.status_code}: {_shown(response.text)}",
+        response=response,
+        request=request,
+        body=_decoded(response.text) if body is None else body,
     )
 
 
-def _segment(name: str, value: Any) -> str:
-    text = str(value)
-    if not text or any(part in ("", ".", "..") for part in text.split("/")):
+def _shown(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain[:1000] + " ..." if len(plain) > 1000 else plain or "no body"
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text.strip()
+
+
+def _without_user(url: str) -> str:
+    """A URL without the user and password that it may carry."""
+    scheme, mark, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
+
+
+def _segment(name: str, value: Any, is_multi: bool) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{name}: expected the id as a str, got {value!r} ({type(value).__name__})")
+    # A dot segment would lead somewhere else, also when it is escaped.
+    parts = value.split("/") if is_multi else [value]
+    if any(part in ("", ".", "..") for part in parts):
         raise ValueError(f"{name}: {value!r} cannot stand in a path; give a non-empty id")
-    return quote(text, safe="/:")
+    return "/".join(quote(part, safe=":") for part in parts)
 
 
 def _text(value: Any) -> str:

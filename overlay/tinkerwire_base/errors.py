@@ -62,19 +62,22 @@ class ResponseInfo:
 class TinkerError(Exception):
     """Root of all errors of this client."""
 
+    message: str
+
     def __init__(self, message: str, **parts: Any) -> None:
         super().__init__(message)
         self.message = message
-        self._parts = parts
-        for name, value in parts.items():
-            setattr(self, name, value)
+        self.__dict__.update(parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), self.message, self._parts))
+        return (_rebuild, (type(self), self.args), self.__dict__)
 
 
-def _rebuild(cls: type[TinkerError], message: str, parts: dict[str, Any]) -> TinkerError:
-    return cls(message, **parts)
+def _rebuild(cls: type[TinkerError], arguments: tuple[Any, ...]) -> TinkerError:
+    # Not through __init__, whose parameters a subclass may change; the parts follow as the state.
+    fault = cls.__new__(cls, *arguments)
+    fault.args = arguments
+    return fault
 
 
 class APIError(TinkerError):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-import numbers
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+import reprlib
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import attrs
+import numpy as np
 from attrs import field
 from typing_extensions import dataclass_transform
 
-from .unset import UNSET
+from .unset import UNSET, UnsetType
 
 if TYPE_CHECKING:
     from .tensors import Array as Array
@@ -25,63 +28,181 @@ Check = Callable[[str, Any], None]
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxtuple, _SHORT.maxdict = 8, 8, 8, 20
+_SHORT.maxstring, _SHORT.maxother, _SHORT.maxlong = 200, 2000, 40
 
-@attrs.define(frozen=True, kw_only=True)
-class Strict:
+
+class Model:
+    """Equality, hash and repr of all models, by their fields; arrays and lists of the same values are equal."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return list(_values(self)) == list(_values(other))
+
+    def __hash__(self) -> int:
+        return hash((type(self), *_values(self)))
+
+    def __repr__(self) -> str:
+        cls: Any = type(self)
+        shown = [(a.name, getattr(self, a.name)) for a in attrs.fields(cls) if not _is_default(self, a)]
+        return f"{cls.__name__}({', '.join(f'{name}={_SHORT.repr(value)}' for name, value in shown)})"
+
+
+@attrs.define(frozen=True, kw_only=True, eq=False, repr=False)
+class Strict(Model):
     """Base of models whose schema refuses unknown keys (requests)."""
 
 
-@attrs.define(frozen=True, kw_only=True)
-class Open:
+@attrs.define(frozen=True, kw_only=True, eq=False, repr=False)
+class Open(Model):
     """Base of models that keep unknown keys (responses)."""
 
-    extra_fields: Mapping[str, Any] = field(factory=dict, repr=False)
+    extra_fields: Mapping[str, Any] = field(factory=dict)
     """Keys of the JSON object that this version of the contract does not know, as they came."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 def define(cls: type[T]) -> type[T]:
     """Make a generated class an attrs class: slotted, keyword-only, immutable."""
-    return attrs.define(cls, kw_only=True, slots=True, frozen=True)
+    # Equality and repr are Model's: compiling them for every class is a third of the time of an import.
+    return attrs.define(cls, kw_only=True, slots=True, frozen=True, eq=False, repr=False)
 
 
-def check(*checks: Check) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
-    """Run ``checks`` on a field's value unless it is UNSET or None; a failed one names class, field and value."""
+def resolve(cls: Any) -> Any:
+    """The class, with the types of its fields as types instead of text."""
+    # Without the empty namespace a field that is called like a type would hide it.
+    return attrs.resolve_types(cls, localns={})
 
-    def run(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+
+def default_of(attribute: attrs.Attribute[Any]) -> Any:
+    """The default of a field, ``attrs.NOTHING`` for a required one."""
+    default: Any = attribute.default
+    return default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
+
+
+def fields_of(cls: type) -> list[attrs.Attribute[Any]]:
+    """The fields of a model that the contract names."""
+    return [a for a in attrs.fields(cls) if not (a.name == "extra_fields" and issubclass(cls, Open))]
+
+
+def wire_name(attribute: attrs.Attribute[Any]) -> str:
+    """The key of a field on the wire."""
+    name: str = attribute.metadata.get("wire", attribute.name)
+    return name
+
+
+def members_of(tp: Any) -> tuple[Any, ...]:
+    """The members of a union, or nothing."""
+    return get_args(tp) if get_origin(tp) in (Union, types.UnionType) else ()
+
+
+def _by_value(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _values(model: Any) -> Iterator[Any]:
+    return (_by_value(getattr(model, attribute.name)) for attribute in attrs.fields(type(model)))
+
+
+def _is_default(model: Any, attribute: attrs.Attribute[Any]) -> bool:
+    value = getattr(model, attribute.name)
+    return not hasattr(value, "tolist") and value == default_of(attribute)
+
+
+def fits(*checks: Check) -> Any:
+    """Validator of a field: its declared type, then ``checks``; an error names class, field and value.
+
+    UNSET and null are held against the type alone. Fields that the class's behaviour converts are its affair.
+    """
+    return _Fits(*checks)
+
+
+class _Fits:
+    def __init__(self, *checks: Check) -> None:
+        self._checks = checks
+        self._type_check: Check | None = None
+        self._fitting: frozenset[Any] = frozenset()
+
+    def __call__(self, instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if type(value) in self._fitting:
+            return
+        if self._type_check is None:
+            self._learn(type(instance), attribute.name)
+        place = f"{type(instance).__name__}.{attribute.name}"
+        if self._type_check is not None:
+            self._type_check(place, value)
         if value is not UNSET and value is not None:
-            for one in checks:
-                one(f"{type(instance).__name__}.{attribute.name}", value)
+            for one in self._checks:
+                one(place, value)
 
-    return run
+    def _learn(self, cls: type, name: str) -> None:
+        # At the first use, because the types of generated classes refer to each other.
+        tp = next(a.type for a in attrs.fields(resolve(cls)) if a.name == name)
+        converts = name in getattr(cls, "_converts", ())
+        self._type_check = _anything if converts else check_of(tp)
+        if not self._checks:
+            members = members_of(tp) or (tp,)
+            self._fitting = frozenset(m for m in members if m in (str, bool, type(None)) or attrs.has(m))
+
+
+def check_of(tp: Any) -> Check:
+    """The check whether a value is of a type that models use."""
+    if tp in _KINDS:
+        return _KINDS[tp]
+    origin, args = get_origin(tp), get_args(tp)
+    if origin is Literal:
+        return one_of(*args)
+    if members_of(tp):
+        return _union(tp)
+    if origin in (list, Sequence):
+        return _items(check_of(args[0]))
+    if origin is dict:
+        return _entries(check_of(args[1]))
+    if isinstance(tp, type) and attrs.has(tp):
+        return _instance(tp)
+    return _anything
 
 
 def is_int(place: str, value: Any) -> None:
     """A whole number of 64 bits; numpy's integers count, bool does not."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{place}: expected an int, got {value!r} ({type(value).__name__})")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise _misfit(place, "an int", value)
     if not INT64_MIN <= int(value) <= INT64_MAX:
         raise ValueError(f"{place}: {value} does not fit into 64 bits")
 
 
 def is_number(place: str, value: Any) -> None:
     """A finite number: JSON has no NaN and no infinity."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{place}: expected a number, got {value!r} ({type(value).__name__})")
-    if not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise _misfit(place, "a number", value)
+    if isinstance(value, int):
+        is_int(place, value)
+    elif not math.isfinite(value):
         raise ValueError(f"{place}: {value!r} cannot be sent, JSON has only finite numbers")
 
 
 def is_str(place: str, value: Any) -> None:
     """A string."""
     if not isinstance(value, str):
-        raise TypeError(f"{place}: expected a str, got {value!r} ({type(value).__name__})")
+        raise _misfit(place, "a str", value)
 
 
 def is_bool(place: str, value: Any) -> None:
     """True or False."""
     if not isinstance(value, bool):
-        raise TypeError(f"{place}: expected True or False, got {value!r} ({type(value).__name__})")
+        raise _misfit(place, "True or False", value)
+
+
+def is_moment(place: str, value: Any) -> None:
+    """A datetime that says its offset from UTC."""
+    if not isinstance(value, datetime):
+        raise _misfit(place, "a datetime", value)
+    if value.utcoffset() is None:
+        raise ValueError(f"{place}: {value!r} has no time zone; give it one, such as datetime.now(timezone.utc)")
 
 
 def one_of(*allowed: object) -> Check:
@@ -89,7 +210,7 @@ def one_of(*allowed: object) -> Check:
 
     def run(place: str, value: Any) -> None:
         if value not in allowed:
-            raise ValueError(f"{place}: {value!r} is not one of {', '.join(map(repr, allowed))}")
+            raise ValueError(f"{place}: {_SHORT.repr(value)} is not one of {', '.join(map(repr, allowed))}")
 
     return run
 
@@ -132,11 +253,96 @@ def matches(pattern: str) -> Check:
 
     def run(place: str, value: Any) -> None:
         if not compiled.search(value):
-            raise ValueError(f"{place}: {value!r} does not match {pattern!r}")
+            raise ValueError(f"{place}: {_SHORT.repr(value)} does not match {pattern!r}")
 
     return run
 
 
-def by_value(value: Any) -> Any:
-    """How fields that may hold arrays are compared: by their values, in whichever form they are held."""
-    return value.tolist() if hasattr(value, "tolist") else value
+def _misfit(place: str, expected: str, value: Any) -> TypeError:
+    return TypeError(f"{place}: expected {expected}, got {_SHORT.repr(value)} ({type(value).__name__})")
+
+
+def _anything(place: str, value: Any) -> None:
+    pass
+
+
+def _null(place: str, value: Any) -> None:
+    if value is not None:
+        raise _misfit(place, "None", value)
+
+
+def _unset(place: str, value: Any) -> None:
+    if value is not UNSET:
+        raise _misfit(place, "UNSET", value)
+
+
+_KINDS: Mapping[Any, Check] = {
+    bool: is_bool,
+    int: is_int,
+    float: is_number,
+    str: is_str,
+    datetime: is_moment,
+    type(None): _null,
+    UnsetType: _unset,
+}
+
+
+def _items(check: Check) -> Check:
+    def run(place: str, value: Any) -> None:
+        if not isinstance(value, list | tuple):
+            raise _misfit(place, "a list", value)
+        for position, item in enumerate(value):
+            check(f"{place}[{position}]", item)
+
+    return run
+
+
+def _entries(check: Check) -> Check:
+    def run(place: str, value: Any) -> None:
+        if not isinstance(value, Mapping):
+            raise _misfit(place, "a dict", value)
+        for key, item in value.items():
+            is_str(f"{place} key", key)
+            check(f"{place}[{key!r}]", item)
+
+    return run
+
+
+def _instance(*classes: type) -> Check:
+    names = " or ".join(cls.__name__ for cls in classes)
+
+    def run(place: str, value: Any) -> None:
+        if not isinstance(value, classes):
+            raise _misfit(place, names, value)
+
+    return run
+
+
+def _union(tp: Any) -> Check:
+    blanks = [blank for blank, kind in ((None, type(None)), (UNSET, UnsetType)) if kind in members_of(tp)]
+    members = [member for member in members_of(tp) if member not in (type(None), UnsetType)]
+    if any(member is Any or getattr(get_origin(member) or member, "__module__", "") == "numpy" for member in members):
+        return _anything
+    if all(isinstance(member, type) and attrs.has(member) for member in members):
+        checks = [_instance(*members)]
+    else:
+        checks = [check_of(member) for member in members]
+    name = re.sub(r"\b(?:\w+\.)+", "", str(tp))
+
+    def run(place: str, value: Any) -> None:
+        if any(value is blank for blank in blanks):
+            return
+        if len(checks) == 1:
+            checks[0](place, value)
+        elif not any(_passes(check, place, value) for check in checks):
+            raise _misfit(place, name, value)
+
+    return run
+
+
+def _passes(check: Check, place: str, value: Any) -> bool:
+    try:
+        check(place, value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -3,10 +3,13 @@
 | given                                    | wire    |                                                   |
 |------------------------------------------|---------|---------------------------------------------------|
 | float16, float32, bfloat16               | float32 | exact                                             |
-| float64                                  | float32 | rounded; warns once when a value changes          |
+| float64                                  | float32 | rounded; warns once per name when a value changes |
 | int8 to int64, uint8 to uint32, bool     | int64   | exact                                             |
 | uint64                                   | int64   | OverflowError beyond 2^63 - 1                     |
-| list (nested: rectangular)               | by key  | None, NaN, text and ragged lists are refused      |
+| list (nested: rectangular)               | by key  | None, text, ragged rows, floats for int: refused  |
+
+NaN and infinity are refused everywhere. The floats of a list are rounded without a word, as they have no dtype
+that a user could have chosen better.
 
 Torch tensors are taken when torch is already loaded; it is never imported from here.
 """
@@ -21,7 +24,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .model import INT64_MAX, INT64_MIN
+
 Array = npt.NDArray[Any]
+
+_INTEGERS = (int, np.integer, np.bool_)
+_NUMBERS = (*_INTEGERS, float, np.floating)
 
 KEY_DTYPES: Mapping[str, str] = {
     "target_tokens": "int64",
@@ -53,14 +61,19 @@ def wire_array(name: str, value: Any) -> Array:
         ValueError: a ragged list, a list under an unknown key, None, NaN or infinity (with the position).
         OverflowError: a number that does not fit.
     """
+    if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name}: the wire has no masks; give a plain array, such as one made by .filled(0)")
     if isinstance(value, np.ndarray | np.generic):
         array = np.asarray(value)
     elif _is_torch(value):
-        array = _from_torch(value)
+        array = _from_torch(name, value)
     elif isinstance(value, list | tuple):
         return _from_list(name, value)
     else:
-        raise TypeError(f"{name}: {type(value).__name__} is not an array, a tensor or a list of numbers")
+        raise TypeError(
+            f"{name}: {type(value).__name__} is not an array, a tensor or a list of numbers; "
+            "numpy.asarray makes an array of most things"
+        )
     return _to_wire_dtype(name, array)
 
 
@@ -77,30 +90,36 @@ def token_ids(name: str, tokens: Any) -> Any:
         OverflowError: a token beyond 64 bits, with its position.
     """
     if _is_torch(tokens):
-        tokens = _from_torch(tokens)
+        tokens = _from_torch(name, tokens)
     if isinstance(tokens, np.ndarray):
         if tokens.ndim != 1 or tokens.dtype.kind not in "iu":
             raise TypeError(
                 f"{name}: expected a 1-D array of integers, got {tokens.ndim}-D {tokens.dtype}; "
                 "flatten it or cast it with .astype('int64')"
             )
-        return np.ascontiguousarray(tokens)
-    if not isinstance(tokens, Sequence) or isinstance(tokens, str | bytes):
+        return _to_wire_dtype(name, tokens) if tokens.dtype == np.uint64 else np.ascontiguousarray(tokens)
+    if not isinstance(tokens, Sequence) or isinstance(tokens, str | bytes | bytearray):
         raise TypeError(f"{name}: expected a list of token ids, got {type(tokens).__name__}")
     if set(map(type, tokens)) <= {int}:
         found = tokens if isinstance(tokens, list) else list(tokens)
     else:
         found = [_token(name, position, token) for position, token in enumerate(tokens)]
-    if found and not (-(2**63) <= min(found) and max(found) < 2**63):
-        position = next(i for i, token in enumerate(found) if not -(2**63) <= token < 2**63)
-        raise OverflowError(f"{name}[{position}]: {found[position]} does not fit into 64 bits")
+    try:
+        np.fromiter(found, np.int64, len(found))  # the fastest way to see whether all of them fit
+    except OverflowError:
+        _refuse_large(name, found)
     return found
 
 
 def _token(name: str, position: int, token: Any) -> int:
     if isinstance(token, bool) or not isinstance(token, int | np.integer):
-        raise TypeError(f"{name}[{position}]: expected a token id (int), got {token!r} ({type(token).__name__})")
+        raise TypeError(f"{name}[{position}]: expected an int, got {token!r} ({type(token).__name__})")
     return int(token)
+
+
+def _refuse_large(name: str, values: Sequence[int]) -> None:
+    position = next(i for i, value in enumerate(values) if not INT64_MIN <= value <= INT64_MAX)
+    raise OverflowError(f"{name}[{position}]: {values[position]} does not fit into 64 bits")
 
 
 def _is_torch(value: Any) -> bool:
@@ -108,14 +127,19 @@ def _is_torch(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def _from_torch(tensor: Any) -> Array:
+def _from_torch(name: str, tensor: Any) -> Array:
     torch = sys.modules["torch"]
     plain = tensor.detach()
     if plain.layout != torch.strided:
         plain = plain.to_dense()
     if plain.dtype == torch.bfloat16:
         plain = plain.to(torch.float32)
-    array: Array = plain.cpu().numpy()
+    try:
+        array: Array = plain.cpu().numpy()
+    except (TypeError, NotImplementedError, RuntimeError) as fault:
+        raise TypeError(
+            f"{name}: {tensor.dtype} on {tensor.device} cannot be read ({fault}); cast it to float32 or int64"
+        ) from None
     return array
 
 
@@ -130,34 +154,33 @@ def _from_list(name: str, value: Sequence[Any]) -> Array:
         array = np.asarray(value)
     except ValueError:
         array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "biuf" and array.size + len(value):
-        _refuse_list(name, value, ())
-    if dtype == "int64" and array.dtype.kind == "f" and array.size:
-        _refuse_floats(name, array)
-    return _to_wire_dtype(name, array.astype(np.int64) if not array.size and dtype == "int64" else array, dtype)
+    if array.size + len(value) == 0:
+        return np.empty(array.shape, dtype)
+    if array.dtype.kind not in ("biu" if dtype == "int64" else "biuf"):
+        _refuse_list(name, value, dtype, ())
+        array = np.array(value, dtype=dtype)
+    return _to_wire_dtype(name, array, dtype)
 
 
-def _refuse_list(name: str, value: Any, place: tuple[int, ...]) -> None:
-    """Say what in a list keeps it from being a rectangular array of numbers; returns only when nothing does."""
-    lengths = {len(item) if isinstance(item, list | tuple) else -1 for item in value}
+def _refuse_list(name: str, value: Any, dtype: str, place: tuple[int, ...]) -> None:
+    """Say what in a list keeps it from being a rectangular array of ``dtype``; returns only when nothing does."""
+    lengths = {len(item) if isinstance(item, list | tuple | np.ndarray) else -1 for item in value}
     for position, item in enumerate(value):
         here = (*place, position)
-        if isinstance(item, list | tuple):
-            _refuse_list(name, item, here)
-        elif isinstance(item, int) and not isinstance(item, bool) and not -(2**63) <= item < 2**63:
+        if isinstance(item, list | tuple | np.ndarray):
+            _refuse_list(name, item, dtype, here)
+        elif isinstance(item, int | np.integer) and not INT64_MIN <= int(item) <= INT64_MAX:
             raise OverflowError(f"{_at(name, here)}: {item} does not fit into 64 bits")
-        elif not isinstance(item, int | float | np.number | np.bool_):
-            raise TypeError(f"{_at(name, here)}: expected a number, got {item!r} ({type(item).__name__})")
+        elif not isinstance(item, _NUMBERS if dtype == "float32" else _INTEGERS):
+            expected = "an int" if dtype == "int64" else "a number"
+            raise TypeError(f"{_at(name, here)}: expected {expected}, got {item!r} ({type(item).__name__})")
     if len(lengths) > 1:
         raise ValueError(f"{_at(name, place)}: ragged list, its rows have different lengths; pad them or send 1-D")
 
 
-def _refuse_floats(name: str, array: Array) -> None:
-    position = tuple(int(i) for i in np.argwhere(array == array)[0])
-    raise TypeError(f"{_at(name, position)}: expected an int, got {array[position].item()!r} (float)")
-
-
 def _to_wire_dtype(name: str, array: Array, target: str | None = None) -> Array:
+    """``target`` is given for lists, whose dtype is numpy's choice and nobody's wish."""
+    is_list = target is not None
     kind = array.dtype.kind
     if kind not in "biuf":
         if array.dtype.name == "bfloat16":
@@ -169,15 +192,16 @@ def _to_wire_dtype(name: str, array: Array, target: str | None = None) -> Array:
             )
     target = target or ("float32" if kind == "f" else "int64")
     if target == "int64":
-        if array.dtype == np.uint64 and array.size and int(array.max()) >= 2**63:
-            position = tuple(int(i) for i in np.argwhere(array >= 2**63)[0])
+        if array.dtype == np.uint64 and array.size and int(array.max()) > INT64_MAX:
+            position = tuple(int(i) for i in np.argwhere(array > INT64_MAX)[0])
             raise OverflowError(f"{_at(name, position)}: {array[position]} does not fit into int64")
-        return np.ascontiguousarray(array, dtype=np.int64)
-    _refuse_non_finite(name, array)
-    return _to_float32(name, array)
+        return np.asarray(array, dtype=np.int64, order="C")
+    refuse_non_finite(name, array)
+    return _to_float32(name, array, quiet=is_list)
 
 
-def _refuse_non_finite(name: str, array: Array) -> None:
+def refuse_non_finite(name: str, array: Array) -> None:
+    """Raise ValueError naming the first NaN or infinity."""
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         position = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(
@@ -185,24 +209,34 @@ def _refuse_non_finite(name: str, array: Array) -> None:
         )
 
 
-def _to_float32(name: str, array: Array) -> Array:
-    with np.errstate(over="ignore"):
-        found = np.ascontiguousarray(array, dtype=np.float32)
+def _to_float32(name: str, array: Array, *, quiet: bool) -> Array:
+    with np.errstate(over="ignore", under="ignore"):
+        found = np.asarray(array, dtype=np.float32, order="C")
     if found.dtype == array.dtype or array.dtype.itemsize < 4:
         return found
     if not np.isfinite(found).all():
         position = tuple(int(i) for i in np.argwhere(~np.isfinite(found))[0])
         raise OverflowError(f"{_at(name, position)}: {array[position].item()!r} does not fit into float32")
-    # Python floats have no dtype that a user could have chosen better; only arrays are worth a word.
-    if name not in _warned and not np.array_equal(found, array):
+    if not quiet and name not in _warned and not np.array_equal(found, array):
         _warned.add(name)
         warnings.warn(
             f"{name}: {array.dtype} values are rounded to float32, the only float of the wire; "
             "cast them yourself to silence this (said once per name)",
             PrecisionWarning,
-            stacklevel=2,
+            stacklevel=_level_of_caller(),
         )
     return found
+
+
+def _level_of_caller() -> int:
+    """How many frames of this project, and of the classes that attrs made for it, lie above a warning."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back:
+        module = str(frame.f_globals.get("__name__", ""))
+        if not module.startswith("tinkerwire") and "<attrs" not in frame.f_code.co_filename:
+            break
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _at(name: str, place: tuple[int, ...]) -> str:

@@ -5,19 +5,27 @@ from __future__ import annotations
 import re
 from datetime import datetime, timezone
 
-_FRACTION = re.compile(r"\.(\d+)")
+_RFC_3339 = re.compile(
+    r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<fraction>\d+))?(?P<offset>Z|[+-]\d\d:?\d\d)?",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 def parse_timestamp(text: object) -> datetime:
     """The aware datetime of an RFC 3339 text; a text without offset counts as UTC. ValueError if it is none."""
-    if not isinstance(text, str):
-        raise ValueError(f"expected an RFC 3339 timestamp, got {text!r}")
-    # Python 3.10 reads neither a "Z" nor fractions of other than 3 or 6 digits.
-    plain = _FRACTION.sub(lambda m: f".{m[1][:6]:0<6}", text.strip())
-    if plain[-1:] in ("Z", "z"):
-        plain = plain[:-1] + "+00:00"
+    match = _RFC_3339.fullmatch(text.strip()) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError(f"expected an RFC 3339 timestamp such as 2025-01-31T12:00:00Z, got {text!r}")
+    # Taken apart, as Python 3.10 reads neither a "Z" nor fractions of other than 3 or 6 digits.
+    fraction = f"{(match['fraction'] or '')[:6]:0<6}"
     try:
-        found = datetime.fromisoformat(plain)
-    except ValueError:
-        raise ValueError(f"expected an RFC 3339 timestamp, got {text!r}") from None
+        found = datetime.fromisoformat(f"{match['date']}T{match['time']}.{fraction}{_offset(match['offset'])}")
+    except ValueError as fault:
+        raise ValueError(f"expected an RFC 3339 timestamp, got {text!r}: {fault}") from None
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+
+
+def _offset(text: str | None) -> str:
+    if text in ("Z", "z"):
+        return "+00:00"
+    return f"{text[:3]}:{text[-2:]}" if text else ""

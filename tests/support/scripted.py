@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +16,8 @@ from typing import Any
 from aiohttp import web
 
 PREFIX = "/api/v1/"
+PATIENCE_S = 30.0
+"""How long a test waits for something that has to come; nothing is asserted about how long it takes."""
 
 
 @dataclass
@@ -31,16 +36,59 @@ class Asked:
 
 @dataclass
 class Answer:
-    """One answer to give; ``drop`` closes the connection in its place."""
+    """One answer to give.
+
+    ``drop`` closes the connection in its place; ``hold`` waits for an event of the test (or for the client to go
+    away); ``trickle_s`` sends it byte by byte, with so long a pause between two; ``raw`` is sent as it is, HTTP or not.
+    """
 
     body: Any = field(default_factory=dict)
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
     drop: bool = False
+    hold: Hold | None = None
+    trickle_s: float = 0.0
+    raw: bytes | None = None
+
+
+class Hold:
+    """Something that a test lets go from its own thread, for all who wait for it on the server's."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+        self._lock = threading.Lock()
+
+    async def wait(self) -> None:
+        """Wait until it is let go."""
+        event = asyncio.Event()
+        with self._lock:
+            if self.is_over:
+                return
+            self._waiting.append((asyncio.get_running_loop(), event))
+        await event.wait()
+
+    def release(self) -> None:
+        """Let go."""
+        with self._lock:
+            self.is_over = True
+            for loop, event in self._waiting:
+                loop.call_soon_threadsafe(event.set)
 
 
 Rule = Callable[[Asked], Answer]
+
+
+def in_turn(*answers: Answer | Rule) -> Rule:
+    """A rule that gives the answers one after the other, and the last for ever."""
+    left = itertools.chain(answers, itertools.repeat(answers[-1]))
+
+    def rule(asked: Asked) -> Answer:
+        answer = next(left)
+        return answer if isinstance(answer, Answer) else answer(asked)
+
+    return rule
 
 
 class Scripted:
@@ -50,11 +98,36 @@ class Scripted:
         self.rules: dict[str, Rule] = {}
         self.asked: list[Asked] = []
         self.url = ""
+        self.active: Counter[str] = Counter()
+        """Requests being answered, by path."""
+        self.peak: Counter[str] = Counter()
+        """The most of them at once."""
         self._promises = 0
+        self._changed = threading.Condition()
 
     def named(self, name: str) -> list[Asked]:
         """The requests to one path, in the order in which they came."""
         return [asked for asked in self.asked if asked.name == name]
+
+    def bodies(self, name: str) -> list[Any]:
+        """Their bodies."""
+        return [asked.body for asked in self.named(name)]
+
+    def polls(self, kind: str) -> list[Asked]:
+        """The polls of one kind of request, such as ``Sample``."""
+        return [a for a in self.named("retrieve_future") if a.headers["x-tinker-request-type"] == kind]
+
+    def wait_for(self, condition: Callable[[], bool], what: str = "") -> None:
+        """Wait until something holds that requests change; fail after a long while."""
+        with self._changed:
+            if not self._changed.wait_for(condition, PATIENCE_S):
+                asked = Counter(asked.name for asked in self.asked)
+                raise AssertionError(f"did not happen: {what or condition}; asked: {asked}")
+
+    def wait_for_requests(self, name: str, number: int = 1) -> list[Asked]:
+        """Wait until a path was asked for so often."""
+        self.wait_for(lambda: len(self.named(name)) >= number, f"{number} x {name}")
+        return self.named(name)
 
     def answer(self, asked: Asked) -> Answer:
         """The answer by rule, or the one of the happy path."""
@@ -70,6 +143,7 @@ class Scripted:
             "create_sampling_session": {"sampling_session_id": "sampler1"},
             "get_info": {"model_id": body.get("model_id"), "model_data": {"model_name": "base"}},
             "get_server_capabilities": {"supported_models": [{"model_name": "base"}]},
+            "weights_info": {"base_model": "base", "is_lora": True, "lora_rank": 8},
         }
         if asked.name in plain:
             return Answer(plain[asked.name])
@@ -89,7 +163,16 @@ class Scripted:
             "save_weights_for_sampler": {"path": "tinker://m1/sampler_weights/a", "sampling_session_id": "sampler2"},
             "load_weights": {"path": "tinker://m1/weights/a"},
             "asample": {"sequences": [{"stop_reason": "stop", "tokens": [1, 2], "logprobs": [-0.5, -1.0]}]},
-        }[request_id.split("/")[0]]
+        }[request_id.partition("/")[0]]
+
+    def on_poll(self, kind: str, rule: Rule) -> None:
+        """Give the polls of one kind of request a rule of their own."""
+        others = self.rules.get("retrieve_future", self.happy)
+
+        def by_kind(asked: Asked) -> Answer:
+            return rule(asked) if asked.headers["x-tinker-request-type"] == kind else others(asked)
+
+        self.rules["retrieve_future"] = by_kind
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         text = await request.text()
@@ -99,18 +182,45 @@ class Scripted:
             headers={name.lower(): value for name, value in request.headers.items()},
             query=dict(request.query),
             body=json.loads(text) if text else None,
-            time=asyncio.get_running_loop().time(),
+            time=time.monotonic(),
             peer=request.transport.get_extra_info("peername") if request.transport else ("", 0),
         )
-        self.asked.append(asked)
-        answer = self.answer(asked)
+        with self._changed:
+            self.asked.append(asked)
+            self.active[asked.name] += 1
+            self.peak[asked.name] = max(self.peak[asked.name], self.active[asked.name])
+            answer = self.answer(asked)
+            self._changed.notify_all()
+        try:
+            return await self._give(request, answer)
+        finally:
+            with self._changed:
+                self.active[asked.name] -= 1
+                self._changed.notify_all()
+
+    async def _give(self, request: web.Request, answer: Answer) -> web.StreamResponse:
         if answer.delay_s:
             await asyncio.sleep(answer.delay_s)
-        if answer.drop and request.transport is not None:
+        if answer.hold:
+            await answer.hold.wait()
+        if request.transport is not None and answer.raw is not None:
+            request.transport.write(answer.raw)
+            request.transport.close()
+        if request.transport is not None and answer.drop:
             request.transport.abort()
-        if isinstance(answer.body, str | bytes):
-            return web.Response(body=answer.body, status=answer.status, headers=answer.headers)
-        return web.json_response(answer.body, status=answer.status, headers=answer.headers)
+        content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+        if answer.trickle_s:
+            return await self._trickle(request, content, answer.trickle_s)
+        headers = {"content-type": "application/json", **answer.headers}
+        return web.Response(body=content, status=answer.status, headers=headers)
+
+    async def _trickle(self, request: web.Request, content: Iterable[int], pause_s: float) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for byte in content:
+            await response.write(bytes([byte]))
+            await asyncio.sleep(pause_s)
+        return response
 
 
 @contextmanager
@@ -123,7 +233,7 @@ def scripted_server() -> Iterator[Scripted]:
     async def start() -> web.AppRunner:
         app = web.Application(client_max_size=2**30)
         app.router.add_route("*", "/{tail:.*}", server._handle)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0, backlog=4096)
         await site.start()
@@ -136,14 +246,15 @@ def scripted_server() -> Iterator[Scripted]:
         ready.set()
         loop.run_forever()
         loop.run_until_complete(runner.cleanup())
+        loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
-    thread = threading.Thread(target=run, daemon=True)
+    thread = threading.Thread(target=run, name="scripted-server", daemon=True)
     thread.start()
-    if not ready.wait(30):
+    if not ready.wait(PATIENCE_S):
         raise RuntimeError("the scripted server did not start")
     try:
         yield server
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
+        thread.join(PATIENCE_S)

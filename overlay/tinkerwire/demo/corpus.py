@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pydoc_data.topics
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -41,6 +42,12 @@ class Corpus:
         """Stretches spread evenly over the held-out part, the same ones every time."""
         starts = np.linspace(0, len(self.held_out) - length - 1, num=count, dtype=int)
         return [self.held_out[start : start + length + 1] for start in starts]
+
+    def prompt(self, length: int) -> bytes:
+        """The beginning of the first held-out line that starts like a sentence, else of the held-out text."""
+        text = bytes(self.held_out.tolist())
+        found = re.search(rb"^[A-Z][a-z].{%d}" % (length - 2), text, re.MULTILINE)
+        return found[0] if found else text[:length]
 
 
 def load_corpus(text: Path | None, window: int) -> Corpus:

@@ -20,9 +20,9 @@ VOWELS = frozenset(b"aeiouAEIOU")
 class Recipe:
     """How the demo reinforces."""
 
-    rounds: int = 8
+    rounds: int = 20
     prompts: int = 8
-    group: int = 8
+    group: int = 16
     prompt_bytes: int = 24
     sampled_bytes: int = 32
     learning_rate: float = 3e-3

@@ -5,125 +5,145 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import attrs
 from rich.console import Console
 
 from ..sampling import SamplingClient
 from ..service import ServiceClient
 from ..training import TrainingClient
 from ..types import ModelInput, SamplingParams
-from . import display, reinforcement, supervised
+from . import display, reinforcement
 from .corpus import Corpus, load_corpus
+from .supervised import Curve, Recipe, held_out_loss, train
 
-RECIPE = supervised.Recipe(steps=300, batch=16, window=128, learning_rate=1e-2)
-RANK = 32
 MARGIN = 0.3
 """How far below the unigram entropy the loss on held-out text has to end, in nats per byte."""
-CONTINUED_STEPS = 10
+
+LEARN = Recipe(steps=500, batch=8, window=128, learning_rate=3e-3)
+GO_ON = Recipe(steps=10, batch=8, window=128, learning_rate=3e-4, warmup=1)
+REINFORCE = reinforcement.Recipe()
 
 
 class DemoFailed(Exception):
     """The demo ran, and did not reach what it promises."""
 
 
-def run_demo(text: Path | None, out: Path, base_url: str, base_model: str, seed: int = 0) -> None:
-    """Train, sample, reinforce, save, load and go on.
+@attrs.frozen(kw_only=True)
+class Plan:
+    """What the demo trains, and how much."""
+
+    base_url: str = "local"
+    base_model: str = "tinkerwire/byte-small"
+    rank: int = 32
+    seed: int = 0
+    learn: Recipe = LEARN
+    go_on: Recipe = GO_ON
+    reinforce: reinforcement.Recipe = REINFORCE
+
+
+def run_demo(text: Path | None, out: Path, plan: Plan) -> None:
+    """Train, sample, save, load, go on and reinforce.
 
     Args:
         text: what to learn; None for the text that CPython ships.
         out: folder for the loss curve.
-        base_url: the server; "local" is the embedded one.
-        base_model: a model of that server whose tokens are bytes.
 
     Raises:
         DemoFailed: a check did not hold; the text says which.
         ValueError: a text that is too short.
     """
-    console = Console()
     started = time.monotonic()
-    corpus = load_corpus(text, RECIPE.window)
+    corpus = load_corpus(text, plan.learn.window)
     out.mkdir(parents=True, exist_ok=True)
+    console = Console()
     console.print(f"Learning [bold]{corpus.name}[/]: {len(corpus.train):,} bytes, {len(corpus.held_out):,} held out")
-    with ServiceClient(base_url=base_url) as service:
-        client = service.create_lora_training_client(base_model, rank=RANK, seed=seed)
-        _show(console, corpus, "before training", client.save_weights_and_get_sampling_client())
-        curve = _supervised(console, client, corpus, seed)
-        _draw(console, curve, corpus, out)
-        _show(console, corpus, "after training", client.save_weights_and_get_sampling_client())
-        _check_loss(console, curve, corpus)
-        _checkpoint(console, service, client, corpus, seed)
-        _reinforced(console, client, corpus, seed)
+    with ServiceClient(base_url=plan.base_url) as service:
+        client = service.create_lora_training_client(plan.base_model, rank=plan.rank, seed=plan.seed)
+        demo = Demo(console, corpus, plan, service, client)
+        demo.show_sample("before training")
+        curve = demo.learn()
+        demo.draw(curve, out / "loss.png")
+        demo.show_sample("after training")
+        demo.check_loss(curve)
+        demo.save_load_go_on()
+        demo.reinforce()
     console.print(f"Done in {time.monotonic() - started:.0f} s.")
 
 
-def _supervised(console: Console, client: TrainingClient, corpus: Corpus, seed: int) -> supervised.Curve:
-    with display.progress_bar(console) as progress:
-        task = progress.add_task("training", total=RECIPE.steps, figures="")
+@attrs.frozen
+class Demo:
+    """The steps of the demo, on one model."""
 
-        def on_step(curve: supervised.Curve) -> None:
-            figures = f"loss {curve.train[-1][1]:.3f}  held out {curve.held_out[-1][1]:.3f}"
-            progress.update(task, completed=curve.train[-1][0], figures=figures)
+    console: Console
+    corpus: Corpus
+    plan: Plan
+    service: ServiceClient
+    client: TrainingClient
 
-        return supervised.train(client, corpus, RECIPE, seed, on_step)
+    def learn(self) -> Curve:
+        """Supervised learning, with a progress bar."""
+        recipe = self.plan.learn
+        with display.progress_bar(self.console) as progress:
+            task = progress.add_task("training", total=recipe.steps, figures="")
 
+            def on_step(curve: Curve) -> None:
+                figures = f"loss {curve.train[-1][1]:.3f}  held out {curve.held_out[-1][1]:.3f}"
+                progress.update(task, completed=curve.train[-1][0], figures=figures)
 
-def _reinforced(console: Console, client: TrainingClient, corpus: Corpus, seed: int) -> None:
-    recipe = reinforcement.Recipe()
-    console.print(f"Reinforcing: the reward is the {reinforcement.REWARD}")
-    with display.progress_bar(console) as progress:
-        task = progress.add_task("reinforcing", total=recipe.rounds, figures="")
+            return train(self.client, self.corpus, recipe, self.plan.seed, on_step)
 
-        def on_round(rewards: list[float]) -> None:
-            progress.update(task, completed=len(rewards), figures=f"reward {rewards[-1]:.3f}")
+    def check_loss(self, curve: Curve) -> None:
+        """The promise: the model has learned more than how often each byte occurs."""
+        final, entropy = curve.held_out[-1][1], self.corpus.unigram_entropy
+        self.console.print(f"held-out loss {final:.3f} nats per byte, {entropy - final:.3f} below the unigram entropy")
+        if not final <= entropy - MARGIN:
+            raise DemoFailed(f"held-out loss {final:.3f} is not {MARGIN} below the unigram entropy {entropy:.3f}")
 
-        rewards = reinforcement.reinforce(client, corpus, recipe, seed, on_round)
-    console.print("reward by round: " + " ".join(f"{reward:.3f}" for reward in rewards))
-    early, late = sum(rewards[:2]) / 2, sum(rewards[-2:]) / 2
-    if late <= early:
-        raise DemoFailed(f"the reward did not rise: {early:.3f} in the first two rounds, {late:.3f} in the last two")
+    def save_load_go_on(self) -> None:
+        """Save, list, load into a new client, and check that it goes on exactly where the first one was."""
+        path = self.client.save_state("demo").result().path
+        listed = self.service.create_rest_client().list_checkpoints(self.client.model_id).result().checkpoints
+        for checkpoint in listed:
+            size = (checkpoint.size_bytes or 0) / 1024
+            self.console.print(f"checkpoint {checkpoint.tinker_path}  {size:.0f} KiB", soft_wrap=True)
+        if path not in [checkpoint.tinker_path for checkpoint in listed]:
+            raise DemoFailed(f"{path} was saved but is not listed")
+        recipe = self.plan.go_on
+        saved = held_out_loss(self.client, self.corpus, recipe)
+        resumed = self.service.create_training_client_from_state_with_optimizer(path)
+        curve = train(resumed, self.corpus, recipe, self.plan.seed + 1, lambda _: None)
+        loaded, final = curve.held_out[0][1], curve.held_out[-1][1]
+        if abs(loaded - saved) > 1e-6:
+            raise DemoFailed(f"held-out loss {loaded:.6f} after loading differs from {saved:.6f} before saving")
+        self.console.print(f"loaded, continued {recipe.steps} steps: held-out loss {loaded:.3f} -> {final:.3f}")
 
+    def reinforce(self) -> None:
+        """Reinforcement learning, with a progress bar; its reward has to rise."""
+        recipe = self.plan.reinforce
+        self.console.print(f"Reinforcing: the reward is the {reinforcement.REWARD}")
+        with display.progress_bar(self.console) as progress:
+            task = progress.add_task("reinforcing", total=recipe.rounds, figures="")
 
-def _check_loss(console: Console, curve: supervised.Curve, corpus: Corpus) -> None:
-    final, entropy = curve.held_out[-1][1], corpus.unigram_entropy
-    console.print(f"held-out loss {final:.3f} nats per byte, {entropy - final:.3f} below the unigram entropy")
-    if final > entropy - MARGIN:
-        raise DemoFailed(f"held-out loss {final:.3f} is not {MARGIN} below the unigram entropy {entropy:.3f}")
+            def on_round(rewards: list[float]) -> None:
+                progress.update(task, completed=len(rewards), figures=f"reward {rewards[-1]:.3f}")
 
+            rewards = reinforcement.reinforce(self.client, self.corpus, recipe, self.plan.seed, on_round)
+        self.console.print("reward by round: " + " ".join(f"{reward:.3f}" for reward in rewards))
+        third = max(1, len(rewards) // 3)
+        early, late = sum(rewards[:third]) / third, sum(rewards[-third:]) / third
+        if not late > early:
+            raise DemoFailed(f"the reward did not rise: {early:.3f} in the first third, {late:.3f} in the last")
 
-def _checkpoint(console: Console, service: ServiceClient, client: TrainingClient, corpus: Corpus, seed: int) -> None:
-    """Save, list, load into a new client, and check that it goes on exactly where the first one was."""
-    path = client.save_state("demo").result().path
-    listed = service.create_rest_client().list_checkpoints(client.model_id).result().checkpoints
-    for checkpoint in listed:
-        console.print(f"checkpoint {checkpoint.tinker_path}  {(checkpoint.size_bytes or 0) / 1024:.0f} KiB")
-    if path not in [checkpoint.tinker_path for checkpoint in listed]:
-        raise DemoFailed(f"{path} was saved but is not listed")
-    saved = supervised.held_out_loss(client, corpus, RECIPE)
-    resumed = service.create_training_client_from_state_with_optimizer(path)
-    loaded = supervised.held_out_loss(resumed, corpus, RECIPE)
-    if abs(loaded - saved) > 1e-6:
-        raise DemoFailed(f"held-out loss {loaded:.6f} after loading differs from {saved:.6f} before saving")
-    more = supervised.Recipe(
-        steps=CONTINUED_STEPS,
-        batch=RECIPE.batch,
-        window=RECIPE.window,
-        learning_rate=RECIPE.learning_rate / 10,
-        warmup=1,
-    )
-    curve = supervised.train(resumed, corpus, more, seed + 1, lambda _: None)
-    console.print(
-        f"loaded, continued {CONTINUED_STEPS} steps: held-out loss {loaded:.3f} -> {curve.held_out[-1][1]:.3f}"
-    )
+    def draw(self, curve: Curve, file: Path) -> None:
+        """The loss curve, in the terminal and as a PNG."""
+        display.draw_in_terminal(self.console, curve, self.corpus.unigram_entropy)
+        display.draw_png(file, curve, self.corpus.unigram_entropy, self.corpus.name)
+        self.console.print(f"The curve as a picture: {file}")
 
-
-def _draw(console: Console, curve: supervised.Curve, corpus: Corpus, out: Path) -> None:
-    display.draw_in_terminal(console, curve, corpus.unigram_entropy)
-    file = out / "loss.png"
-    display.draw_png(file, curve, corpus.unigram_entropy, corpus.name)
-    console.print(f"The curve as a picture: {file}")
-
-
-def _show(console: Console, corpus: Corpus, title: str, sampler: SamplingClient) -> None:
-    prompt = bytes(corpus.held_out[:40].tolist())
-    params = SamplingParams(max_tokens=160, temperature=0.7, seed=1)
-    response = sampler.sample(ModelInput.from_ints(list(prompt)), 1, params).result()
-    display.show_sample(console, title, prompt, bytes(token % 256 for token in response.sequences[0].tokens))
+    def show_sample(self, title: str) -> None:
+        """What the model makes of the beginning of a held-out sentence."""
+        sampler: SamplingClient = self.client.save_weights_and_get_sampling_client()
+        prompt = self.corpus.prompt(40)
+        params = SamplingParams(max_tokens=160, temperature=0.7, seed=self.plan.seed + 1)
+        response = sampler.sample(ModelInput.from_ints(list(prompt)), 1, params).result()
+        display.show_sample(self.console, title, prompt, bytes(token % 256 for token in response.sequences[0].tokens))

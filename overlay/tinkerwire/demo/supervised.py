@@ -67,11 +67,8 @@ def train(client: TrainingClient, corpus: Corpus, recipe: Recipe, seed: int, on_
 
 
 def learning_rate_at(step: int, recipe: Recipe) -> float:
-    """Up in a straight line, then down along half a cosine to a tenth."""
-    if step <= recipe.warmup:
-        return recipe.learning_rate * step / recipe.warmup
-    progress = (step - recipe.warmup) / max(1, recipe.steps - recipe.warmup)
-    return recipe.learning_rate * (0.1 + 0.45 * (1 + float(np.cos(np.pi * progress))))
+    """Up in a straight line during the warm-up, and down in one to a tenth over all steps."""
+    return recipe.learning_rate * min(1.0, step / recipe.warmup) * (1 - 0.9 * step / recipe.steps)
 
 
 def held_out_loss(client: TrainingClient, corpus: Corpus, recipe: Recipe) -> float:

@@ -8,7 +8,8 @@ from typing import Any
 
 import orjson
 
-from tinkerwire_base.projection import project
+from tinkerwire_base.projection import parse_version, project
+from tinkerwire_generated.times import NEWEST
 
 Json = dict[str, Any]
 
@@ -20,6 +21,8 @@ def contract(wire_version: str) -> Json:
     Raises:
         ValueError: not a version, or one that the contract does not reach.
     """
+    if parse_version(wire_version) > parse_version(NEWEST):
+        raise ValueError(f"wire version {wire_version} is newer than {NEWEST}, the newest that the contract describes")
     return project(_all_versions(), wire_version)
 
 

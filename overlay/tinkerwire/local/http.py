@@ -20,12 +20,20 @@ def application(server: EmbeddedServer) -> web.Application:
     """The server as an aiohttp application; it answers every path."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
+        try:
+            content = await request.read()
+        except web.RequestPayloadError as fault:
+            reason = " ".join(str(fault).split())
+            refusal = web.json_response({"detail": f"the body cannot be read: {reason}"}, status=400)
+            # Where the next request starts is not known.
+            refusal.force_close()
+            return refusal
         wire = WireRequest(
             method=request.method,
             path=request.rel_url.raw_path,
             query=tuple(request.rel_url.query.items()),
             headers=dict(request.headers),
-            content=await request.read(),
+            content=content,
         )
         try:
             response = await server.handle(wire)
@@ -58,7 +66,7 @@ async def serve(
     Raises:
         OSError: the port cannot be had.
     """
-    runner = web.AppRunner(application(server), handler_cancellation=True, shutdown_timeout=2.0)
+    runner = web.AppRunner(application(server), access_log=None, handler_cancellation=True, shutdown_timeout=2.0)
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port, reuse_address=True)

@@ -11,6 +11,7 @@ import orjson
 from typing_extensions import Self
 
 from tinkerwire_base.call import JSON, WireResponse
+from tinkerwire_generated.operations import OPERATIONS
 
 SERVER_FAULTS = (500, 502, 503, 504)
 HEADERS = {"content-type": JSON}
@@ -62,7 +63,7 @@ class Misbehaviour:
         only: names of the operations that it is for; None for all.
 
     Raises:
-        ValueError: a share that is none, or shares of more than 1 in all.
+        ValueError: a share that is none, shares of more than 1 in all, or an unknown operation.
     """
 
     seed: int = 0
@@ -82,6 +83,9 @@ class Misbehaviour:
         total = self.p_408 + self.p_429 + self.p_5xx + self.p_reset + self.p_lost_reply
         if total > 1 + 1e-9:
             raise ValueError(f"the shares of failures add up to {total:g}; they must not exceed 1")
+        unknown = sorted((self.only or frozenset()) - OPERATIONS.keys())
+        if unknown:
+            raise ValueError(f"only: {', '.join(unknown)} is no operation; there are {', '.join(OPERATIONS)}")
 
     @classmethod
     def parse(cls, text: str, seed: int = 0) -> Self:

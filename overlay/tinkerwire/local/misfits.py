@@ -39,8 +39,8 @@ def _items(fault: ValidationError, where: str) -> Iterator[Item]:
                 [*place, key], "this field is not known here; check its name or leave it out", "extra_forbidden"
             )
     elif name == "type":
-        types = " or ".join(kind.types)
-        yield _item(place, f"expected {types}, got {_shown(fault.instance)}", f"{kind.types[0]}_type")
+        types = sorted(kind.types, key=lambda name: name == "null")
+        yield _item(place, f"expected {' or '.join(types)}, got {_shown(fault.instance)}", f"{types[0]}_type")
     elif name == "enum":
         options = ", ".join(map(str, kind.options))
         yield _item(place, f"expected one of {options}; got {_shown(fault.instance)}", "enum")
@@ -64,14 +64,24 @@ def _union_items(fault: ValidationError, where: str) -> Iterator[Item]:
         for each in best:
             yield from _items(each, where)
         return
-    types = [name for faults in members for each in faults for name in getattr(each.kind, "types", [])]
-    unique = list(dict.fromkeys(types))
-    yield _item([where, *own_place], f"expected {' or '.join(unique)}, got {_shown(fault.instance)}", "union_type")
+    types = sorted(dict.fromkeys(_types(fault)), key=lambda name: name == "null")
+    yield _item([where, *own_place], f"expected {' or '.join(types)}, got {_shown(fault.instance)}", "union_type")
 
 
 def _is_foreign(fault: ValidationError, place: list[Any]) -> bool:
     """Whether the value is of another JSON type than this member of the union."""
-    return fault.kind.name == "type" and list(fault.instance_path) == place
+    kind: Any = fault.kind
+    if list(fault.instance_path) != place:
+        return False
+    inner = getattr(kind, "context", None)
+    return kind.name == "type" or bool(inner and all(any(_is_foreign(x, place) for x in member) for member in inner))
+
+
+def _types(fault: ValidationError) -> list[str]:
+    """All JSON types that would have done in place of the value."""
+    kind: Any = fault.kind
+    inner = [name for member in getattr(kind, "context", []) for each in member for name in _types(each)]
+    return [*getattr(kind, "types", []), *inner]
 
 
 def _has_other_tag(faults: list[ValidationError], place: list[Any]) -> bool:
@@ -83,7 +93,8 @@ def _strangeness(faults: list[ValidationError]) -> int:
     """How many keys are missing or unknown."""
     kinds: list[Any] = [each.kind for each in faults]
     unknown: list[str] = [key for kind in kinds if kind.name == "additionalProperties" for key in kind.unexpected]
-    return len(unknown) + sum(kind.name == "required" for kind in kinds)
+    missing: list[str] = [kind.property for kind in kinds if kind.name == "required"]
+    return len(unknown) + len(missing)
 
 
 def _item(place: list[Any], message: str, kind: str) -> Item:

@@ -76,6 +76,8 @@ class EmbeddedServer:
         self._misbehaviour = misbehaviour
         self._first_answers = FirstAnswers()
         self._closed = False
+        self.is_idle = False
+        """After close: whether all work had ended within the time that close waits."""
         self.folder = Path(tempfile.mkdtemp(prefix="tinkerwire-") if folder is None else folder)
         if folder is None:
             self._remove_folder = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
@@ -129,7 +131,7 @@ class EmbeddedServer:
         if self._closed:
             return
         self._closed = True
-        self._state.close()
+        self.is_idle = self._state.close()
         if hasattr(self, "_remove_folder"):
             self._remove_folder()
 

@@ -25,7 +25,7 @@ from tinkerwire_base.converter import Converter
 log = logging.getLogger("tinkerwire.local")
 
 OWNER = "local"
-JOIN_S = 5.0
+JOIN_S = 2.0
 
 
 @attrs.frozen(kw_only=True)
@@ -77,15 +77,15 @@ class State:
             model.worker.close()
             self.promises.abandon(model_id, f"model {model_id} is gone: {reason}")
 
-    def close(self) -> None:
-        """Stop all work; what has no result yet fails."""
+    def close(self) -> bool:
+        """Stop all work; what has no result yet fails. False when some is still at it after :data:`JOIN_S`."""
         workers = [self.sampling]
         self.models.close(lambda model: workers.append(model.worker))
         for worker in workers:
             worker.close()
         self.promises.abandon(None, "the server was closed before this was done")
-        for worker in workers:
-            worker.join(JOIN_S)
+        ended = [worker.join(JOIN_S) for worker in workers]
+        return all(ended)
 
     def _release(self, session: Session) -> None:
         log.info("session %s expired", session.session_id)

@@ -36,7 +36,8 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
 def read_arrays(path: Path) -> dict[str, Array]:
     """The arrays of a file of :func:`write_arrays`; ValueError, OSError or zipfile.BadZipFile when it is none."""
-    with np.load(path, allow_pickle=False) as file:
+    # Opened here, because numpy leaves a damaged file open.
+    with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
         return {name.removeprefix("array:"): file[name] for name in file.files}
 
 

@@ -31,9 +31,9 @@ class EmbeddedTransport:
         try:
             return await asyncio.wait_for(self.server.handle(request), timeout_s)
         except asyncio.TimeoutError as fault:
-            raise timeout_error(request, ADDRESS + request.path, timeout_s) from fault
+            raise timeout_error(request, ADDRESS, timeout_s) from fault
         except ConnectionDropped as fault:
-            raise connection_error(request, ADDRESS + request.path, fault) from fault
+            raise connection_error(request, ADDRESS, fault) from fault
 
     async def close(self) -> None:
         """Leave the server to who made it."""

@@ -50,7 +50,7 @@ class Validator:
         try:
             return self._converter.structure(value, operation.request)
         except ValueError as fault:
-            raise Refusal(422, [_item_of_model(str(fault))]) from None
+            raise Refusal(422, [_item_of_model(fault)]) from None
 
     def query(self, operation: Operation, given: Sequence[tuple[str, str]]) -> dict[str, Any]:
         """All query parameters, converted, with defaults for those that are not given.
@@ -101,9 +101,11 @@ def _parse(content: bytes | None) -> Any:
         raise Refusal(422, [item]) from None
 
 
-def _item_of_model(text: str) -> Item:
+def _item_of_model(fault: ValueError) -> Item:
     """The item for what the schema lets pass and the model does not, such as 1.0 in place of 1."""
-    match = _PLACE.search(text)
+    # The text says where; what it was made of says why.
+    reason = str(fault.__context__ or fault)
+    match = _PLACE.search(str(fault))
     steps = _STEP.findall(match[1]) if match else []
     place = ["body", *(int(step) if step.isdigit() else step for step in steps)]
-    return {"loc": place, "msg": _PLACE.sub("", text), "type": "value_error"}
+    return {"loc": place, "msg": _PLACE.sub("", reason), "type": "value_error"}

@@ -45,11 +45,11 @@ class Worker:
             for _ in self._threads:
                 self._jobs.put(None)
 
-    def join(self, timeout_s: float) -> None:
-        """Wait until the threads have ended, ``timeout_s`` seconds each at most."""
-        for thread in list(self._threads):
-            if thread is not threading.current_thread():
-                thread.join(timeout_s)
+    def join(self, timeout_s: float) -> bool:
+        """Wait until the threads have ended, ``timeout_s`` seconds each at most; whether they have."""
+        for thread in self._threads:
+            thread.join(timeout_s)
+        return not any(thread.is_alive() for thread in self._threads)
 
     def _drop_jobs(self) -> None:
         try:

@@ -10,6 +10,7 @@ OPERATION = Operation(
     tag="runs",
     method="DELETE",
     path="/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}",
+    multi_segment=("checkpoint_id",),
     results={
         200: None,
         204: None,

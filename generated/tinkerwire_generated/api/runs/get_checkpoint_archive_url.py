@@ -10,6 +10,7 @@ OPERATION = Operation(
     tag="runs",
     method="GET",
     path="/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}/archive",
+    multi_segment=("checkpoint_id",),
     results={
         200: CheckpointArchiveUrlResponse,
         302: None,

@@ -10,6 +10,7 @@ OPERATION = Operation(
     tag="runs",
     method="PUT",
     path="/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}/ttl",
+    multi_segment=("checkpoint_id",),
     request=SetCheckpointTtlRequest,
     results={
         200: None,

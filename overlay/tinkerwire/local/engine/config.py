@@ -80,7 +80,7 @@ def _registry(*configs: ModelConfig) -> Mapping[str, ModelConfig]:
 
 BASE_MODELS: Mapping[str, ModelConfig] = _registry(
     ModelConfig(name="tinkerwire/byte-nano", d_model=32, n_layers=2, n_heads=2, d_ff=64, max_context=2048, seed=1),
-    ModelConfig(name="tinkerwire/byte-small", d_model=128, n_layers=3, n_heads=4, d_ff=384, max_context=2048, seed=2),
+    ModelConfig(name="tinkerwire/byte-small", d_model=128, n_layers=2, n_heads=4, d_ff=512, max_context=2048, seed=2),
 )
 
 

@@ -1,0 +1,107 @@
+"""What one wire version has, by the tables that are generated from the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from .errors import DialectError
+from .model import default_of, fields_of, wire_name
+from .projection import parse_version
+from .unset import UNSET
+
+Span = tuple[str, "str | None"]
+"""From which version on something exists, and the first version that lacks it again."""
+Times = Mapping[str, Mapping[str, Span]]
+"""Class name to field name to span: only fields that have not always been there."""
+RequiredTimes = Mapping[str, Mapping[str, tuple[Span, ...]]]
+"""Class name to field name to spans: only fields that some versions require and others do not."""
+ValueTimes = Mapping[str, Mapping[str, Mapping[str, Span]]]
+"""Class name to field name to value to span: only values that have not always been allowed."""
+
+Check = Callable[[Any], None]
+
+
+@attrs.frozen(kw_only=True)
+class Dialect:
+    """A wire version and the tables of what has not always been there. ValueError for what is no version."""
+
+    version: str
+    fields: Times
+    types: Mapping[str, Span]
+    required: RequiredTimes
+    values: ValueTimes
+
+    def __attrs_post_init__(self) -> None:
+        parse_version(self.version)
+
+    def absent_fields(self, cls: type) -> dict[str, Span]:
+        """The fields of a model that the version lacks."""
+        times = self.fields.get(cls.__name__, {})
+        spans = {a.name: times[wire_name(a)] for a in fields_of(cls) if wire_name(a) in times}
+        return {name: span for name, span in spans.items() if not is_in(self.version, *span)}
+
+    def checks(self, cls: type) -> Iterator[Check]:
+        """What to hold a model of ``cls`` against before it is sent; each raises DialectError."""
+        owner, absent = cls.__name__, self.absent_fields(cls)
+        if owner in self.types and not is_in(self.version, *self.types[owner]):
+            yield lambda _: self._refuse(owner, self.types[owner])
+        required, values = self.required.get(owner, {}), self.values.get(owner, {})
+        for attribute in fields_of(cls):
+            wire, what = wire_name(attribute), f"{owner}.{attribute.name}"
+            if attribute.name in absent:
+                yield self._only_default(what, attribute, absent[attribute.name])
+            elif any(is_in(self.version, *span) for span in required.get(wire, ())):
+                yield self._not_left_out(what, attribute.name)
+            lacking = {value: span for value, span in values.get(wire, {}).items() if not is_in(self.version, *span)}
+            if lacking:
+                yield self._not_among(what, attribute.name, lacking)
+
+    def _only_default(self, what: str, attribute: attrs.Attribute[Any], span: Span) -> Check:
+        name, default = attribute.name, default_of(attribute)
+
+        def check(model: Any) -> None:
+            if getattr(model, name) != default:
+                self._refuse(what, span)
+
+        return check
+
+    def _not_left_out(self, what: str, name: str) -> Check:
+        def check(model: Any) -> None:
+            if getattr(model, name) in (None, UNSET):
+                text = f"{what} is required in wire {self.version}; give it a value"
+                raise DialectError(text, what=what, version=self.version)
+
+        return check
+
+    def _not_among(self, what: str, name: str, lacking: Mapping[str, Span]) -> Check:
+        def check(model: Any) -> None:
+            value = getattr(model, name)
+            if isinstance(value, str) and value in lacking:
+                self._refuse(f"{what} {value!r}", lacking[value])
+
+        return check
+
+    def _refuse(self, what: str, span: Span) -> None:
+        raise dialect_error(what, self.version, *span)
+
+
+def is_in(version: str, since: str, until: str | None) -> bool:
+    """Whether something that exists from ``since`` to before ``until`` is in ``version``."""
+    now = parse_version(version)
+    return parse_version(since) <= now and (until is None or now < parse_version(until))
+
+
+def dialect_error(what: str, version: str, since: str, until: str | None) -> DialectError:
+    """The error for a thing that the wire version in use does not have."""
+    span = f"from {since}" + (f" to before {until}" if until else " on")
+    return DialectError(
+        f"{what} is not in wire {version}: it exists {span}; leave it at its default or use a server that "
+        "speaks such a version",
+        what=what,
+        version=version,
+        since=since,
+        until=until,
+    )

@@ -1,0 +1,162 @@
+"""The sampling steps of the flow: clients, samples, stops, seeds and logprobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tests.official.walk import LINES, Step, Walk, expect
+
+PROMPT = LINES[0]
+TOKENS = 8
+
+
+def _params(walk: Walk, **changes: Any) -> Any:
+    return walk.types.SamplingParams(**{"max_tokens": TOKENS, "temperature": 1.0, "seed": 7, **changes})
+
+
+def _sample(walk: Walk, sampler: Any, num_samples: int = 1, changes: Any = None, **options: Any) -> Any:
+    """Sample after PROMPT and check what every sample must have."""
+    prompt = walk.types.ModelInput.from_ints(PROMPT)
+    params = _params(walk, **(changes or {}))
+    response = walk.wait(sampler.sample(prompt, num_samples, params, **options))
+    expect(len(response.sequences) == num_samples, f"{len(response.sequences)} sequences, not {num_samples}")
+    for sequence in response.sequences:
+        tokens, logprobs = list(sequence.tokens), list(sequence.logprobs or [])
+        expect(0 < len(tokens) <= TOKENS, f"{len(tokens)} tokens, at most {TOKENS} wanted")
+        expect(len(logprobs) == len(tokens), f"{len(logprobs)} logprobs for {len(tokens)} tokens")
+        expect(bool(np.isfinite(logprobs).all()), f"logprobs are not all finite: {logprobs}")
+        expect(str(sequence.stop_reason) in ("length", "stop"), f"stop_reason {sequence.stop_reason!r}")
+    return response
+
+
+def sampling_client_from_path(walk: Walk) -> str:
+    sampler = walk.service.create_sampling_client(model_path=walk["sampler_path"])
+    _sample(walk, sampler)
+    walk.keep(sampler=sampler)
+    return "sampled"
+
+
+def save_weights_and_get_sampling_client(walk: Walk) -> str:
+    sampler = walk["training"].save_weights_and_get_sampling_client()
+    _sample(walk, sampler)
+    return "sampled"
+
+
+def sampling_client_from_base_model(walk: Walk) -> str:
+    sampler = walk.service.create_sampling_client(base_model=walk.base_model)
+    _sample(walk, sampler)
+    return "sampled"
+
+
+def sample_two(walk: Walk) -> str:
+    first, second = _sample(walk, walk["sampler"], num_samples=2).sequences
+    return f"{'different' if list(first.tokens) != list(second.tokens) else 'equal'} sequences"
+
+
+def sample_seed(walk: Walk) -> str:
+    first, second = (_sample(walk, walk["sampler"]).sequences[0] for _ in range(2))
+    expect(list(first.tokens) == list(second.tokens), f"same seed: {first.tokens} and {second.tokens}")
+    return "same seed, same tokens"
+
+
+def sample_greedy(walk: Walk) -> str:
+    greedy = {"temperature": 0.0}
+    first, second = (_sample(walk, walk["sampler"], changes=greedy).sequences[0] for _ in range(2))
+    expect(list(first.tokens) == list(second.tokens), f"temperature 0: {first.tokens} and {second.tokens}")
+    walk.keep(greedy=list(first.tokens))
+    return "temperature 0 repeats itself"
+
+
+def sample_top_k_top_p(walk: Walk) -> str:
+    greedy = walk["greedy"]
+    tokens = list(_sample(walk, walk["sampler"], changes={"top_k": 1}).sequences[0].tokens)
+    expect(tokens == greedy, f"top_k 1 gave {tokens}, temperature 0 {greedy}")
+    _sample(walk, walk["sampler"], changes={"top_p": 0.5})
+    return "top_k 1 is greedy, top_p 0.5 taken"
+
+
+def sample_stop_tokens(walk: Walk) -> str:
+    greedy = walk["greedy"]
+    changes = {"temperature": 0.0, "stop": [greedy[2]]}
+    sequence = _sample(walk, walk["sampler"], changes=changes).sequences[0]
+    expect(str(sequence.stop_reason) == "stop", f"stop_reason {sequence.stop_reason!r} at a stop token")
+    length = greedy.index(greedy[2])
+    expect(len(sequence.tokens) in (length, length + 1), f"{len(sequence.tokens)} tokens, stop at {length}")
+    return f"stopped, the stop token {'kept' if len(sequence.tokens) > length else 'dropped'}"
+
+
+def sample_stop_string(walk: Walk) -> str:
+    _sample(walk, walk["sampler"], changes={"stop": "no such text"})
+    return "taken"
+
+
+def sample_stop_strings(walk: Walk) -> str:
+    _sample(walk, walk["sampler"], changes={"stop": ["no such text", "nor this"]})
+    return "taken"
+
+
+def sample_prompt_logprobs(walk: Walk) -> str:
+    response = _sample(walk, walk["sampler"], include_prompt_logprobs=True)
+    _check_prompt_logprobs(response.prompt_logprobs)
+    return f"{len(response.prompt_logprobs)} values, the first is null"
+
+
+def sample_topk_prompt_logprobs(walk: Walk) -> str:
+    response = _sample(walk, walk["sampler"], include_prompt_logprobs=True, topk_prompt_logprobs=3)
+    lists = response.topk_prompt_logprobs
+    expect(lists is not None, "topk_prompt_logprobs is null")
+    expect(len(lists) == len(PROMPT), f"{len(lists)} positions for a prompt of {len(PROMPT)}")
+    for position, pairs in enumerate(lists[1:], 1):
+        expect(pairs is not None and len(pairs) == 3, f"position {position}: {pairs}")
+        expect(all(len(pair) == 2 for pair in pairs), f"position {position}: {pairs}")
+    return f"first position {lists[0]}, then 3 pairs each"
+
+
+def compute_logprobs(walk: Walk) -> str:
+    """The prompt's logprobs when sampling are those of forward with the same weights."""
+    values = walk.wait(walk["sampler"].compute_logprobs(walk.types.ModelInput.from_ints(PROMPT)))
+    _check_prompt_logprobs(values)
+    difference = float(np.abs(np.asarray(values[1:], dtype=float) - walk["sampler_logprobs"]).max())
+    expect(difference < 1e-3, f"logprobs differ from those of forward by {difference}")
+    return f"within {difference:.1e} of forward"
+
+
+def _check_prompt_logprobs(values: Any) -> None:
+    expect(values is not None, "prompt logprobs are null")
+    expect(len(values) == len(PROMPT), f"{len(values)} prompt logprobs for a prompt of {len(PROMPT)}")
+    expect(values[0] is None, f"the first prompt logprob is {values[0]}, not null")
+    expect(bool(np.isfinite(list(values[1:])).all()), f"prompt logprobs are not all finite: {values}")
+
+
+def sample_many_at_once(walk: Walk) -> str:
+    prompt = walk.types.ModelInput.from_ints(PROMPT)
+    futures = [walk["sampler"].sample(prompt, 1, _params(walk, seed=i)) for i in range(32)]
+    sequences = [walk.wait(future).sequences[0] for future in futures]
+    expect(all(len(sequence.tokens) > 0 for sequence in sequences), "an empty sample")
+    return f"{len(sequences)} samples"
+
+
+def get_base_model(walk: Walk) -> str:
+    name = walk["sampler"].get_base_model()
+    expect(name == walk.base_model, f"{name}, not {walk.base_model}")
+    return name
+
+
+STEPS: list[Step] = [
+    sampling_client_from_path,
+    save_weights_and_get_sampling_client,
+    sampling_client_from_base_model,
+    sample_two,
+    sample_seed,
+    sample_greedy,
+    sample_top_k_top_p,
+    sample_stop_tokens,
+    sample_stop_string,
+    sample_stop_strings,
+    sample_prompt_logprobs,
+    sample_topk_prompt_logprobs,
+    compute_logprobs,
+    sample_many_at_once,
+    get_base_model,
+]

@@ -1,0 +1,116 @@
+"""What the steps of the flow share: the client under test, what earlier steps made, and the checks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+RANK = 8
+SEED = 11
+# Small ids: they are in the vocabulary of every server that the flow meets, byte-level ones included.
+LINES = [[65 + (i * step) % 26 for i in range(24)] for step in (1, 3, 5, 7)]
+
+
+class Blocked(Exception):
+    """A step cannot run, because the step that makes what it needs did not work."""
+
+
+class Wrong(Exception):
+    """The server answered, but the answer makes no sense."""
+
+
+class Walk:
+    """One walk of the flow: the client under test, the server, and what the steps have made so far."""
+
+    def __init__(self, client: ModuleType, base_url: str, base_model: str | None, timeout_s: float) -> None:
+        self.client = client
+        self.types: Any = client.types
+        self.base_model = base_model
+        self.timeout_s = timeout_s
+        self.service: Any = client.ServiceClient(base_url=base_url, api_key="tml-flow")
+        self._made: dict[str, Any] = {}
+
+    def keep(self, **things: Any) -> None:
+        """Keep things for later steps, by name."""
+        self._made.update(things)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return what an earlier step has made; raise Blocked when there is none."""
+        if name not in self._made:
+            raise Blocked(f"needs {name}")
+        return self._made[name]
+
+    def datum(self, line: Sequence[int], **inputs: Any) -> Any:
+        """Return a datum that predicts each token of `line` from those before it."""
+        targets = np.asarray(line[1:], dtype=np.int64)
+        return self.types.Datum(
+            model_input=self.types.ModelInput.from_ints(list(line[:-1])),
+            loss_fn_inputs={"target_tokens": targets, **inputs},
+        )
+
+    def supervised(self, lines: Sequence[Sequence[int]] = LINES) -> list[Any]:
+        """Return datums for cross_entropy, every token with weight 1."""
+        return [self.datum(line, weights=np.ones(len(line) - 1, dtype=np.float32)) for line in lines]
+
+    def loss(self, training: Any) -> float:
+        """Return the mean negative logprob of LINES under the model that `training` holds now."""
+        output = self.wait(training.forward(self.supervised(), "cross_entropy"))
+        return -float(np.mean(np.concatenate(logprobs_of(output, [len(line) - 1 for line in LINES]))))
+
+    def train(self, training: Any, steps: int = 1) -> None:
+        """Do optimizer steps on LINES, submitted without waiting in between."""
+        adam = self.types.AdamParams(learning_rate=5e-3)
+        futures = []
+        for _ in range(steps):
+            futures.append(training.forward_backward(self.supervised(), "cross_entropy"))
+            futures.append(training.optim_step(adam))
+        for future in futures:
+            self.wait(future)
+
+    def wait(self, future: Any) -> Any:
+        """Return the result of a future."""
+        return future.result(timeout=self.timeout_s)
+
+
+Step = Callable[[Walk], str]
+
+
+def expect(holds: bool, what: str) -> None:
+    """Raise Wrong, saying what was found, unless the condition holds."""
+    if not holds:
+        raise Wrong(what)
+
+
+def expect_refused(what: str, work: Callable[[], Any]) -> str:
+    """Return the error that `work` ends with; raise Wrong when it does not fail."""
+    try:
+        result = work()
+    except TimeoutError:
+        raise
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    raise Wrong(f"{what} was accepted: {result!r}")
+
+
+def logprobs_of(output: Any, lengths: Sequence[int]) -> list[np.ndarray]:
+    """Return the logprobs of a forward or forward_backward result, checked for number, shape and range."""
+    outputs = output.loss_fn_outputs
+    expect(len(outputs) == len(lengths), f"{len(outputs)} outputs for {len(lengths)} datums")
+    arrays = []
+    for number, (found, length) in enumerate(zip(outputs, lengths, strict=True)):
+        expect("logprobs" in found, f"output {number} has {sorted(found)} and no logprobs")
+        array = np.asarray(found["logprobs"].to_numpy())
+        expect(array.shape == (length,), f"logprobs of datum {number}: shape {array.shape}, not ({length},)")
+        expect(bool(np.isfinite(array).all()), f"logprobs of datum {number} are not all finite: {array}")
+        expect(bool((array <= 1e-6).all()), f"a logprob of datum {number} is above zero: {array.max()}")
+        arrays.append(array)
+    return arrays
+
+
+def near(found: float, expected: float, tolerance: float, what: str) -> None:
+    """Raise Wrong unless two numbers agree within the tolerance."""
+    expect(math.isclose(found, expected, rel_tol=0, abs_tol=tolerance), f"{what}: {found}, expected {expected}")

@@ -1,0 +1,253 @@
+"""Checkpoints: saved whole or not at all, listed, changed, deleted, and there after a restart."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pytest
+
+from tinkerwire.local import storage
+
+
+def test_loading_resumes_as_if_never_stopped(call: Any) -> None:
+    """With the optimizer the next step is the same to the bit; without it, it is another."""
+    session_id = call.session()
+    model_id = call.model(session_id, 0)
+    call.step(model_id)
+    path = call.do("save_weights", {"model_id": model_id, "path": "middle"})["path"]
+    call.step(model_id)
+    losses = {}
+    for number, optimizer in enumerate((True, False), start=1):
+        other = call.model(session_id, number, seed=99)
+        assert call.do("load_weights", {"model_id": other, "path": path, "optimizer": optimizer})["path"] == path
+        call.step(other)
+        losses[optimizer] = call.loss(other)
+    assert losses[True] == call.loss(model_id) != losses[False]
+
+
+def test_a_restarted_server_lists_and_loads(serve: Any, tmp_path: Path) -> None:
+    """Runs and checkpoints outlive the server; what was saved can be trained on and sampled."""
+    first = serve(folder=tmp_path)
+    model_id = first.model()
+    first.step(model_id)
+    path = first.do("save_weights", {"model_id": model_id, "path": "a", "ttl_seconds": 1000})["path"]
+    sampler = first.do("save_weights_for_sampler", {"model_id": model_id, "path": "b"})["path"]
+    listed = first("GET", "checkpoints").body
+    loss = first.loss(model_id)
+    first.server.close()
+    second = serve(folder=tmp_path)
+    assert second("GET", "checkpoints").body == listed
+    run = second("GET", f"training_runs/{model_id}").body
+    assert (run["lora_rank"], run["last_checkpoint"]["tinker_path"]) == (4, path)
+    assert run["last_sampler_checkpoint"]["tinker_path"] == sampler
+    session_id = second.session()
+    other = second.model(session_id, seed=7)
+    second.do("load_weights", {"model_id": other, "path": path, "optimizer": True})
+    assert second.loss(other) == loss
+    body = {"session_id": session_id, "sampling_session_seq_id": 0, "model_path": sampler}
+    assert second.post("create_sampling_session", body).status == 200
+
+
+def test_an_existing_name_is_not_replaced(call: Any) -> None:
+    """A second save under a name fails as the user's fault, and the first is still what is loaded."""
+    model_id = call.model()
+    before = call.loss(model_id)
+    body = {"model_id": model_id, "path": "a"}
+    path = call.do("save_weights", body)["path"]
+    call.step(model_id)
+    failed = call.do("save_weights", body)
+    assert (failed["category"], "exists already" in failed["error"]) == ("user", True)
+    call.do("load_weights", {"model_id": model_id, "path": path, "optimizer": False})
+    assert call.loss(model_id) == before
+
+
+def test_checkpoints_without_a_name_are_numbered(call: Any) -> None:
+    """The next free number, per kind."""
+    model_id = call.model()
+    paths = [call.do("save_weights", {"model_id": model_id})["path"] for _ in range(2)]
+    paths.append(call.do("save_weights_for_sampler", {"model_id": model_id})["path"])
+    run = f"tinker://{model_id}"
+    assert paths == [f"{run}/weights/0001", f"{run}/weights/0002", f"{run}/sampler_weights/0001"]
+
+
+@pytest.mark.parametrize("name", ["", "..", "../../x", "a/b", ".hidden", "a\\b", "a\0", "é", "x" * 129, "a b", "-x"])
+def test_a_name_cannot_leave_its_folder(call: Any, name: str, tmp_path: Path) -> None:
+    """Names that are no names are refused at once, with the rule."""
+    reply = call.post("save_weights", {"model_id": call.model(), "path": name})
+    assert (reply.status, reply.body["detail"][0]["loc"]) == (422, ["body", "path"])
+    assert "1 to 128" in reply.body["detail"][0]["msg"]
+    assert list(tmp_path.rglob("*.npz")) == []
+
+
+@pytest.mark.parametrize("name", ["step=10", "epoch:1", "v1.0+x@y", "_", "x" * 128, "CON"])
+def test_usual_names_are_taken(call: Any, name: str) -> None:
+    """What users write is a name, and comes back as it was."""
+    model_id = call.model()
+    assert call.do("save_weights", {"model_id": model_id, "path": name})["path"].endswith(f"/weights/{name}")
+    [listed] = call("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"]
+    assert listed["checkpoint_id"] == f"weights/{name}"
+
+
+def test_only_a_fitting_checkpoint_is_loaded(call: Any) -> None:
+    """Another rank, other parts, a missing one, a sampler's: each is refused by name, and changes nothing."""
+    session_id = call.session()
+    source, smaller = call.model(session_id, 0), call.model(session_id, 1, rank=2)
+    path = call.do("save_weights", {"model_id": source, "path": "a"})["path"]
+    sampler = call.do("save_weights_for_sampler", {"model_id": source, "path": "a"})["path"]
+    partial = call.model(session_id, 2, train_mlp=False)
+    for target, what in ((smaller, "rank"), (partial, "train_mlp")):
+        failed = call.do("load_weights", {"model_id": target, "path": path, "optimizer": False})
+        assert (failed["category"], what in failed["error"]) == ("user", True)
+    missing = call.do("load_weights", {"model_id": source, "path": path + "x", "optimizer": False})
+    assert missing["category"] == "user"
+    refused = call.post("load_weights", {"model_id": source, "path": sampler, "optimizer": False})
+    assert refused.status == 422
+
+
+def test_a_damaged_checkpoint_is_named(call: Any, tmp_path: Path) -> None:
+    """A file that was cut short fails the load, not the server."""
+    model_id = call.model()
+    path = call.do("save_weights", {"model_id": model_id, "path": "a"})["path"]
+    [file] = tmp_path.rglob("a.npz")
+    file.write_bytes(file.read_bytes()[:1000])
+    failed = call.do("load_weights", {"model_id": model_id, "path": path, "optimizer": False})
+    assert (failed["category"], path in failed["error"]) == ("user", True)
+
+
+def test_publish_ttl_and_delete(call: Any) -> None:
+    """Each change shows in the listing; what does not exist is 404."""
+    model_id = call.model()
+    call.do("save_weights", {"model_id": model_id, "path": "a"})
+    address = f"training_runs/{model_id}/checkpoints"
+
+    def listed() -> Any:
+        return call("GET", address).body["checkpoints"]
+
+    assert call("POST", f"{address}/weights/a/publish").status == 204
+    assert listed()[0]["public"] is True
+    assert call("DELETE", f"{address}/weights/a/publish").status == 204
+    assert listed()[0]["public"] is False
+    assert call("PUT", f"{address}/weights/a/ttl", {"ttl_seconds": 60}).status == 204
+    assert listed()[0]["expires_at"] is not None
+    assert call("PUT", f"{address}/weights/a/ttl", {"ttl_seconds": None}).status == 204
+    assert listed()[0].get("expires_at") is None
+    assert call("PUT", f"{address}/weights/a/ttl", {"ttl_seconds": 0}).status == 422
+    assert call("DELETE", f"{address}/weights/a", key="k").status == 204
+    assert call("DELETE", f"{address}/weights/a", key="k").status == 204, "a resend"
+    assert call("DELETE", f"{address}/weights/a").status == 404
+    for checkpoint_id in ("weights/none", "nothing", "weights/../x"):
+        assert call("DELETE", f"{address}/{checkpoint_id}").status == 404
+    assert call("DELETE", "training_runs/none/checkpoints/weights/a").status == 404
+    assert listed() == []
+
+
+def test_a_checkpoint_expires(serve: Any, clock: Any, tmp_path: Path) -> None:
+    """After its time to live it is neither listed nor loaded, and its files are gone."""
+    call = serve(clock=clock, folder=tmp_path)
+    model_id = call.model()
+    path = call.do("save_weights", {"model_id": model_id, "path": "a", "ttl_seconds": 60})["path"]
+    clock.now += 59
+    assert call.post("weights_info", {"tinker_path": path}).body["lora_rank"] == 4
+    clock.now += 2
+    assert call.post("weights_info", {"tinker_path": path}).status == 404
+    assert call("GET", "checkpoints").body["cursor"]["total_count"] == 0
+    assert list(tmp_path.rglob("a.*")) == []
+
+
+def test_an_archive_is_a_redirect(call: Any) -> None:
+    """302 with Location and Expires; in process the location is the file itself."""
+    model_id = call.model()
+    call.do("save_weights", {"model_id": model_id, "path": "a"})
+    reply = call("GET", f"training_runs/{model_id}/checkpoints/weights/a/archive")
+    assert reply.status == 302
+    parsedate_to_datetime(reply.headers["expires"])
+    with np.load(unquote(urlsplit(reply.headers["location"]).path)) as arrays:
+        assert len(arrays.files) > 10
+
+
+def test_lists_come_in_pages(call: Any) -> None:
+    """Newest first, with a cursor."""
+    session_id = call.session()
+    runs = [call.model(session_id, number) for number in range(3)]
+    body = call("GET", "training_runs", query=[("limit", "1"), ("offset", "1")]).body
+    assert body["cursor"] == {"limit": 1, "offset": 1, "total_count": 3}
+    assert [run["training_run_id"] for run in body["training_runs"]] == [runs[1]]
+    assert call("GET", "training_runs", query=[("offset", "9")]).body["training_runs"] == []
+    assert call("GET", "training_runs/none").status == 404
+
+
+def test_metadata_is_kept_as_texts(call: Any) -> None:
+    """create_model takes any values; the answer has texts."""
+    body = {
+        "session_id": call.session(),
+        "model_seq_id": 0,
+        "base_model": "tinkerwire/byte-nano",
+        "user_metadata": {"name": "a", "count": 3, "deep": {"b": [1]}},
+    }
+    model_id = call.do("create_model", body)["model_id"]
+    run = call("GET", f"training_runs/{model_id}").body
+    assert run["user_metadata"] == {"name": "a", "count": "3", "deep": '{"b":[1]}'}
+
+
+@pytest.mark.parametrize("step", ["write", "fsync", "replace"])
+def test_a_crash_leaves_the_old_or_the_new(tmp_path: Path, step: str) -> None:
+    """A process killed at any step of a write leaves the file as it was, and no other file is taken for it."""
+    target = tmp_path / "state.npz"
+    storage.write_arrays(target, {"a": np.arange(3)})
+    script = f"""
+        import os, pathlib, numpy as np
+        from tinkerwire.local import storage
+        die = lambda *a, **k: os._exit(9)
+        if {step!r} == "write":
+            np.savez = lambda file, **k: (file.write(b"PK half"), file.flush(), die())
+        elif {step!r} == "fsync":
+            os.fsync = die
+        else:
+            pathlib.Path.replace = die
+        storage.write_arrays(pathlib.Path({str(target)!r}), {{"a": np.arange(9)}})
+    """
+    child = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False, env=os.environ)
+    assert child.returncode == 9
+    assert storage.read_arrays(target)["a"].tolist() == [0, 1, 2]
+
+
+def test_a_failed_write_leaves_no_litter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error on the way removes the unfinished file."""
+    monkeypatch.setattr(os, "fsync", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        storage.write_json(tmp_path / "a.json", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_litter_of_a_crash_is_cleared_and_halves_are_not_listed(serve: Any, tmp_path: Path) -> None:
+    """At the start, unfinished files go, and a checkpoint that misses a half is left out with a warning."""
+    call = serve(folder=tmp_path)
+    model_id = call.model()
+    for name in ("whole", "half"):
+        call.do("save_weights", {"model_id": model_id, "path": name})
+    call.server.close()
+    [half] = tmp_path.rglob("half.npz")
+    half.unlink()
+    litter = half.parent / ".writing-x"
+    litter.write_bytes(b"PK")
+    (half.parent / "broken.json").write_text("{")
+    listed = serve(folder=tmp_path)("GET", "checkpoints").body["checkpoints"]
+    assert [each["checkpoint_id"] for each in listed] == ["weights/whole"]
+    assert not litter.exists()
+
+
+def test_a_temporary_folder_goes_with_the_server(serve: Any) -> None:
+    """Without a folder of its own, nothing is left after close."""
+    call = serve()
+    call.do("save_weights", {"model_id": call.model()})
+    assert call.server.folder.exists()
+    call.server.close()
+    assert not call.server.folder.exists()

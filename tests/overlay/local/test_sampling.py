@@ -1,0 +1,143 @@
+"""Sampling over the wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+NANO = "tinkerwire/byte-nano"
+
+
+@pytest.fixture
+def sampler_id(call: Any) -> str:
+    body = {"session_id": call.session(), "sampling_session_seq_id": 0, "base_model": NANO}
+    found: str = call.post("create_sampling_session", body).body["sampling_session_id"]
+    return found
+
+
+def _ask(sampler_id: str, **more: Any) -> dict[str, Any]:
+    params = {"max_tokens": 3, "seed": 5, **more.pop("sampling_params", {})}
+    chunks = [{"tokens": [72, 101]}, {"tokens": [108], "type": "encoded_text"}]
+    return {"sampling_session_id": sampler_id, "prompt": {"chunks": chunks}, "sampling_params": params, **more}
+
+
+def test_samples_come_with_logprobs(call: Any, sampler_id: str) -> None:
+    """As many samples as were asked for, one logprob a token; nothing on the prompt unless it is asked for."""
+    result = call.do("asample", _ask(sampler_id, num_samples=2, seq_id=0))
+    assert [len(each["tokens"]) for each in result["sequences"]] == [3, 3]
+    assert all(len(each["logprobs"]) == 3 and each["stop_reason"] == "length" for each in result["sequences"])
+    assert result.get("prompt_logprobs") is None
+
+
+def test_the_prompt_is_scored(call: Any, sampler_id: str) -> None:
+    """The first token has no logprob; the likeliest come as pairs."""
+    result = call.do("asample", _ask(sampler_id, prompt_logprobs=True, topk_prompt_logprobs=2))
+    assert [each is None for each in result["prompt_logprobs"]] == [True, False, False]
+    top = result["topk_prompt_logprobs"]
+    assert top[0] is None
+    assert all(len(place) == 2 and len(place[0]) == 2 for place in top[1:])
+
+
+def test_a_seed_repeats_a_sample(call: Any, sampler_id: str) -> None:
+    """The same seed, the same tokens."""
+    first, again = (call.do("asample", _ask(sampler_id))["sequences"] for _ in range(2))
+    assert first == again
+
+
+def test_a_servers_seed_makes_all_samples_repeatable(serve: Any) -> None:
+    """Two servers of one seed draw alike, another draws otherwise, without a seed in the request."""
+
+    def draw(seed: int) -> Any:
+        call = serve(seed=seed)
+        body = {"session_id": call.session(), "sampling_session_seq_id": 0, "base_model": NANO}
+        sampler_id = call.post("create_sampling_session", body).body["sampling_session_id"]
+        ask = _ask(sampler_id, seq_id=0, sampling_params={"seed": None, "max_tokens": 20})
+        return call.do("asample", ask)["sequences"]
+
+    assert draw(1) == draw(1) != draw(2)
+
+
+@pytest.mark.parametrize("stop", [["l", "m"], [108, 109], "zz", [], None])
+def test_every_form_of_stop_is_taken(call: Any, sampler_id: str, stop: Any) -> None:
+    """A string, strings, token ids, none."""
+    result = call.do("asample", _ask(sampler_id, sampling_params={"stop": stop, "top_k": 5, "top_p": 0.9}))
+    assert result["sequences"][0]["stop_reason"] in ("stop", "length")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"prompt": {"chunks": [{"type": "image", "data": "AAAA", "format": "png"}]}}, "image"),
+        ({"prompt": {"chunks": [{"type": "image_asset_pointer", "location": "x", "format": "png"}]}}, "image"),
+        ({"prompt": {"chunks": []}}, "empty"),
+        ({"sampling_params": {"temperature": -1}}, "temperature"),
+        ({"sampling_params": {"max_tokens": -1}}, "max_tokens"),
+        ({"topk_prompt_logprobs": -1}, "topk_prompt_logprobs"),
+    ],
+)
+def test_what_cannot_be_sampled_fails_as_the_users_fault(call: Any, sampler_id: str, change: Any, reason: str) -> None:
+    """The future fails with category user and names the argument."""
+    failed = call.do("asample", _ask(sampler_id, **change))
+    assert failed["category"] == "user"
+    assert reason in failed["error"]
+
+
+def test_a_sampler_says_what_it_is_of(call: Any) -> None:
+    """Base model and path."""
+    session_id = call.session()
+    path = call.do("save_weights_for_sampler", {"model_id": call.model(session_id), "path": "a"})["path"]
+    body = {"session_id": session_id, "sampling_session_seq_id": 0, "model_path": path}
+    sampler_id = call.post("create_sampling_session", body).body["sampling_session_id"]
+    assert sampler_id == f"{session_id}:sample:0"
+    assert call("GET", f"samplers/{sampler_id}").body == {
+        "sampler_id": sampler_id,
+        "base_model": NANO,
+        "model_path": path,
+    }
+    assert call.post("create_sampling_session", body).body["sampling_session_id"] == sampler_id
+    assert call.post("create_sampling_session", {**body, "base_model": NANO}).status == 409
+
+
+@pytest.mark.parametrize(
+    ("what", "status"),
+    [
+        ({}, 422),
+        ({"base_model": "llama"}, 404),
+        ({"model_path": "weights/a"}, 422),
+        ({"model_path": "tinker://m/weights/a"}, 422),
+        ({"model_path": "tinker://m/sampler_weights/a"}, 404),
+        ({"base_model": NANO, "sampling_session_seq_id": -1}, 422),
+    ],
+)
+def test_a_sampling_session_on_nothing_is_refused(call: Any, what: Any, status: int) -> None:
+    """Neither base model nor path, or one that does not exist."""
+    body = {"session_id": call.session(), "sampling_session_seq_id": 0, **what}
+    assert call.post("create_sampling_session", body).status == status
+
+
+def test_trained_weights_are_what_is_sampled(call: Any) -> None:
+    """Saved to disk or straight into a session, the weights of that moment are scored, not later ones."""
+    session_id = call.session()
+    model_id = call.model(session_id)
+    call.step(model_id)
+    direct = call.do("save_weights_for_sampler", {"model_id": model_id, "sampling_session_seq_id": 0})
+    path = call.do("save_weights_for_sampler", {"model_id": model_id, "path": "a"})["path"]
+    call.step(model_id)
+    body = {"session_id": session_id, "sampling_session_seq_id": 1, "model_path": path}
+    saved = call.post("create_sampling_session", body).body["sampling_session_id"]
+    scored = [
+        call.do("asample", _ask(each, prompt_logprobs=True))["prompt_logprobs"]
+        for each in (direct["sampling_session_id"], saved)
+    ]
+    base = call.do("asample", {**_ask(""), "sampling_session_id": None, "base_model": NANO, "prompt_logprobs": True})
+    assert scored[0] == scored[1] != base["prompt_logprobs"]
+
+
+def test_too_many_samples_are_pushed_back_when_asked(serve: Any) -> None:
+    """With the backpressure header a full queue is 429 with Retry-After; without it the sample is queued."""
+    call = serve(most_queued_samples=0)
+    ask = {**_ask(""), "sampling_session_id": None, "base_model": NANO}
+    pushed = call.post("asample", ask, headers={"X-Tinker-Sampling-Backpressure": "1"})
+    assert (pushed.status, pushed.headers["retry-after"]) == (429, "1")
+    assert call.post("asample", ask).status == 200

@@ -1,0 +1,126 @@
+"""Operations of one model run once each and in order; resends are known again."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+NANO = "tinkerwire/byte-nano"
+
+
+def _step(model_id: str, seq_id: int | None, rate: float = 0.01) -> dict[str, Any]:
+    body = {"model_id": model_id, "adam_params": {"learning_rate": rate}}
+    return body if seq_id is None else {**body, "seq_id": seq_id}
+
+
+def _steps_taken(call: Any, model_id: str) -> float:
+    metrics = call.do("optim_step", _step(model_id, None))["metrics"]
+    found: float = metrics["optimizer_step:max"]
+    return found
+
+
+def test_a_resend_is_not_run_twice(call: Any) -> None:
+    """The same bytes under the same seq_id give the same promise, and one step."""
+    model_id = call.model()
+    first = call.submit("optim_step", _step(model_id, 1))
+    assert call.submit("optim_step", _step(model_id, 1)) == first
+    call.submit("optim_step", _step(model_id, 2))
+    assert call.submit("optim_step", _step(model_id, 1)) == first
+    assert _steps_taken(call, model_id) == 3
+
+
+def test_the_same_key_is_the_same_operation(call: Any) -> None:
+    """A resend under its idempotency key gives the first answer, with or without seq_id."""
+    model_id = call.model()
+    for seq_id in (None, 1):
+        body = _step(model_id, seq_id)
+        assert call.submit("optim_step", body, key=f"k{seq_id}") == call.submit("optim_step", body, key=f"k{seq_id}")
+    assert _steps_taken(call, model_id) == 3
+
+
+def test_another_request_under_a_key_is_a_conflict(call: Any) -> None:
+    """A key that belongs to another request is refused, not answered with the wrong answer."""
+    model_id = call.model()
+    call.submit("optim_step", _step(model_id, 1), key="k")
+    refused = call.post("optim_step", _step(model_id, 2), key="k")
+    assert (refused.status, refused.headers["x-should-retry"]) == (409, "false")
+
+
+def test_a_refused_request_may_be_mended_under_its_key(call: Any) -> None:
+    """Only what succeeded is remembered."""
+    model_id = call.model()
+    assert call.post("optim_step", {"model_id": model_id}, key="k").status == 422
+    assert call.post("optim_step", _step(model_id, 1), key="k").status == 200
+
+
+def test_a_used_seq_id_with_another_body_is_a_conflict(call: Any) -> None:
+    """The refusal names the expected seq_id and says that a retry is of no use."""
+    model_id = call.model()
+    call.submit("optim_step", _step(model_id, 1))
+    call.submit("optim_step", _step(model_id, 5))
+    for seq_id in (5, 3, 0, -1):
+        refused = call.post("optim_step", _step(model_id, seq_id, rate=0.5))
+        assert (refused.status, refused.headers["x-should-retry"]) == (409, "false")
+    assert "expected 6" in call.post("optim_step", _step(model_id, 3)).body["detail"]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_gaps_are_accepted_unless_the_server_is_strict(serve: Any, strict: bool) -> None:
+    """By default only going back is refused; a strict server refuses gaps too, and names what it expects."""
+    call = serve(strict_sequence=strict)
+    model_id = call.model()
+    call.submit("optim_step", _step(model_id, 1))
+    reply = call.post("optim_step", _step(model_id, 4))
+    assert reply.status == (409 if strict else 200)
+    if strict:
+        assert "expected 2" in reply.body["detail"]
+
+
+def test_operations_run_in_the_order_of_their_seq_ids(call: Any, gate: threading.Event, batch: Any) -> None:
+    """What is queued behind a slow operation waits for it."""
+    model_id = call.model()
+    slow = call.submit("forward", {"model_id": model_id, "forward_input": batch(), "seq_id": 1})
+    save = call.submit("save_weights", {"model_id": model_id, "path": "before", "seq_id": 2})
+    call.submit("forward_backward", {"model_id": model_id, "forward_backward_input": batch(), "seq_id": 3})
+    call.submit("optim_step", _step(model_id, 4, rate=0.01))
+    after = call.submit("forward", {"model_id": model_id, "forward_input": batch(), "seq_id": 5})
+    assert call("GET", "checkpoints").body["checkpoints"] == []
+    gate.set()
+    losses = [call.result(each)["metrics"]["loss:sum"] for each in (slow, after)]
+    assert call.result(save)["path"].endswith("/weights/before")
+    assert losses[0] > losses[1]
+
+
+def test_models_do_not_wait_for_each_other(call: Any, gate: threading.Event, batch: Any) -> None:
+    """Each model has a worker of its own: while one is at work, another is trained."""
+    session_id = call.session()
+    slow, quick = call.model(session_id, 0), call.model(session_id, 1)
+    waiting = call.submit("forward", {"model_id": slow, "forward_input": batch()})
+    assert "metrics" in call.do("optim_step", _step(quick, 1))
+    gate.set()
+    assert "metrics" in call.result(waiting)
+
+
+def test_a_sample_is_not_drawn_twice(call: Any) -> None:
+    """Samples are known again by the seq_id of their sampling session, in any order."""
+    body = {"session_id": call.session(), "sampling_session_seq_id": 0, "base_model": NANO}
+    sampler_id = call.post("create_sampling_session", body).body["sampling_session_id"]
+    ask = {
+        "sampling_session_id": sampler_id,
+        "prompt": {"chunks": [{"tokens": [1]}]},
+        "sampling_params": {"max_tokens": 2},
+    }
+    later, first = (call.submit("asample", {**ask, "seq_id": seq_id}) for seq_id in (7, 0))
+    assert call.submit("asample", {**ask, "seq_id": 7}) == later != first
+    assert call.post("asample", {**ask, "num_samples": 2, "seq_id": 7}).status == 409
+
+
+def test_a_resent_sampler_keeps_its_first_session(call: Any) -> None:
+    """Official clients count the sampling session anew when they resend: the first one is the answer."""
+    model_id = call.model()
+    body = {"model_id": model_id, "seq_id": 1}
+    first = call.do("save_weights_for_sampler", {**body, "sampling_session_seq_id": 0}, key="a")
+    again = call.do("save_weights_for_sampler", {**body, "sampling_session_seq_id": 1}, key="b")
+    assert first == again

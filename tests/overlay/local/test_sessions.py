@@ -1,0 +1,74 @@
+"""Sessions live while they are heard of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def test_a_session_lists_what_was_created_under_it(call: Any) -> None:
+    """Training runs and samplers, in the order of creation."""
+    session_id = call.session()
+    model_id = call.model(session_id)
+    opened = call.do("save_weights_for_sampler", {"model_id": model_id, "sampling_session_seq_id": 0})
+    body = call("GET", f"sessions/{session_id}").body
+    assert body == {"training_run_ids": [model_id], "sampler_ids": [opened["sampling_session_id"]]}
+    assert call("GET", "sessions/none").status == 404
+
+
+def test_sessions_are_listed_newest_first(call: Any) -> None:
+    """In pages."""
+    ids = [call.session() for _ in range(3)]
+    page = call("GET", "sessions", query=[("limit", "2"), ("offset", "1"), ("access_scope", "accessible")])
+    assert page.body["sessions"] == [ids[1], ids[0]]
+
+
+def test_a_heartbeat_keeps_a_session_alive(serve: Any, clock: Any) -> None:
+    """Without one it expires: 410, and its models are gone with it."""
+    call = serve(clock=clock, session_ttl_s=60)
+    session_id = call.session()
+    model_id = call.model(session_id)
+    for _ in range(3):
+        clock.now += 50
+        assert call.post("session_heartbeat", {"session_id": session_id}).status == 200
+    clock.now += 61
+    assert call.post("session_heartbeat", {"session_id": session_id}).status == 410
+    refused = call.post("optim_step", {"model_id": model_id, "adam_params": {}})
+    assert (refused.status, "expired" in refused.body["detail"]) == (410, True)
+    assert call("GET", f"training_runs/{model_id}").status == 200
+
+
+def test_a_heartbeat_of_nobody_is_404(call: Any) -> None:
+    """The answer says where sessions come from."""
+    reply = call.post("session_heartbeat", {"session_id": "s-none"})
+    assert (reply.status, "create_session" in reply.body["detail"]) == (404, True)
+
+
+def test_a_resent_create_session_opens_one(call: Any) -> None:
+    """The same idempotency key, the same session."""
+    body = {"tags": ["a"], "user_metadata": {"b": 1}, "sdk_version": "0.16.1"}
+    first, again, other = (call.post("create_session", body, key=key).body for key in ("a", "a", "b"))
+    assert first == again != other
+
+
+def test_a_wrong_key_is_401(serve: Any) -> None:
+    """With api_key only that key is let in, except to ask whether the server is up."""
+    call = serve(api_key="tml-right")
+    assert call("GET", "sessions", headers={"X-API-Key": "tml-right"}).status == 200
+    for headers in ({}, {"x-api-key": "tml-wrong"}):
+        assert call("GET", "sessions", headers=headers).status == 401
+    assert call("GET", "healthz").status == 200
+
+
+def test_telemetry_is_taken(call: Any) -> None:
+    """Events are accepted and dropped."""
+    event = {
+        "event": "GENERIC_EVENT",
+        "event_id": "1",
+        "event_session_index": 0,
+        "severity": "INFO",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "event_name": "x",
+        "event_data": {},
+    }
+    body = {"events": [event], "platform": "Linux", "sdk_version": "0.16.1", "session_id": "s"}
+    assert call.post("telemetry", body).body == {"status": "accepted"}

@@ -1,0 +1,119 @@
+"""Models: created, trained, saved, loaded and unloaded over the wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+NANO = "tinkerwire/byte-nano"
+
+
+def test_training_lowers_the_loss(call: Any) -> None:
+    """forward_backward and optim_step train the model that forward looks at."""
+    model_id = call.model()
+    before = call.loss(model_id)
+    for _ in range(3):
+        call.step(model_id)
+    assert call.loss(model_id) < before
+
+
+def test_the_output_of_a_loss_has_the_wires_form(call: Any, batch: Any) -> None:
+    """One map of tensors per datum, logprobs among them, and the loss among the metrics."""
+    output = call.do("forward", {"model_id": call.model(), "forward_input": batch()})
+    [tensors] = output["loss_fn_outputs"]
+    assert tensors["logprobs"].keys() == {"data", "dtype", "shape"}
+    assert (tensors["logprobs"]["dtype"], tensors["logprobs"]["shape"]) == ("float32", [4])
+    assert output["metrics"]["loss:sum"] == pytest.approx(-sum(tensors["logprobs"]["data"]), rel=1e-5)
+    assert isinstance(output["loss_fn_output_type"], str)
+
+
+def test_identifiers_look_like_the_services(call: Any) -> None:
+    """A model is named after its session and number."""
+    session_id = call.session()
+    assert call.model(session_id, 3) == f"{session_id}:train:3"
+
+
+def test_a_model_without_lora_config_has_rank_32(call: Any) -> None:
+    """lora_config may be left out."""
+    body = {"session_id": call.session(), "model_seq_id": 0, "base_model": NANO}
+    model_id = call.do("create_model", body)["model_id"]
+    info = call.post("get_info", {"model_id": model_id}).body
+    assert (info["lora_rank"], info["is_lora"], info["model_data"]["model_name"]) == (32, True, NANO)
+
+
+def test_the_same_model_seq_id_is_the_same_model(call: Any) -> None:
+    """A resend of create_model makes no second model; another request under the number is a conflict."""
+    body = {"session_id": call.session(), "model_seq_id": 0, "base_model": NANO}
+    assert call.submit("create_model", body) == call.submit("create_model", body)
+    refused = call.post("create_model", {**body, "lora_config": {"rank": 2}})
+    assert (refused.status, refused.headers["x-should-retry"]) == (409, "false")
+    assert call("GET", "training_runs").body["cursor"]["total_count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "reason"),
+    [
+        ({"base_model": "llama"}, 404, NANO),
+        ({"session_id": "s-none"}, 404, "create_session"),
+        ({"lora_config": {"rank": 0}}, 422, "1 to 32"),
+        ({"lora_config": {"rank": 4, "seed": -1}}, 422, "seed"),
+        (
+            {"lora_config": {"rank": 4, "train_mlp": False, "train_attn": False, "train_unembed": False}},
+            422,
+            "all false",
+        ),
+        ({"model_seq_id": -1}, 422, "0 or more"),
+    ],
+)
+def test_a_model_that_cannot_be_is_refused_at_once(call: Any, change: Any, status: int, reason: str) -> None:
+    """The refusal says what would do."""
+    body = {"session_id": call.session(), "model_seq_id": 0, "base_model": NANO, **change}
+    reply = call.post("create_model", body)
+    assert reply.status == status
+    assert reason in str(reply.body["detail"])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"model_input": {"chunks": [{"tokens": [999]}]}}, "999"),
+        ({"model_input": {"chunks": []}}, "empty"),
+        ({"model_input": {"chunks": [{"type": "image", "data": "AAAA", "format": "png"}]}}, "image"),
+        ({"loss_fn_inputs": {}}, "target_tokens"),
+    ],
+)
+def test_a_datum_that_cannot_be_read_fails_as_the_users_fault(call: Any, batch: Any, change: Any, reason: str) -> None:
+    """The future fails with category user and a text that names the datum's fault."""
+    asked = batch()
+    asked["data"][0].update(change)
+    failed = call.do("forward_backward", {"model_id": call.model(), "forward_backward_input": asked})
+    assert failed["category"] == "user"
+    assert reason in failed["error"]
+
+
+def test_adam_settings_out_of_range_fail_as_the_users_fault(call: Any) -> None:
+    """The number is named."""
+    failed = call.do("optim_step", {"model_id": call.model(), "adam_params": {"beta1": 2}})
+    assert (failed["category"], "beta1" in failed["error"]) == ("user", True)
+
+
+def test_an_unloaded_model_is_gone_once_its_queue_is_done(call: Any, batch: Any) -> None:
+    """What was queued before unload_model is still done; later operations are 404."""
+    model_id = call.model()
+    queued = call.submit("forward", {"model_id": model_id, "forward_input": batch()})
+    assert call.do("unload_model", {"model_id": model_id})["model_id"] == model_id
+    assert "metrics" in call.result(queued)
+    refused = call.post("forward", {"model_id": model_id, "forward_input": batch()})
+    assert (refused.status, "unloaded" in refused.body["detail"]) == (404, True)
+    assert call("GET", f"training_runs/{model_id}").status == 200
+
+
+def test_models_do_not_touch_each_other(call: Any) -> None:
+    """A step on one model leaves another of the same base and seed as it was."""
+    session_id = call.session()
+    first, second = call.model(session_id, 0), call.model(session_id, 1)
+    before = call.loss(second)
+    call.step(first)
+    assert call.loss(second) == before
+    assert call.loss(first) != before

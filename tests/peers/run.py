@@ -1,0 +1,131 @@
+"""The flow against the peer server, with the official SDK as the measure for ours.
+
+    python -m tests.peers.run                     both clients; writes the table to docs/compatibility.md
+    python -m tests.peers.run --clients tinker    the official SDK alone, printed only
+
+Records of every step, and all that went over the wire, are left in build/peers. Exit code 1 when a step that
+works with the official SDK does not work with our client, or when one of our steps does not end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+
+from tests.official.report import DOCS, write_section
+from tests.official.venv import ROOT, official_python
+from tests.peers.recorder import Record, recorded
+from tests.peers.skyrl_tx import NAME, skyrl_tx
+
+OURS, THEIRS = "tinkerwire", "tinker"
+TITLES = {THEIRS: "official SDK 0.16.1", OURS: "tinkerwire"}
+BUILD = ROOT / "build" / "peers"
+ANSWER_CHARACTERS = 220
+Steps = list[dict[str, Any]]
+
+
+def walk(client: str, timeout_s: float) -> Steps:
+    """Run the flow with one client against a server of its own; return the steps with the server's refusals."""
+    python = str(official_python()) if client == THEIRS else sys.executable
+    command = [python, "-m", "tests.official.flow", "--client", client, "--timeout", str(timeout_s)]
+    with skyrl_tx() as server, recorded(server) as (url, wire):
+        done = subprocess.run([*command, "--base-url", url], cwd=ROOT, capture_output=True, text=True, check=False)
+        steps: Steps = [json.loads(line) for line in done.stdout.splitlines()]
+        if not steps:
+            raise SystemExit(f"flow with {client}: exit code {done.returncode}\n{done.stderr[-3000:]}")
+    for step in steps:
+        step["refusals"] = _refusals(step, wire)
+    BUILD.mkdir(parents=True, exist_ok=True)
+    (BUILD / f"{client}-steps.json").write_text(json.dumps(steps, indent=1))
+    (BUILD / f"{client}-wire.jsonl").write_text("".join(json.dumps(record) + "\n" for record in wire))
+    return steps
+
+
+def _refusals(step: dict[str, Any], wire: list[Record]) -> list[str]:
+    """Return what the server refused while the step ran, each refusal once."""
+    end = step["start"] + step["seconds"]
+    found = [
+        f"{record['method']} {record['path'].removeprefix('/api/v1/')}: {record['status']} "
+        f"{json.dumps(record['answer'])}"
+        for record in wire
+        if step["start"] <= record["start"] <= end and record.get("status", 0) >= 400
+    ]
+    return list(dict.fromkeys(_without_ids(line) for line in found))
+
+
+def _without_ids(text: str) -> str:
+    """Replace what differs from run to run, so that the table stays the same as long as the facts do."""
+    for pattern, name in (
+        (r"\b(model|sampling|session)_[0-9a-f]{6,}\b", r"\1_ID"),
+        (r" object at 0x[0-9a-f]+", ""),
+        (r"datetime\.datetime\([^)]*\)", "a datetime"),
+        (r"(?<=['\" ])/[^ '\"]*/(?=checkpoints/)", ""),
+    ):
+        text = re.sub(pattern, name, text)
+    return text if len(text) <= ANSWER_CHARACTERS else text[:ANSWER_CHARACTERS] + "..."
+
+
+def table(walks: dict[str, Steps]) -> str:
+    """Return the Markdown section: a step a line, a client a column, and the server's answer."""
+    clients = [client for client in TITLES if client in walks]
+    lines = [
+        f"## {NAME}",
+        "",
+        "Made by `make test-peers`: the same steps (tests/official/steps_*.py) through each client. `works`: done and "
+        "checked; `wrong`: answered, but the check of the answer failed; `error`: an exception; `blocked`: what the "
+        "step needs was not to be had; `timeout`: no end.",
+        "",
+        f"| step | {' | '.join(TITLES[client] for client in clients)} | what was found |",
+        f"|---|{'---|' * len(clients)}---|",
+    ]
+    for steps in zip(*(walks[client] for client in clients), strict=True):
+        outcomes = " | ".join(step["outcome"] for step in steps)
+        lines.append(f"| {steps[0]['step']} | {outcomes} | {_finding(list(steps))} |")
+    for client in clients:
+        lines += ["", f"{TITLES[client]}: {sum(step['ok'] for step in walks[client])} steps work."]
+    return "\n".join(lines) + "\n"
+
+
+def _finding(steps: Steps) -> str:
+    """Return the server's refusal where there was one, or else what a failed check saw."""
+    refusals = list(dict.fromkeys(line for step in steps for line in step["refusals"]))
+    if not refusals:
+        failed = [step for step in steps if not step["ok"]]
+        refusals = list(dict.fromkeys(_without_ids(step["detail"]) for step in failed))
+    return "<br>".join(f"`{line.replace('|', '/').replace('`', chr(39))}`" for line in refusals[:3])
+
+
+def losses(walks: dict[str, Steps]) -> list[str]:
+    """Return one line for every step where our client falls behind the official one, or hangs."""
+    lines = []
+    for theirs, ours in zip(walks[THEIRS], walks[OURS], strict=True):
+        if (theirs["ok"] and not ours["ok"]) or ours["outcome"] == "timeout":
+            lines.append(f"{ours['step']}: {ours['outcome']}: {ours['detail']}")
+    return lines
+
+
+def main() -> int:
+    """Walk, report, and return 1 when our client is behind."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clients", nargs="+", choices=list(TITLES), default=list(TITLES))
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="deadline of one step")
+    options = parser.parse_args()
+    walks = {client: walk(client, options.timeout) for client in options.clients}
+    text = table(walks)
+    if len(walks) < 2:
+        sys.stdout.write(text)
+        return 0
+    write_section(DOCS / "compatibility.md", NAME, text)
+    behind = losses(walks)
+    sys.stdout.write("".join(f"FAILED {line}\n" for line in behind))
+    passed = sum(step["ok"] for step in walks[OURS])
+    sys.stdout.write(f"{passed} passed, {len(behind)} failed\n")
+    return 1 if behind else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

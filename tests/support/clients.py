@@ -1,0 +1,46 @@
+"""What tests of the client need on their side: a policy that does not dawdle, data, and patience."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import tinkerwire as tw
+from support.scripted import PATIENCE_S
+
+KEY = "tml-secret-0123456789"
+FAST = tw.RetryConfig(retry_delay_base=0.001, retry_delay_max=0.01)
+PROMPT = tw.ModelInput.from_ints([1, 2])
+PARAMS = tw.SamplingParams(max_tokens=4)
+ADAM = tw.AdamParams(learning_rate=1e-3)
+
+
+def datum(*tokens: int) -> tw.Datum:
+    """A small example; its tokens tell it from others."""
+    found = list(tokens) or [1, 2]
+    weights = [1.0] * len(found)
+    inputs = {"target_tokens": [token + 1 for token in found], "weights": weights}
+    return tw.Datum(model_input=tw.ModelInput.from_ints(found), loss_fn_inputs=inputs)
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for something that no request tells of; fail after a long while."""
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"did not happen: {what}")
+        time.sleep(0.005)
+
+
+def loop_threads() -> list[threading.Thread]:
+    """The threads that belong to the client."""
+    return [thread for thread in threading.enumerate() if thread.name.startswith(("tinkerwire", "asyncio_"))]
+
+
+@contextmanager
+def open_client(url: str, **options: object) -> Iterator[tw.ServiceClient]:
+    """A client with the fast policy for the block."""
+    with tw.ServiceClient(**{"base_url": url, "api_key": KEY, "retry": FAST, **options}) as client:  # type: ignore[arg-type]
+        yield client
