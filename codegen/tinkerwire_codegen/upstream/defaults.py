@@ -6,6 +6,7 @@ import ast
 import operator
 from typing import Any
 
+from .kinds import last_name
 from .modules import Modules, Symbol, flat
 
 COUNTS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow}
@@ -55,13 +56,31 @@ def factory(modules: Modules, module: str, expression: ast.expr) -> Any:
 
 
 def made(modules: Modules, symbol: Symbol) -> dict[str, Any]:
-    """A model made without arguments: its own fields that have a value."""
+    """A model made without arguments: the fields that have a value, those of its base first."""
     assert isinstance(symbol.node, ast.ClassDef)
-    found = {}
+    found: dict[str, Any] = {}
+    for base in symbol.node.bases:
+        meaning = modules.meaning(symbol.module, base)
+        if isinstance(meaning, Symbol) and isinstance(meaning.node, ast.ClassDef):
+            found |= made(modules, meaning)
     for statement in flat(symbol.node.body):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
-            found[statement.target.id] = value(modules, symbol.module, statement.value)
+            details = arguments(statement.value)
+            if details is None:
+                found[statement.target.id] = value(modules, symbol.module, statement.value)
+            elif "default_factory" in details:
+                found[statement.target.id] = factory(modules, symbol.module, details["default_factory"])
+            elif "default" in details:
+                found[statement.target.id] = value(modules, symbol.module, details["default"])
     return found
+
+
+def arguments(expression: ast.expr | None) -> dict[str, ast.expr] | None:
+    """The arguments of Field(...) or field(...) by name, or None when it is another expression."""
+    if not isinstance(expression, ast.Call) or last_name(expression) not in ("Field", "field"):
+        return None
+    found = {keyword.arg: keyword.value for keyword in expression.keywords if keyword.arg}
+    return {"default": expression.args[0], **found} if expression.args else found
 
 
 def _class_value(modules: Modules, owner: Symbol, name: str) -> Any:

@@ -53,7 +53,7 @@ def find_drift(folder: Path, facts: Json, version: str) -> list[Drift]:
     """
     document = project(load(folder), version)
     recorder = Recorder(Written(folder, version), facts)
-    differences = [each for each in compare(document, facts) if not is_meant(each)]
+    differences = _without_echoes([each for each in compare(document, facts) if not is_meant(each)])
     moved, others = _moves(differences, document, facts)
     found = [_moved(*each, recorder) for each in moved]
     found += [_drift(each, recorder) for each in others]
@@ -101,6 +101,12 @@ _THINGS = frozenset({"field", "value", "member", "endpoint", "query", "result", 
 )
 
 
+def _without_echoes(differences: list[Difference]) -> list[Difference]:
+    """The differences without a first default beside becoming optional, which is the same change."""
+    optional = {each.where for each in differences if each.kind == "required" and not each.theirs}
+    return [each for each in differences if not (each.kind == "default" and each.where in optional)]
+
+
 def _moves(
     differences: list[Difference], document: Json, facts: Json
 ) -> tuple[list[tuple[Difference, Difference]], list[Difference]]:
@@ -116,7 +122,7 @@ def _moves(
         if match:
             new.remove(match)
             moved.append((old, match))
-    done = {each for pair in moved for each in pair}
+    done = [each for pair in moved for each in pair]
     return moved, [each for each in differences if each not in done]
 
 

@@ -60,21 +60,18 @@ def _field(kinds: Kinds, owner: Symbol, statement: ast.AnnAssign, optional: bool
 
 def _details(statement: ast.AnnAssign) -> dict[str, ast.expr]:
     """The arguments of Field(...) or field(...), as the value or inside Annotated."""
-    calls = [node for node in (statement.value, *ast.walk(statement.annotation)) if isinstance(node, ast.Call)]
     found: dict[str, ast.expr] = {}
-    for call in calls:
-        if last_name(call) in ("Field", "field"):
-            found |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
-            if call.args:
-                found.setdefault("default", call.args[0])
-        elif last_name(call) == "PropertyInfo":
-            found |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg == "alias"}
+    for node in (*ast.walk(statement.annotation), statement.value):
+        if isinstance(node, ast.Call) and last_name(node) == "PropertyInfo":
+            found |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg == "alias"}
+        elif isinstance(node, ast.expr):
+            found |= defaults.arguments(node) or {}
     return found
 
 
 def _default(kinds: Kinds, module: str, given: ast.expr | None, details: dict[str, ast.expr]) -> Facts:
-    is_call = isinstance(given, ast.Call) and last_name(given) in ("Field", "field")
-    expression = details.get("default") if is_call or given is None else given
+    is_details = given is None or defaults.arguments(given) is not None
+    expression = details.get("default") if is_details else given
     try:
         if expression is not None:
             if _constant(expression) is Ellipsis:

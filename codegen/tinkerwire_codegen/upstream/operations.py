@@ -56,7 +56,7 @@ class OperationRecorder:
         node["responses"] = self._responses(fact, namer)
         nodes: dict[Place, Any] = {("paths", fact["path"], fact["method"].lower()): node}
         for schema_name, schema in namer.components.items():
-            nodes[("components", "schemas", schema_name)] = {"x-since": self._version, **schema}
+            nodes[("components", "schemas", schema_name)] = {"x-since": self._version, "x-undeclared": True, **schema}
         return "", nodes
 
     def _responses(self, fact: Json, namer: Namer) -> Json:
@@ -75,7 +75,6 @@ class OperationRecorder:
         properties = {n: {"description": TODO, **namer.schema(t, f"{name}{camel(n)}")} for n, t in fields.items()}
         namer.components[f"{name}Body"] = {
             "description": TODO,
-            "x-undeclared": True,
             "type": "object",
             "additionalProperties": False,
             "required": list(fields),

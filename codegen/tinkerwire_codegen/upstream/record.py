@@ -107,7 +107,10 @@ class Recorder:
         edit.file, place, detail = self._written.field(owner, name)
         owner_place, key = place[:-2], place[-1]
         required = [each for each in self._written.schema(owner)[2].get("required", []) if each != key]
-        edit.nodes[place] = self._after(detail, {}, required=bool(difference.ours))
+        fact = self._facts["types"][owner]["fields"][name]
+        default = {"default": fact["default"]} if "default" in fact else {}
+        earlier = _shape(detail) if default and "default" not in detail else {}
+        edit.nodes[place] = {**self._after(detail, earlier, required=bool(difference.ours)), **default}
         edit.nodes[(*owner_place, "required")] = [*required, key] if difference.theirs else required
 
     def _default(self, difference: Difference, edit: Edit) -> None:
@@ -152,7 +155,7 @@ class Recorder:
 
     def _add_components(self, edit: Edit, namer: Namer) -> None:
         for name, node in namer.components.items():
-            edit.nodes[("components", "schemas", name)] = {"x-since": self._version, **node}
+            edit.nodes[("components", "schemas", name)] = {"x-since": self._version, "x-undeclared": True, **node}
 
 
 def _split(where: str) -> tuple[str, str]:
