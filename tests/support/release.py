@@ -126,7 +126,9 @@ paths:
       x-since: 0.5.0
       requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/StartRequest'}}}}
       responses:
-        '200': {description: Started., content: {application/json: {schema: {$ref: '#/components/schemas/StartResponse'}}}}
+        '200':
+          description: Started.
+          content: {application/json: {schema: {$ref: '#/components/schemas/StartResponse'}}}
   /api/v1/jobs:
     get:
       operationId: look

@@ -17,6 +17,11 @@ Place = tuple[str, ...]
 SCHEMAS: Place = ("components", "schemas")
 
 
+def under(place: Place, *steps: str) -> Place:
+    """The place that many steps below another."""
+    return (*place, *steps)
+
+
 class Written:
     """The YAML files of a contract before bundling: what a person would edit to record a change at ``version``."""
 

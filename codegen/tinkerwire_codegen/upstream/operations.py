@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ..facts import Difference
-from .contract import Json, Place, Written
+from .contract import Json, Place, Written, under
 from .schemas import TODO, Namer, camel
 
 JSON = "application/json"
@@ -98,7 +98,7 @@ class OperationRecorder:
         else:
             end = {"x-until": self._version}
             parameters = [{**each, **end} if each.get("name") == difference.ours else each for each in parameters]
-        return {(*place, "parameters"): parameters}
+        return {under(place, "parameters"): parameters}
 
     def _changed_query(self, place: Place, node: Json, fact: Json, name: str) -> dict[Place, Any]:
         fresh = self._parameter(name, fact["query"][name], place[1].rpartition("/")[2], Namer())["schema"]
@@ -109,15 +109,15 @@ class OperationRecorder:
                 history = [*each["schema"].get("x-history", []), {"until": self._version, "schema": earlier}]
                 each = {**each, "schema": {**fresh, "x-history": history}}  # noqa: PLW2901
             parameters.append(each)
-        return {(*place, "parameters"): parameters}
+        return {under(place, "parameters"): parameters}
 
     def _media(self, place: Place, node: Json, difference: Difference) -> dict[Place, Any]:
         content = node.get("requestBody", {}).get("content", {})
         if difference.theirs is None:
             ended = {**content.get(difference.ours, {}), "x-until": self._version}
-            return {(*place, "requestBody", "content", difference.ours): ended}
+            return {under(place, "requestBody", "content", difference.ours): ended}
         schema = {"type": "string", "format": "binary"}
-        return {(*place, "requestBody", "content", difference.theirs): {"x-since": self._version, "schema": schema}}
+        return {under(place, "requestBody", "content", difference.theirs): {"x-since": self._version, "schema": schema}}
 
     def _content(self, place: Place, node: Json, difference: Difference, part: str) -> dict[Place, Any]:
         """A body or answer of another type: the earlier one goes into the history of its schema."""
@@ -131,4 +131,4 @@ class OperationRecorder:
         fresh = Namer().schema(difference.theirs, "TODO")
         kept = {key: value for key, value in earlier.items() if key != "x-history"}
         history = [*earlier.get("x-history", []), {"until": self._version, "schema": kept}]
-        return {(*place, *steps, "content", JSON, "schema"): {**fresh, "x-history": history}}
+        return {under(place, *steps, "content", JSON, "schema"): {**fresh, "x-history": history}}

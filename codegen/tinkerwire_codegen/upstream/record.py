@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..facts import Difference
-from .contract import Json, Place, Written
+from .contract import Json, Place, Written, under
 from .operations import OperationRecorder
 from .schemas import Namer, camel, field_schema, type_schema
 
@@ -73,9 +73,9 @@ class Recorder:
         edit.file, place, node = self._written.schema(owner)
         fact = self._facts["types"][owner]["fields"][name]
         detail = field_schema(fact, f"{owner}{camel(name)}", namer)
-        edit.nodes[(*place, "properties", name)] = {"x-since": self._version, **detail}
+        edit.nodes[under(place, "properties", name)] = {"x-since": self._version, **detail}
         if fact["required"]:
-            edit.nodes[(*place, "required")] = [*node.get("required", []), name]
+            edit.nodes[under(place, "required")] = [*node.get("required", []), name]
         self._add_components(edit, namer)
 
     def _value(self, difference: Difference, edit: Edit) -> None:
@@ -84,8 +84,8 @@ class Recorder:
         key = "x-enum-since" if added else "x-enum-until"
         value = difference.theirs if added else difference.ours
         if added:
-            edit.nodes[(*place, "enum")] = [*(each for each in node.get("enum", []) if each != value), value]
-        edit.nodes[(*place, key)] = {**node.get(key, {}), value: self._version}
+            edit.nodes[under(place, "enum")] = [*(each for each in node.get("enum", []) if each != value), value]
+        edit.nodes[under(place, key)] = {**node.get(key, {}), value: self._version}
 
     def _member(self, difference: Difference, edit: Edit) -> None:
         name = difference.theirs if difference.theirs is not None else difference.ours
@@ -93,10 +93,12 @@ class Recorder:
         target = {"$ref": "#/components/schemas/" + self._written.schema(name)[1][-1]}
         members = node.get("anyOf", [])
         if difference.theirs is not None:
-            edit.nodes[(*place, "anyOf")] = [*members, {**target, "x-since": self._version}]
+            edit.nodes[under(place, "anyOf")] = [*members, {**target, "x-since": self._version}]
         else:
-            ended = [{**each, "x-until": self._version} if each.get("$ref") == target["$ref"] else each for each in members]
-            edit.nodes[(*place, "anyOf")] = ended
+            end = {"x-until": self._version}
+            edit.nodes[under(place, "anyOf")] = [
+                {**each, **end} if target.items() <= each.items() else each for each in members
+            ]
 
     def _result(self, difference: Difference, edit: Edit) -> None:
         added = Difference("member", "FutureRetrieveResponse", None, difference.theirs.removesuffix("#inmem"))
@@ -111,7 +113,7 @@ class Recorder:
         default = {"default": fact["default"]} if "default" in fact else {}
         earlier = _shape(detail) if default and "default" not in detail else {}
         edit.nodes[place] = {**self._after(detail, earlier, required=bool(difference.ours)), **default}
-        edit.nodes[(*owner_place, "required")] = [*required, key] if difference.theirs else required
+        edit.nodes[under(owner_place, "required")] = [*required, key] if difference.theirs else required
 
     def _default(self, difference: Difference, edit: Edit) -> None:
         edit.file, place, detail = self._written.field(*_split(difference.where))
@@ -130,8 +132,8 @@ class Recorder:
     def _strictness(self, difference: Difference, edit: Edit) -> None:
         edit.file, place, node = self._written.schema(difference.where)
         earlier = {"additionalProperties": node.get("additionalProperties", True)}
-        edit.nodes[(*place, "additionalProperties")] = not difference.theirs
-        edit.nodes[(*place, "x-history")] = self._after(node, earlier)["x-history"]
+        edit.nodes[under(place, "additionalProperties")] = not difference.theirs
+        edit.nodes[under(place, "x-history")] = self._after(node, earlier)["x-history"]
 
     def _target(self, difference: Difference, edit: Edit) -> None:
         edit.file, place, node = self._written.schema(difference.where)
@@ -144,7 +146,7 @@ class Recorder:
     def _discriminator(self, difference: Difference, edit: Edit) -> None:
         edit.file, place, _ = self._written.schema(difference.where)
         if difference.theirs is not None:
-            edit.nodes[(*place, "discriminator")] = {"propertyName": difference.theirs}
+            edit.nodes[under(place, "discriminator")] = {"propertyName": difference.theirs}
 
     def _after(self, node: Json, earlier: Json, *, required: bool | None = None) -> Json:
         """The node with one more entry of history: until this version it was so."""
