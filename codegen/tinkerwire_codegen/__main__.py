@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from .diff.command import register as register_diff
 from .generate import drifted, generate
 from .upstream.command import register as register_upstream
 
@@ -30,6 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_argument("--schema", type=Path, default=default_schema(), metavar="DIR")
         command.add_argument("--out", type=Path, default=HERE.parents[1] / "generated", metavar="DIR")
     register_upstream(commands, default_schema())
+    register_diff(commands, default_schema())
     given = parser.parse_args(arguments)
     if "run" in given:
         return int(given.run(given))
