@@ -66,11 +66,9 @@ class _Comparison:
         if known not in self._known:
             self._known[known] = list(self._schemas(old, new, same=one == two))
         for change in self._known[known]:
-            where = change.where or old.part
-            example = change.example_of or (old.operation if change.example is not NOTHING else "")
-            found = Change(change.level, change.direction, where, change.reason, [old.operation], change.example)
-            found.example_of = example
-            yield found
+            where, example_of = change.where or old.part, "" if change.example is NOTHING else old.part
+            operation = [old.operation]
+            yield Change(change.level, change.direction, where, change.reason, operation, change.example, example_of)
 
     def _schemas(self, old: Surface, new: Surface, *, same: bool) -> Iterator[Change]:
         """Changes of a schema; values decide first, then what no value shows."""

@@ -99,23 +99,32 @@ class Faults:
         tries = [self.of(member, value, where) for member in members]
         if not all(tries):
             return []
-        near = [faults for member, faults in zip(members, tries, strict=True) if self._is_meant(member, value)]
-        if near:
-            return min(near, key=len)
-        return [Fault(where, _describe(value))]
+        plain = [self._followed(member) for member in members]
+        near = [faults for member, faults in zip(plain, tries, strict=True) if _is_meant(member, value)]
+        best = min(near, key=len, default=[])
+        # What lacks some properties and has others besides was meant as something else.
+        if best and not {LEFT_OUT, UNKNOWN} <= {fault.what for fault in best}:
+            return best
+        if isinstance(value, dict):
+            return [Fault(where, "this kind of object")]
+        listed = any("const" in member or "enum" in member for member in plain)
+        return [Fault(where, f"the value {_short(value)}" if listed and isinstance(value, str) else _kind(value))]
 
-    def _is_meant(self, member: Any, value: Any) -> bool:
-        """Whether a value looks like an attempt at this member: its tag fits, or nothing but details is wrong."""
-        node = member
-        while isinstance(node, dict) and "$ref" in node:
-            node = self._schemas.get(node["$ref"].rpartition("/")[2], {})
-        if not isinstance(node, dict) or not isinstance(value, dict):
-            return isinstance(node, dict) and _is(node.get("type"), value) and "enum" in node
-        properties = node.get("properties", {})
-        tags = {name: detail["const"] for name, detail in properties.items() if "const" in (detail or {})}
-        if tags:
-            return any(value.get(name) == const for name, const in tags.items())
-        return bool(properties) and bool(set(value) & set(properties))
+    def _followed(self, schema: Any) -> Json:
+        while isinstance(schema, dict) and "$ref" in schema:
+            schema = self._schemas.get(schema["$ref"].rpartition("/")[2], {})
+        return schema if isinstance(schema, dict) else {}
+
+
+def _is_meant(member: Json, value: Any) -> bool:
+    """Whether a value looks like an attempt at this member of a union: its tag fits, or other properties do."""
+    if not isinstance(value, dict):
+        return ("enum" in member or isinstance(value, list)) and _is(member.get("type"), value)
+    properties = member.get("properties", {})
+    tags = {name: detail["const"] for name, detail in properties.items() if "const" in (detail or {})}
+    if tags.keys() & value.keys():
+        return all(value.get(name, const) == const for name, const in tags.items())
+    return bool(value.keys() & properties.keys())
 
 
 def _has_own_place(schema: Json, value: Any) -> bool:
@@ -166,12 +175,6 @@ def _kind(value: Any) -> str:
 
 def _either(kinds: Any) -> str:
     return " or ".join(kinds) if isinstance(kinds, list) else str(kinds)
-
-
-def _describe(value: Any) -> str:
-    if isinstance(value, dict):
-        return "this kind of object"
-    return _kind(value) if isinstance(value, dict | list) or value is None else _short(value)
 
 
 def _short(value: Any) -> str:

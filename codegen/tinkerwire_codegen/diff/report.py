@@ -47,7 +47,7 @@ def _text(changes: list[Change], old: str, new: str) -> str:
             lines += ["", f"{level} {change.direction}: {change.where}: {change.reason}"]
             lines.append(f"  in {_operations(change)}")
             if change.example is not NOTHING:
-                lines.append(f"  {_example_word(change)}: {_json(change)}")
+                lines.append(f"  {_example_word(change)} as {change.example_of}: {_json(change)}")
     return "\n".join(lines)
 
 

@@ -44,13 +44,13 @@ def open_side(given: str, default: Path) -> Side:
     else:
         raise ValueError(f"contract {given!r}: no file or folder {path}; give DIR, FILE, DIR@VERSION or @VERSION")
     newest = str(document.get("info", {}).get("version", ""))
+    wanted = version or newest
     try:
-        plain = project(document, version) if version or _is_version(newest) else document
+        # A document of somebody else may have a version that is none of ours, and no times.
+        plain = project(document, wanted) if version or _is_version(newest) else document
     except ValueError as fault:
         raise ValueError(f"contract {given!r}: {fault}") from fault
-    if not version and _is_version(newest):
-        plain = project(document, newest)
-    return Side(given, version or newest, plain, folder)
+    return Side(given, wanted, plain, folder)
 
 
 def _is_version(text: str) -> bool:

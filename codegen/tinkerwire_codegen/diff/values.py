@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -93,9 +94,9 @@ class Values:
         return _unique(found)
 
     def _counts(self, kind: str, schema: Json) -> list[Any]:
-        low = schema.get("minimum", schema.get("exclusiveMinimum", float("-inf")))
-        high = schema.get("maximum", schema.get("exclusiveMaximum", float("inf")))
-        tries: list[Any] = [0, 1, -1, *(bound for bound in (low, high) if abs(bound) != float("inf"))]
+        low: Any = schema.get("minimum", schema.get("exclusiveMinimum", -math.inf))
+        high: Any = schema.get("maximum", schema.get("exclusiveMaximum", math.inf))
+        tries: list[Any] = [0, 1, -1, *(bound for bound in (low, high) if math.isfinite(bound))]
         tries += [point + step for point in self._numbers for step in (-1, 0, 1)]
         tries += [0.5] if kind == "number" else []
         whole = [each for each in tries if kind == "number" or float(each).is_integer()]
