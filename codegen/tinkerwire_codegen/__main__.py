@@ -19,8 +19,8 @@ def default_schema() -> Path:
     return beside if (beside / "openapi.yaml").exists() else HERE / "schema"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run one command; 0 when all is well, 1 on drift, 2 on a contract that cannot be used."""
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
     parser = argparse.ArgumentParser(prog="python -m tinkerwire_codegen", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in (
@@ -32,7 +32,12 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_argument("--out", type=Path, default=HERE.parents[1] / "generated", metavar="DIR")
     register_upstream(commands, default_schema())
     register_diff(commands, default_schema())
-    given = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; 0 when all is well, 1 on drift, 2 on a contract that cannot be used."""
+    given = build_parser().parse_args(arguments)
     if "run" in given:
         return int(given.run(given))
     try:

@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Side:
-    """One contract at one wire version, as a plain document; the folder it came from, if it was one."""
+    """One contract at one wire version, as a plain document, with a short name; the folder it came from, if any."""
 
     name: str
     version: str
@@ -50,7 +50,8 @@ def open_side(given: str, default: Path) -> Side:
         plain = project(document, wanted) if version or _is_version(newest) else document
     except ValueError as fault:
         raise ValueError(f"contract {given!r}: {fault}") from fault
-    return Side(given, wanted, plain, folder)
+    name = "/".join(path.parts[-2:]) + (f"@{version}" if version else "") if place else given
+    return Side(name, wanted, plain, folder)
 
 
 def _is_version(text: str) -> bool:
