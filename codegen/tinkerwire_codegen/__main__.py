@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from tinkerwire_base.projection import project
+
+from .bundle import load
 from .diff.command import register as register_diff
+from .export import FORMATS, export
+from .facts import compare
 from .generate import drifted, generate
+from .reasons import unexplained
 from .upstream.command import register as register_upstream
 
 HERE = Path(__file__).parent
@@ -19,6 +27,18 @@ def default_schema() -> Path:
     return beside if (beside / "openapi.yaml").exists() else HERE / "schema"
 
 
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; 0 when all is well, 1 on drift, 2 on a contract or a file that cannot be used."""
+    given = build_parser().parse_args(arguments)
+    if "run" in given:
+        return int(given.run(given))
+    try:
+        return COMMANDS[given.command](given)
+    except (ValueError, RuntimeError, OSError, KeyError) as fault:
+        print(f"{given.schema}: {fault}", file=sys.stderr)  # noqa: T201
+        return 2
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
     parser = argparse.ArgumentParser(prog="python -m tinkerwire_codegen", description=__doc__)
@@ -26,33 +46,61 @@ def build_parser() -> argparse.ArgumentParser:
     for name, text in (
         ("generate", "write the package tinkerwire_generated into --out"),
         ("check", "say which files in --out differ from a fresh generation"),
+        ("facts", "say where the contract differs from the facts of a released version"),
+        ("export", "write the plain document of one wire version"),
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("--schema", type=Path, default=default_schema(), metavar="DIR")
-        command.add_argument("--out", type=Path, default=HERE.parents[1] / "generated", metavar="DIR")
+        if name in ("generate", "check"):
+            command.add_argument("--out", type=Path, default=HERE.parents[1] / "generated", metavar="DIR")
+        elif name == "facts":
+            command.add_argument("file", type=Path, metavar="FILE", help="facts as JSON, with their version")
+        else:
+            command.add_argument("--wire", required=True, metavar="VERSION")
+            command.add_argument("--format", required=True, choices=list(FORMATS))
+            command.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
     register_upstream(commands, default_schema())
     register_diff(commands, default_schema())
     return parser
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run one command; 0 when all is well, 1 on drift, 2 on a contract that cannot be used."""
-    given = build_parser().parse_args(arguments)
-    if "run" in given:
-        return int(given.run(given))
-    try:
-        if given.command == "generate":
-            generate(given.schema, given.out)
-            return 0
-        files = drifted(given.schema, given.out)
-    except (ValueError, RuntimeError, OSError) as fault:
-        print(f"{given.schema}: {fault}", file=sys.stderr)  # noqa: T201
-        return 2
+def _generate(given: argparse.Namespace) -> int:
+    generate(given.schema, given.out)
+    return 0
+
+
+def _check(given: argparse.Namespace) -> int:
+    files = drifted(given.schema, given.out)
     for line in files:
         print(line, file=sys.stderr)  # noqa: T201
     if files:
         print("generated/ is not what schema/ says: run `make generate` and commit", file=sys.stderr)  # noqa: T201
     return 1 if files else 0
+
+
+def _facts(given: argparse.Namespace) -> int:
+    facts = json.loads(given.file.read_text(encoding="utf-8"))
+    found = unexplained(compare(project(load(given.schema), facts["version"]), facts))
+    for difference in found:
+        print(difference)  # noqa: T201
+    return 1 if found else 0
+
+
+def _export(given: argparse.Namespace) -> int:
+    text = export(given.schema, given.wire, given.format)
+    if given.out:
+        given.out.write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+    return 0
+
+
+COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "generate": _generate,
+    "check": _check,
+    "facts": _facts,
+    "export": _export,
+}
 
 
 if __name__ == "__main__":

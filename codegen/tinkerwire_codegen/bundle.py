@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 ROOT = "openapi.yaml"
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 SECTIONS = ("schemas", "parameters", "responses")
 INT64 = {"minimum": -(2**63), "maximum": 2**63 - 1}
 
@@ -82,7 +83,7 @@ def resolve(document: dict[str, Any], target: str) -> Any:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+        content = yaml.load(file.read_text(encoding="utf-8"), Loader=LOADER)
     except FileNotFoundError:
         raise ValueError(f"{file}: not there; x-families in {ROOT} lists the files of a contract") from None
     except yaml.YAMLError as fault:

@@ -11,6 +11,7 @@ from typing import Any
 Json = dict[str, Any]
 
 SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
+PROTOBUF = "application/x-protobuf"
 FUTURE_RESULTS = "FutureRetrieveResponse"
 IN_MEMORY = "#inmem"
 """Mark of a Python class in the place of a type: its JSON form, if it still has one, is that of the type."""
@@ -40,6 +41,18 @@ def compare(document: Json, facts: Json) -> list[Difference]:
     """
     found = list(_Comparison(document, facts).differences())
     return sorted(found, key=lambda each: (each.where, each.kind, str(each.ours), str(each.theirs)))
+
+
+def binary_messages(paths: Json) -> dict[str, list[str]]:
+    """The messages that a protobuf body may be, by what it is the body of: a request, or an answer by status."""
+    found: dict[str, list[str]] = {"request": [], "200": []}
+    for item in paths.values():
+        for operation in item.values():
+            bodies = {"request": operation.get("requestBody", {}), **operation.get("responses", {})}
+            for holder, body in bodies.items():
+                schema = body.get("content", {}).get(PROTOBUF, {}).get("schema", {})
+                found.setdefault(holder, []).extend(each["message"] for each in schema.get("x-messages", []))
+    return found
 
 
 def canonical(text: str) -> str:
@@ -79,10 +92,11 @@ class _Comparison:
             yield from self._type(name, ours[name], self.types[name])
         results = set(self._members(self.schemas[FUTURE_RESULTS]))
         for future in self.facts["futures"]:
-            name, _, in_memory = future["result"].partition(IN_MEMORY[0])
-            binary = in_memory and name in self.facts.get("proto_response_types", ())
-            if name not in results and not binary:
+            name = self._json_form(future["result"])
+            if name not in results and name not in self.facts.get("proto_response_types", ()):
                 yield Difference("result", future["request_type"], None, future["result"])
+        binary = self.facts.get("proto_response_types", [])
+        yield from _sets("binary result", FUTURE_RESULTS, set(binary_messages(self.paths)["200"]), set(binary))
         yield from self._endpoints()
 
     def _type(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
@@ -201,8 +215,9 @@ class _Comparison:
         """The type of a schema in the notation of the facts."""
         if "$ref" in schema:
             name = _name(schema["$ref"])
-            called = _called(name, self.schemas[name])
-            return called if called in self.types else self._text(self.schemas[name])
+            target = self.schemas.get(name, {})
+            called = _called(name, target)
+            return called if called in self.types else self._text(target)
         if "anyOf" in schema:
             return " | ".join(map(self._text, self._without_openness(schema["anyOf"])))
         if "const" in schema:

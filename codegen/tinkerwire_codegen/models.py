@@ -41,7 +41,7 @@ OPTIONS = [
 
 def generate_models(document: dict[str, Any], work: Path) -> str:
     """The source of the module of all models, of all wire versions at once."""
-    everything = _without_integer_bounds(superset(document))
+    everything = _without_bounds(superset(document))
     source, details, output = work / "models.json", work / "details.json", work / "models.py"
     source.write_text(json.dumps(everything))
     details.write_text(json.dumps(template_data(document, everything)))
@@ -76,6 +76,7 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
                 "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
                 "array": _find(detail, "x-array"),
                 "base64": _find(detail, "contentEncoding") == "base64",
+                "starts_as": _starts_as(detail, _schemas(everything)),
             }
             for field, detail in schema.get("properties", {}).items()
         }
@@ -83,6 +84,18 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
         about["doc"] = _escaped(original.get("description", "")) or f"{name}."
         found[name] = {"contract": {**about, "fields": fields}}
     return found
+
+
+def _starts_as(detail: dict[str, Any], schemas: dict[str, dict[str, Any]]) -> str | None:
+    """The member of a union that a default such as {type: adamw} is, when nothing but its tag says so."""
+    default = detail.get("default")
+    if not isinstance(default, dict) or not default:
+        return None
+    members = [target.rpartition("/")[2] for _, target in refs(schemas[detail["$ref"].rpartition("/")[2]]["anyOf"])]
+    tags = {
+        member: {name: part.get("const") for name, part in schemas[member]["properties"].items()} for member in members
+    }
+    return next(member for member in members if tags[member] == default)
 
 
 def _sent(document: dict[str, Any]) -> set[str]:
@@ -99,13 +112,22 @@ def _sent(document: dict[str, Any]) -> set[str]:
     return found
 
 
-def _without_integer_bounds(node: Any) -> Any:
-    """A document without the 64-bit bounds, for which the generator would make up type names; is_int checks them."""
+def _without_bounds(node: Any) -> Any:
+    """A document without the bounds for which the generator would make up type names.
+
+    Those are 64 bits, which is_int checks, and the sizes of arrays that may also be null, which servers check.
+    """
     if isinstance(node, dict):
         bounds = (("minimum", INT64_MIN), ("maximum", INT64_MAX))
         plain = {key: value for key, value in node.items() if (key, value) not in bounds}
-        return {key: _without_integer_bounds(value) for key, value in plain.items()}
-    return [_without_integer_bounds(item) for item in node] if isinstance(node, list) else node
+        if "anyOf" in plain:
+            plain = {**plain, "anyOf": [_without(each, "minItems", "maxItems") for each in plain["anyOf"]]}
+        return {key: _without_bounds(value) for key, value in plain.items()}
+    return [_without_bounds(item) for item in node] if isinstance(node, list) else node
+
+
+def _without(node: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in node.items() if key not in keys}
 
 
 def _find(detail: dict[str, Any], key: str) -> Any:

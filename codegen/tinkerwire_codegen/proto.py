@@ -199,7 +199,10 @@ def _about(place: pb.SourceCodeInfo.Location) -> tuple[str, Times]:
         if not match:
             raise ValueError(f"{FILE}: {text!r} is not since: VERSION, until: VERSION or was TYPE until VERSION")
         key, value, was, end = match.groups()
-        times = replace(times, **{key: value}) if key else replace(times, was=(was, end))
+        if key:
+            times = replace(times, since=value) if key == "since" else replace(times, until=value)
+        else:
+            times = replace(times, was=(was, end))
     return doc, times
 
 

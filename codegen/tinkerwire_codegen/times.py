@@ -113,11 +113,15 @@ def _enum_spans(schema: dict[str, Any]) -> dict[str, Span]:
 
 
 def _spans(nodes: dict[str, Any], owner_since: str | None = None) -> dict[str, Span]:
-    """The spans of those nodes that are younger than their owner, or than the wire itself, or that have an end."""
+    """The spans of those nodes that are younger than their owner, or than the wire itself, or that have an end.
+
+    What went and came back is there since it came back.
+    """
     start = owner_since or OLDEST
     found = {}
     for name, node in nodes.items():
         since, until = node.get("x-since", start), node.get("x-until")
+        since = max([since, *(gap["until"] for gap in node.get("x-absent", []))], key=parse_version)
         if until or parse_version(since) > parse_version(start):
             found[name] = (since, until)
     return found

@@ -22,8 +22,11 @@ from tinkerwire_base.model import (
     Array,
     Open,
     Strict,
+    at_least,
+    at_most,
     define,
     fits,
+    has_size,
 )
 from tinkerwire_base.unset import UNSET, UnsetType
 
@@ -31,6 +34,50 @@ AccessScope: TypeAlias = Literal["owned", "accessible"]
 """
 Only what the caller owns, or all that the caller may see.
 """
+
+
+@define
+class AccessTokenResponse(Open):
+    """Answer of the sign-in service at its end.
+
+    Wire: 0.26.2 to before 0.29.1.
+    """
+
+    access_token: str
+    """Token that creates an API key."""
+
+
+@define
+class AccessibleSearchOwner(Strict):
+    """All sessions that the caller may see.
+
+    Wire: 0.36.0 and later.
+    """
+
+    type: Literal["accessible"] = field(default="accessible", validator=fits())
+    """Tag of the choice."""
+
+
+@define
+class ActiveSessionStatusQuery(Strict):
+    """Sessions at work.
+
+    Wire: 0.36.0 and later.
+    """
+
+    type: Literal["active"] = field(default="active", validator=fits())
+    """Tag of the choice."""
+
+
+@define
+class AdamOptimizerConfig(Strict):
+    """A model is trained by AdamW.
+
+    Wire: 0.29.1 and later.
+    """
+
+    type: Literal["adamw"] = field(default="adamw", validator=fits())
+    """Tag of the optimizer."""
 
 
 @define
@@ -55,6 +102,210 @@ class AdamParams(Strict):
 
 
 @define
+class ApiKeyDetails(Open):
+    """Whose an API key is.
+
+    Wire: 0.26.2 and later.
+    """
+
+    org_details: ApiKeyOrgDetails
+    """The organization."""
+    user_details: ApiKeyUserDetails
+    """The user."""
+
+
+@define
+class ApiKeyOrgDetails(Open):
+    """The organization of a key.
+
+    Wire: 0.26.2 and later.
+    """
+
+    name: str
+    """Its name."""
+
+
+@define
+class ApiKeyUserDetails(Open):
+    """The user of a key.
+
+    Wire: 0.26.2 and later.
+    """
+
+    email: str
+    """Address of the user."""
+
+
+@define
+class AssignSessionProjectRequest(Strict):
+    """Moves a session to a project.
+
+    Wire: 0.22.7 and later.
+    """
+
+    project_id: str = field(validator=fits())
+    """The project."""
+
+
+AuditEventType: TypeAlias = Literal["all", "checkpoints", "projects", "teams", "organizations"]
+"""
+Kind of events of the audit log.
+"""
+
+
+@define
+class AuditLogEntry(Open):
+    """One event of the audit log.
+
+    Wire: 0.20.0 and later.
+    """
+
+    timestamp: datetime
+    """When it happened."""
+    event: str
+    """What happened."""
+    model_id: str | None = field(default=None)
+    """The model that it was done to."""
+    tinker_path: str | None = field(default=None)
+    """The weights that it was done to, a tinker:// path."""
+    purpose: str | None = field(default=None)
+    """What it was done for."""
+    event_details: dict[str, Any] = field(factory=dict)
+    """Details by name. (wire 0.26.2 and later)"""
+
+
+@define
+class AuditLogResponse(Open):
+    """Events of the audit log.
+
+    Wire: 0.20.0 and later.
+    """
+
+    entries: list[AuditLogEntry]
+    """The events."""
+
+
+@define
+class AuthConfigResponse(Open):
+    """How to sign in.
+
+    Wire: 0.26.2 to before 0.29.1.
+    """
+
+    clientId: str
+    """Identifies the client to the sign-in service; read under the name client_id too."""
+
+
+@define
+class AuthErrorResponse(Open):
+    """Body of a refused call about keys.
+
+    Wire: 0.26.2 and later.
+    """
+
+    detail: str | None = field(default=None)
+    """What went wrong."""
+
+
+@define
+class AuthTokenRequest(Strict):
+    """Asks for a token; has no fields.
+
+    Wire: 0.18.2 and later.
+    """
+
+
+@define
+class AuthTokenResponse(Open):
+    """A short-lived token.
+
+    Wire: 0.18.2 and later.
+    """
+
+    jwt: str
+    """The token, which goes in X-API-Key in place of the key."""
+
+
+@define
+class BillingUsageEvent(Open):
+    """Usage of one kind within one span of time.
+
+    Wire: 0.23.4 and later.
+    """
+
+    bucket_start: datetime
+    """Start of the span."""
+    bucket_end: datetime
+    """End of the span, not in it."""
+    event_info: BillingEventInfo
+    """What was used."""
+    base_model: str | None = field(default=None)
+    """Name of the base model."""
+    user_id: str | None = field(default=None)
+    """Who used it."""
+    user_name: str | None = field(default=None)
+    """Name of who used it."""
+    session_id: str | None = field(default=None)
+    """The session."""
+    project_id: str | None = field(default=None)
+    """The project."""
+    estimated_cost_usd: float | None = field(default=None)
+    """Estimated cost in USD. (wire 0.30.4 and later)"""
+    effective_rate_usd_per_million_tokens: float | None = field(default=None)
+    """Price in USD per million tokens. (wire 0.30.4 and later)"""
+    effective_rate_usd_per_gigabyte_month: float | None = field(default=None)
+    """Price in USD per GB and month. (wire 0.30.4 and later)"""
+
+
+@define
+class BillingUsageResponse(Open):
+    """Usage within a span of time.
+
+    Wire: 0.23.4 and later.
+    """
+
+    data: list[BillingUsageEvent]
+    """The usage."""
+    sessions: dict[str, BillingUsageSession] = field(factory=dict)
+    """The sessions of the usage by identifier."""
+    cost_data_through: datetime | None = field(default=None)
+    """Until when costs are known. (wire 0.30.4 and later)"""
+
+
+@define
+class BillingUsageSession(Open):
+    """What is known of a session in the usage.
+
+    Wire: 0.23.4 and later.
+    """
+
+    user_metadata: dict[str, str] | None = field(default=None)
+    """Free keys and values of the user."""
+
+
+@define
+class CancelFutureRequest(Strict):
+    """Says that nobody waits for a sample.
+
+    Wire: 0.26.2 and later.
+    """
+
+    request_id: str = field(validator=fits())
+    """The work."""
+
+
+@define
+class CancelledSessionStatusQuery(Strict):
+    """Sessions that were cancelled.
+
+    Wire: 0.36.0 and later.
+    """
+
+    type: Literal["cancelled"] = field(default="cancelled", validator=fits())
+    """Tag of the choice."""
+
+
+@define
 class Checkpoint(Open):
     """Saved weights.
 
@@ -75,6 +326,8 @@ class Checkpoint(Open):
     """Whether everybody may load it. (wire 0.4.0 and later)"""
     expires_at: datetime | None = field(default=None)
     """When it will be deleted; null for never. (wire 0.9.0 and later)"""
+    user_metadata: dict[str, str] | None = field(default=None)
+    """Free keys and values that it was saved with. (wire 0.26.2 and later)"""
 
 
 @define
@@ -90,9 +343,22 @@ class CheckpointArchiveUrlResponse(Open):
     """When the address stops working."""
 
 
-CheckpointType: TypeAlias = Literal["training", "sampler"]
+@define
+class CheckpointBillingEvent(Open):
+    """Checkpoints saved.
+
+    Wire: 0.23.4 and later.
+    """
+
+    count: int
+    """Number of checkpoints."""
+    type: Literal["checkpoint"] = field(default="checkpoint")
+    """Tag of the event."""
+
+
+CheckpointType: TypeAlias = Literal["training", "sampler", "external"]
 """
-What a checkpoint is for, to go on training or to sample.
+What a checkpoint is for: to go on training, to sample, or to download.
 """
 
 
@@ -110,6 +376,160 @@ class CheckpointsListResponse(Open):
 
 
 @define
+class ClientConfigRequest(Strict):
+    """Asks for the settings of a client.
+
+    Wire: 0.18.2 and later.
+    """
+
+    sdk_version: str = field(validator=fits())
+    """Wire version that the client speaks, for example 0.38.0."""
+
+
+@define
+class ClientConfigResponse(Open):
+    """What the server wants of a client, fixed for its life; all may be left out.
+
+    Wire: 0.18.2 and later.
+    """
+
+    pjwt_auth_enabled: bool = field(default=False)
+    """Whether the key must be exchanged at auth/token for a JWT."""
+    credential_default_source: str = field(default="api_key")
+    """Where credentials come from, api_key or credential_cmd."""
+    sample_dispatch_bytes_semaphore_size: int = field(default=10485760)
+    """Most bytes of samples being asked for at once."""
+    inflight_response_bytes_semaphore_size: int = field(default=52428800)
+    """Most bytes of results being fetched at once."""
+    parallel_fwdbwd_chunks: bool = field(default=True)
+    """Whether the chunks of one forward_backward go out at once."""
+    proto_write_fwdbwd: bool = field(default=False)
+    """Whether the body of forward_backward is protobuf. (wire 0.19.0 to before 0.25.0)"""
+    billing_exception_max_pause_duration_sec: int = field(default=3600)
+    """Seconds for which a 402 is waited out. (wire 0.20.0 and later)"""
+    grpc_target: str | None = field(default=None)
+    """Where to poll futures by gRPC; null for nowhere. (wire 0.21.0 to before 0.22.7)"""
+    enable_grpc_retrieve_future: bool = field(default=False)
+    """Whether futures are polled by gRPC. (wire 0.21.0 to before 0.22.7)"""
+    sample_no_retries: bool = field(default=False)
+    """Whether samples that fail are not asked for again. (wire 0.21.0 and later)"""
+    proto_compress_fwdbwd: bool = field(default=False)
+    """Whether the protobuf body of forward_backward is compressed by zstd. (wire 0.22.7 and later)"""
+    fwd_via_fwdbwd: bool = field(default=False)
+    """Whether forward goes through forward_backward with forward_only. (wire 0.22.7 to before 0.25.0)"""
+    sample_enable_stuck_detection: bool = field(default=True)
+    """Whether samples without progress are given up. (wire 0.22.7 and later)"""
+    sample_max_concurrent_requests: int = field(default=2000)
+    """Most samples waited for at once. (wire 0.22.7 and later)"""
+    use_pyqwest_transport: bool = field(default=True)
+    """Whether the official client sends by pyqwest rather than httpx. (wire 0.22.7 and later)"""
+    create_model_via_load_weights: bool = field(default=False)
+    """Whether a model is created from saved weights by load_weights alone. (wire 0.24.1 to before 0.38.0)"""
+    fwdbwd_max_chunk_len: int = field(default=1024)
+    """Most datums of one forward_backward. (wire 0.25.0 and later)"""
+    fwdbwd_max_chunk_bytes_count: int = field(default=5000000)
+    """Most bytes of one forward_backward. (wire 0.25.0 and later)"""
+    fwdbwd_dispatch_bytes_semaphore_size: int = field(default=50000000)
+    """Most bytes of forward_backward being sent at once. (wire 0.25.0 and later)"""
+    sample_use_retrieve_futures: bool = field(default=False)
+    """Whether samples are waited for by retrieve_futures. (wire 0.26.2 and later)"""
+    sample_join_sampling_session: bool = field(default=False)
+    """Whether copies of a sampling client ask join_sampling_session for their number. (wire 0.32.0 and later)"""
+    custom_loss_server_side: bool = field(default=False)
+    """Whether the server computes custom losses. (wire 0.36.0 and later)"""
+
+
+@define
+class ClientDynamicConfigResponse(Open):
+    """Settings that may change while a client lives.
+
+    Wire: 0.25.0 and later.
+    """
+
+    refresh_interval_sec: int = field(default=300)
+    """Seconds until they are to be asked for again; clients wait at least 10."""
+    sample_cancel_enabled: bool = field(default=False)
+    """Whether samples that nobody waits for are cancelled. (wire 0.26.2 and later)"""
+    sample_cancel_max_batch_size: int = field(default=64)
+    """Most cancellations sent at once. (wire 0.26.2 and later)"""
+
+
+@define
+class ClientFinishedSessionStatusQuery(Strict):
+    """Sessions that their client ended.
+
+    Wire: 0.36.0 and later.
+    """
+
+    type: Literal["client_finished"] = field(default="client_finished", validator=fits())
+    """Tag of the choice."""
+    reasons: list[ClientSessionFinishReasonType] | None = field(default=None, validator=fits())
+    """Only those that ended so; null for all."""
+
+
+@define
+class ClientSessionFinishErrored(Open):
+    """An exception ended the client.
+
+    Wire: 0.36.0 and later.
+    """
+
+    type: Literal["errored"] = field(default="errored")
+    """Tag of the reason."""
+
+
+@define
+class ClientSessionFinishInterrupted(Open):
+    """The user interrupted the client.
+
+    Wire: 0.36.0 and later.
+    """
+
+    type: Literal["interrupted"] = field(default="interrupted")
+    """Tag of the reason."""
+
+
+ClientSessionFinishReasonType: TypeAlias = Literal["success", "errored", "interrupted"]
+"""
+How a client ended its session.
+"""
+
+
+@define
+class ClientSessionFinishSuccess(Open):
+    """The client was done.
+
+    Wire: 0.36.0 and later.
+    """
+
+    type: Literal["success"] = field(default="success")
+    """Tag of the reason."""
+
+
+ClientSessionFinishReason: TypeAlias = (
+    ClientSessionFinishSuccess | ClientSessionFinishErrored | ClientSessionFinishInterrupted
+)
+"""
+How a client ended its session.
+"""
+
+
+@define
+class ClientSessionFinished(Open):
+    """Its client ended the session.
+
+    Wire: 0.36.0 and later.
+    """
+
+    reason: ClientSessionFinishReason
+    """How."""
+    type: Literal["client_finished"] = field(default="client_finished")
+    """Tag of the status."""
+    detail: str | None = field(default=None)
+    """More on it, in words."""
+
+
+@define
 class CompleteMetadataResponse(Open):
     """The result is there and this large; the next poll fetches it with allow_metadata_only off.
 
@@ -120,6 +540,98 @@ class CompleteMetadataResponse(Open):
     """Tag of the answer."""
     response_payload_size: int
     """Size of the result in bytes."""
+
+
+@define
+class ComputeLogprobsResponse(Open):
+    """Logprobs of a prompt; no call gives it.
+
+    Wire: 0.1.0 to before 0.2.0.
+    """
+
+    logprobs: list[float | None]
+    """Logprob (nats) of each token; null where there is none."""
+    type: Literal["compute_logprobs"] = field(default="compute_logprobs")
+    """Tag of the result."""
+
+
+@define
+class CopyWeightsRequest(Strict):
+    """Copies saved weights of somebody else into a project.
+
+    Wire: 0.26.2 and later.
+    """
+
+    source_path: str = field(validator=fits())
+    """Where the weights lie, a tinker:// path."""
+    session_id: str | None = field(default=None, validator=fits())
+    """The session that the copy belongs to."""
+    model_seq_id: int | None = field(default=None, validator=fits())
+    """Count of the session's models, from 0."""
+    ttl_seconds: int | None = field(default=None, validator=fits())
+    """Seconds until the copy is deleted; null keeps it."""
+    weights_access_token: str | None = field(default=None, validator=fits())
+    """Token of their owner; since wire 0.34.0 clients send it as a header."""
+    destination_project_id: str | None = field(default=None, validator=fits())
+    """Project that the copy belongs to. (wire 0.34.0 and later)"""
+
+
+@define
+class CopyWeightsResponse(Open):
+    """The copy.
+
+    Wire: 0.26.2 and later.
+    """
+
+    tinker_path: str
+    """Where it lies, a tinker:// path."""
+
+
+@define
+class CreateApiKeyRequest(Strict):
+    """Creates an API key for the user who signed in.
+
+    Wire: 0.26.2 to before 0.29.1.
+    """
+
+    name: str = field(validator=fits())
+    """Name of the key."""
+    note: str = field(validator=fits())
+    """Note of the user on the key."""
+
+
+@define
+class CreateCustomLossRequest(Strict):
+    """Hands over a loss that the server is to compute.
+
+    Wire: 0.36.0 and later.
+    """
+
+    session_id: str = field(validator=fits())
+    """The session that the loss belongs to."""
+    custom_loss_seq_id: int = field(validator=fits())
+    """Count of the session's custom losses, from 0."""
+    name: str = field(validator=fits())
+    """Name of the loss."""
+    inputs: list[CustomLossInput] = field(validator=fits())
+    """Its inputs, at most 16; the first is logprobs."""
+    graph: CustomLossGraph = field(validator=fits())
+    """How it is computed."""
+    type: Literal["create_custom_loss"] = field(default="create_custom_loss", validator=fits())
+    """Tag of the request."""
+
+
+@define
+class CreateCustomLossResponse(Open):
+    """Result of create_custom_loss.
+
+    Wire: 0.36.0 and later.
+    """
+
+    loss_id: str
+    """The loss, named by loss_id in the loss_fn_config of loss custom."""
+    type: Literal["create_custom_loss"] = field(default="create_custom_loss")
+    """Tag of the result."""
 
 
 @define
@@ -139,6 +651,8 @@ class CreateModelRequest(Strict):
     """Free keys and values of the user, kept with the training run. (wire 0.2.0 and later)"""
     lora_config: LoraConfig | None = field(default=None, validator=fits())
     """The adapter; null trains the whole model."""
+    optimizer_config: OptimizerConfig = field(factory=lambda: AdamOptimizerConfig(), validator=fits())
+    """How the model is trained. (wire 0.29.1 and later)"""
     type: Literal["create_model"] = field(default="create_model", validator=fits())
     """Tag of the request."""
 
@@ -203,6 +717,8 @@ class CreateSessionRequest(Strict):
     """Wire version that the client speaks, for example 0.16.1."""
     project_id: str | None = field(default=None, validator=fits())
     """Project that the session belongs to; null for the default one. (wire 0.15.0 and later)"""
+    display_name: str | None = field(default=None, validator=fits())
+    """Name of the session for people. (wire 0.34.0 and later)"""
     type: Literal["create_session"] = field(default="create_session", validator=fits())
     """Tag of the request."""
 
@@ -227,6 +743,59 @@ class CreateSessionResponse(Open):
 
 
 @define
+class CreatedApiKey(Open):
+    """A new API key.
+
+    Wire: 0.26.2 to before 0.29.1.
+    """
+
+    api_key: str
+    """The key itself, shown only here."""
+    id: int
+    """Number of the key."""
+    details: ApiKeyDetails
+    """Whose the key is."""
+
+
+@define
+class CurrentCheckpointStorageUsageItem(Open):
+    """Storage of checkpoints of one user in one project.
+
+    Wire: 0.32.0 and later.
+    """
+
+    checkpoint_count: int
+    """Number of checkpoints."""
+    size_bytes: int
+    """Size in bytes."""
+    size_gigabytes: float
+    """Size in GB."""
+    project_id: str | None = field(default=None)
+    """The project."""
+    org_user_urn: str | None = field(default=None)
+    """The user."""
+    user_email: str | None = field(default=None)
+    """Address of the user."""
+    user_name: str | None = field(default=None)
+    """Name of the user."""
+    estimated_monthly_cost_usd: float | None = field(default=None)
+    """Estimated cost in USD per month."""
+
+
+@define
+class CurrentCheckpointStorageUsageResponse(Open):
+    """Storage that checkpoints take now.
+
+    Wire: 0.32.0 and later.
+    """
+
+    data: list[CurrentCheckpointStorageUsageItem]
+    """One entry per user and project."""
+    effective_rate_usd_per_gigabyte_month: float | None = field(default=None)
+    """Price in USD per GB and month."""
+
+
+@define
 class Cursor(Open):
     """Place of a page in the whole list.
 
@@ -239,6 +808,65 @@ class Cursor(Open):
     """Most entries of the page."""
     total_count: int
     """Entries of the whole list."""
+
+
+@define
+class CustomLossGraph(Strict):
+    """A computation, as steps in order.
+
+    Wire: 0.36.0 and later.
+    """
+
+    nodes: list[CustomLossNode] = field(validator=fits())
+    """The steps."""
+    format: Literal[1] = field(default=1, validator=fits())
+    """Version of the form."""
+
+
+@define
+class CustomLossInput(Strict):
+    """An input of a custom loss.
+
+    Wire: 0.36.0 and later.
+    """
+
+    name: str = field(validator=fits())
+    """Its name."""
+    rank: CustomLossInputRank = field(validator=fits())
+    """Its number of dimensions."""
+
+
+CustomLossInputRank: TypeAlias = Literal[0, 1, 2]
+"""
+Number of dimensions of an input.
+"""
+
+
+@define
+class CustomLossNode(Strict):
+    """One step of a computation.
+
+    Wire: 0.36.0 and later.
+    """
+
+    op: CustomLossNodeOp = field(validator=fits())
+    """Kind of the step."""
+    name: str = field(validator=fits())
+    """Name of its value."""
+    target: str = field(validator=fits())
+    """What is called or read."""
+    args: list[Any] = field(factory=list, validator=fits())
+    """Values by place; references, tuples, slices and the like are objects of one key."""
+    kwargs: dict[str, Any] = field(factory=dict, validator=fits())
+    """Values by name."""
+
+
+CustomLossNodeOp: TypeAlias = Literal[
+    "placeholder", "get_attr", "call_function", "call_method", "call_module", "output"
+]
+"""
+Kind of a step, as torch.fx names it.
+"""
 
 
 @define
@@ -255,6 +883,87 @@ class Datum(LossInputs, Strict):
 
 
 @define
+class DatumParam(Strict):
+    """One training example: an input and what its loss needs.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    loss_fn_inputs: LossFnInputsParam
+    """Tensors of the loss."""
+    model_input: ModelInputParam
+    """Input of the model."""
+
+
+@define
+class DeviceAuthorizationResponse(Open):
+    """Answer of the sign-in service, a third party whose calls the contract leaves out.
+
+    Wire: 0.26.2 to before 0.29.1.
+    """
+
+    device_code: str
+    """Identifies the sign-in to the service."""
+    user_code: str
+    """What the user types in."""
+    verification_uri: str
+    """Where the user types it in."""
+    expires_in: float
+    """Seconds until the sign-in is void."""
+    verification_uri_complete: str | None = field(default=None)
+    """The same with the code in it."""
+    interval: float | None = field(default=None)
+    """Seconds between two polls."""
+
+
+@define
+class DimuonOptimizerConfig(Strict):
+    """A model is trained by Dimuon.
+
+    Wire: 0.29.1 and later.
+    """
+
+    type: Literal["dimuon"] = field(default="dimuon", validator=fits())
+    """Tag of the optimizer."""
+    version: Literal[1] = field(default=1, validator=fits())
+    """Version of the optimizer."""
+
+
+@define
+class DimuonParams(Strict):
+    """Settings of one Dimuon step.
+
+    Wire: 0.29.1 and later.
+    """
+
+    learning_rate: float = field(validator=fits(at_least(0.0)))
+    """Step size."""
+    type: Literal["dimuon"] = field(default="dimuon", validator=fits())
+    """Tag of the optimizer."""
+    grad_clip_norm: float = field(default=0.0, validator=fits())
+    """Largest global norm that the gradient may have; 0 for no limit."""
+    beta1: float = field(default=0.9, validator=fits(at_least(0.0), at_most(1.0, exclusive=True)))
+    """Decay per step of the mean of gradients."""
+    damping: float = field(default=0.0001, validator=fits(at_least(0.0, exclusive=True)))
+    """Damping of the step. (wire to before 0.30.4)"""
+    rank_lr_correction_exponent: float = field(default=0.175, validator=fits())
+    """Power of the adapter rank that the step size is corrected by. (wire to before 0.30.4)"""
+
+
+@define
+class DmelChunk(Strict):
+    """A piece of input as a tensor in a container of its own.
+
+    Wire: 0.23.4 and later.
+    """
+
+    dmel: bytes = field(validator=fits())
+    """Bytes of the container, in base64; its first dimension is the number of tokens."""
+    type: Literal["dmel"] = field(default="dmel", validator=fits())
+    """Tag of the chunk."""
+
+
+@define
 class EncodedTextChunk(TextChunkLength, Strict):
     """A run of text as token ids.
 
@@ -268,6 +977,19 @@ class EncodedTextChunk(TextChunkLength, Strict):
 
 
 @define
+class EncodedTextChunkParam(Strict):
+    """A run of text as token ids.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    tokens: Sequence[int] | Array = field(validator=fits())
+    """Token ids in order."""
+    type: Literal["encoded_text"] = field(default="encoded_text", validator=fits())
+    """Tag of the chunk."""
+
+
+@define
 class ErrorBody(Open):
     """Body of a failed request; servers differ in it, so nothing is required.
 
@@ -278,10 +1000,62 @@ class ErrorBody(Open):
     """What went wrong: mostly a sentence, sometimes a structure."""
 
 
+@define
+class ErrorResponse(Open):
+    """An error; no call gives it.
+
+    Wire: 0.1.0 to before 0.2.0.
+    """
+
+    error: str
+    """Name of the error."""
+    message: str
+    """What went wrong, in words."""
+    details: dict[str, Any] | None = field(default=None)
+    """More on it, by name."""
+
+
 EventType: TypeAlias = Literal["SESSION_START", "SESSION_END", "UNHANDLED_EXCEPTION", "GENERIC_EVENT"]
 """
 Kind of an event.
 """
+
+
+@define
+class ExternalWeightsUrlsResponse(Open):
+    """Addresses of the files of saved weights.
+
+    Wire: 0.28.1 and later.
+    """
+
+    urls: dict[str, str]
+    """Address of each file, by name."""
+    expires: datetime
+    """When the addresses stop working."""
+
+
+@define
+class FailedSessionStatusQuery(Strict):
+    """Sessions that failed.
+
+    Wire: 0.36.0 and later.
+    """
+
+    type: Literal["failed"] = field(default="failed", validator=fits())
+    """Tag of the choice."""
+
+
+@define
+class FinishSessionRequest(Strict):
+    """Says that a client is done with its session.
+
+    Wire: 0.27.2 and later.
+    """
+
+    reason: SessionFinishReason = field(validator=fits())
+    """Why."""
+    detail: str | None = field(validator=fits())
+    """More on it, in words; null is sent as such."""
 
 
 @define
@@ -295,8 +1069,21 @@ class ForwardBackwardInput(Strict):
     """The datums."""
     loss_fn: LossFnType = field(validator=fits())
     """The loss."""
-    loss_fn_config: dict[str, float] | None = field(default=None, validator=fits())
-    """Numbers that tune the loss, by name; null for its defaults. (wire 0.3.0 and later)"""
+    loss_fn_config: dict[str, LossConfigValue] | None = field(default=None, validator=fits())
+    """Numbers, and since wire 0.26.2 texts, that tune the loss, by name; null for its defaults. (wire 0.3.0 and later)"""
+
+
+@define
+class ForwardBackwardInputParam(Strict):
+    """Datums and the loss to compute on them.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    data: list[DatumParam]
+    """The datums."""
+    loss_fn: LossFnType
+    """The loss."""
 
 
 @define
@@ -345,6 +1132,53 @@ class ForwardRequest(Strict):
 
 
 @define
+class FutureFailed(Open):
+    """A sample failed; retrieve_future fetches why.
+
+    Wire: 0.26.2 and later.
+    """
+
+    request_id: RequestID
+    """The work."""
+    state: Literal["failed"] = field(default="failed")
+    """Tag of the outcome."""
+
+
+@define
+class FutureFinished(Open):
+    """A sample is there; retrieve_future fetches it.
+
+    Wire: 0.26.2 and later.
+    """
+
+    request_id: RequestID
+    """The work."""
+    state: Literal["finished"] = field(default="finished")
+    """Tag of the outcome."""
+    response_payload_uncompressed_size: int | None = field(default=None)
+    """Size of the result in bytes."""
+
+
+FutureCompletion: TypeAlias = FutureFinished | FutureFailed
+"""
+What became of a sample.
+"""
+
+
+@define
+class FutureRetrieveParams(Strict):
+    """Waits for a result.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    request_id: RequestID
+    """The work."""
+    model_id: ModelID | UnsetType = field(default=UNSET)
+    """The model."""
+
+
+@define
 class FutureRetrieveRequest(Strict):
     """Waits for a result.
 
@@ -355,6 +1189,53 @@ class FutureRetrieveRequest(Strict):
     """The work."""
     allow_metadata_only: bool = field(default=False, validator=fits())
     """Whether the server may answer with the size of a result in its place. (wire 0.14.0 and later)"""
+
+
+@define
+class FuturesRetrieveRequest(Strict):
+    """Waits for any of the samples of a sampling session.
+
+    Wire: 0.26.2 and later.
+    """
+
+    target: SamplingSessionFuturesTarget = field(validator=fits())
+    """Whose samples."""
+    prev_cursor: int = field(default=0, validator=fits())
+    """Cursor of the last answer, which says that it arrived."""
+    timeout: float | None = field(default=None, validator=fits())
+    """Seconds that the server may hold the request; null leaves it to the server, 0 only acknowledges."""
+    retrieved_request_ids: list[str] = field(factory=list, validator=fits())
+    """Samples whose results were fetched. (wire 0.36.0 and later)"""
+
+
+@define
+class FuturesRetrieveResponse(Open):
+    """Samples that are there since the last answer.
+
+    Wire: 0.26.2 and later.
+    """
+
+    completions: list[FutureCompletion]
+    """What became of each."""
+    cursor: int
+    """Place in the order of completions, given back as prev_cursor."""
+
+
+@define
+class GeneratedKey(Open):
+    """An API key that a sign-in made, as kept in the credentials file.
+
+    Wire: 0.26.2 and later.
+    """
+
+    key: str
+    """The key itself."""
+    name: str
+    """Name of the key."""
+    details: ApiKeyDetails
+    """Whose the key is."""
+    type: Literal["generated"] = field(default="generated")
+    """Tag of the record."""
 
 
 @define
@@ -378,6 +1259,53 @@ class GenericEvent(Open):
     """Name of what happened."""
     event_data: dict[str, Any] = field(factory=dict, validator=fits())
     """Details by name."""
+
+
+@define
+class GenericEventParam(Strict):
+    """Anything else.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    event: Literal["GENERIC_EVENT"] = field(default="GENERIC_EVENT")
+    """Kind of the event, one of EventType."""
+    event_id: str
+    """Identifies the event, a UUID."""
+    event_name: str
+    """Name of what happened."""
+    event_session_index: int
+    """Count of the session's events, from 0."""
+    severity: Severity
+    """How grave it is."""
+    timestamp: datetime
+    """When it happened."""
+    event_data: dict[str, Any] | UnsetType = field(default=UNSET)
+    """Details by name."""
+
+
+@define
+class GetBillingUsageRequest(Strict):
+    """Span of time of the usage; its fields are sent as query parameters.
+
+    Wire: 0.23.4 and later.
+    """
+
+    starting_on: datetime
+    """Start of the span."""
+    ending_before: datetime
+    """End of the span, not in it."""
+
+
+@define
+class GetCurrentCheckpointStorageUsageRequest(Strict):
+    """Which storage is meant; its fields are sent as query parameters.
+
+    Wire: 0.32.0 and later.
+    """
+
+    project_id: str | None = field(default=None)
+    """Only this project; null for all."""
 
 
 @define
@@ -412,6 +1340,8 @@ class GetInfoResponse(Open):
     """Name of the base model."""
     type: Literal["get_info"] | None = field(default=None)
     """Tag of the response."""
+    optimizer_config: OptimizerConfig = field(factory=lambda: AdamOptimizerConfig())
+    """How the model is trained. (wire 0.29.1 and later)"""
 
 
 @define
@@ -451,6 +1381,10 @@ class GetSessionResponse(Open):
     """Models trained under the session."""
     sampler_ids: list[str]
     """Samplers opened under the session."""
+    user_metadata: dict[str, str] | None = field(default=None)
+    """Free keys and values that create_session was given. (wire 0.30.4 and later)"""
+    display_name: str | None = field(default=None)
+    """Name of the session for people. (wire 0.34.0 and later)"""
 
 
 @define
@@ -488,6 +1422,27 @@ class ImageAssetPointerChunk(ImageLength, Strict):
 
 
 @define
+class ImageAssetPointerChunkParam(Strict):
+    """An image that the server fetches from where it is stored.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    format: ImageFormat = field(validator=fits())
+    """Encoding of the stored image."""
+    height: int = field(validator=fits())
+    """Height in pixels."""
+    location: str = field(validator=fits())
+    """Where the image is stored."""
+    tokens: int = field(validator=fits())
+    """Number of tokens that the image takes in the input."""
+    type: Literal["image_asset_pointer"] = field(default="image_asset_pointer", validator=fits())
+    """Tag of the chunk."""
+    width: int = field(validator=fits())
+    """Width in pixels."""
+
+
+@define
 class ImageChunk(ImageBytes, Strict):
     """An image, sent in the request.
 
@@ -517,6 +1472,32 @@ Encoding of an image.
 
 
 @define
+class JoinSamplingSessionRequest(Strict):
+    """Asks for the number of a copy of a sampling client.
+
+    Wire: 0.32.0 and later.
+    """
+
+    sampling_session_id: str = field(validator=fits())
+    """The sampling session."""
+    type: Literal["join_sampling_session"] = field(default="join_sampling_session", validator=fits())
+    """Tag of the request."""
+
+
+@define
+class JoinSamplingSessionResponse(Open):
+    """The number of a copy of a sampling client.
+
+    Wire: 0.32.0 and later.
+    """
+
+    client_counter: int
+    """The number; the copy counts seq_id from it times 1,000,000,000."""
+    type: Literal["join_sampling_session"] = field(default="join_sampling_session")
+    """Tag of the response."""
+
+
+@define
 class ListSessionsResponse(Open):
     """One page of sessions.
 
@@ -529,19 +1510,31 @@ class ListSessionsResponse(Open):
 
 @define
 class LoadWeightsRequest(Strict):
-    """Loads saved weights into a model.
+    """Loads saved weights into a model, or into a new one that session_id and model_seq_id name.
 
     Wire: 0.1.0 and later.
     """
 
-    model_id: ModelID = field(validator=fits())
-    """The model."""
     path: str = field(validator=fits())
     """Where the weights lie, a tinker:// path."""
+    model_id: ModelID | None = field(default=None, validator=fits())
+    """The model; null makes a new one."""
     optimizer: bool | None = field(default=None, validator=fits())
     """Whether the optimizer state is loaded too. (wire 0.6.0 and later)"""
     seq_id: int | None = field(default=None, validator=fits())
     """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
+    weights_access_token: str | None = field(default=None, validator=fits())
+    """Token of the owner of the weights; null for one's own. (wire 0.18.2 and later)"""
+    session_id: str | None = field(default=None, validator=fits())
+    """The session that a new model belongs to. (wire 0.24.1 and later)"""
+    model_seq_id: int | None = field(default=None, validator=fits())
+    """Count of the session's models, from 0, for a new model. (wire 0.24.1 and later)"""
+    base_model: str | None = field(default=None, validator=fits())
+    """Name of the base model of a new model; null for that of the weights. (wire 0.24.1 and later)"""
+    user_metadata: dict[str, Any] | None = field(default=None, validator=fits())
+    """Free keys and values of the user, kept with the training run of a new model. (wire 0.24.1 and later)"""
+    optimizer_config: OptimizerConfig | None = field(default=None, validator=fits())
+    """How a new model is trained; null for AdamW. (wire 0.29.1 and later)"""
     type: Literal["load_weights"] = field(default="load_weights", validator=fits())
     """Tag of the request."""
 
@@ -555,6 +1548,8 @@ class LoadWeightsResponse(Open):
 
     path: str | None = field(default=None)
     """What was loaded, a tinker:// path."""
+    model_id: str | None = field(default=None)
+    """The model. (wire 0.24.1 and later)"""
     type: Literal["load_weights"] | None = field(default=None)
     """Tag of the result."""
 
@@ -584,10 +1579,86 @@ class LoraConfig(Strict):
     """Whether the attention layers are adapted."""
 
 
-LossFnType: TypeAlias = Literal["cross_entropy", "importance_sampling", "ppo", "cispo", "dro"]
+@define
+class LoraConfigParam(Strict):
+    """Size and places of a LoRA adapter.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    rank: int
+    """Inner dimension of the adapter."""
+    seed: int | None | UnsetType = field(default=UNSET)
+    """Seed of its first weights; null draws one."""
+    train_unembed: bool | None | UnsetType = field(default=UNSET)
+    """Whether the unembedding is adapted."""
+    train_mlp: bool | None | UnsetType = field(default=UNSET)
+    """Whether the MLP layers are adapted."""
+    train_attn: bool | None | UnsetType = field(default=UNSET)
+    """Whether the attention layers are adapted."""
+
+
+LossConfigValue: TypeAlias = float | str
+"""
+A setting of a loss.
+"""
+
+
+LossFnType: TypeAlias = Literal[
+    "cross_entropy",
+    "importance_sampling",
+    "ppo",
+    "cispo",
+    "dro",
+    "gspo",
+    "stable_reinforce",
+    "custom",
+]
 """
 A loss that the server computes.
 """
+
+
+@define
+class ManualKey(Open):
+    """An API key that the user typed in, as kept in the credentials file.
+
+    Wire: 0.26.2 and later.
+    """
+
+    key: str
+    """The key itself."""
+    name: str
+    """Name of the key."""
+    type: Literal["manual"] = field(default="manual")
+    """Tag of the record."""
+    note: str | None = field(default=None)
+    """Note of the user."""
+    details: ApiKeyDetails | None = field(default=None)
+    """Whose the key is."""
+
+
+KeyRecordV1: TypeAlias = ManualKey | GeneratedKey
+"""
+An API key in the credentials file.
+"""
+
+
+@define
+class ModelCreateParams(Strict):
+    """Creates a model to train.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    base_model: str
+    """Name of the base model."""
+    lora_config: LoraConfigParam | UnsetType = field(default=UNSET)
+    """The adapter; null trains the whole model."""
+    type: Literal["create_model"] = field(default="create_model")
+    """Tag of the request."""
+    user_metadata: dict[str, Any] | None | UnsetType = field(default=UNSET)
+    """Free keys and values of the user, kept with the training run. (wire 0.2.0 and later)"""
 
 
 @define
@@ -603,6 +1674,19 @@ class ModelData(Open):
     """Name of its base model."""
     tokenizer_id: str | None = field(default=None)
     """Name of its tokenizer; what follows a colon is no part of it. (wire 0.3.0 and later)"""
+
+
+@define
+class ModelGetInfoParams(Strict):
+    """Asks what a model is.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    model_id: ModelID
+    """The model."""
+    type: Literal["get_info"] = field(default="get_info")
+    """Tag of the request."""
 
 
 ModelID: TypeAlias = str
@@ -622,9 +1706,56 @@ class ModelInput(TokenSequence, Strict):
     """The chunks in order."""
 
 
-ModelInputChunk: TypeAlias = EncodedTextChunk | ImageAssetPointerChunk | ImageChunk
+ModelInputChunk: TypeAlias = EncodedTextChunk | ImageAssetPointerChunk | ImageChunk | DmelChunk
 """
 A piece of a model's input; without a tag its keys tell which.
+"""
+
+
+ModelInputChunkParam: TypeAlias = EncodedTextChunkParam | ImageAssetPointerChunkParam
+"""
+A piece of a model's input; without a tag its keys tell which.
+"""
+
+
+@define
+class ModelInputParam(Strict):
+    """The input of a model, a sequence of chunks.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    chunks: list[ModelInputChunkParam] = field(validator=fits())
+    """The chunks in order."""
+
+
+@define
+class ModelUnloadParams(Strict):
+    """Forgets a model.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    model_id: ModelID
+    """The model."""
+    type: Literal["unload_model"] = field(default="unload_model")
+    """Tag of the request."""
+
+
+@define
+class OptimParamsBase(Open):
+    """Settings of one step of any optimizer.
+
+    Wire: 0.30.4 and later.
+    """
+
+    type: str = field(validator=fits())
+    """Name of the optimizer."""
+
+
+OptimParams: TypeAlias = AdamParams | DimuonParams | OptimParamsBase
+"""
+Settings of one step; since wire 0.30.4 those of any optimizer.
 """
 
 
@@ -635,10 +1766,12 @@ class OptimStepRequest(Strict):
     Wire: 0.1.0 and later.
     """
 
-    adam_params: AdamParams = field(validator=fits())
-    """Settings of the step."""
     model_id: ModelID = field(validator=fits())
     """The model."""
+    adam_params: AdamParams | None = field(default=None, validator=fits())
+    """Settings of an AdamW step; since wire 0.29.1 null when optimizer_params holds others."""
+    optimizer_params: OtherOptimParams | None = field(default=None, validator=fits())
+    """Settings of a step of another optimizer; null when adam_params holds them. (wire 0.29.1 and later)"""
     seq_id: int | None = field(default=None, validator=fits())
     """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
     type: Literal["optim_step"] = field(default="optim_step", validator=fits())
@@ -654,6 +1787,40 @@ class OptimStepResponse(Open):
 
     metrics: dict[str, float] | None = field(default=None)
     """Numbers of the step, by name."""
+
+
+@define
+class OptimizerConfigBase(Open):
+    """A model is trained by any optimizer, with any settings.
+
+    Wire: 0.30.4 and later.
+    """
+
+    type: str = field(validator=fits())
+    """Name of the optimizer."""
+
+
+OptimizerConfig: TypeAlias = AdamOptimizerConfig | DimuonOptimizerConfig | OptimizerConfigBase
+"""
+How a model is trained; since wire 0.30.4 any optimizer may be named.
+"""
+
+
+OtherOptimParams: TypeAlias = DimuonParams | OptimParamsBase
+"""
+Settings of one step of an optimizer other than AdamW.
+"""
+
+
+@define
+class OwnSearchOwner(Strict):
+    """Sessions of the caller.
+
+    Wire: 0.36.0 and later.
+    """
+
+    type: Literal["own"] = field(default="own", validator=fits())
+    """Tag of the choice."""
 
 
 @define
@@ -729,6 +1896,16 @@ class SampleRequest(Strict):
     """Whether to give logprobs of the prompt: true, false, or null for the server to say."""
     topk_prompt_logprobs: int = field(default=0, validator=fits())
     """Number of likeliest tokens to give at each place of the prompt; 0 for none. (wire 0.3.0 and later)"""
+    record_stability_info: bool | None = field(default=None, validator=fits())
+    """Whether the server may record data on the stability of training; null leaves it to the server. (wire 0.26.2 and later)"""
+    topk_sample_logprobs: int = field(default=0, validator=fits())
+    """Number of likeliest tokens to give at each place of the samples; 0 for none. (wire 0.29.1 and later)"""
+    target_prompt_logprobs: TensorData | None = field(default=None, validator=fits())
+    """Token ids (int64, 2-D, by place of the prompt) to give logprobs of; null for none. (wire 0.30.4 and later)"""
+    prompt_alt_tokens_k: int = field(default=0, validator=fits())
+    """Number of alternatives to draw at each place of the prompt; 0 for none. (wire 0.31.0 and later)"""
+    prompt_logprobs_last_n: int | None = field(default=None, validator=fits())
+    """Of how many tokens at the end of the prompt to give logprobs, at least 1; null for all. (wire 0.33.1 and later)"""
     type: Literal["sample"] = field(default="sample", validator=fits())
     """Tag of the request."""
 
@@ -746,6 +1923,8 @@ class SampleResponse(Open):
     """Logprob (nats) of each token of the prompt after those before it; null for the first."""
     topk_prompt_logprobs: list[list[TokenLogprob] | None] | None = field(default=None)
     """Likeliest tokens at each place of the prompt, best first; null where there are none. (wire 0.3.0 and later)"""
+    prompt_cache_hit_tokens: int = field(default=0)
+    """Number of tokens of the prompt that came from the cache. (wire 0.23.4 and later)"""
     type: Literal["sample"] = field(default="sample")
     """Tag of the result."""
 
@@ -763,6 +1942,35 @@ class SampledSequence(Open):
     """Token ids drawn."""
     logprobs: list[float] | None = field(default=None)
     """Logprob (nats) of each token drawn."""
+
+
+@define
+class SamplingAsampleParams(Strict):
+    """Asks for samples after a prompt, and for logprobs of the prompt itself.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    prompt: ModelInputParam
+    """What to continue."""
+    sampling_params: SamplingParamsParam
+    """How tokens are drawn."""
+    num_samples: int | UnsetType = field(default=UNSET)
+    """Number of samples."""
+    base_model: str | UnsetType = field(default=UNSET)
+    """Name of the base model."""
+    model_path: str | UnsetType = field(default=UNSET)
+    """Where the weights lie, a tinker:// path."""
+    prompt_logprobs: bool | UnsetType = field(default=UNSET)
+    """Whether to give logprobs of the prompt."""
+    type: Literal["sample"] = field(default="sample")
+    """Tag of the request."""
+
+
+SamplingClientKind: TypeAlias = Literal["snapshot", "inflight"]
+"""
+Kind of sampling client that weights are saved for.
+"""
 
 
 @define
@@ -787,6 +1995,142 @@ class SamplingParams(Open):
 
 
 @define
+class SamplingParamsParam(Strict):
+    """How tokens are drawn.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    max_tokens: int | None | UnsetType = field(default=UNSET, validator=fits())
+    """Most tokens to draw; null for the server's limit."""
+    seed: int | None | UnsetType = field(default=UNSET, validator=fits())
+    """Seed of the draws; null for none."""
+    stop: StopCondition | None | UnsetType = field(default=UNSET, validator=fits())
+    """Where to end before max_tokens; null for the model's own end only."""
+    temperature: float | UnsetType = field(default=UNSET, validator=fits())
+    """Divisor of the logits; 0 always takes the likeliest."""
+    top_k: int | UnsetType = field(default=UNSET, validator=fits())
+    """Draw among so many likeliest tokens; -1 for all."""
+    top_p: float | UnsetType = field(default=UNSET, validator=fits())
+    """Draw among the likeliest tokens of this total probability."""
+
+
+@define
+class SamplingPrefillBillingEvent(Open):
+    """Tokens of prompts.
+
+    Wire: 0.23.4 and later.
+    """
+
+    cached: bool
+    """Whether they came from the cache."""
+    token_count: int
+    """Number of tokens."""
+    type: Literal["sampling_prefill"] = field(default="sampling_prefill")
+    """Tag of the event."""
+
+
+@define
+class SamplingSampleBillingEvent(Open):
+    """Tokens sampled.
+
+    Wire: 0.23.4 and later.
+    """
+
+    token_count: int
+    """Number of tokens."""
+    type: Literal["sampling_sample"] = field(default="sampling_sample")
+    """Tag of the event."""
+
+
+@define
+class SamplingSampleParams(Strict):
+    """Samples after a prompt, answered at once.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    prompt: ModelInputParam = field(validator=fits())
+    """What to continue."""
+    sampling_params: SamplingParamsParam = field(validator=fits())
+    """How tokens are drawn."""
+    num_samples: int | UnsetType = field(default=UNSET, validator=fits())
+    """Number of samples."""
+    base_model: str | UnsetType = field(default=UNSET, validator=fits())
+    """Name of the base model."""
+    model_path: str | UnsetType = field(default=UNSET, validator=fits())
+    """Where the weights lie, a tinker:// path."""
+    prompt_logprobs: bool | UnsetType = field(default=UNSET, validator=fits())
+    """Whether to give logprobs of the prompt."""
+    type: Literal["sample"] = field(default="sample", validator=fits())
+    """Tag of the request."""
+
+
+@define
+class SamplingSessionFuturesTarget(Strict):
+    """Whose samples are waited for.
+
+    Wire: 0.26.2 and later.
+    """
+
+    sampling_session_id: str = field(validator=fits())
+    """The sampling session."""
+    type: Literal["sampling_session"] = field(default="sampling_session", validator=fits())
+    """Tag of the target."""
+    cloned_sampler_id: int = field(default=0, validator=fits())
+    """Number of the copy of the sampling client, 0 for the first."""
+
+
+@define
+class SaveWeightsExternalRequest(Strict):
+    """Saves weights to download them.
+
+    Wire: 0.28.1 and later.
+    """
+
+    model_id: ModelID = field(validator=fits())
+    """The model."""
+    path: str = field(validator=fits())
+    """Name of the checkpoint."""
+    seq_id: int | None = field(default=None, validator=fits())
+    """Place among all operations of the model, counted from 1; they run in this order."""
+    ttl_seconds: int | None = field(default=None, validator=fits())
+    """Seconds until the checkpoint is deleted; null keeps it."""
+    type: Literal["save_weights_external"] = field(default="save_weights_external", validator=fits())
+    """Tag of the request."""
+    age_encryption_recipients: list[str] | None = field(default=None, validator=fits())
+    """Public age keys that the files are encrypted for; null for none. (wire 0.33.1 and later)"""
+
+
+@define
+class SaveWeightsExternalResponse(Open):
+    """Weights saved to download, as users see them.
+
+    Wire: 0.28.1 and later.
+    """
+
+    path: str
+    """Where it was saved, a tinker:// path."""
+    type: Literal["save_weights_external"] | None = field(default=None)
+    """Tag of the result."""
+
+
+@define
+class SaveWeightsExternalResponseInternal(Open):
+    """Result of save_weights_external.
+
+    Wire: 0.28.1 and later.
+    """
+
+    path: str | None = field(default=None)
+    """Where it was saved, a tinker:// path."""
+    size_bytes: int | None = field(default=None)
+    """Its size in bytes."""
+    type: Literal["save_weights_external"] | None = field(default=None)
+    """Tag of the result."""
+
+
+@define
 class SaveWeightsForSamplerRequest(Strict):
     """Saves weights to sample from, under a name or straight into a new sampling session.
 
@@ -803,6 +2147,10 @@ class SaveWeightsForSamplerRequest(Strict):
     """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
     ttl_seconds: int | None = field(default=None, validator=fits())
     """Seconds until the checkpoint is deleted; null keeps it. (wire 0.9.0 and later)"""
+    user_metadata: dict[str, str] | None = field(default=None, validator=fits())
+    """Free keys and values of the user, kept with the checkpoint. (wire 0.27.2 and later)"""
+    kind: SamplingClientKind = field(default="snapshot", validator=fits())
+    """Kind of the sampling client that is opened on them. (wire 0.38.0 and later)"""
     type: Literal["save_weights_for_sampler"] = field(default="save_weights_for_sampler", validator=fits())
     """Tag of the request."""
 
@@ -850,6 +2198,10 @@ class SaveWeightsRequest(Strict):
     """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
     ttl_seconds: int | None = field(default=None, validator=fits())
     """Seconds until the checkpoint is deleted; null keeps it. (wire 0.9.0 and later)"""
+    overwrite: bool = field(default=False, validator=fits())
+    """Whether a checkpoint of this name may be replaced. (wire 0.20.0 and later)"""
+    user_metadata: dict[str, str] | None = field(default=None, validator=fits())
+    """Free keys and values of the user, kept with the checkpoint. (wire 0.27.2 and later)"""
     type: Literal["save_weights"] = field(default="save_weights", validator=fits())
     """Tag of the request."""
 
@@ -865,6 +2217,47 @@ class SaveWeightsResponse(Open):
     """Where it was saved, a tinker:// path."""
     type: Literal["save_weights"] | None = field(default=None)
     """Tag of the result."""
+
+
+@define
+class SelfApiKeyResponse(Open):
+    """The API key that the request was sent with.
+
+    Wire: 0.26.2 and later.
+    """
+
+    key_id: int
+    """Number of the key."""
+    name: str
+    """Name of the key."""
+    note: str
+    """Note of the user on the key."""
+    details: ApiKeyDetails
+    """Whose the key is."""
+
+
+@define
+class SessionActive(Open):
+    """The session is at work.
+
+    Wire: 0.36.0 and later.
+    """
+
+    type: Literal["active"] = field(default="active")
+    """Tag of the status."""
+
+
+@define
+class SessionCancelled(Open):
+    """The session was cancelled.
+
+    Wire: 0.36.0 and later.
+    """
+
+    type: Literal["cancelled"] = field(default="cancelled")
+    """Tag of the status."""
+    detail: str | None = field(default=None)
+    """Why, in words."""
 
 
 @define
@@ -886,6 +2279,116 @@ class SessionEndEvent(Open):
     """When it happened."""
     duration: str = field(validator=fits())
     """How long it ran, as H:MM:SS.ffffff."""
+
+
+@define
+class SessionEndEventParam(Strict):
+    """The client ended.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    duration: str
+    """How long it ran, as H:MM:SS.ffffff."""
+    event: Literal["SESSION_END"] = field(default="SESSION_END")
+    """Kind of the event, one of EventType."""
+    event_id: str
+    """Identifies the event, a UUID."""
+    event_session_index: int
+    """Count of the session's events, from 0."""
+    severity: Severity
+    """How grave it is."""
+    timestamp: datetime
+    """When it happened."""
+
+
+@define
+class SessionFailed(Open):
+    """The session failed.
+
+    Wire: 0.36.0 and later.
+    """
+
+    category: SessionFailureCategory | str
+    """Whose fault it is; values to come are passed on."""
+    reason: SessionFailedReason
+    """What failed."""
+    message: str
+    """What went wrong, in words."""
+    type: Literal["failed"] = field(default="failed")
+    """Tag of the status."""
+
+
+@define
+class SessionFailedRequestReason(Open):
+    """A request failed.
+
+    Wire: 0.36.0 and later.
+    """
+
+    request_id: str
+    """The request."""
+    request_type: str
+    """What it asked for, for example ForwardBackward."""
+    type: Literal["request"] = field(default="request")
+    """Tag of the reason."""
+
+
+@define
+class SessionFailedSamplingSessionReason(Open):
+    """A sampling session failed.
+
+    Wire: 0.36.0 and later.
+    """
+
+    sampling_session_id: str
+    """The sampling session."""
+    type: Literal["sampling_session"] = field(default="sampling_session")
+    """Tag of the reason."""
+
+
+@define
+class SessionFailedTrainingRunReason(Open):
+    """A training run failed.
+
+    Wire: 0.36.0 and later.
+    """
+
+    training_run_id: str
+    """The training run."""
+    type: Literal["training_run"] = field(default="training_run")
+    """Tag of the reason."""
+
+
+SessionFailedReason: TypeAlias = (
+    SessionFailedRequestReason | SessionFailedTrainingRunReason | SessionFailedSamplingSessionReason
+)
+"""
+What of a session failed.
+"""
+
+
+SessionFailureCategory: TypeAlias = Literal["user", "internal"]
+"""
+Whose fault the failure of a session is.
+"""
+
+
+@define
+class SessionFinishReason(Strict):
+    """Why a client ends its session.
+
+    Wire: 0.27.2 and later.
+    """
+
+    type: SessionFinishStatus = field(validator=fits())
+    """How it ends."""
+
+
+SessionFinishStatus: TypeAlias = Literal["success", "errored", "interrupted"]
+"""
+How a client ends its session.
+"""
 
 
 @define
@@ -913,6 +2416,57 @@ class SessionHeartbeatResponse(Open):
 
 
 @define
+class SessionSearchCursor(Open):
+    """Where the next page starts.
+
+    Wire: 0.36.0 and later.
+    """
+
+    last_created_at: datetime = field(validator=fits())
+    """When the last session of the page was created, with its time zone."""
+    last_session_id: str = field(validator=fits())
+    """The last session of the page."""
+
+
+@define
+class SessionSearchRequest(Strict):
+    """Looks for sessions; each condition given narrows the search.
+
+    Wire: 0.36.0 and later.
+    """
+
+    session_id: str | None = field(default=None, validator=fits())
+    """Only this session."""
+    project_ids: list[str] | None = field(default=None, validator=fits())
+    """Only those of these projects."""
+    user_metadata: dict[str, str] = field(factory=dict, validator=fits())
+    """Only those with these keys and values."""
+    display_name: str | None = field(default=None, validator=fits(has_size(1)))
+    """Only those with this name."""
+    owner: SearchOwner = field(factory=lambda: OwnSearchOwner(), validator=fits())
+    """Whose sessions."""
+    statuses: list[SessionStatusQuery] | None = field(default=None, validator=fits())
+    """Only those with one of these statuses; null for any."""
+    limit: int = field(default=50, validator=fits(at_least(1), at_most(200)))
+    """Most sessions of the page."""
+    cursor: SessionSearchCursor | None = field(default=None, validator=fits())
+    """Start of the page; null for the first."""
+
+
+@define
+class SessionSearchResponse(Open):
+    """One page of sessions that were found.
+
+    Wire: 0.36.0 and later.
+    """
+
+    sessions: list[SessionSummary]
+    """The sessions."""
+    next_cursor: SessionSearchCursor | None = field(default=None)
+    """Start of the next page; null when this is the last."""
+
+
+@define
 class SessionStartEvent(Open):
     """The client started.
 
@@ -929,6 +2483,81 @@ class SessionStartEvent(Open):
     """How grave it is."""
     timestamp: datetime = field(validator=fits())
     """When it happened."""
+
+
+@define
+class SessionStartEventParam(Strict):
+    """The client started.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    event: Literal["SESSION_START"] = field(default="SESSION_START")
+    """Kind of the event, one of EventType."""
+    event_id: str
+    """Identifies the event, a UUID."""
+    event_session_index: int
+    """Count of the session's events, from 0."""
+    severity: Severity
+    """How grave it is."""
+    timestamp: datetime
+    """When it happened."""
+
+
+SessionStatus: TypeAlias = SessionFailed | SessionCancelled | ClientSessionFinished | SessionActive
+"""
+How a session is.
+"""
+
+
+SessionStatusQuery: TypeAlias = (
+    ActiveSessionStatusQuery | CancelledSessionStatusQuery | FailedSessionStatusQuery | ClientFinishedSessionStatusQuery
+)
+"""
+A status to look for.
+"""
+
+
+@define
+class SessionSummary(Open):
+    """A session that was found.
+
+    Wire: 0.36.0 and later.
+    """
+
+    session_id: str
+    """The session."""
+    created_at: datetime
+    """When it was created."""
+    owner: str
+    """Who owns it."""
+    project_id: str
+    """Its project."""
+    checkpoints_count: int
+    """Number of its checkpoints."""
+    status: SessionStatus | None = field(default=None)
+    """How it is; null where that is not known."""
+    display_name: str | None = field(default=None)
+    """Its name."""
+    user_metadata: dict[str, str] | None = field(default=None)
+    """Free keys and values of the user."""
+    checkpoint_storage_bytes: int | None = field(default=None)
+    """Size of its checkpoints in bytes."""
+
+
+@define
+class SessionTraceExportPollResponse(Open):
+    """How the export of a trace goes.
+
+    Wire: 0.24.1 and later.
+    """
+
+    status: TraceExportStatus | str
+    """How it goes; values to come are passed on."""
+    url: str | None = field(default=None)
+    """Signed address of the trace, once it is ready."""
+    error: str | None = field(default=None)
+    """Why it failed."""
 
 
 @define
@@ -961,6 +2590,36 @@ Why a sample ended: at max_tokens (length) or at a stop condition (stop).
 
 
 @define
+class StorageBillingEvent(Open):
+    """Storage of checkpoints.
+
+    Wire: 0.23.4 and later.
+    """
+
+    gigabyte_hours: float
+    """Size times time, in GB h."""
+    type: Literal["storage"] = field(default="storage")
+    """Tag of the event."""
+    free: bool = field(default=False)
+    """Whether it costs nothing. (wire 0.38.0 and later)"""
+
+
+@define
+class StoredCredentialsV1(Open):
+    """The credentials file of a user; never sent.
+
+    Wire: 0.26.2 and later.
+    """
+
+    version: Literal[1] = field(default=1)
+    """Version of the form of the file."""
+    default: str | None = field(default=None)
+    """Key of keys that is used; null for none."""
+    keys: dict[str, KeyRecordV1] = field(factory=dict)
+    """API keys by identifier."""
+
+
+@define
 class SupportedModel(Open):
     """A base model of the server; servers add keys to it freely.
 
@@ -969,6 +2628,12 @@ class SupportedModel(Open):
 
     model_name: str | None = field(default=None)
     """Name under which create_model and create_sampling_session know it."""
+    max_context_length: int | None = field(default=None)
+    """Most tokens of prompt and sample together. (wire 0.18.2 and later)"""
+    trainable: bool | None = field(default=None)
+    """Whether create_model takes it. (wire 0.26.2 and later)"""
+    sampleable: bool | None = field(default=None)
+    """Whether create_sampling_session takes it. (wire 0.26.2 and later)"""
 
 
 @define
@@ -986,6 +2651,8 @@ class TelemetryBatch(Open):
     """Wire version that the client speaks."""
     session_id: str
     """The session that the events belong to."""
+    process_uuid: str | None = field(default=None)
+    """Identifies the process of the client, a UUID. (wire 0.24.1 and later)"""
 
 
 @define
@@ -997,6 +2664,23 @@ class TelemetryResponse(Open):
 
     status: Literal["accepted"] = field(default="accepted")
     """Always "accepted"."""
+
+
+@define
+class TelemetrySendParams(Strict):
+    """Reports events of one client.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    events: list[TelemetryEventParam]
+    """The events."""
+    platform: str
+    """Operating system, for example Linux."""
+    sdk_version: str
+    """Wire version that the client speaks."""
+    session_id: str
+    """The session that the events belong to."""
 
 
 @define
@@ -1014,6 +2698,8 @@ class TelemetrySendRequest(Strict):
     """Wire version that the client speaks."""
     session_id: str = field(validator=fits())
     """The session that the events belong to."""
+    process_uuid: str | None = field(default=None, validator=fits())
+    """Identifies the process of the client, a UUID. (wire 0.24.1 and later)"""
 
 
 @define
@@ -1029,17 +2715,42 @@ class TensorData(TensorValues, Strict):
     """Kind of the numbers."""
     shape: list[int] | None = field(default=None, validator=fits())
     """Length of each dimension; null means one dimension as long as data."""
+    sparse_crow_indices: Sequence[int] | None | Array = field(default=None, validator=fits())
+    """For a sparse matrix (CSR), where each row starts in data; rows + 1 numbers. (wire 0.18.2 and later)"""
+    sparse_col_indices: Sequence[int] | None | Array = field(default=None, validator=fits())
+    """For a sparse matrix (CSR), the column of each value of data. (wire 0.18.2 and later)"""
 
 
 LossFnInputs: TypeAlias = dict[str, TensorData]
 """
-Tensors of a loss by name: target_tokens (int64), weights, advantages, logprobs, clip_low_threshold and clip_high_threshold (float32), mostly one number per input token.
+Tensors of a loss by name: target_tokens (int64), weights, advantages, logprobs, clip_low_threshold, clip_high_threshold and, since wire 0.34.0, sequence_ratio_mask (float32), mostly one number per input token.
 """
 
 
 LossFnOutput: TypeAlias = dict[str, TensorData]
 """
 Tensors that a loss gives for one datum, by name, such as logprobs (per target token).
+"""
+
+
+@define
+class TensorDataParam(Strict):
+    """A tensor, its values row by row in one flat list.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    data: Sequence[float] | Array
+    """Flat values in row-major order; whole numbers when dtype is int64."""
+    dtype: TensorDtype
+    """Kind of the numbers."""
+    shape: list[int] | None | UnsetType = field(default=UNSET)
+    """Length of each dimension; null means one dimension as long as data."""
+
+
+LossFnInputsParam: TypeAlias = dict[str, TensorDataParam]
+"""
+Tensors of a loss by name: target_tokens (int64), weights, advantages, logprobs, clip_low_threshold and clip_high_threshold (float32), mostly one number per input token.
 """
 
 
@@ -1053,6 +2764,78 @@ TokenLogprob: TypeAlias = tuple[int, float]
 """
 A token id and its logprob (nats).
 """
+
+
+TraceExportStatus: TypeAlias = Literal["pending", "ready", "failed"]
+"""
+How the export of a trace goes.
+"""
+
+
+@define
+class TrainingBillingEvent(Open):
+    """Tokens trained on.
+
+    Wire: 0.23.4 and later.
+    """
+
+    token_count: int
+    """Number of tokens."""
+    type: Literal["training"] = field(default="training")
+    """Tag of the event."""
+
+
+BillingEventInfo: TypeAlias = (
+    TrainingBillingEvent
+    | SamplingPrefillBillingEvent
+    | SamplingSampleBillingEvent
+    | CheckpointBillingEvent
+    | StorageBillingEvent
+)
+"""
+What was used.
+"""
+
+
+@define
+class TrainingForwardBackwardParams(Strict):
+    """Computes a loss and its gradients; as JSON.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    forward_backward_input: ForwardBackwardInputParam
+    """Datums and loss."""
+    model_id: ModelID
+    """The model."""
+
+
+@define
+class TrainingForwardParams(Strict):
+    """Computes a loss without gradients.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    forward_input: ForwardBackwardInputParam
+    """Datums and loss."""
+    model_id: ModelID
+    """The model."""
+
+
+@define
+class TrainingOptimStepParams(Strict):
+    """Updates the weights by the gradients so far.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    adam_params: AdamParams
+    """Settings of the step."""
+    model_id: ModelID
+    """The model."""
+    type: Literal["optim_step"] = field(default="optim_step")
+    """Tag of the request."""
 
 
 @define
@@ -1082,6 +2865,19 @@ class TrainingRun(Open):
     """Newest checkpoint to sample from."""
     user_metadata: dict[str, str] | None = field(default=None)
     """Free keys and values that create_model was given. (wire 0.2.0 and later)"""
+
+
+@define
+class TrainingRunIdsResponse(Open):
+    """Identifiers of training runs; no call gives it.
+
+    Wire: 0.1.0 to before 0.2.0.
+    """
+
+    training_run_ids: list[str]
+    """The training runs."""
+    has_more: bool
+    """Whether there are more."""
 
 
 @define
@@ -1146,6 +2942,39 @@ Something that happened in a client.
 
 
 @define
+class UnhandledExceptionEventParam(Strict):
+    """An exception reached the user.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    error_message: str
+    """Text of the exception."""
+    error_type: str
+    """Class of the exception."""
+    event: Literal["UNHANDLED_EXCEPTION"] = field(default="UNHANDLED_EXCEPTION")
+    """Kind of the event, one of EventType."""
+    event_id: str
+    """Identifies the event, a UUID."""
+    event_session_index: int
+    """Count of the session's events, from 0."""
+    severity: Severity
+    """How grave it is."""
+    timestamp: datetime
+    """When it happened."""
+    traceback: str | None | UnsetType = field(default=UNSET)
+    """Where it came from."""
+
+
+TelemetryEventParam: TypeAlias = (
+    SessionStartEventParam | SessionEndEventParam | UnhandledExceptionEventParam | GenericEventParam
+)
+"""
+Something that happened in a client.
+"""
+
+
+@define
 class UnloadModelRequest(Strict):
     """Forgets a model.
 
@@ -1184,6 +3013,9 @@ FutureRetrieveResponse: TypeAlias = (
     | SaveWeightsForSamplerResponseInternal
     | LoadWeightsResponse
     | OptimStepResponse
+    | SaveWeightsExternalResponse
+    | SaveWeightsExternalResponseInternal
+    | CreateCustomLossResponse
 )
 """
 A result, a failure or a wait; nothing wraps it, and which result it is the asker knows.
@@ -1201,6 +3033,27 @@ class UntypedAPIFuture(Open):
     """The work."""
     model_id: ModelID | None = field(default=None)
     """The model that the work is done on."""
+    sample_sequence_ids: list[str] | None = field(default=None)
+    """Identifies each sample of asample, in order; clients of these versions insist on it. (wire 0.26.2 and later)"""
+
+
+@define
+class UserSearchOwner(Strict):
+    """Sessions of given users.
+
+    Wire: 0.36.0 and later.
+    """
+
+    owner_urns: list[str] = field(validator=fits(has_size(1, 10)))
+    """The users, 1 to 10 of them."""
+    type: Literal["user"] = field(default="user", validator=fits())
+    """Tag of the choice."""
+
+
+SearchOwner: TypeAlias = OwnSearchOwner | AccessibleSearchOwner | UserSearchOwner
+"""
+Whose sessions to look for.
+"""
 
 
 @define
@@ -1227,6 +3080,51 @@ class ValidationErrorItem(Open):
     """What is wrong with the field."""
     type: str
     """Kind of the fault, for programs."""
+
+
+@define
+class WeightLoadParams(Strict):
+    """Loads saved weights into a model.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    model_id: ModelID
+    """The model."""
+    path: str
+    """Where the weights lie, a tinker:// path."""
+    type: Literal["load_weights"] = field(default="load_weights")
+    """Tag of the request."""
+
+
+@define
+class WeightSaveForSamplerParams(Strict):
+    """Saves weights to sample from, under a name or straight into a new sampling session.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    model_id: ModelID
+    """The model."""
+    path: str | UnsetType = field(default=UNSET)
+    """Name of the checkpoint; left out when sampling_session_seq_id is given."""
+    type: Literal["save_weights_for_sampler"] = field(default="save_weights_for_sampler")
+    """Tag of the request."""
+
+
+@define
+class WeightSaveParams(Strict):
+    """Saves weights and optimizer state.
+
+    Wire: 0.1.0 to before 0.3.0.
+    """
+
+    model_id: ModelID
+    """The model."""
+    path: str | UnsetType = field(default=UNSET)
+    """Name of the checkpoint; null lets the server name it."""
+    type: Literal["save_weights"] = field(default="save_weights")
+    """Tag of the request."""
 
 
 @define
@@ -1259,3 +3157,20 @@ class WeightsInfoResponse(Open):
     """Whether the MLP layers are adapted. (wire 0.8.1 and later)"""
     train_attn: bool | None = field(default=None)
     """Whether the attention layers are adapted. (wire 0.8.1 and later)"""
+    optimizer_config: OptimizerConfig = field(factory=lambda: AdamOptimizerConfig())
+    """How a model of these weights is trained. (wire 0.29.1 and later)"""
+
+
+@define
+class WhoamiResponse(Open):
+    """Who the caller is, as clients read it from their JWT; never on the wire.
+
+    Wire: 0.23.4 and later.
+    """
+
+    user_urn: str
+    """The user."""
+    email: str | None = field(default=None)
+    """Address of the user."""
+    org_urn: str | None = field(default=None)
+    """The organization. (wire 0.34.0 and later)"""

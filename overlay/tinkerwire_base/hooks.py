@@ -188,7 +188,9 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type]) -> Callable
         if not fitting:
             names = ", ".join(cls.__name__ for cls in models)
             raise ValueError(f"keys {sorted(keys)} (type {value.get('type')!r}) fit none of {names}")
-        best = max(fitting, key=lambda cls: (len(required[cls]), len(known[cls] & keys)))
+        best = max(
+            fitting, key=lambda cls: (bool(_tags_of(cls).keys() & keys), len(required[cls]), len(known[cls] & keys))
+        )
         return hooks[best](value, best)
 
     return structure

@@ -41,7 +41,9 @@ def is_alive(node: Any, version: Version) -> bool:
     if not isinstance(node, Mapping):
         return True
     since, until = node.get("x-since"), node.get("x-until")
-    if (since is not None and version < parse_version(since)) or (until is not None and parse_version(until) <= version):
+    if since is not None and version < parse_version(since):
+        return False
+    if until is not None and parse_version(until) <= version:
         return False
     gaps = node.get("x-absent")
     return not isinstance(gaps, list) or not any(

@@ -8,33 +8,18 @@ from typing import Any
 
 import pytest
 
-from tinkerwire_base.projection import project
+from tinkerwire_base.projection import is_alive, parse_version, project
+from tinkerwire_codegen.__main__ import main
 from tinkerwire_codegen.bundle import load
 from tinkerwire_codegen.facts import canonical, compare
+from tinkerwire_codegen.history import facts_at
+from tinkerwire_codegen.reasons import REASONS, unexplained
 
 ROOT = Path(__file__).parents[2]
-VERSIONS = ("0.4.1", "0.6.3", "0.16.1")
+VERSIONS = ("0.4.1", "0.6.3", "0.16.1", "0.18.2", "0.25.0", "0.38.0")
 CONTRACT = load(ROOT / "schema")
 
-ONE_VALUE_EACH = "The SDK types the kind of an event as any EventType; each kind sends its own value only."
-RESULT_OF_FUTURE = "The SDK's union forgets it, its table of futures has it."
-REASONS = {
-    "member of FutureRetrieveResponse: contract 'SampleResponse', facts None": RESULT_OF_FUTURE,
-    "member of FutureRetrieveResponse: contract 'SaveWeightsForSamplerResponseInternal', facts None": (
-        RESULT_OF_FUTURE
-    ),
-    "response of GET /api/v1/training_runs/{}/checkpoints/{}/archive: contract 'null', facts 'APIResponse'": (
-        "The SDK reads the headers of the raw response; the contract has them on the 302."
-    ),
-    "discriminator of TelemetryEvent: contract 'event', facts None": (
-        "The SDK only writes events; who reads them tells them apart by this field."
-    ),
-    "type of GenericEvent.event: contract '\"GENERIC_EVENT\"', facts 'EventType'": ONE_VALUE_EACH,
-    "type of SessionEndEvent.event: contract '\"SESSION_END\"', facts 'EventType'": ONE_VALUE_EACH,
-    "type of SessionStartEvent.event: contract '\"SESSION_START\"', facts 'EventType'": ONE_VALUE_EACH,
-    "type of UnhandledExceptionEvent.event: contract '\"UNHANDLED_EXCEPTION\"', facts 'EventType'": (ONE_VALUE_EACH),
-}
-"""Where the contract differs on purpose, and why; the same in all three versions."""
+HISTORY: dict[str, Any] = json.loads((ROOT / "tests" / "facts" / "history.json").read_text())
 
 
 def facts_of(version: str) -> dict[str, Any]:
@@ -44,9 +29,52 @@ def facts_of(version: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_contract_differs_from_the_facts_for_given_reasons_only(version: str) -> None:
-    """Nothing differs that is not in REASONS, and nothing is in REASONS that no longer differs."""
-    found = {str(difference) for difference in compare(project(CONTRACT, version), facts_of(version))}
-    assert found == set(REASONS)
+    """What one release of the SDK says, the contract says of its version."""
+    assert not list(map(str, unexplained(compare(project(CONTRACT, version), facts_of(version)))))
+
+
+@pytest.mark.parametrize("version", HISTORY["versions"])
+def test_contract_says_what_the_history_says(version: str) -> None:
+    """Types, fields, defaults, values, members and endpoints are there at all 38 versions that were read."""
+    facts = facts_at(HISTORY, version)
+    assert not list(map(str, unexplained(compare(project(CONTRACT, version), facts))))
+
+
+def test_no_reason_is_stale() -> None:
+    """Nothing is among the reasons that differs at no version any more."""
+    found = [str(d) for v in HISTORY["versions"] for d in compare(project(CONTRACT, v), facts_at(HISTORY, v))]
+    assert set(found) == set(REASONS)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_history_at_a_version_is_what_its_facts_say(version: str) -> None:
+    """Types, endpoints and results that are read out of the history are those of the fact file."""
+    ours, theirs = facts_at(HISTORY, version), facts_of(version)
+    assert ours["types"].keys() == theirs["types"].keys()
+    assert ours["endpoints"].keys() == theirs["endpoints"].keys()
+    assert sorted(map(str, ours["futures"])) == sorted(map(str, theirs["futures"]))
+    for name, kind in theirs["types"].items():
+        fields = {field: fact["type"] for field, fact in kind.get("fields", {}).items()}
+        assert {field: fact["type"] for field, fact in ours["types"][name].get("fields", {}).items()} == fields, name
+
+
+@pytest.mark.parametrize("version", HISTORY["versions"])
+def test_meaningful_headers_are_there_when_they_are_read_or_sent(version: str) -> None:
+    """Each header with a meaning for the API is in the contract in exactly the versions whose SDK knows it."""
+    document = project(CONTRACT, version)
+    named = {scheme["name"] for scheme in document["components"]["securitySchemes"].values() if "name" in scheme}
+    named |= {header["name"] for header in document["x-headers"]["request"]} | set(document["x-headers"]["response"])
+    for item in document["paths"].values():
+        for operation in item.values():
+            named |= {p["name"] for p in operation.get("parameters", []) if p["in"] == "header"}
+            named |= {name for response in operation["responses"].values() for name in response.get("headers", {})}
+    known = {name.lower() for name in HISTORY["headers"]}
+    there = {
+        name.lower()
+        for name, each in HISTORY["headers"].items()
+        if is_alive({"x-since": each["first"], "x-until": each["removed_in"]}, parse_version(version))
+    }
+    assert {name.lower() for name in named} & known == there
 
 
 @pytest.mark.parametrize(
@@ -139,3 +167,18 @@ def test_union_order_does_not_count() -> None:
     assert canonical('"b | a" | "a"') == '"a" | "b | a"'
     assert canonical("map[str, tuple[int, float]] | null") == "map[str, tuple[int, float]] | null"
     assert canonical("tuple[int, float]") != canonical("tuple[float, int]")
+
+
+def test_the_command_prints_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Facts that fit give no line and 0, others a line each and 1, and what are no facts an error and 2."""
+    file = tmp_path / "facts.json"
+    facts = facts_of("0.38.0")
+    file.write_text(json.dumps(facts))
+    assert main(["facts", str(file)]) == 0
+    assert capsys.readouterr().out == ""
+    facts["types"]["Cursor"]["fields"]["offset"]["type"] = "str"
+    file.write_text(json.dumps(facts))
+    assert main(["facts", str(file)]) == 1
+    assert capsys.readouterr().out == "type of Cursor.offset: contract 'int', facts 'str'\n"
+    file.write_text("[")
+    assert main(["facts", str(file)]) == 2

@@ -52,10 +52,10 @@ def test_versions_are_compared_as_numbers() -> None:
     assert not is_alive({"x-until": "0.6.3"}, parse_version("0.16.1"))
 
 
-@pytest.mark.parametrize("version", ["0.2.0", "0.2.9.9", "0.0.0"])
+@pytest.mark.parametrize("version", ["0.0.9", "0.0.9.9", "0.0.0"])
 def test_versions_before_the_first_are_refused(version: str) -> None:
-    """The contract reaches back to 0.3.0; the error says so."""
-    with pytest.raises(ValueError, match=rf"{version} is older than 0\.3\.0"):
+    """The contract reaches back to 0.1.0; the error says so."""
+    with pytest.raises(ValueError, match=rf"{version} is older than 0\.1\.0"):
         project(document(), version)
 
 
@@ -222,6 +222,26 @@ def test_parameters_responses_and_media_types_come_and_go() -> None:
         "parameters": [old | {"name": "q"}],
         "responses": {"200": {"description": "Done."}, "410": {"description": "Gone."}},
     }
+
+
+def test_what_went_comes_back() -> None:
+    """In a gap of x-absent a thing is not there, before and after it is."""
+    schema = TEXT | {"x-since": "0.4.0", "x-absent": [{"since": "0.5.0", "until": "0.7.0"}]}
+    found = {v: list(schemas_at(v, A=schema)) for v in ("0.3.0", "0.4.0", "0.5.0", "0.6.9", "0.7.0")}
+    assert found == {"0.3.0": [], "0.4.0": ["A"], "0.5.0": [], "0.6.9": [], "0.7.0": ["A"]}
+
+
+def test_a_body_was_of_another_type_before() -> None:
+    """History on the schema of a media type gives the type of the body at each version."""
+    schemas = {"Old": TEXT | {"x-until": "0.6.0"}, "New": TEXT}
+    body = ref("New", **{"x-history": [{"until": "0.6.0", "schema": ref("Old")}]})
+    post = operation(requestBody={"content": {"application/json": {"schema": body}}})
+    contract = document(schemas, {"/a": {"post": post}})
+    for version, expected in (("0.5.0", "Old"), ("0.6.0", "New")):
+        found = project(contract, version)["paths"]["/a"]["post"]["requestBody"]
+        assert found == {"content": {"application/json": {"schema": ref(expected)}}}
+    everything = superset(contract)["paths"]["/a"]["post"]["requestBody"]
+    assert everything == {"content": {"application/json": {"schema": ref("New")}}}
 
 
 def test_what_nothing_refers_to_stays() -> None:

@@ -14,9 +14,9 @@ from tinkerwire_base.projection import project
 
 from ..bundle import load, refs
 from ..facts import Difference, compare
+from ..reasons import unexplained
 from .contract import Json, Place, Written
 from .messages import compare_messages, contract_messages, proto_lines, release_messages
-from .reasons import is_meant
 from .record import Recorder
 
 
@@ -53,7 +53,7 @@ def find_drift(folder: Path, facts: Json, version: str) -> list[Drift]:
     """
     document = project(load(folder), version)
     recorder = Recorder(Written(folder, version), facts)
-    differences = _without_echoes([each for each in compare(document, facts) if not is_meant(each)])
+    differences = _without_echoes(unexplained(compare(document, facts)))
     moved, others = _moves(differences, document, facts)
     found = [_moved(*each, recorder) for each in moved]
     found += [_drift(each, recorder) for each in others]

@@ -5,6 +5,7 @@ from tinkerwire_base.call import Call, Operation
 
 from ...models import (
     CompleteMetadataResponse,
+    CreateCustomLossResponse,
     CreateModelResponse,
     ErrorBody,
     ForwardBackwardOutput,
@@ -13,6 +14,8 @@ from ...models import (
     OptimStepResponse,
     RequestFailedResponse,
     SampleResponse,
+    SaveWeightsExternalResponse,
+    SaveWeightsExternalResponseInternal,
     SaveWeightsForSamplerResponse,
     SaveWeightsForSamplerResponseInternal,
     SaveWeightsResponse,
@@ -29,22 +32,28 @@ OPERATION = Operation(
     request=FutureRetrieveRequest,
     results={
         200: CompleteMetadataResponse
+        | CreateCustomLossResponse
         | CreateModelResponse
         | ForwardBackwardOutput
         | LoadWeightsResponse
         | OptimStepResponse
         | RequestFailedResponse
         | SampleResponse
+        | SaveWeightsExternalResponse
+        | SaveWeightsExternalResponseInternal
         | SaveWeightsForSamplerResponse
         | SaveWeightsForSamplerResponseInternal
         | SaveWeightsResponse
         | TryAgainResponse
         | UnloadModelResponse,
         400: ErrorBody,
+        401: ErrorBody,
+        402: ErrorBody,
         404: ErrorBody,
         408: TryAgainResponse,
         410: ErrorBody,
         422: ValidationErrorBody,
+        429: ErrorBody,
     },
 )
 
@@ -54,12 +63,15 @@ def retrieve_future(
     body: FutureRetrieveRequest,
 ) -> Call[
     CompleteMetadataResponse
+    | CreateCustomLossResponse
     | CreateModelResponse
     | ForwardBackwardOutput
     | LoadWeightsResponse
     | OptimStepResponse
     | RequestFailedResponse
     | SampleResponse
+    | SaveWeightsExternalResponse
+    | SaveWeightsExternalResponseInternal
     | SaveWeightsForSamplerResponse
     | SaveWeightsForSamplerResponseInternal
     | SaveWeightsResponse

@@ -3,6 +3,7 @@
 
 from .delete_checkpoint import delete_checkpoint as delete_checkpoint
 from .get_checkpoint_archive_url import get_checkpoint_archive_url as get_checkpoint_archive_url
+from .get_external_weights_urls import get_external_weights_urls as get_external_weights_urls
 from .get_training_run import get_training_run as get_training_run
 from .list_checkpoints import list_checkpoints as list_checkpoints
 from .list_model_checkpoints import list_model_checkpoints as list_model_checkpoints

@@ -14,6 +14,7 @@ OPERATION = Operation(
     results={
         200: CheckpointArchiveUrlResponse,
         302: None,
+        401: ErrorBody,
         404: ErrorBody,
     },
 )

@@ -13,6 +13,7 @@ OPERATION = Operation(
     path="/api/v1/training_runs/{training_run_id}",
     results={
         200: TrainingRun,
+        401: ErrorBody,
         404: ErrorBody,
         422: ValidationErrorBody,
     },

@@ -12,6 +12,7 @@ OPERATION = Operation(
     path="/api/v1/training_runs/{training_run_id}/checkpoints",
     results={
         200: CheckpointsListResponse,
+        401: ErrorBody,
         404: ErrorBody,
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 from tinkerwire_base.call import Call, Operation
 from tinkerwire_base.unset import UNSET, UnsetType
 
-from ...models import AccessScope, TrainingRunsResponse, ValidationErrorBody
+from ...models import AccessScope, ErrorBody, TrainingRunsResponse, ValidationErrorBody
 
 OPERATION = Operation(
     name="list_training_runs",
@@ -13,6 +13,7 @@ OPERATION = Operation(
     path="/api/v1/training_runs",
     results={
         200: TrainingRunsResponse,
+        401: ErrorBody,
         422: ValidationErrorBody,
     },
 )
@@ -23,6 +24,7 @@ def list_training_runs(
     limit: int | UnsetType = 20,
     offset: int | UnsetType = 0,
     access_scope: AccessScope | UnsetType = UNSET,
+    project_id: str | UnsetType = UNSET,
 ) -> Call[TrainingRunsResponse]:
     """List training runs, a page at a time."""
     return Call(
@@ -31,5 +33,6 @@ def list_training_runs(
             "limit": limit,
             "offset": offset,
             "access_scope": access_scope,
+            "project_id": project_id,
         },
     )

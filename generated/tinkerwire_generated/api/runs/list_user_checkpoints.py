@@ -4,7 +4,7 @@ from __future__ import annotations
 from tinkerwire_base.call import Call, Operation
 from tinkerwire_base.unset import UnsetType
 
-from ...models import CheckpointsListResponse, ValidationErrorBody
+from ...models import CheckpointsListResponse, ErrorBody, ValidationErrorBody
 
 OPERATION = Operation(
     name="list_user_checkpoints",
@@ -13,6 +13,7 @@ OPERATION = Operation(
     path="/api/v1/checkpoints",
     results={
         200: CheckpointsListResponse,
+        401: ErrorBody,
         422: ValidationErrorBody,
     },
 )

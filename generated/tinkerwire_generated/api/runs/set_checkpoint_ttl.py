@@ -15,6 +15,7 @@ OPERATION = Operation(
     results={
         200: None,
         204: None,
+        401: ErrorBody,
         404: ErrorBody,
         422: ValidationErrorBody,
     },

@@ -13,6 +13,8 @@ OPERATION = Operation(
     request=CreateSamplingSessionRequest,
     results={
         200: CreateSamplingSessionResponse,
+        401: ErrorBody,
+        402: ErrorBody,
         404: ErrorBody,
         422: ValidationErrorBody,
     },

@@ -12,6 +12,7 @@ OPERATION = Operation(
     path="/api/v1/samplers/{sampler_id}",
     results={
         200: GetSamplerResponse,
+        401: ErrorBody,
         404: ErrorBody,
     },
 )

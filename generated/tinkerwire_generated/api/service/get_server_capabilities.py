@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import GetServerCapabilitiesResponse
+from ...models import ErrorBody, GetServerCapabilitiesResponse
 
 OPERATION = Operation(
     name="get_server_capabilities",
@@ -12,6 +12,7 @@ OPERATION = Operation(
     path="/api/v1/get_server_capabilities",
     results={
         200: GetServerCapabilitiesResponse,
+        401: ErrorBody,
     },
 )
 

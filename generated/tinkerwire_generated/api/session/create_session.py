@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import CreateSessionRequest, CreateSessionResponse, ValidationErrorBody
+from ...models import CreateSessionRequest, CreateSessionResponse, ErrorBody, ValidationErrorBody
 
 OPERATION = Operation(
     name="create_session",
@@ -13,6 +13,8 @@ OPERATION = Operation(
     request=CreateSessionRequest,
     results={
         200: CreateSessionResponse,
+        401: ErrorBody,
+        402: ErrorBody,
         422: ValidationErrorBody,
     },
 )

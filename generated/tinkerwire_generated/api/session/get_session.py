@@ -13,6 +13,7 @@ OPERATION = Operation(
     path="/api/v1/sessions/{session_id}",
     results={
         200: GetSessionResponse,
+        401: ErrorBody,
         404: ErrorBody,
         422: ValidationErrorBody,
     },

@@ -4,7 +4,7 @@ from __future__ import annotations
 from tinkerwire_base.call import Call, Operation
 from tinkerwire_base.unset import UNSET, UnsetType
 
-from ...models import AccessScope, ListSessionsResponse, ValidationErrorBody
+from ...models import AccessScope, ErrorBody, ListSessionsResponse, ValidationErrorBody
 
 OPERATION = Operation(
     name="list_sessions",
@@ -13,6 +13,7 @@ OPERATION = Operation(
     path="/api/v1/sessions",
     results={
         200: ListSessionsResponse,
+        401: ErrorBody,
         422: ValidationErrorBody,
     },
 )

@@ -13,7 +13,9 @@ OPERATION = Operation(
     request=SessionHeartbeatRequest,
     results={
         200: SessionHeartbeatResponse,
+        401: ErrorBody,
         404: ErrorBody,
+        410: ErrorBody,
         422: ValidationErrorBody,
     },
 )

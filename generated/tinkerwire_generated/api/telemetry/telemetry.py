@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from tinkerwire_base.call import Call, Operation
 
-from ...models import TelemetryResponse, TelemetrySendRequest, ValidationErrorBody
+from ...models import ErrorBody, TelemetryResponse, TelemetrySendRequest, ValidationErrorBody
 
 OPERATION = Operation(
     name="telemetry",
@@ -13,6 +13,7 @@ OPERATION = Operation(
     request=TelemetrySendRequest,
     results={
         200: TelemetryResponse,
+        401: ErrorBody,
         422: ValidationErrorBody,
     },
 )

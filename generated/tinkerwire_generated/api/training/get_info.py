@@ -13,6 +13,7 @@ OPERATION = Operation(
     request=GetInfoRequest,
     results={
         200: GetInfoResponse,
+        401: ErrorBody,
         404: ErrorBody,
         422: ValidationErrorBody,
     },

@@ -13,6 +13,7 @@ OPERATION = Operation(
     request=UnloadModelRequest,
     results={
         200: UntypedAPIFuture,
+        401: ErrorBody,
         404: ErrorBody,
         422: ValidationErrorBody,
     },

@@ -13,6 +13,8 @@ OPERATION = Operation(
     request=SaveWeightsForSamplerRequest,
     results={
         200: UntypedAPIFuture,
+        401: ErrorBody,
+        402: ErrorBody,
         404: ErrorBody,
         422: ValidationErrorBody,
     },

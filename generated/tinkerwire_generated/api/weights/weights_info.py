@@ -13,6 +13,7 @@ OPERATION = Operation(
     request=WeightsInfoRequest,
     results={
         200: WeightsInfoResponse,
+        401: ErrorBody,
         404: ErrorBody,
         422: ValidationErrorBody,
     },

@@ -149,6 +149,8 @@ def optim_step(state: State, request: Request) -> Answer:
     if earlier is not None:
         return queued(earlier)
     adam = body.adam_params
+    if adam is None:
+        raise invalid("adam_params", "this server trains by AdamW; give its settings")
 
     def work() -> OptimStepResponse:
         metrics = model.engine.optim_step(

@@ -94,6 +94,8 @@ def _save_for_sampler(
 def load_weights(state: State, request: Request) -> Answer:
     """Load a checkpoint into a model of the same base model and adapter."""
     body: LoadWeightsRequest = request.body
+    if body.model_id is None:
+        raise invalid("model_id", "this server loads into a model that is there; create_model makes one")
     model = state.models.get(body.model_id)
     earlier = resend(model, request)
     if earlier is not None:

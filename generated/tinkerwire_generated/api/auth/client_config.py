@@ -1,0 +1,31 @@
+# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
+from __future__ import annotations
+
+from tinkerwire_base.call import Call, Operation
+
+from ...models import ClientConfigRequest, ClientConfigResponse, ErrorBody, ValidationErrorBody
+
+OPERATION = Operation(
+    name="client_config",
+    tag="auth",
+    method="POST",
+    path="/api/v1/client/config",
+    request=ClientConfigRequest,
+    results={
+        200: ClientConfigResponse,
+        401: ErrorBody,
+        404: ErrorBody,
+        422: ValidationErrorBody,
+    },
+)
+
+
+def client_config(
+    *,
+    body: ClientConfigRequest,
+) -> Call[ClientConfigResponse]:
+    """Ask what the server wants of clients; the first call of each, a 404 is an error."""
+    return Call(
+        OPERATION,
+        body=body,
+    )

@@ -1,0 +1,33 @@
+# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
+from __future__ import annotations
+
+from tinkerwire_base.call import Call, Operation
+
+from ...models import ErrorBody, ExternalWeightsUrlsResponse
+
+OPERATION = Operation(
+    name="get_external_weights_urls",
+    tag="runs",
+    method="GET",
+    path="/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}/external_weights_urls",
+    multi_segment=("checkpoint_id",),
+    results={
+        200: ExternalWeightsUrlsResponse,
+        401: ErrorBody,
+        404: ErrorBody,
+    },
+)
+
+
+def get_external_weights_urls(
+    training_run_id: str,
+    checkpoint_id: str,
+) -> Call[ExternalWeightsUrlsResponse]:
+    """Get the addresses of the files of a checkpoint that was saved to download."""
+    return Call(
+        OPERATION,
+        path={
+            "training_run_id": training_run_id,
+            "checkpoint_id": checkpoint_id,
+        },
+    )

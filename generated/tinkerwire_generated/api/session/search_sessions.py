@@ -1,0 +1,30 @@
+# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
+from __future__ import annotations
+
+from tinkerwire_base.call import Call, Operation
+
+from ...models import ErrorBody, SessionSearchRequest, SessionSearchResponse, ValidationErrorBody
+
+OPERATION = Operation(
+    name="search_sessions",
+    tag="session",
+    method="POST",
+    path="/api/v1/sessions/search",
+    request=SessionSearchRequest,
+    results={
+        200: SessionSearchResponse,
+        401: ErrorBody,
+        422: ValidationErrorBody,
+    },
+)
+
+
+def search_sessions(
+    *,
+    body: SessionSearchRequest,
+) -> Call[SessionSearchResponse]:
+    """Look for sessions, a page at a time."""
+    return Call(
+        OPERATION,
+        body=body,
+    )
