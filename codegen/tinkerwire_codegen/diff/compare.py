@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from .change import NOTHING, Change, merged
@@ -66,21 +67,30 @@ class _Comparison:
         if known not in self._known:
             self._known[known] = list(self._schemas(old, new, same=one == two))
         for change in self._known[known]:
-            where, example_of = change.where or old.part, "" if change.example is NOTHING else old.part
+            where, shown_in = change.where or old.part, change.example_of or old.part
+            example_of = "" if change.example is NOTHING else shown_in
             operation = [old.operation]
             yield Change(change.level, change.direction, where, change.reason, operation, change.example, example_of)
+
+    def _values(self, direction: str, one: Json, two: Json) -> list[Change]:
+        """What trying values shows of two schemas."""
+        found = [_fewer(direction, *each) for each in taken_here_only(self._old, self._new, one, two)]
+        missing = {change.where for change in found if change.reason == REQUIRED}
+        more = taken_here_only(self._new, self._old, two, one)
+        # That a property is new goes without saying where it is required.
+        news = [each for each in more if not (each[0].what == UNKNOWN and each[0].where in missing)]
+        return found + [_more(direction, *each) for each in news]
 
     def _schemas(self, old: Surface, new: Surface, *, same: bool) -> Iterator[Change]:
         """Changes of a schema; values decide first, then what no value shows."""
         found: list[Change] = []
         if not same:
-            fewer = taken_here_only(self._old, self._new, old.schema, new.schema)
-            found += [_fewer(old.direction, fault, value) for fault, value in fewer]
-            missing = {change.where for change in found if change.reason == REQUIRED}
-            more = taken_here_only(self._new, self._old, new.schema, old.schema)
-            # That a property is new goes without saying where it is required.
-            news = [each for each in more if not (each[0].what == UNKNOWN and each[0].where in missing)]
-            found += [_more(old.direction, fault, value) for fault, value in news]
+            found += self._values(old.direction, old.schema, new.schema)
+            for name in sorted(self._old.loose_members(old.schema) & self._new.loose_members(new.schema)):
+                member = {"$ref": f"#/components/schemas/{name}"}
+                told = {change.key for change in found}
+                alone = self._values(old.direction, member, member)
+                found += [replace(change, example_of=name) for change in alone if change.key not in told]
         found += details(self._old, self._new, old, new, {change.where for change in found})
         if not same and not found:
             found.append(Change("safe", old.direction, "", "written another way; the same values are taken"))

@@ -54,6 +54,8 @@ class _Walk:
             yield from self.pair(left, right, f"{where}[{index}]")
         for left, right in _members(one, two):
             yield from self.pair(left, right, where)
+        if where not in self._told:
+            yield from self._one_sided_members(one, two, where)
 
     def _properties(self, one: Json, two: Json, where: str) -> Iterator[Change]:
         before, after = one.get("properties", {}), two.get("properties", {})
@@ -71,6 +73,18 @@ class _Walk:
             reason = "no longer comes; readers see it left out" if gone else "a new property, which readers may ignore"
         return Change("risky" if gone else "safe", self._direction, place, reason)
 
+    def _one_sided_members(self, one: Json, two: Json, where: str) -> Iterator[Change]:
+        """Members of a union that came or went where another member takes the same values."""
+        before, after = ({each["$ref"] for each in _union(side) if "$ref" in each} for side in (one, two))
+        if not (before and after):
+            return
+        for gone, names in ((True, before - after), (False, after - before)):
+            for name in sorted(names):
+                level = "safe" if gone == (self._direction == "response") else "risky"
+                verb = "is no longer a member" if gone else "is a new member"
+                reason = f"{name.rpartition('/')[2]} {verb}; another member takes its values"
+                yield Change(level, self._direction, where, reason)
+
     def _default(self, one: Json, two: Json, where: str) -> Iterator[Change]:
         old, new = one.get("default", NONE), two.get("default", NONE)
         same = old is new or (NONE not in (old, new) and json.dumps(old) == json.dumps(new))
@@ -78,6 +92,10 @@ class _Walk:
             words = ["nothing" if each is NONE else json.dumps(each, ensure_ascii=False) for each in (old, new)]
             reason = f"left out meant {words[0]}, now means {words[1]}"
             yield Change("risky", self._direction, where, reason)
+
+
+def _union(schema: Json) -> list[Any]:
+    return [*schema.get("anyOf", []), *schema.get("oneOf", [])]
 
 
 def _as_union(schema: Json) -> Json:

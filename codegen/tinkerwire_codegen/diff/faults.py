@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from .values import TO_COME
+
 Json = dict[str, Any]
 
 KINDS: dict[str, tuple[type, ...]] = {
@@ -77,6 +79,8 @@ class Faults:
         for name, item in value.items():
             if name in properties:
                 found += self.of(properties[name], item, _join(where, name))
+            elif more is False and name == TO_COME:
+                found.append(Fault(where, "an unknown property"))
             elif more is False:
                 found.append(Fault(_join(where, name), UNKNOWN))
             else:

@@ -34,6 +34,17 @@ class Schemas:
 
     def closure(self, schema: Json) -> str:
         """The schema and all that it refers to as text, without what does not decide on a value."""
+        return json.dumps(self._reached(schema), sort_keys=True)
+
+    def loose_members(self, schema: Json) -> set[str]:
+        """The objects that share a union without tags, which an open one among them lets take any value.
+
+        Who reads knows by other means which of them to expect, so each counts by itself.
+        """
+        nodes = [schema, *(self.components.get(name, {}) for name in self._reached(schema) if name)]
+        return {name for node in nodes for name in _loose(node) if "properties" in self.components.get(name, {})}
+
+    def _reached(self, schema: Json) -> dict[str, Any]:
         seen: dict[str, Any] = {"": bare(schema)}
         todo = list(_refs(seen[""]))
         while todo:
@@ -41,7 +52,7 @@ class Schemas:
             if name not in seen:
                 seen[name] = self._plain.get(name)
                 todo += _refs(seen[name])
-        return json.dumps(seen, sort_keys=True)
+        return seen
 
 
 def taken_here_only(here: Schemas, there: Schemas, one: Json, other: Json) -> Iterator[tuple[Fault, Any]]:
@@ -68,6 +79,18 @@ def bare(node: Any, *, inside: str = "") -> Any:
         return {name: bare(item) for name, item in node.items()}
     kept = {key: item for key, item in node.items() if key not in ABOUT and not key.startswith("x-")}
     return {key: item if key in ("const", "enum") else bare(item, inside=key) for key, item in kept.items()}
+
+
+def _loose(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        members = [each["$ref"] for key in ("anyOf", "oneOf") for each in node.get(key, []) if "$ref" in each]
+        if len(members) > 1 and "discriminator" not in node:
+            yield from (target.rpartition("/")[2] for target in members)
+        for item in node.values():
+            yield from _loose(item)
+    elif isinstance(node, list):
+        for item in node:
+            yield from _loose(item)
 
 
 def _refs(node: Any) -> Iterator[str]:

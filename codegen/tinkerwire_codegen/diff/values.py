@@ -9,7 +9,9 @@ from typing import Any
 
 Json = dict[str, Any]
 
-UNKNOWN = "property_to_come"
+TO_COME = "property_to_come"
+"""Name of a property that no contract knows."""
+
 ANYTHING: tuple[Any, ...] = (0, "a", None, [], {})
 FORMATS = {"date-time": "2025-01-01T00:00:00Z", "date": "2025-01-01", "binary": ""}
 
@@ -74,9 +76,9 @@ class Values:
             found += [{**base, name: value} for value in self.of(detail)]
         more = schema.get("additionalProperties", True)
         if isinstance(more, dict):
-            found += [{**base, UNKNOWN: value} for value in self.of(more)]
+            found += [{**base, TO_COME: value} for value in self.of(more)]
         elif more:
-            found.append({**base, UNKNOWN: 0})
+            found.append({**base, TO_COME: 0})
         return _unique(found)
 
     def _arrays(self, schema: Json) -> list[Any]:

@@ -163,6 +163,17 @@ def test_the_sources_of_these_tests_hold_what_they_edit() -> None:
     assert "int64 x = 1;" in PROTO
 
 
+def test_results_of_queued_work_count_each_by_itself() -> None:
+    """One result takes any object, so the union hides changes of the others; they are found all the same."""
+    old, new = project(CONTRACT, "0.16.1"), project(CONTRACT, "0.16.1")
+    new["components"]["schemas"]["SampledSequence"]["properties"]["tokens"] = {"type": "string"}
+    new["components"]["schemas"]["FutureRetrieveResponse"]["anyOf"].append({"$ref": "#/components/schemas/Cursor"})
+    found = {change.key[0]: change.key for change in compare_contracts(old, new) if "tokens" in change.where}
+    assert "breaking" in found
+    members = [each for each in compare_contracts(old, new) if each.where == "FutureRetrieveResponse"]
+    assert [(each.level, each.reason.partition(";")[0]) for each in members] == [("risky", "Cursor is a new member")]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [

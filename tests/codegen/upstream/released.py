@@ -118,6 +118,7 @@ def test_one_change_of_real_messages_is_reported_as_itself(change: str) -> None:
     end = text.index(")\n", start)
     proto = FileDescriptorProto.FromString(ast.literal_eval(text[start:end]))
     message = next(each for each in proto.message_type if each.name == "DmelChunk")
+    expected: tuple[Any, ...]
     if change == "added":
         message.field.add(name="rate", number=2, type=5, label=1)
         expected = ("added", "protobuf field", "DmelChunk", None, "int32 rate = 2;")
