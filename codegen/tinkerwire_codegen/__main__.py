@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from subprocess import SubprocessError
 
 from tinkerwire_base.projection import project
 
@@ -27,6 +28,11 @@ def default_schema() -> Path:
     return beside if (beside / "openapi.yaml").exists() else HERE / "schema"
 
 
+def default_out(schema: Path) -> Path:
+    """The folder ``generated`` beside a contract; for the copy of an installed package, in the current folder."""
+    return (Path() if schema.parent == HERE else schema.parent) / "generated"
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; 0 when all is well, 1 on drift, 2 on a contract or a file that cannot be used."""
     given = build_parser().parse_args(arguments)
@@ -34,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
         return int(given.run(given))
     try:
         return COMMANDS[given.command](given)
-    except (ValueError, RuntimeError, OSError, KeyError) as fault:
+    except (ValueError, RuntimeError, OSError, KeyError, SubprocessError) as fault:
         print(f"{given.schema}: {fault}", file=sys.stderr)  # noqa: T201
         return 2
 
@@ -50,31 +56,32 @@ def build_parser() -> argparse.ArgumentParser:
         ("export", "write the plain document of one wire version"),
     ):
         command = commands.add_parser(name, help=text)
-        command.add_argument("--schema", type=Path, default=default_schema(), metavar="DIR")
+        command.add_argument("--schema", type=Path, default=default_schema(), metavar="DIR", help="[%(default)s]")
         if name in ("generate", "check"):
-            command.add_argument("--out", type=Path, default=HERE.parents[1] / "generated", metavar="DIR")
+            command.add_argument("--out", type=Path, metavar="DIR", help="[generated/ beside the contract]")
         elif name == "facts":
             command.add_argument("file", type=Path, metavar="FILE", help="facts as JSON, with their version")
         else:
             command.add_argument("--wire", required=True, metavar="VERSION")
             command.add_argument("--format", required=True, choices=list(FORMATS))
-            command.add_argument("--out", type=Path, metavar="FILE", help="default: standard output")
+            command.add_argument("--out", type=Path, metavar="FILE", help="[standard output]")
     register_upstream(commands, default_schema())
     register_diff(commands, default_schema())
     return parser
 
 
 def _generate(given: argparse.Namespace) -> int:
-    generate(given.schema, given.out)
+    generate(given.schema, given.out or default_out(given.schema))
     return 0
 
 
 def _check(given: argparse.Namespace) -> int:
-    files = drifted(given.schema, given.out)
+    out = given.out or default_out(given.schema)
+    files = drifted(given.schema, out)
     for line in files:
         print(line, file=sys.stderr)  # noqa: T201
     if files:
-        print("generated/ is not what schema/ says: run `make generate` and commit", file=sys.stderr)  # noqa: T201
+        print(f"{out} is not what {given.schema} says: run `make generate` and commit", file=sys.stderr)  # noqa: T201
     return 1 if files else 0
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from .bundle import load
 from .endpoints import generate_endpoints
 from .models import generate_models
+from .soundness import check_sound
 from .times import generate_times
 
 PACKAGE = "tinkerwire_generated"
@@ -28,12 +29,9 @@ def generate(schema: Path, out: Path) -> None:
     package stays then.
     """
     document = load(schema)
+    check_sound(document)
     with tempfile.TemporaryDirectory() as name:
-        fresh = _build(document, Path(name))
-        target = out / PACKAGE
-        out.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(fresh, target)
+        _replace(out / PACKAGE, _build(document, Path(name)))
 
 
 def drifted(schema: Path, out: Path) -> list[str]:
@@ -43,22 +41,50 @@ def drifted(schema: Path, out: Path) -> list[str]:
         return _differences(Path(name) / PACKAGE, out / PACKAGE)
 
 
+def _replace(target: Path, fresh: Path) -> None:
+    # The copy comes first, so that a full disk leaves the old package in place.
+    target.parent.mkdir(parents=True, exist_ok=True)
+    copy = target.parent / f".{PACKAGE}.new"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(fresh, copy)
+    if target.exists():
+        shutil.rmtree(target)
+    copy.rename(target)
+
+
 def _build(document: dict[str, Any], work: Path) -> Path:
     package = work / "package" / PACKAGE
     package.mkdir(parents=True)
-    (package / "__init__.py").write_text('"""Models and endpoint stubs of the Tinker wire."""\n')
-    (package / "py.typed").write_text("")
-    (package / "models.py").write_text(
-        '"""Every type of the wire, of all its versions."""\n\n' + generate_models(document, work)
-    )
+    _write(package / "__init__.py", '"""Models and endpoint stubs of the Tinker wire."""\n')
+    _write(package / "py.typed", "")
+    models = generate_models(document, work)
+    _write(package / "models.py", f'"""Every type of the wire, of all its versions."""\n\n{models}')
     shutil.copytree(generate_endpoints(document, work), package / "api")
-    (package / "times.py").write_text(generate_times(document))
-    (package / "operations.py").write_text(_operations_table(package / "api"))
-    (package / "contract.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    _write(package / "times.py", generate_times(document))
+    _write(package / "operations.py", _operations_table(package / "api"))
+    _write(package / "contract.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     _format(package)
     for source in sorted(package.rglob("*.py")):
-        source.write_text(NOTE + source.read_text())
+        _write(source, NOTE + source.read_text(encoding="utf-8"))
+    _try_import(package)
     return package
+
+
+def _write(path: Path, text: str) -> None:
+    # The same bytes whatever the system's encoding and line ends are.
+    path.write_bytes(text.encode())
+
+
+def _try_import(package: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", f"import {PACKAGE}.operations, {PACKAGE}.times"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    if run.returncode:
+        raise RuntimeError(f"what was generated from the contract cannot be imported:\n{run.stderr}")
 
 
 def _operations_table(api: Path) -> str:

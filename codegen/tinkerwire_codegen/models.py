@@ -16,6 +16,8 @@ from .bundle import refs
 TEMPLATES = Path(__file__).parent / "templates" / "models"
 BASE = ["Array", "Open", "Strict", "at_least", "at_most", "define", "fits", "has_size", "matches"]
 """What the class template takes from tinkerwire_base.model; names that it has not used are removed again."""
+ALIASES = {name: f"{name}_" for name in [*BASE, "extra_fields", "self"]}
+"""Names that a field cannot have in Python, because the class body needs them; on the wire it keeps its own."""
 
 OPTIONS = [
     *("--input-file-type", "openapi"),
@@ -42,9 +44,14 @@ OPTIONS = [
 def generate_models(document: dict[str, Any], work: Path) -> str:
     """The source of the module of all models, of all wire versions at once."""
     everything = _without_bounds(superset(document))
+    for name, schema in _schemas(everything).items():
+        if "properties" not in schema:
+            schema["description"] = f"{schema.get('description', name)}\n\nWire: {span(_schemas(document)[name])}."
     source, details, output = work / "models.json", work / "details.json", work / "models.py"
+    aliases = work / "aliases.json"
     source.write_text(json.dumps(everything))
     details.write_text(json.dumps(template_data(document, everything)))
+    aliases.write_text(json.dumps(ALIASES))
     behaviours = sorted({s["x-behaviour"] for s in _schemas(document).values() if "x-behaviour" in s})
     imports = [f"tinkerwire_base.behaviour.{name}" for name in behaviours]
     imports += [f"tinkerwire_base.model.{name}" for name in BASE]
@@ -59,10 +66,11 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
         str(output),
     ]
     command += [*OPTIONS, "--extra-template-data", str(details), "--additional-imports", ",".join(imports)]
+    command += ["--aliases", str(aliases)]
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=work)
     if run.returncode:
         raise RuntimeError(f"datamodel-code-generator failed on the contract:\n{run.stdout}{run.stderr}")
-    return output.read_text().partition("from __future__")[2].join(["from __future__", ""])
+    return output.read_text(encoding="utf-8").partition("from __future__")[2].join(["from __future__", ""])
 
 
 def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[str, Any]:

@@ -33,6 +33,8 @@ from tinkerwire_base.unset import UNSET, UnsetType
 AccessScope: TypeAlias = Literal["owned", "accessible"]
 """
 Only what the caller owns, or all that the caller may see.
+
+Wire: 0.15.0 and later.
 """
 
 
@@ -150,6 +152,8 @@ class AssignSessionProjectRequest(Strict):
 AuditEventType: TypeAlias = Literal["all", "checkpoints", "projects", "teams", "organizations"]
 """
 Kind of events of the audit log.
+
+Wire: 0.20.0 and later.
 """
 
 
@@ -359,6 +363,8 @@ class CheckpointBillingEvent(Open):
 CheckpointType: TypeAlias = Literal["training", "sampler", "external"]
 """
 What a checkpoint is for: to go on training, to sample, or to download.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -492,6 +498,8 @@ class ClientSessionFinishInterrupted(Open):
 ClientSessionFinishReasonType: TypeAlias = Literal["success", "errored", "interrupted"]
 """
 How a client ended its session.
+
+Wire: 0.36.0 and later.
 """
 
 
@@ -511,6 +519,8 @@ ClientSessionFinishReason: TypeAlias = (
 )
 """
 How a client ended its session.
+
+Wire: 0.36.0 and later.
 """
 
 
@@ -839,6 +849,8 @@ class CustomLossInput(Strict):
 CustomLossInputRank: TypeAlias = Literal[0, 1, 2]
 """
 Number of dimensions of an input.
+
+Wire: 0.36.0 and later.
 """
 
 
@@ -866,6 +878,8 @@ CustomLossNodeOp: TypeAlias = Literal[
 ]
 """
 Kind of a step, as torch.fx names it.
+
+Wire: 0.36.0 and later.
 """
 
 
@@ -1018,6 +1032,8 @@ class ErrorResponse(Open):
 EventType: TypeAlias = Literal["SESSION_START", "SESSION_END", "UNHANDLED_EXCEPTION", "GENERIC_EVENT"]
 """
 Kind of an event.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -1162,6 +1178,8 @@ class FutureFinished(Open):
 FutureCompletion: TypeAlias = FutureFinished | FutureFailed
 """
 What became of a sample.
+
+Wire: 0.26.2 and later.
 """
 
 
@@ -1468,6 +1486,8 @@ class ImageChunk(ImageBytes, Strict):
 ImageFormat: TypeAlias = Literal["png", "jpeg"]
 """
 Encoding of an image.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -1557,6 +1577,8 @@ class LoadWeightsResponse(Open):
 LocationPart: TypeAlias = str | int
 """
 One step of the way to a field, a name or an index.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -1601,6 +1623,8 @@ class LoraConfigParam(Strict):
 LossConfigValue: TypeAlias = float | str
 """
 A setting of a loss.
+
+Wire: 0.26.2 and later.
 """
 
 
@@ -1616,6 +1640,8 @@ LossFnType: TypeAlias = Literal[
 ]
 """
 A loss that the server computes.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -1641,6 +1667,8 @@ class ManualKey(Open):
 KeyRecordV1: TypeAlias = ManualKey | GeneratedKey
 """
 An API key in the credentials file.
+
+Wire: 0.26.2 and later.
 """
 
 
@@ -1692,6 +1720,8 @@ class ModelGetInfoParams(Strict):
 ModelID: TypeAlias = str
 """
 Identifies a model under training, and its training run.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -1709,12 +1739,16 @@ class ModelInput(TokenSequence, Strict):
 ModelInputChunk: TypeAlias = EncodedTextChunk | ImageAssetPointerChunk | ImageChunk | DmelChunk
 """
 A piece of a model's input; without a tag its keys tell which.
+
+Wire: 0.1.0 and later.
 """
 
 
 ModelInputChunkParam: TypeAlias = EncodedTextChunkParam | ImageAssetPointerChunkParam
 """
 A piece of a model's input; without a tag its keys tell which.
+
+Wire: 0.1.0 to before 0.3.0.
 """
 
 
@@ -1756,6 +1790,8 @@ class OptimParamsBase(Open):
 OptimParams: TypeAlias = AdamParams | DimuonParams | OptimParamsBase
 """
 Settings of one step; since wire 0.30.4 those of any optimizer.
+
+Wire: 0.29.1 and later.
 """
 
 
@@ -1803,12 +1839,16 @@ class OptimizerConfigBase(Open):
 OptimizerConfig: TypeAlias = AdamOptimizerConfig | DimuonOptimizerConfig | OptimizerConfigBase
 """
 How a model is trained; since wire 0.30.4 any optimizer may be named.
+
+Wire: 0.29.1 and later.
 """
 
 
 OtherOptimParams: TypeAlias = DimuonParams | OptimParamsBase
 """
 Settings of one step of an optimizer other than AdamW.
+
+Wire: 0.29.1 and later.
 """
 
 
@@ -1843,12 +1883,16 @@ class ParsedCheckpointTinkerPath(TinkerPath, Open):
 QueueState: TypeAlias = Literal["active", "paused_capacity", "paused_rate_limit"]
 """
 Why a result is not there: at work, or held back for lack of machines or by a rate limit.
+
+Wire: 0.2.0 and later.
 """
 
 
 RequestErrorCategory: TypeAlias = Literal["unknown", "server", "user"]
 """
 Whose fault a failure is: lower case on the wire, read in any case.
+
+Wire: 0.3.0 and later.
 """
 
 
@@ -1868,6 +1912,8 @@ class RequestFailedResponse(ErrorCategory, Open):
 RequestID: TypeAlias = str
 """
 Identifies queued work.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -1970,6 +2016,8 @@ class SamplingAsampleParams(Strict):
 SamplingClientKind: TypeAlias = Literal["snapshot", "inflight"]
 """
 Kind of sampling client that weights are saved for.
+
+Wire: 0.38.0 and later.
 """
 
 
@@ -2365,12 +2413,16 @@ SessionFailedReason: TypeAlias = (
 )
 """
 What of a session failed.
+
+Wire: 0.36.0 and later.
 """
 
 
 SessionFailureCategory: TypeAlias = Literal["user", "internal"]
 """
 Whose fault the failure of a session is.
+
+Wire: 0.36.0 and later.
 """
 
 
@@ -2388,6 +2440,8 @@ class SessionFinishReason(Strict):
 SessionFinishStatus: TypeAlias = Literal["success", "errored", "interrupted"]
 """
 How a client ends its session.
+
+Wire: 0.27.2 and later.
 """
 
 
@@ -2507,6 +2561,8 @@ class SessionStartEventParam(Strict):
 SessionStatus: TypeAlias = SessionFailed | SessionCancelled | ClientSessionFinished | SessionActive
 """
 How a session is.
+
+Wire: 0.36.0 and later.
 """
 
 
@@ -2515,6 +2571,8 @@ SessionStatusQuery: TypeAlias = (
 )
 """
 A status to look for.
+
+Wire: 0.36.0 and later.
 """
 
 
@@ -2574,18 +2632,24 @@ class SetCheckpointTtlRequest(Strict):
 Severity: TypeAlias = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 """
 How grave an event is.
+
+Wire: 0.1.0 and later.
 """
 
 
 StopCondition: TypeAlias = str | list[str] | list[int]
 """
 Where sampling ends; a string, one of several strings, or one of several token ids.
+
+Wire: 0.1.0 and later.
 """
 
 
 StopReason: TypeAlias = Literal["length", "stop"]
 """
 Why a sample ended: at max_tokens (length) or at a stop condition (stop).
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -2724,12 +2788,16 @@ class TensorData(TensorValues, Strict):
 LossFnInputs: TypeAlias = dict[str, TensorData]
 """
 Tensors of a loss by name: target_tokens (int64), weights, advantages, logprobs, clip_low_threshold, clip_high_threshold and, since wire 0.34.0, sequence_ratio_mask (float32), mostly one number per input token.
+
+Wire: 0.1.0 and later.
 """
 
 
 LossFnOutput: TypeAlias = dict[str, TensorData]
 """
 Tensors that a loss gives for one datum, by name, such as logprobs (per target token).
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -2751,24 +2819,32 @@ class TensorDataParam(Strict):
 LossFnInputsParam: TypeAlias = dict[str, TensorDataParam]
 """
 Tensors of a loss by name: target_tokens (int64), weights, advantages, logprobs, clip_low_threshold and clip_high_threshold (float32), mostly one number per input token.
+
+Wire: 0.1.0 to before 0.3.0.
 """
 
 
 TensorDtype: TypeAlias = Literal["int64", "float32"]
 """
 Kind of the numbers in a tensor.
+
+Wire: 0.1.0 and later.
 """
 
 
 TokenLogprob: TypeAlias = tuple[int, float]
 """
 A token id and its logprob (nats).
+
+Wire: 0.3.0 and later.
 """
 
 
 TraceExportStatus: TypeAlias = Literal["pending", "ready", "failed"]
 """
 How the export of a trace goes.
+
+Wire: 0.24.1 and later.
 """
 
 
@@ -2794,6 +2870,8 @@ BillingEventInfo: TypeAlias = (
 )
 """
 What was used.
+
+Wire: 0.23.4 and later.
 """
 
 
@@ -2938,6 +3016,8 @@ class UnhandledExceptionEvent(Open):
 TelemetryEvent: TypeAlias = SessionStartEvent | SessionEndEvent | UnhandledExceptionEvent | GenericEvent
 """
 Something that happened in a client.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -2971,6 +3051,8 @@ TelemetryEventParam: TypeAlias = (
 )
 """
 Something that happened in a client.
+
+Wire: 0.1.0 to before 0.3.0.
 """
 
 
@@ -3019,6 +3101,8 @@ FutureRetrieveResponse: TypeAlias = (
 )
 """
 A result, a failure or a wait; nothing wraps it, and which result it is the asker knows.
+
+Wire: 0.1.0 and later.
 """
 
 
@@ -3053,6 +3137,8 @@ class UserSearchOwner(Strict):
 SearchOwner: TypeAlias = OwnSearchOwner | AccessibleSearchOwner | UserSearchOwner
 """
 Whose sessions to look for.
+
+Wire: 0.36.0 and later.
 """
 
 

@@ -19,6 +19,7 @@ import cattrs
 import orjson
 from cattrs.cols import list_structure_factory, mapping_structure_factory
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+from cattrs.v import format_exception
 
 from . import hooks
 from .dialect import Dialect, RequiredTimes, Span, Times, ValueTimes
@@ -96,7 +97,7 @@ class Converter:
         try:
             self._detailed.structure(value, kind)
         except cattrs.BaseValidationError as fault:
-            return cattrs.transform_error(fault, path=getattr(kind, "__name__", "$"))
+            return cattrs.transform_error(fault, path=getattr(kind, "__name__", "$"), format_exception=_worded)
         except _FAULTS as fault:
             return [str(fault)]
         return []
@@ -135,27 +136,33 @@ class Converter:
         resolve(cls)
         checks = list(self._dialect.checks(cls)) if self._dialect else []
         absent = self._dialect.absent_fields(cls) if self._dialect else {}
-        overrides = _renames(cls)
-        for attribute in fields_of(cls):
-            if attribute.name in absent:
-                overrides[attribute.name] = override(omit=True)
-            elif attribute.default is None or attribute.default is UNSET:
-                rename = attribute.metadata.get("wire")
-                overrides[attribute.name] = override(rename=rename, omit_if_default=True)
+        fields = [a for a in fields_of(cls) if a.name not in absent]
+        overrides: dict[str, Any] = _renames(cls)
+        overrides |= {name: override(omit=True) for name in absent}
         unstructure: Callable[..., Any] = make_dict_unstructure_fn(cls, conv, **overrides)
+        # Not cattrs' omit_if_default, which compares, and so fails on arrays.
+        blank = [(a.name, wire_name(a), a.default) for a in fields if a.default is None or a.default is UNSET]
         is_open = issubclass(cls, Open)
-        if not checks and not is_open:
+        if not checks and not blank and not is_open:
             return unstructure
 
         def unstructure_checked(value: Any) -> Any:
             for check in checks:
                 check(value)
             found = unstructure(value)
+            for name, wire, default in blank:
+                if getattr(value, name) is default:
+                    del found[wire]
             if is_open and value.extra_fields:
                 found.update(value.extra_fields)
             return found
 
         return unstructure_checked
+
+
+def _worded(fault: BaseException, kind: type | None) -> str:
+    # Where cattrs has words of its own for these, they say less.
+    return str(fault) if isinstance(fault, ValueError | TypeError) else format_exception(fault, kind)
 
 
 def _structure_class(conv: cattrs.Converter, cls: type) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from .errors import DialectError
-from .model import default_of, fields_of, wire_name
+from .model import by_value, default_of, fields_of, wire_name
 from .projection import parse_version
 from .unset import UNSET
 
@@ -63,14 +63,15 @@ class Dialect:
         name, default = attribute.name, default_of(attribute)
 
         def check(model: Any) -> None:
-            if getattr(model, name) != default:
+            if by_value(getattr(model, name)) != default:
                 self._refuse(what, span)
 
         return check
 
     def _not_left_out(self, what: str, name: str) -> Check:
         def check(model: Any) -> None:
-            if getattr(model, name) in (None, UNSET):
+            value = getattr(model, name)
+            if value is None or value is UNSET:
                 text = f"{what} is required in wire {self.version}; give it a value"
                 raise DialectError(text, what=what, version=self.version)
 

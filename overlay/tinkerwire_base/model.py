@@ -100,12 +100,13 @@ def members_of(tp: Any) -> tuple[Any, ...]:
     return get_args(tp) if get_origin(tp) in (Union, types.UnionType) else ()
 
 
-def _by_value(value: Any) -> Any:
+def by_value(value: Any) -> Any:
+    """A value that can be compared: arrays as lists."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _values(model: Any) -> Iterator[Any]:
-    return (_by_value(getattr(model, attribute.name)) for attribute in attrs.fields(type(model)))
+    return (by_value(getattr(model, attribute.name)) for attribute in attrs.fields(type(model)))
 
 
 def _is_default(model: Any, attribute: attrs.Attribute[Any]) -> bool:
@@ -197,6 +198,12 @@ def is_bool(place: str, value: Any) -> None:
         raise _misfit(place, "True or False", value)
 
 
+def is_bytes(place: str, value: Any) -> None:
+    """Bytes."""
+    if not isinstance(value, bytes):
+        raise _misfit(place, "bytes", value)
+
+
 def is_moment(place: str, value: Any) -> None:
     """A datetime that says its offset from UTC."""
     if not isinstance(value, datetime):
@@ -281,6 +288,7 @@ _KINDS: Mapping[Any, Check] = {
     int: is_int,
     float: is_number,
     str: is_str,
+    bytes: is_bytes,
     datetime: is_moment,
     type(None): _null,
     UnsetType: _unset,
@@ -327,7 +335,7 @@ def _union(tp: Any) -> Check:
         checks = [_instance(*members)]
     else:
         checks = [check_of(member) for member in members]
-    name = re.sub(r"\b(?:\w+\.)+", "", str(tp))
+    name = re.sub(r"\b(?:\w+\.)+", "", str(tp)).replace(" | UnsetType", "")
 
     def run(place: str, value: Any) -> None:
         if any(value is blank for blank in blanks):

@@ -144,7 +144,7 @@ def main() -> int:
     sys.stdout.write(text)
     if len(options.clients) < 2:
         return 0
-    write_section(DOCS / "benchmark.md", "clients", "# Benchmark\n\n" + text)
+    write_section(DOCS / "benchmark.md", "clients", text, title="Benchmark")
     (DOCS / "benchmark.json").write_text(json.dumps({"versions": versions, "cases": cases}, indent=1) + "\n")
     missed = misses(cases)
     sys.stderr.write("".join(f"gate missed: {line}\n" for line in missed))

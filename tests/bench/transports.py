@@ -1,4 +1,7 @@
-"""Candidate transports for the hot path, side by side: `python -m tests.bench.transports [--out FILE]`."""
+"""Candidate transports for the hot path, side by side: `python -m tests.bench.transports`.
+
+The table goes to docs/benchmark.md.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pathlib import Path
 
 from tests.bench.stub import stub_server
 from tests.bench.transport_worker import TRANSPORTS
+from tests.official.report import DOCS, write_section
 from tests.official.venv import ensure_venv
 
 COLUMNS = {
@@ -62,11 +66,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--requests", type=int, default=8000)
     parser.add_argument("--in-flight", type=int, default=200)
-    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     text = table(measure(options.rounds, options.requests, options.in_flight))
-    if options.out:
-        options.out.write_text(text)
+    intro = (
+        f"## Transports\n\nMade by `python -m tests.bench.transports`: {options.requests:,} requests, "
+        f"{options.in_flight} in flight, bytes in and bytes out; median of {options.rounds} processes each.\n\n"
+    )
+    write_section(DOCS / "benchmark.md", "transports", intro + text, title="Benchmark")
     sys.stdout.write(text)
 
 

@@ -170,14 +170,29 @@ def save_weights_for_sampler(walk: Walk) -> str:
 
 
 def unknown_base_model_is_refused(walk: Walk) -> str:
-    return expect_refused(
-        "an unknown base model", lambda: walk.service.create_lora_training_client("no/such-model", rank=RANK)
-    )
+    """At the latest when the model is used: some clients create it in the background."""
+
+    def use() -> str:
+        training = walk.service.create_lora_training_client("no/such-model", rank=RANK)
+        return f"a model on {training.get_info().model_data.model_name}"
+
+    return expect_refused("an unknown base model", use)
 
 
 def unknown_state_is_refused(walk: Walk) -> str:
     path = "tinker://no-such-model/weights/no-such-state"
     return expect_refused("an unknown path", lambda: walk.wait(walk["training"].load_state(path)))
+
+
+def token_outside_vocabulary_is_refused(walk: Walk) -> str:
+    """In a request of its own, and the next one works all the same."""
+    bad = walk.datum([70, 10_000_000, 71], weights=np.ones(2, dtype=np.float32))
+    error = expect_refused(
+        "a token outside the vocabulary",
+        lambda: walk.wait(walk["training"].forward([bad], "cross_entropy")),
+    )
+    walk.loss(walk["training"])
+    return error
 
 
 STEPS: list[Step] = [
@@ -203,3 +218,6 @@ STEPS: list[Step] = [
     unknown_base_model_is_refused,
     unknown_state_is_refused,
 ]
+
+# A server may be of no more use after these.
+LAST_STEPS: list[Step] = [token_outside_vocabulary_is_refused]

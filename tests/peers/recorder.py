@@ -27,7 +27,9 @@ def recorded(target: str) -> Iterator[tuple[str, list[Record]]]:
     urls: list[str] = []
 
     async def serve() -> None:
-        async with aiohttp.ClientSession(auto_decompress=True, timeout=aiohttp.ClientTimeout(None)) as session:
+        # A connection for each request: the server may close one that it has just answered 500 on.
+        connector = aiohttp.TCPConnector(force_close=True, limit=0)
+        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(None)) as session:
             app = web.Application(client_max_size=1 << 30)
             app["session"], app["target"], app["records"] = session, target, records
             app.router.add_route("*", "/{path:.*}", _pass_on)
@@ -64,18 +66,21 @@ async def _pass_on(request: web.Request) -> web.Response:
     request.app["records"].append(record)
     headers = {k: v for k, v in request.headers.items() if k.lower() not in OWN_HEADERS}
     url = request.app["target"] + request.raw_path
-    async with request.app["session"].request(
-        request.method, url, data=body, headers=headers, allow_redirects=False
-    ) as answer:
-        content = await answer.read()
-        record.update(
-            status=answer.status,
-            seconds=round(time.time() - record["start"], 3),
-            answer_headers=dict(answer.headers),
-            answer=_readable(content),
-        )
-        kept = {k: v for k, v in answer.headers.items() if k.lower() not in OWN_HEADERS}
-        return web.Response(status=answer.status, body=content, headers=kept)
+    call = request.app["session"].request(request.method, url, data=body, headers=headers, allow_redirects=False)
+    try:
+        async with call as answer:
+            content = await answer.read()
+    except aiohttp.ClientError as error:
+        record.update(status=502, answer=f"{type(error).__name__}: {error}")
+        return web.json_response({"detail": f"the recorder got no answer: {error}"}, status=502)
+    record.update(
+        status=answer.status,
+        seconds=round(time.time() - record["start"], 3),
+        answer_headers=dict(answer.headers),
+        answer=_readable(content),
+    )
+    kept = {k: v for k, v in answer.headers.items() if k.lower() not in OWN_HEADERS}
+    return web.Response(status=answer.status, body=content, headers=kept)
 
 
 def _readable(content: bytes) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from tinkerwire_base.projection import parse_version, project
+from tinkerwire_base.projection import MODELS_FLOOR, parse_version, project
 from tinkerwire_generated.times import NEWEST
 
 Json = dict[str, Any]
@@ -23,6 +23,8 @@ def contract(wire_version: str) -> Json:
     """
     if parse_version(wire_version) > parse_version(NEWEST):
         raise ValueError(f"wire version {wire_version} is newer than {NEWEST}, the newest that the contract describes")
+    if parse_version(wire_version) < parse_version(MODELS_FLOOR):
+        raise ValueError(f"wire version {wire_version} is older than {MODELS_FLOOR}, the oldest that is served")
     return project(_all_versions(), wire_version)
 
 
