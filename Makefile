@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check generate bench bench-transports test-official test-peers probe-peers lock clean
+.PHONY: help setup demo test check generate drift bench bench-transports test-official test-peers probe-peers lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -36,6 +36,10 @@ check: $(READY)  ## generated code is current, layers hold, types and style are 
 
 generate: $(READY)  ## schema/ to generated/
 	$(BIN)/python -m tinkerwire_codegen generate
+
+drift: $(READY)  ## real releases of the official SDK against the contract, the newest last; needs the index
+	$(BIN)/python -m pytest -n 2 tests/codegen/upstream/released.py
+	$(BIN)/python -m tinkerwire_codegen upstream latest
 
 bench: $(READY)  ## CPU, time and memory against the official SDK, in one run
 	$(BIN)/python -m tests.bench.run

@@ -12,10 +12,12 @@ from subprocess import SubprocessError
 from tinkerwire_base.projection import project
 
 from .bundle import load
+from .diff.command import register as register_diff
 from .export import FORMATS, export
 from .facts import compare
 from .generate import drifted, generate
 from .reasons import unexplained
+from .upstream.command import register as register_upstream
 
 HERE = Path(__file__).parent
 
@@ -33,7 +35,9 @@ def default_out(schema: Path) -> Path:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; 0 when all is well, 1 on drift, 2 on a contract or a file that cannot be used."""
-    given = _parser().parse_args(arguments)
+    given = build_parser().parse_args(arguments)
+    if "run" in given:
+        return int(given.run(given))
     try:
         return COMMANDS[given.command](given)
     except (ValueError, RuntimeError, OSError, KeyError, SubprocessError) as fault:
@@ -41,7 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
     parser = argparse.ArgumentParser(prog="python -m tinkerwire_codegen", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in (
@@ -60,6 +65,8 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--wire", required=True, metavar="VERSION")
             command.add_argument("--format", required=True, choices=list(FORMATS))
             command.add_argument("--out", type=Path, metavar="FILE", help="[standard output]")
+    register_upstream(commands, default_schema())
+    register_diff(commands, default_schema())
     return parser
 
 

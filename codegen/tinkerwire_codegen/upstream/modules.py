@@ -1,0 +1,147 @@
+"""The modules of a release as syntax trees, and what a name in one of them stands for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A class or an assigned value of the package, at the place where it is defined."""
+
+    module: str
+    name: str
+    node: ast.ClassDef | ast.expr = field(compare=False, hash=False)
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A name from outside the package, with dots; builtins have none."""
+
+    name: str
+
+    @property
+    def last(self) -> str:
+        return self.name.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A module of the package."""
+
+    name: str
+
+
+Meaning = Symbol | Foreign | Inner
+
+
+class Modules:
+    """All modules of a package by dotted name, without running any of them."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self.trees: dict[str, ast.Module] = {}
+        self._packages: set[str] = set()
+        for path, text in files.items():
+            if not path.endswith(".py"):
+                continue
+            name = path.removesuffix(".py").replace("/", ".")
+            if name.endswith(".__init__"):
+                name = name.removesuffix(".__init__")
+                self._packages.add(name)
+            try:
+                self.trees[name] = ast.parse(text, path)
+            except SyntaxError as fault:
+                raise ValueError(f"{path}: not Python that can be read: {fault}; is the release complete?") from fault
+        self._names = {name: dict(self._bindings(name)) for name in self.trees}
+
+    def symbols(self, module: str) -> Iterator[Symbol]:
+        """What ``module`` itself defines at its top level, in order."""
+        for meaning in self._names[module].values():
+            if isinstance(meaning, Symbol) and meaning.module == module:
+                yield meaning
+
+    def meaning(self, module: str, expression: ast.expr) -> Meaning:
+        """What a name or dotted name in ``module`` stands for; anything else is Foreign by its source text."""
+        if isinstance(expression, ast.Name):
+            return self._follow(self._names[module].get(expression.id, Foreign(expression.id)))
+        if isinstance(expression, ast.Attribute):
+            base = self.meaning(module, expression.value)
+            if isinstance(base, Inner):
+                return self._member(base.name, expression.attr)
+            if isinstance(base, Foreign):
+                return Foreign(f"{base.name}.{expression.attr}")
+        return Foreign(ast.unparse(expression))
+
+    def _member(self, module: str, name: str) -> Meaning:
+        if f"{module}.{name}" in self.trees and name not in self._names[module]:
+            return Inner(f"{module}.{name}")
+        return self._follow(self._names[module].get(name, Foreign(f"{module}.{name}")))
+
+    def _follow(self, meaning: Meaning) -> Meaning:
+        """The place of definition of what was imported, through any number of re-exports."""
+        for _ in range(20):
+            if isinstance(meaning, Symbol) and isinstance(meaning.node, ast.Name):
+                inner = self._names[meaning.module].get(meaning.node.id)
+                if inner is None or inner == meaning or isinstance(inner, Foreign):
+                    return meaning
+                meaning = inner
+            elif isinstance(meaning, Foreign):
+                module, _, name = meaning.name.rpartition(".")
+                found = self._names.get(module, {}).get(name)
+                if found is None or found == meaning:
+                    return Inner(meaning.name) if meaning.name in self.trees else meaning
+                meaning = found
+            else:
+                return meaning
+        return meaning
+
+    def _bindings(self, module: str) -> Iterator[tuple[str, Meaning]]:
+        for statement in flat(self.trees[module].body):
+            if isinstance(statement, ast.ClassDef):
+                yield statement.name, Symbol(module, statement.name, statement)
+            elif isinstance(statement, ast.Import):
+                for alias in statement.names:
+                    name = alias.name if alias.asname else alias.name.partition(".")[0]
+                    yield alias.asname or name, Foreign(name)
+            elif isinstance(statement, ast.ImportFrom):
+                base = self._imported(module, statement)
+                for alias in statement.names:
+                    yield alias.asname or alias.name, Foreign(f"{base}.{alias.name}")
+            elif (value := assigned(statement)) is not None:
+                for name in _targets(statement):
+                    yield name, Symbol(module, name, value)
+
+    def _imported(self, module: str, statement: ast.ImportFrom) -> str:
+        if not statement.level:
+            return statement.module or ""
+        steps = module.split(".")
+        keep = len(steps) - statement.level + (module in self._packages)
+        return ".".join([*steps[:keep], *([statement.module] if statement.module else [])])
+
+
+def flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a body and of the if, try and with blocks in it."""
+    for statement in body:
+        yield statement
+        for part in ("body", "orelse", "finalbody"):
+            if isinstance(statement, ast.If | ast.Try | ast.With):
+                yield from flat(getattr(statement, part, []))
+        if isinstance(statement, ast.Try):
+            for handler in statement.handlers:
+                yield from flat(handler.body)
+
+
+def assigned(statement: ast.stmt) -> ast.expr | None:
+    """The value of an assignment to a name, or None."""
+    if isinstance(statement, ast.Assign | ast.AnnAssign):
+        return statement.value
+    return getattr(statement, "value", None) if type(statement).__name__ == "TypeAlias" else None
+
+
+def _targets(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.Assign):
+        return [target.id for target in statement.targets if isinstance(target, ast.Name)]
+    target = getattr(statement, "target", None) or getattr(statement, "name", None)
+    return [target.id] if isinstance(target, ast.Name) else []
