@@ -26,13 +26,12 @@ from tinkerwire_generated.models import (
 )
 
 from .binary_messages import check_model, has_field, parsed, serialized
-from .binary_tensors import FLOAT32, INT32, int32_bytes, numbers, put_tensor, split, tensor_of, topk_of
+from .binary_tensors import FLOAT32, INT32, int32, int32_bytes, numbers, put_tensor, split, tensor_of, topk_of
 
 T = TypeVar("T")
 
 MEDIA_TYPE = "application/x-protobuf"
 STOP_REASONS: Mapping[int, str] = {0: "stop", 1: "length"}
-_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
 
 
 def encode_request(request: ForwardBackwardRequest | ForwardRequest, version: str | None = None) -> bytes:
@@ -53,7 +52,7 @@ def encode_request(request: ForwardBackwardRequest | ForwardRequest, version: st
     check_model(given, version)
     filled = message("ForwardBackwardRequest")(
         model_id=request.model_id,
-        seq_id=_int32("seq_id", request.seq_id or 0),
+        seq_id=int32("seq_id", request.seq_id or 0),
         loss_fn=given.loss_fn,
         forward_only=isinstance(request, ForwardRequest),
     )
@@ -107,12 +106,6 @@ def decode_sample(data: bytes) -> SampleResponse:
     )
 
 
-def _int32(place: str, value: int) -> int:
-    if not _INT32_MIN <= value <= _INT32_MAX:
-        raise OverflowError(f"{place}: {value} does not fit into 32 bits, as binary messages need")
-    return value
-
-
 def _put_config(filled: Any, config: Mapping[str, float | str], version: str | None) -> None:
     """Numbers go into both maps, and texts, which only the second takes, into that; it came later than the first."""
     has_texts = has_field(version, "ForwardBackwardRequest", "loss_fn_config_v2")
@@ -134,7 +127,7 @@ def _put_chunk(filled: Any, place: str, chunk: Any, version: str | None) -> None
         check_model(chunk, version)
         filled.image.data, filled.image.format = chunk.data, chunk.format
         if chunk.expected_tokens is not None:
-            filled.image.expected_tokens = _int32(f"{place}.expected_tokens", chunk.expected_tokens)
+            filled.image.expected_tokens = int32(f"{place}.expected_tokens", chunk.expected_tokens)
     elif isinstance(chunk, DmelChunk):
         filled.dmel.dmel = chunk.dmel
     else:

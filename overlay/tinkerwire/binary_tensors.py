@@ -66,6 +66,13 @@ def int32_bytes(place: str, values: Any) -> bytes:
     return found.astype("<i4").tobytes()
 
 
+def int32(place: str, value: int) -> int:
+    """The number itself. OverflowError, with the place, when it is beyond 32 bits."""
+    if not _INT32.min <= value <= _INT32.max:
+        raise OverflowError(f"{place}: {value} does not fit into 32 bits, as binary messages need")
+    return value
+
+
 def float32_bytes(place: str, values: Any) -> bytes:
     """Numbers as float32; None becomes NaN. ValueError for what is no number."""
     try:

@@ -27,6 +27,7 @@ from ..binary_messages import parsed, serialized
 from ..binary_tensors import (
     INT32,
     float32_bytes,
+    int32,
     int32_bytes,
     join,
     numbers,
@@ -95,7 +96,8 @@ def encode_sample(response: SampleResponse, version: str | None = None) -> bytes
     extra = dict(response.extra_fields)
     target, alternatives = extra.pop("target_prompt_logprobs", None), extra.pop("prompt_alt_tokens", None)
     _refuse_extra("SampleResponse", extra)
-    filled = message("SampleResponse")(prompt_cache_hit_tokens=response.prompt_cache_hit_tokens)
+    filled = message("SampleResponse")()
+    filled.prompt_cache_hit_tokens = int32("prompt_cache_hit_tokens", response.prompt_cache_hit_tokens)
     for position, sequence in enumerate(response.sequences):
         _put_sequence(filled.sequences.add(), f"sequences[{position}]", sequence)
     if response.prompt_logprobs is not None:
@@ -177,7 +179,7 @@ def _put_sequence(filled: Any, place: str, sequence: SampledSequence) -> None:
 def _stop_number(place: str, reason: str) -> int:
     if reason not in _STOP_NUMBERS and not reason.removeprefix("-").isdecimal():
         raise ValueError(f"{place}: {reason!r} has no number; known are {', '.join(_STOP_NUMBERS)}")
-    return _STOP_NUMBERS[reason] if reason in _STOP_NUMBERS else int(reason)
+    return _STOP_NUMBERS[reason] if reason in _STOP_NUMBERS else int32(place, int(reason))
 
 
 def _refuse_extra(place: str, names: Iterable[str]) -> None:
