@@ -21,7 +21,7 @@ with them. Importing this loads no protobuf.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -52,7 +52,7 @@ def _build() -> dict[str, Any]:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415  (slow to load)
 
     found = descriptor_pb2.FileDescriptorSet()
-    found.ParseFromString(files(__package__).joinpath("{descriptors}").read_bytes())
+    found.ParseFromString(Path(__file__).with_name("{descriptors}").read_bytes())
     pool = descriptor_pool.DescriptorPool()
     for file in found.file:
         pool.AddSerializedFile(file.SerializeToString())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -55,6 +57,10 @@ def _widened(found: Array) -> Array:
 
 def int32_bytes(place: str, values: Any) -> bytes:
     """Whole numbers as int32. OverflowError with the place of one that does not fit, TypeError for other values."""
+    if isinstance(values, list):
+        # A fifth of numpy's time; what it does not take is looked at below.
+        with contextlib.suppress(struct.error):
+            return struct.pack(f"<{len(values)}i", *values)
     found = np.asarray(values)
     if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
         raise TypeError(f"{place}: expected a flat list of whole numbers of at most 64 bits")

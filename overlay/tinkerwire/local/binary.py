@@ -94,7 +94,7 @@ def encode_sample(response: SampleResponse, version: str | None = None) -> bytes
         ValueError, OverflowError: it holds what the message cannot; with the place.
     """
     extra = dict(response.extra_fields)
-    target, alternatives = extra.pop("target_prompt_logprobs", None), extra.pop("prompt_alt_tokens", None)
+    target, alternatives = extra.pop("target_prompt_logprobs", None), extra.pop("prompt_alt_tokens", None) or {}
     _refuse_extra("SampleResponse", extra)
     filled = message("SampleResponse")()
     filled.prompt_cache_hit_tokens = int32("prompt_cache_hit_tokens", response.prompt_cache_hit_tokens)
@@ -106,8 +106,8 @@ def encode_sample(response: SampleResponse, version: str | None = None) -> bytes
         put_topk(filled.topk_prompt_logprobs, "topk_prompt_logprobs", response.topk_prompt_logprobs)
     if target is not None:
         put_tensor(filled.target_prompt_logprobs, "target_prompt_logprobs", target)
-    for name in ("tokens", "logprobs") if alternatives is not None else ():
-        put_tensor(getattr(filled.prompt_alt_tokens, name), f"prompt_alt_tokens.{name}", alternatives[name])
+    for name, tensor in alternatives.items():
+        put_tensor(getattr(filled.prompt_alt_tokens, name), f"prompt_alt_tokens.{name}", tensor)
     return serialized(filled, version)
 
 
