@@ -46,6 +46,7 @@ bench: $(READY)  ## CPU, time and memory against the official SDK, in one run
 
 test-official: $(READY)  ## the official SDK drives the embedded server
 	$(BIN)/python -m tests.official.run
+	$(BIN)/python -m pytest tests/official/binary_suite.py
 
 test-peers: $(READY)  ## our client drives real servers of other people
 	$(BIN)/python -m tests.peers.run
