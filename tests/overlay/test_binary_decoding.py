@@ -171,7 +171,9 @@ SEQUENCE = "sequences[0]"
         ),
         (
             lambda: served.decode_request(
-                message("ForwardBackwardRequest")(loss_fn="ppo", loss_fn_config_v2={"a": {}}).SerializeToString()
+                message("ForwardBackwardRequest")(
+                    loss_fn="ppo", loss_fn_config_v2={"a": message("LossConfigValue")()}
+                ).SerializeToString()
             ),
             "loss_fn_config_v2['a']",
         ),
