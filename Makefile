@@ -49,6 +49,7 @@ bench-transports: $(READY)  ## HTTP clients for Python, side by side
 
 test-official: $(READY)  ## the official SDK drives the embedded server
 	$(BIN)/python -m tests.official.run
+	$(BIN)/python -m pytest tests/official/binary_suite.py
 
 test-peers: $(READY)  ## our client drives real servers of other people
 	$(BIN)/python -m tests.peers.run

@@ -14,6 +14,7 @@ from typing import Any
 
 from .bundle import load
 from .endpoints import generate_endpoints
+from .messages import DESCRIPTORS, generate_messages
 from .models import generate_models
 from .soundness import check_sound
 from .times import generate_times
@@ -31,7 +32,7 @@ def generate(schema: Path, out: Path) -> None:
     document = load(schema)
     check_sound(document)
     with tempfile.TemporaryDirectory() as name:
-        _replace(out / PACKAGE, _build(document, Path(name)))
+        _replace(out / PACKAGE, _build(document, schema, Path(name)))
 
 
 def drifted(schema: Path, out: Path) -> list[str]:
@@ -52,7 +53,7 @@ def _replace(target: Path, fresh: Path) -> None:
     copy.rename(target)
 
 
-def _build(document: dict[str, Any], work: Path) -> Path:
+def _build(document: dict[str, Any], schema: Path, work: Path) -> Path:
     package = work / "package" / PACKAGE
     package.mkdir(parents=True)
     _write(package / "__init__.py", '"""Models and endpoint stubs of the Tinker wire."""\n')
@@ -61,6 +62,9 @@ def _build(document: dict[str, Any], work: Path) -> Path:
     _write(package / "models.py", f'"""Every type of the wire, of all its versions."""\n\n{models}')
     shutil.copytree(generate_endpoints(document, work), package / "api")
     _write(package / "times.py", generate_times(document))
+    messages, descriptors = generate_messages(schema)
+    _write(package / "messages.py", messages)
+    (package / DESCRIPTORS).write_bytes(descriptors)
     _write(package / "operations.py", _operations_table(package / "api"))
     _write(package / "contract.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     _format(package)
@@ -78,7 +82,11 @@ def _write(path: Path, text: str) -> None:
 def _try_import(package: Path) -> None:
     path = [str(package.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     run = subprocess.run(
-        [sys.executable, "-c", f"import {PACKAGE}.operations, {PACKAGE}.times"],
+        [
+            sys.executable,
+            "-c",
+            f"import {PACKAGE}.operations, {PACKAGE}.times; from {PACKAGE}.messages import message; message('Tensor')",
+        ],
         check=False,
         capture_output=True,
         text=True,

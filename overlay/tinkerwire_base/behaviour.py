@@ -32,7 +32,10 @@ def _set(model: Any, name: str, value: Any) -> None:
 
 
 class TensorValues:
-    """Values of a tensor: flat ``data`` of ``dtype``, and a ``shape`` whose absence means one-dimensional."""
+    """Values of a tensor: flat ``data`` of ``dtype``, and a ``shape`` whose absence means one-dimensional.
+
+    With ``sparse_crow_indices`` it is a sparse matrix: ``data`` has the values that are there, in compressed rows.
+    """
 
     __slots__ = ()
     _converts = ("data",)
@@ -40,6 +43,8 @@ class TensorValues:
         data: Any
         dtype: Any
         shape: Any
+        sparse_crow_indices: Any
+        sparse_col_indices: Any
 
     def __attrs_post_init__(self) -> None:
         # What a list holds is looked at where a tensor is about to be sent, not for each one that arrives.
@@ -54,8 +59,34 @@ class TensorValues:
                 f"TensorData.data: expected a flat list or array, got {type(self.data).__name__}; "
                 "from_numpy and from_torch make a TensorData of arrays and tensors"
             )
-        if self.shape is not None and (min(self.shape, default=0) < 0 or math.prod(self.shape) != len(self.data)):
+        if self.sparse_crow_indices is not None or self.sparse_col_indices is not None:
+            self._check_rows()
+        elif self.shape is not None and (min(self.shape, default=0) < 0 or math.prod(self.shape) != len(self.data)):
             raise ValueError(f"TensorData.shape: {list(self.shape)} does not hold {len(self.data)} values")
+
+    def _check_rows(self) -> None:
+        """Raise ValueError unless the indices describe a matrix of ``shape`` that holds the values."""
+        if self.sparse_crow_indices is None or self.sparse_col_indices is None or len(self.shape or ()) != 2:
+            raise ValueError(
+                "TensorData: a sparse matrix needs sparse_crow_indices, sparse_col_indices and a 2-D shape"
+            )
+        (rows, columns), count = self.shape, len(self.data)
+        starts, places = self._indices("sparse_crow_indices"), self._indices("sparse_col_indices")
+        if len(starts) != rows + 1 or starts[0] != 0 or starts[-1] != count or (np.diff(starts) < 0).any():
+            raise ValueError(
+                f"TensorData.sparse_crow_indices: expected {rows + 1} numbers that rise from 0 to {count}, "
+                f"got {starts[:20].tolist()}"
+            )
+        if len(places) != count or (count and not 0 <= places.min() <= places.max() < columns):
+            raise ValueError(
+                f"TensorData.sparse_col_indices: expected {count} numbers below {columns}, got {places[:20].tolist()}"
+            )
+
+    def _indices(self, name: str) -> Array:
+        found = np.asarray(getattr(self, name))
+        if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+            raise TypeError(f"TensorData.{name}: expected a flat list of whole numbers")
+        return found.astype(np.int64, copy=False)
 
     @classmethod
     def from_numpy(cls, array: Array) -> Self:
@@ -76,8 +107,18 @@ class TensorValues:
     def to_numpy(self) -> Array:
         """An array of ``shape``, float32 or int64; no copy when the data is such an array. Null reads as NaN.
 
-        Raises ValueError for data that is no number of the dtype.
+        What a sparse matrix leaves out is 0. Raises ValueError for data that is no number of the dtype.
         """
+        flat = self.values()
+        if self.sparse_crow_indices is not None:
+            found = np.zeros(self.shape, flat.dtype)
+            rows = np.repeat(np.arange(self.shape[0]), np.diff(self._indices("sparse_crow_indices")))
+            found[rows, self._indices("sparse_col_indices")] = flat
+            return found
+        return flat if self.shape is None else flat.reshape(self.shape)
+
+    def values(self) -> Array:
+        """``data`` as a flat array, float32 or int64: of a sparse matrix, the values that are there."""
         dtype = np.dtype(self.dtype)
         try:
             with np.errstate(over="ignore"):
@@ -85,7 +126,7 @@ class TensorValues:
             self._refuse_fractions(flat)
         except (TypeError, ValueError, OverflowError) as fault:
             raise ValueError(f"TensorData.data: cannot be read as {self.dtype}: {fault}") from None
-        return flat if self.shape is None else flat.reshape(self.shape)
+        return flat
 
     def _refuse_fractions(self, flat: Array) -> None:
         # Numpy cuts them off without a word.

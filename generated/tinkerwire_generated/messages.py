@@ -1,0 +1,84 @@
+# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
+"""The binary messages of the wire: their times, and their classes, made of descriptors at the first use.
+
+The descriptors lie in a pool of their own, so that no other package of these messages in the process can clash
+with them. Importing this loads no protobuf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+Span = tuple[str, "str | None"]
+
+PACKAGE = "tinker_public"
+
+MESSAGE_TIMES: Mapping[str, Span] = {
+    "SparseCsr": ("0.19.0", None),
+    "Tensor": ("0.19.0", None),
+    "BatchedTensor": ("0.19.0", None),
+    "ArrayRecord": ("0.19.0", None),
+    "ForwardBackwardOutput": ("0.19.0", None),
+    "LossConfigValue": ("0.26.2", None),
+    "ForwardBackwardRequest": ("0.19.0", None),
+    "Datum": ("0.19.0", None),
+    "ProvenanceSpan": ("0.26.2", None),
+    "PromptProvenanceSpan": ("0.26.2", None),
+    "SampledProvenanceSpan": ("0.26.2", None),
+    "Chunk": ("0.19.0", None),
+    "EncodedTextChunk": ("0.19.0", None),
+    "ImageChunk": ("0.19.0", None),
+    "ImageDimensions": ("0.33.1", None),
+    "DmelChunk": ("0.23.4", None),
+    "TopkLogprobs": ("0.28.1", None),
+    "TopkPromptLogprobs": ("0.18.2", "0.28.1"),
+    "SampledSequence": ("0.18.2", None),
+    "PromptAltTokens": ("0.31.0", None),
+    "SampleResponse": ("0.18.2", None),
+    "SamplingParams": ("0.22.7", None),
+    "StopStrings": ("0.22.7", None),
+    "StopTokens": ("0.22.7", None),
+}
+"""When each message exists, as (since, until)."""
+
+BINARY_TIMES: Mapping[str, Mapping[str, Span]] = {
+    "ForwardBackwardRequest": {"forward_only": ("0.22.7", None), "loss_fn_config_v2": ("0.26.2", None)},
+    "Datum": {"model_input_spans": ("0.26.2", None), "loss_fn_input_spans": ("0.26.2", None)},
+    "Chunk": {"dmel": ("0.23.4", None)},
+    "ImageChunk": {"override_dimensions": ("0.33.1", None)},
+    "SampledSequence": {"topk_sampled_logprobs": ("0.28.1", None)},
+    "SampleResponse": {
+        "prompt_cache_hit_tokens": ("0.23.4", None),
+        "target_prompt_logprobs": ("0.30.4", None),
+        "prompt_alt_tokens": ("0.31.0", None),
+    },
+}
+"""The same of the fields that came later than their message or went earlier."""
+
+_lock = Lock()
+_built: list[dict[str, Any]] = []
+
+
+def message(name: str) -> Any:
+    """The class of a message. KeyError for a name that is none, ImportError without protobuf."""
+    if not _built:
+        with _lock:
+            if not _built:
+                _built.append(_build())
+    return _built[0][name]
+
+
+def _build() -> dict[str, Any]:
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415  (slow to load)
+
+    found = descriptor_pb2.FileDescriptorSet()
+    found.ParseFromString(Path(__file__).with_name("messages.binpb").read_bytes())
+    pool = descriptor_pool.DescriptorPool()
+    for file in found.file:
+        pool.AddSerializedFile(file.SerializeToString())
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in MESSAGE_TIMES
+    }

@@ -1,0 +1,149 @@
+"""Strategies of the models that have a binary form, and what of a model the round trip must keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tinkerwire_generated import models as m
+
+INT32 = st.integers(-(2**31), 2**31 - 1)
+INT64 = st.integers(-(2**63), 2**63 - 1)
+FLOAT32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
+NAMES = st.text(st.characters(codec="utf-8"), max_size=8)
+
+
+@st.composite
+def tensors(draw: st.DrawFn, dtype: str | None = None, trailing: list[int] | None = None) -> m.TensorData:
+    """Dense tensors of up to three dimensions, as lists or arrays; without shape now and then."""
+    kind: Any = dtype or draw(st.sampled_from(["float32", "int64"]))
+    if trailing is None:
+        shape = draw(st.lists(st.integers(0, 3), max_size=3))
+    else:
+        shape = [draw(st.integers(0, 3)) if all(trailing) else 0, *trailing]
+    size = int(np.prod(shape))
+    values: Any = draw(st.lists(FLOAT32 if kind == "float32" else INT64, min_size=size, max_size=size))
+    if draw(st.booleans()):
+        values = np.array(values, kind)
+    is_flat = len(shape) == 1 and draw(st.booleans())
+    return m.TensorData(data=values, dtype=kind, shape=None if is_flat else shape)
+
+
+@st.composite
+def sparse(draw: st.DrawFn) -> m.TensorData:
+    """Sparse matrices."""
+    matrix = np.array(draw(st.lists(st.lists(st.sampled_from([0, 0, 0, 7]), min_size=4, max_size=4), max_size=4)))
+    matrix = matrix.reshape(-1, 4)
+    starts = [0, *np.cumsum((matrix != 0).sum(1)).tolist()]
+    return m.TensorData(
+        data=matrix[matrix != 0].tolist(),
+        dtype="int64",
+        shape=list(matrix.shape),
+        sparse_crow_indices=starts,
+        sparse_col_indices=np.nonzero(matrix)[1].tolist(),
+    )
+
+
+CHUNKS = st.one_of(
+    st.builds(m.EncodedTextChunk, tokens=st.lists(INT32, max_size=5)),
+    st.builds(
+        m.ImageChunk,
+        data=st.binary(max_size=5),
+        format=st.sampled_from(["png", "jpeg"]),
+        expected_tokens=st.none() | INT32,
+    ),
+    st.builds(m.DmelChunk, dmel=st.binary(max_size=5)),
+)
+DATUMS = st.builds(
+    m.Datum,
+    model_input=st.builds(m.ModelInput, chunks=st.lists(CHUNKS, max_size=3)),
+    loss_fn_inputs=st.dictionaries(NAMES, tensors() | sparse(), max_size=3),
+)
+INPUTS = st.builds(
+    m.ForwardBackwardInput,
+    data=st.lists(DATUMS, max_size=3),
+    loss_fn=st.sampled_from(["cross_entropy", "ppo", "dro"]),
+    loss_fn_config=st.none()
+    | st.dictionaries(NAMES, st.floats(allow_nan=False, allow_infinity=False) | NAMES, min_size=1, max_size=3),
+)
+SEQ_IDS = st.none() | st.integers(1, 2**31 - 1)
+REQUESTS = st.builds(m.ForwardBackwardRequest, forward_backward_input=INPUTS, model_id=NAMES, seq_id=SEQ_IDS)
+FORWARD_REQUESTS = st.builds(m.ForwardRequest, forward_input=INPUTS, model_id=NAMES, seq_id=SEQ_IDS)
+
+
+@st.composite
+def outputs(draw: st.DrawFn) -> m.ForwardBackwardOutput:
+    """Results whose datums differ in their fields, dtypes and shapes, one run after the other."""
+    found = []
+    for _ in range(draw(st.integers(0, 3))):
+        kinds = draw(
+            st.dictionaries(
+                NAMES, st.tuples(st.sampled_from(["float32", "int64"]), st.lists(st.integers(0, 3), max_size=2))
+            )
+        )
+        found += [
+            {name: draw(tensors(dtype, trailing)) for name, (dtype, trailing) in kinds.items()}
+            for _ in range(draw(st.integers(1, 3)))
+        ]
+    return m.ForwardBackwardOutput(
+        loss_fn_output_type=draw(st.sampled_from(["ArrayRecord", "TorchLossReturn"])),
+        loss_fn_outputs=found,
+        metrics=draw(st.dictionaries(NAMES, st.floats(allow_nan=False), max_size=3)),
+    )
+
+
+TOPK = st.lists(
+    st.none() | st.lists(st.tuples(INT32, FLOAT32.filter(lambda x: x != -99999.0)), min_size=1, max_size=3),
+    min_size=1,
+    max_size=4,
+)
+
+
+@st.composite
+def sequences(draw: st.DrawFn) -> m.SampledSequence:
+    """Samples, with reasons to come, and with the likeliest tokens now and then."""
+    make: Any = m.SampledSequence
+    found: m.SampledSequence = make(
+        stop_reason=draw(st.sampled_from(["stop", "length", "2", "2147483647", "-3"])),
+        tokens=draw(st.lists(INT32, max_size=5)),
+        logprobs=draw(st.none() | st.lists(FLOAT32, min_size=1, max_size=5)),
+        extra_fields=draw(st.fixed_dictionaries({}, optional={"topk_logprobs": TOPK})),
+    )
+    return found
+
+
+@st.composite
+def samples(draw: st.DrawFn) -> m.SampleResponse:
+    """Results of sampling, with all that only binary messages have."""
+    make: Any = m.SampleResponse
+    alternatives = st.fixed_dictionaries({"tokens": tensors("int64"), "logprobs": tensors("float32")})
+    found: m.SampleResponse = make(
+        sequences=draw(st.lists(sequences(), max_size=3)),
+        prompt_logprobs=draw(st.none() | st.lists(st.none() | FLOAT32, min_size=1, max_size=5)),
+        topk_prompt_logprobs=draw(st.none() | TOPK),
+        prompt_cache_hit_tokens=draw(INT32),
+        extra_fields=draw(
+            st.fixed_dictionaries(
+                {},
+                optional={"target_prompt_logprobs": tensors("float32") | sparse(), "prompt_alt_tokens": alternatives},
+            )
+        ),
+    )
+    return found
+
+
+def plain(value: Any) -> Any:
+    """A model as plain values, in which lists equal arrays and a missing shape is that of one dimension."""
+    if isinstance(value, m.TensorData):
+        shape = [len(value.data)] if value.shape is None else value.shape
+        rows = [plain(value.sparse_crow_indices), plain(value.sparse_col_indices)]
+        return ("tensor", value.dtype, shape, plain(value.data), rows)
+    if hasattr(value, "__attrs_attrs__"):
+        return (type(value).__name__, {a.name: plain(getattr(value, a.name)) for a in value.__attrs_attrs__})
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value.tolist() if hasattr(value, "tolist") else value
