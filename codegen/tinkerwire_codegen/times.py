@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinkerwire_base.projection import FLOOR, parse_version, superset
+from tinkerwire_base.projection import FLOOR, SCALARS, SHAPE, parse_version, superset
 
 Span = tuple[str, "str | None"]
 
@@ -28,9 +28,10 @@ def generate_times(document: dict[str, Any]) -> str:
     operations = list(_operations(document))
     tables = {
         "TYPE_TIMES": ("Mapping[str, Span]", _spans(schemas)),
-        "FIELD_TIMES": ("Mapping[str, Mapping[str, Span]]", _nested(schemas, "properties")),
+        "FIELD_TIMES": ("Mapping[str, Mapping[str, Span]]", _fields(schemas)),
         "REQUIRED_TIMES": ("Mapping[str, Mapping[str, tuple[Span, ...]]]", _required(document)),
         "VALUE_TIMES": ("Mapping[str, Mapping[str, Mapping[str, Span]]]", _values(schemas)),
+        "KIND_TIMES": ("Mapping[str, Mapping[str, Mapping[str, Span]]]", _kinds(schemas)),
         "OPERATION_TIMES": ("Mapping[str, Span]", _spans({op["operationId"]: op for op in operations})),
         "PARAMETER_TIMES": (
             "Mapping[str, Mapping[str, Span]]",
@@ -62,6 +63,16 @@ def _operations(document: dict[str, Any]) -> Any:
 def _nested(schemas: dict[str, Any], key: str) -> dict[str, dict[str, Span]]:
     found = {name: _spans(schema.get(key, {}), schema.get("x-since")) for name, schema in schemas.items()}
     return {name: spans for name, spans in found.items() if spans}
+
+
+def _fields(schemas: dict[str, Any]) -> dict[str, dict[str, Span]]:
+    """Of fields, and under ``*`` of keys that the contract does not name."""
+    found = _nested(schemas, "properties")
+    for name, schema in schemas.items():
+        closed = [e["until"] for e in schema.get("x-history", []) if e.get("schema") == {"additionalProperties": False}]
+        if closed:
+            found.setdefault(name, {})["*"] = (max(closed, key=parse_version), None)
+    return found
 
 
 def _required(document: dict[str, Any]) -> dict[str, dict[str, tuple[Span, ...]]]:
@@ -100,6 +111,36 @@ def _values(schemas: dict[str, Any]) -> dict[str, dict[str, dict[str, Span]]]:
             if enums.get(enum):
                 found.setdefault(name, {})[field] = enums[enum]
     return found
+
+
+def _kinds(schemas: dict[str, Any]) -> dict[str, dict[str, dict[str, Span]]]:
+    """Kinds of scalars that a field takes, at any depth, and did not take in an earlier form."""
+    found: dict[str, dict[str, dict[str, Span]]] = {}
+    for name, schema in schemas.items():
+        for field, detail in schema.get("properties", {}).items():
+            for entry in detail.get("x-history", []):
+                earlier = entry.get("schema", {})
+                if SHAPE & earlier.keys():
+                    # Where any number is taken, whole ones always were.
+                    before = _scalars(earlier, schemas) | (
+                        {"integer"} if _scalars(earlier, schemas) & {"number"} else set()
+                    )
+                    for kind in sorted(_scalars(detail, schemas) - before):
+                        found.setdefault(name, {}).setdefault(field, {})[kind] = (entry["until"], None)
+    return found
+
+
+def _scalars(node: Any, schemas: dict[str, Any]) -> set[str]:
+    """The scalar types of a schema's values outside of models, whose fields have times of their own."""
+    if not isinstance(node, dict) or {"const", "enum", "properties"} & node.keys():
+        return set()
+    if "$ref" in node:
+        return _scalars(schemas[node["$ref"].rpartition("/")[2]], schemas)
+    types = node.get("type", [])
+    inner = [*node.get("anyOf", []), *node.get("prefixItems", []), node.get("items"), node.get("additionalProperties")]
+    return {*([types] if isinstance(types, str) else types)} & SCALARS | {
+        kind for part in inner for kind in _scalars(part, schemas)
+    }
 
 
 def _enum_spans(schema: dict[str, Any]) -> dict[str, Span]:

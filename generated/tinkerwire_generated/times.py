@@ -288,7 +288,7 @@ FIELD_TIMES: Mapping[str, Mapping[str, Span]] = {
     "CheckpointsListResponse": {"cursor": ("0.4.0", None)},
     "TrainingRun": {"user_metadata": ("0.2.0", None)},
     "AuditLogEntry": {"event_details": ("0.26.2", None)},
-    "StorageBillingEvent": {"free": ("0.38.0", None)},
+    "StorageBillingEvent": {"free": ("0.38.0", None), "*": ("0.31.0", None)},
     "BillingUsageEvent": {
         "estimated_cost_usd": ("0.30.4", None),
         "effective_rate_usd_per_million_tokens": ("0.30.4", None),
@@ -298,6 +298,10 @@ FIELD_TIMES: Mapping[str, Mapping[str, Span]] = {
     "TelemetryBatch": {"process_uuid": ("0.24.1", None)},
     "TelemetrySendRequest": {"process_uuid": ("0.24.1", None)},
     "ModelCreateParams": {"user_metadata": ("0.2.0", None)},
+    "TrainingBillingEvent": {"*": ("0.31.0", None)},
+    "SamplingPrefillBillingEvent": {"*": ("0.31.0", None)},
+    "SamplingSampleBillingEvent": {"*": ("0.31.0", None)},
+    "CheckpointBillingEvent": {"*": ("0.31.0", None)},
 }
 
 REQUIRED_TIMES: Mapping[str, Mapping[str, tuple[Span, ...]]] = {
@@ -335,6 +339,10 @@ VALUE_TIMES: Mapping[str, Mapping[str, Mapping[str, Span]]] = {
             "custom": ("0.36.0", None),
         }
     },
+}
+
+KIND_TIMES: Mapping[str, Mapping[str, Mapping[str, Span]]] = {
+    "ForwardBackwardInput": {"loss_fn_config": {"string": ("0.26.2", None)}}
 }
 
 OPERATION_TIMES: Mapping[str, Span] = {

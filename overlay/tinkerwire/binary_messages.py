@@ -48,7 +48,10 @@ def check_model(model: Any, version: str | None) -> None:
 
 @cache
 def _checks(version: str, cls: Any) -> tuple[Any, ...]:
-    dialect = Dialect(version=version, fields=FIELD_TIMES, types={}, required=REQUIRED_TIMES, values=VALUE_TIMES)
+    # Kinds of values are fields of the message, each with times of its own.
+    dialect = Dialect(
+        version=version, fields=FIELD_TIMES, types={}, required=REQUIRED_TIMES, values=VALUE_TIMES, kinds={}
+    )
     return tuple(dialect.checks(cls))
 
 

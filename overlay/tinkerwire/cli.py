@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from .demo import command as demo
-from .version import __version__
+from .version import DEFAULT_WIRE, __version__
 
 EXIT_FAILED = 1
 
@@ -33,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on")
     serve.add_argument("--port", type=_port, default=8080, help="port to listen on, 0 for any free one")
     serve.add_argument("--folder", default="tinkerwire-data", help="where runs and checkpoints are kept")
-    serve.add_argument("--wire", default="0.16.1", help="wire version to speak")
+    serve.add_argument("--wire", default=DEFAULT_WIRE, help="wire version to speak")
     serve.add_argument("--hold", type=_seconds, default=30.0, help="seconds that a request for a result is held")
     serve.add_argument("--seed", type=int, help="make samples, adapters and misbehaviour the same in every run")
     serve.add_argument("--api-key", help="the only API key to let in; any is let in without")

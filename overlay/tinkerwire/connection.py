@@ -20,6 +20,7 @@ from tinkerwire_base.errors import APIConnectionError, ClientClosedError, Tinker
 from tinkerwire_base.unset import UNSET
 from tinkerwire_generated.times import (
     FIELD_TIMES,
+    KIND_TIMES,
     OPERATION_TIMES,
     PARAMETER_TIMES,
     REQUIRED_TIMES,
@@ -74,7 +75,7 @@ class Connection:
         self.wire_version = wire_version
         self.retry = retry
         self.converter = Converter(
-            wire_version, FIELD_TIMES, types=TYPE_TIMES, required=REQUIRED_TIMES, values=VALUE_TIMES
+            wire_version, FIELD_TIMES, types=TYPE_TIMES, required=REQUIRED_TIMES, values=VALUE_TIMES, kinds=KIND_TIMES
         )
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.closed = False

@@ -29,12 +29,10 @@ from .sampling import SamplingClient
 from .session import Session
 from .training import TrainingClient
 from .transport import AiohttpTransport, HttpxTransport, Transport
+from .version import DEFAULT_WIRE
 
 if TYPE_CHECKING:
     import httpx
-
-DEFAULT_WIRE = "0.16.1"
-"""The wire version that is spoken when nothing says which."""
 
 
 class ServiceClient:

@@ -23,7 +23,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 from cattrs.v import format_exception
 
 from . import hooks
-from .dialect import Dialect, RequiredTimes, Span, Times, ValueTimes
+from .dialect import Dialect, KindTimes, RequiredTimes, Span, Times, ValueTimes
 from .dialect import dialect_error as dialect_error
 from .dialect import is_in as is_in
 from .model import Open, Strict, fields_of, resolve, wire_name
@@ -53,6 +53,7 @@ class Converter:
         types: the same of whole models.
         required: when a field is required that other versions let be absent.
         values: since when and until when values of enums exist.
+        kinds: since when fields take scalars of some type.
     """
 
     def __init__(
@@ -63,12 +64,18 @@ class Converter:
         types: Mapping[str, Span] | None = None,
         required: RequiredTimes | None = None,
         values: ValueTimes | None = None,
+        kinds: KindTimes | None = None,
     ) -> None:
         self.version = version
         self._dialect: Dialect | None = None
         if version is not None:
             self._dialect = Dialect(
-                version=version, fields=times or {}, types=types or {}, required=required or {}, values=values or {}
+                version=version,
+                fields=times or {},
+                types=types or {},
+                required=required or {},
+                values=values or {},
+                kinds=kinds or {},
             )
         self._fast = self._build(detailed=False)
 

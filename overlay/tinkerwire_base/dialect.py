@@ -15,11 +15,13 @@ from .unset import UNSET
 Span = tuple[str, "str | None"]
 """From which version on something exists, and the first version that lacks it again."""
 Times = Mapping[str, Mapping[str, Span]]
-"""Class name to field name to span: only fields that have not always been there."""
+"""Class name to field name to span: only fields that have not always been there. ``*``: keys without a name."""
 RequiredTimes = Mapping[str, Mapping[str, tuple[Span, ...]]]
 """Class name to field name to spans: only fields that some versions require and others do not."""
 ValueTimes = Mapping[str, Mapping[str, Mapping[str, Span]]]
 """Class name to field name to value to span: only values that have not always been allowed."""
+KindTimes = ValueTimes
+"""Class name to field name to JSON type to span: only scalar types that the field has not always taken."""
 
 Check = Callable[[Any], None]
 
@@ -33,6 +35,7 @@ class Dialect:
     types: Mapping[str, Span]
     required: RequiredTimes
     values: ValueTimes
+    kinds: KindTimes
 
     def __attrs_post_init__(self) -> None:
         parse_version(self.version)
@@ -48,6 +51,9 @@ class Dialect:
         owner, absent = cls.__name__, self.absent_fields(cls)
         if owner in self.types and not is_in(self.version, *self.types[owner]):
             yield lambda _: self._refuse(owner, self.types[owner])
+        others = self.fields.get(owner, {}).get("*")
+        if others and not is_in(self.version, *others):
+            yield self._no_others(f"{owner}.extra_fields", others)
         required, values = self.required.get(owner, {}), self.values.get(owner, {})
         for attribute in fields_of(cls):
             wire, what = wire_name(attribute), f"{owner}.{attribute.name}"
@@ -58,12 +64,22 @@ class Dialect:
             lacking = {value: span for value, span in values.get(wire, {}).items() if not is_in(self.version, *span)}
             if lacking:
                 yield self._not_among(what, attribute.name, lacking)
+            for kind, span in self.kinds.get(owner, {}).get(wire, {}).items():
+                if not is_in(self.version, *span):
+                    yield self._holds_no(kind, what, attribute.name, span)
 
     def _only_default(self, what: str, attribute: attrs.Attribute[Any], span: Span) -> Check:
         name, default = attribute.name, default_of(attribute)
 
         def check(model: Any) -> None:
             if by_value(getattr(model, name)) != default:
+                self._refuse(what, span)
+
+        return check
+
+    def _no_others(self, what: str, span: Span) -> Check:
+        def check(model: Any) -> None:
+            if model.extra_fields:
                 self._refuse(what, span)
 
         return check
@@ -85,8 +101,30 @@ class Dialect:
 
         return check
 
+    def _holds_no(self, kind: str, what: str, name: str, span: Span) -> Check:
+        python_type = SCALAR_TYPES[kind]
+
+        def check(model: Any) -> None:
+            if any(type(item) is python_type for item in _leaves(by_value(getattr(model, name)))):
+                self._refuse(f"{what} with a {kind} in it", span)
+
+        return check
+
     def _refuse(self, what: str, span: Span) -> None:
         raise dialect_error(what, self.version, *span)
+
+
+SCALAR_TYPES: Mapping[str, type] = {"boolean": bool, "integer": int, "number": float, "string": str}
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
 
 
 def is_in(version: str, since: str, until: str | None) -> bool:

@@ -195,7 +195,7 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type]) -> Callable
         fitting = [cls for cls in fitting if not issubclass(cls, Strict) or keys <= known[cls]] or fitting
         # A tag that was sent says more than keys: any optimizer takes what AdamW's own model is meant for.
         best = max(
-            fitting, key=lambda cls: (bool(_tags_of(cls).keys() & keys), len(needs[cls]), len(known[cls] & keys))
+            fitting, key=lambda cls: (bool(_tags_of(cls).keys() & keys), len(known[cls] & keys), len(needs[cls]))
         )
         return hooks[best](value, best)
 

@@ -15,7 +15,7 @@ from tinkerwire_base.converter import Converter
 from tinkerwire_base.errors import DialectError
 from tinkerwire_base.unset import UNSET
 from tinkerwire_generated import models
-from tinkerwire_generated.times import FIELD_TIMES, REQUIRED_TIMES, TYPE_TIMES, VALUE_TIMES
+from tinkerwire_generated.times import FIELD_TIMES, KIND_TIMES, REQUIRED_TIMES, TYPE_TIMES, VALUE_TIMES
 
 m: Any = models
 PROMPT = m.ModelInput.from_ints([1, 2])
@@ -24,7 +24,9 @@ ANY = Converter()
 
 
 def at(version: str) -> Converter:
-    return Converter(version, FIELD_TIMES, types=TYPE_TIMES, required=REQUIRED_TIMES, values=VALUE_TIMES)
+    return Converter(
+        version, FIELD_TIMES, types=TYPE_TIMES, required=REQUIRED_TIMES, values=VALUE_TIMES, kinds=KIND_TIMES
+    )
 
 
 def sent(model: Any, version: str = "0.16.1") -> Any:
@@ -165,6 +167,18 @@ def test_what_a_version_lacks_is_dropped_at_its_default() -> None:
             "ForwardBackwardInput.loss_fn 'cispo'",
             "from 0.6.0 on",
         ),
+        (
+            m.ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"clip": 0.2, "loss_id": "l"}),
+            "0.25.0",
+            "ForwardBackwardInput.loss_fn_config with a string in it",
+            "from 0.26.2 on",
+        ),
+        (
+            m.TrainingBillingEvent(token_count=1, extra_fields={"cached": True}),
+            "0.30.4",
+            "TrainingBillingEvent.extra_fields",
+            "from 0.31.0 on",
+        ),
     ],
 )
 def test_what_a_version_lacks_is_named(model: Any, version: str, what: str, span: str) -> None:
@@ -189,6 +203,14 @@ def test_what_a_version_requires_is_asked_for(model: Any, version: str, what: st
         at(version).encode(model)
     assert sent(m.LoadWeightsRequest(model_id="m", path="p"), "0.4.1")["path"] == "p"
     assert "height" not in sent(m.ImageChunk(data=b"", format="png"))
+
+
+def test_kinds_of_values_by_version() -> None:
+    """Numbers may stand where strings came later, and everything may once they have come."""
+    numbers = m.ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"clip": 0.2, "steps": 2})
+    assert sent(numbers, "0.4.1")["loss_fn_config"] == {"clip": 0.2, "steps": 2}
+    named = m.ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"loss_id": "l"})
+    assert sent(named, "0.26.2")["loss_fn_config"] == {"loss_id": "l"}
 
 
 def test_loss_functions_by_version() -> None:
@@ -229,6 +251,8 @@ MEMBERS: list[tuple[Any, str]] = [
     ({"path": "p", "type": "save_weights_external"}, "SaveWeightsExternalResponse"),
     ({"size_bytes": 9, "type": "save_weights_external"}, "SaveWeightsExternalResponseInternal"),
     ({"loss_id": "l", "type": "create_custom_loss"}, "CreateCustomLossResponse"),
+    ({"path": "p", "size_bytes": 9, "type": "save_weights_external"}, "SaveWeightsExternalResponseInternal"),
+    ({"path": None, "type": "save_weights_external"}, "SaveWeightsExternalResponseInternal"),
     ({"metrics": {"a": 1.0}}, "OptimStepResponse"),
     ({"metrics": None, "new": 1}, "OptimStepResponse"),
     ({"sequences": [], "type": "sample", "new": 1}, "SampleResponse"),

@@ -42,7 +42,8 @@ def python(program: str, path: Path) -> str:
     """What a program prints that sees the package generated into ``path``."""
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
-        env=os.environ | {"PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join([str(path), *filter(None, sys.path)]), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,

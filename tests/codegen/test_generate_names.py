@@ -136,7 +136,8 @@ def test_odd_names_work_from_end_to_end(package: Path) -> None:
     """Fields are renamed in Python alone, recursive and mixed types convert, texts stay what they are."""
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM],
-        env=os.environ | {"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)]), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,

@@ -96,9 +96,7 @@ class Instances:
         if "enum" in schema:
             return st.sampled_from(schema["enum"])
         if "anyOf" in schema:
-            # Members that only a tag tells apart are blurred by unknown keys without one.
-            told = not all("$ref" in each and self._only_tagged(each) for each in schema["anyOf"])
-            return st.one_of([self._by(member, unknown_keys and told) for member in schema["anyOf"]])
+            return self._any_of(schema["anyOf"], unknown_keys)
         if schema.get("x-behaviour") == "TensorValues":
             return tensors()
         kind = schema.get("type")
@@ -106,8 +104,13 @@ class Instances:
             return st.one_of([self._by({**schema, "type": each}, unknown_keys) for each in kind])
         return ANYTHING if kind is None else getattr(self, f"_{kind}")(schema, unknown_keys)
 
-    def _only_tagged(self, schema: Json) -> bool:
-        return not self._resolved(schema).get("required")
+    def _any_of(self, members: list[Json], unknown_keys: bool) -> Strategy:
+        found = st.one_of([self._by(member, unknown_keys) for member in members])
+        objects = [plain for plain in map(self._resolved, members) if plain.get("type") == "object"]
+        known = {key for plain in objects for key in plain.get("properties", {})}
+        # Keys that nobody knows, and nothing else, do not say which object it is.
+        blurred = len(objects) > 1 and unknown_keys
+        return found.filter(lambda v: not isinstance(v, dict) or not v or known & v.keys()) if blurred else found
 
     def _object(self, schema: Json, unknown_keys: bool) -> Strategy:
         rest = schema.get("additionalProperties", True)

@@ -27,11 +27,10 @@ from tinkerwire.local.requests import Request
 from tinkerwire.local.router import Router
 from tinkerwire.local.state import Settings, State
 from tinkerwire.local.validation import Validator
+from tinkerwire.version import DEFAULT_WIRE
 from tinkerwire_base.call import JSON, Operation, WireRequest, WireResponse
 
 log = logging.getLogger("tinkerwire.local")
-
-DEFAULT_WIRE = "0.16.1"
 
 
 class EmbeddedServer:
