@@ -18,6 +18,8 @@ from aiohttp import web
 PREFIX = "/api/v1/"
 PATIENCE_S = 30.0
 """How long a test waits for something that has to come; nothing is asserted about how long it takes."""
+SUBMISSIONS = ("forward", "forward_backward", "optim_step", "save_weights", "load_weights", "save_weights_for_sampler")
+"""The operations of a model that are numbered."""
 
 
 @dataclass
@@ -259,3 +261,8 @@ def scripted_server() -> Iterator[Scripted]:
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(PATIENCE_S)
+
+
+def seq_ids(server: Scripted) -> list[int]:
+    """The numbers of all operations, in the order in which the server met them."""
+    return [asked.body["seq_id"] for asked in server.asked if asked.name in SUBMISSIONS]
