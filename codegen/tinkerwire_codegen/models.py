@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tinkerwire_base.checks import INT64_MAX, INT64_MIN
-from tinkerwire_base.projection import superset
+from tinkerwire_base.projection import is_binary, superset
 
 from .bundle import refs
 
@@ -86,6 +86,7 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
             field: {
                 "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
                 "array": _find(detail, "x-array"),
+                "binary": is_binary(detail),
                 "base64": _find(detail, "contentEncoding") == "base64",
                 "starts_as": _starts_as(detail, _schemas(everything)),
             }

@@ -1,14 +1,12 @@
 """Requests to protobuf, and results from it, by the same models as JSON.
 
-What only binary messages have stands in ``extra_fields`` of their results: ``topk_logprobs`` of a sampled sequence
-(as topk_prompt_logprobs), and of a sample ``target_prompt_logprobs`` (TensorData) and ``prompt_alt_tokens`` (a dict
-of the TensorData tokens and logprobs). Fields that the contract does not know are left out.
+Fields that the contract does not know are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +18,9 @@ from tinkerwire_generated.models import (
     ForwardBackwardRequest,
     ForwardRequest,
     ImageChunk,
+    PromptAltTokens,
+    ProvenanceSpan,
+    SampledProvenanceSpan,
     SampledSequence,
     SampleResponse,
     TensorData,
@@ -27,8 +28,6 @@ from tinkerwire_generated.models import (
 
 from .binary_messages import check_model, has_field, parsed, serialized
 from .binary_tensors import FLOAT32, INT32, int32, int32_bytes, numbers, put_tensor, split, tensor_of, topk_of
-
-T = TypeVar("T")
 
 MEDIA_TYPE = "application/x-protobuf"
 STOP_REASONS: Mapping[int, str] = {0: "stop", 1: "length"}
@@ -63,6 +62,8 @@ def encode_request(request: ForwardBackwardRequest | ForwardRequest, version: st
             _put_chunk(part.model_input.add(), f"{place}.model_input.chunks[{index}]", chunk, version)
         for name, tensor in datum.loss_fn_inputs.items():
             put_tensor(part.loss_fn_inputs[name], f"{place}.loss_fn_inputs[{name!r}]", tensor)
+        _put_spans(part.model_input_spans, datum.model_input_spans or ())
+        _put_spans(part.loss_fn_input_spans, datum.loss_fn_input_spans or ())
     return serialized(filled, version)
 
 
@@ -85,24 +86,23 @@ def decode_output(data: bytes) -> ForwardBackwardOutput:
 def decode_sample(data: bytes) -> SampleResponse:
     """The result of a SampleResponse message. ValueError, naming the place, when it is not sound."""
     found = parsed("SampleResponse", data)
-    extra: dict[str, Any] = {}
-    topk = None
+    topk = target = alternatives = None
     if found.HasField("topk_prompt_logprobs"):
         topk = topk_of("topk_prompt_logprobs", found.topk_prompt_logprobs)
     if found.HasField("target_prompt_logprobs"):
-        extra["target_prompt_logprobs"] = tensor_of("target_prompt_logprobs", found.target_prompt_logprobs)
+        target = tensor_of("target_prompt_logprobs", found.target_prompt_logprobs)
     if found.HasField("prompt_alt_tokens"):
-        extra["prompt_alt_tokens"] = {
-            name: tensor_of(f"prompt_alt_tokens.{name}", getattr(found.prompt_alt_tokens, name))
-            for name in ("tokens", "logprobs")
-        }
-    return _open(
-        SampleResponse,
+        alternatives = PromptAltTokens(
+            tokens=tensor_of("prompt_alt_tokens.tokens", found.prompt_alt_tokens.tokens),
+            logprobs=tensor_of("prompt_alt_tokens.logprobs", found.prompt_alt_tokens.logprobs),
+        )
+    return SampleResponse(
         sequences=[_sequence(f"sequences[{position}]", each) for position, each in enumerate(found.sequences)],
         prompt_logprobs=_optional_numbers(numbers("prompt_logprobs", found.prompt_logprobs, FLOAT32)),
         topk_prompt_logprobs=topk,
         prompt_cache_hit_tokens=found.prompt_cache_hit_tokens,
-        extra_fields=extra,
+        target_prompt_logprobs=target,
+        prompt_alt_tokens=alternatives,
     )
 
 
@@ -136,6 +136,13 @@ def _put_chunk(filled: Any, place: str, chunk: Any, version: str | None) -> None
         )
 
 
+def _put_spans(filled: Any, spans: Iterable[ProvenanceSpan]) -> None:
+    for span in spans:
+        one = filled.add()
+        part = one.sampled_tokens if isinstance(span, SampledProvenanceSpan) else one.prompt_tokens
+        part.sequence_id, part.offset, part.length = span.sequence_id, span.offset, span.length
+
+
 def _outputs(place: str, record: Any) -> Iterator[dict[str, TensorData]]:
     """One map of tensors per datum of a record; the fields themselves tell how many where the record does not."""
     columns = {name: list(split(f"{place}.fields[{name!r}]", each)) for name, each in sorted(record.fields.items())}
@@ -150,23 +157,15 @@ def _outputs(place: str, record: Any) -> Iterator[dict[str, TensorData]]:
 
 
 def _sequence(place: str, each: Any) -> SampledSequence:
-    extra = {}
+    topk = None
     if each.HasField("topk_sampled_logprobs"):
-        extra["topk_logprobs"] = topk_of(f"{place}.topk_sampled_logprobs", each.topk_sampled_logprobs)
-    return _open(
-        SampledSequence,
+        topk = topk_of(f"{place}.topk_sampled_logprobs", each.topk_sampled_logprobs)
+    return SampledSequence(
         stop_reason=STOP_REASONS.get(each.stop_reason, str(each.stop_reason)),
         tokens=numbers(f"{place}.tokens", each.tokens, INT32).tolist(),
         logprobs=numbers(f"{place}.logprobs", each.logprobs, FLOAT32).tolist() or None,
-        extra_fields=extra,
+        topk_logprobs=topk,
     )
-
-
-def _open(kind: type[T], **fields: Any) -> T:
-    """A model with ``extra_fields``, of which type checkers know nothing."""
-    make: Any = kind
-    found: T = make(**fields)
-    return found
 
 
 def _optional_numbers(values: Any) -> list[float | None] | None:

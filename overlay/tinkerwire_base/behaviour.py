@@ -11,6 +11,7 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 from typing_extensions import Self
 
@@ -256,7 +257,10 @@ class LossInputs:
     __slots__ = ()
     _converts = ("loss_fn_inputs",)
     if TYPE_CHECKING:
+        model_input: Any
         loss_fn_inputs: Any
+        model_input_spans: Any
+        loss_fn_input_spans: Any
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.loss_fn_inputs, Mapping):
@@ -266,6 +270,37 @@ class LossInputs:
             )
         tensor_type = sys.modules[type(self).__module__].TensorData
         _set(self, "loss_fn_inputs", {k: _tensor(tensor_type, k, v) for k, v in self.loss_fn_inputs.items()})
+        if (self.model_input_spans is None) != (self.loss_fn_input_spans is None):
+            raise ValueError(
+                f"{type(self).__name__}: give both model_input_spans and loss_fn_input_spans, or none of them"
+            )
+
+    def with_provenance(self, model_input: Sequence[Any], loss_fn_inputs: Sequence[Any]) -> Self:
+        """A copy that says where its tokens come from, as lists of PromptProvenanceSpan and SampledProvenanceSpan.
+
+        Args:
+            model_input: runs that cover the input, in its order.
+            loss_fn_inputs: runs that cover ``target_tokens``.
+
+        Raises:
+            ValueError: the lengths of the runs do not add up to that of what they cover.
+        """
+        _check_cover("model_input", model_input, self.model_input.length)
+        target = self.loss_fn_inputs.get("target_tokens")
+        # Where targets have more than one dimension, the server says what a run is.
+        if target is not None and len([len(target.data)] if target.shape is None else target.shape) == 1:
+            _check_cover("loss_fn_inputs", loss_fn_inputs, len(target.data))
+        return attrs.evolve(
+            self,
+            model_input_spans=list(model_input),
+            loss_fn_input_spans=list(loss_fn_inputs),  # type: ignore[misc]
+        )
+
+
+def _check_cover(name: str, spans: Sequence[Any], length: int) -> None:
+    total = sum(span.length for span in spans)
+    if total != length:
+        raise ValueError(f"{name}: the runs cover {total} tokens, but there are {length}; they must cover all of them")
 
 
 def _tensor(tensor_type: Any, name: str, value: Any) -> Any:

@@ -1,9 +1,9 @@
 """Objects to JSON and back, by the generated models; one converter per wire version.
 
-Out: every field that the wire version has, defaults included, so that no server's own default can differ;
-optional nulls are left out; a value that the version cannot express, or lacks, raises DialectError. Numpy arrays
-are left to orjson. In: unknown keys are kept on open models, unknown enum values pass, and lists of plain
-values are handed over as they came, once it is sure that they are lists.
+Out: every field that the wire version has, defaults included, so that no server's own default can differ; optional
+nulls are left out; a value that the version cannot express, or lacks, raises DialectError, and so does one that JSON
+has no place for. Numpy arrays are left to orjson. In: unknown keys are kept on open models, unknown enum values pass,
+and lists of plain values are handed over as they came, once it is sure that they are lists.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 from cattrs.v import format_exception
 
 from . import hooks
-from .dialect import Dialect, KindTimes, RequiredTimes, Span, Times, ValueTimes
+from .dialect import Dialect, KindTimes, RequiredTimes, Span, Times, ValueTimes, binary_only
 from .dialect import dialect_error as dialect_error
 from .dialect import is_in as is_in
-from .model import Open, Strict, fields_of, resolve, wire_name
+from .model import Open, Strict, fields_of, is_binary, resolve, wire_name
 from .unset import UNSET
 
 T = TypeVar("T")
@@ -152,9 +152,9 @@ class Converter:
 
     def _unstructure_class(self, conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
         resolve(cls)
-        checks = list(self._dialect.checks(cls)) if self._dialect else []
+        checks = [*binary_only(cls, self.version), *(self._dialect.checks(cls) if self._dialect else [])]
         absent = self._dialect.absent_fields(cls) if self._dialect else {}
-        fields = [a for a in fields_of(cls) if a.name not in absent]
+        fields = [a for a in fields_of(cls) if a.name not in absent and not is_binary(a)]
         overrides: dict[str, Any] = _renames(cls)
         overrides |= {name: override(omit=True) for name in absent}
         unstructure: Callable[..., Any] = make_dict_unstructure_fn(cls, conv, **overrides)
@@ -189,7 +189,7 @@ def _structure_class(conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
         cls, conv, _cattrs_forbid_extra_keys=issubclass(cls, Strict), **_renames(cls)
     )
     is_open = issubclass(cls, Open)
-    known = {wire_name(a) for a in fields_of(cls)}
+    known = {wire_name(a) for a in fields_of(cls) if not is_binary(a)}
 
     def structure(value: Any, kind: Any) -> Any:
         if type(value) is not dict:
@@ -207,6 +207,7 @@ def _renames(cls: type) -> dict[str, Any]:
     found: dict[str, Any] = {
         a.name: override(rename=a.metadata["wire"]) for a in fields_of(cls) if "wire" in a.metadata
     }
+    found |= {a.name: override(omit=True) for a in fields_of(cls) if is_binary(a)}
     if issubclass(cls, Open):
         found["extra_fields"] = override(omit=True)
     return found

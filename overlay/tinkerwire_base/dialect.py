@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from .errors import DialectError
-from .model import by_value, default_of, fields_of, wire_name
+from .model import by_value, default_of, fields_of, is_binary, wire_name
 from .projection import parse_version
 from .unset import UNSET
 
@@ -112,6 +112,24 @@ class Dialect:
 
     def _refuse(self, what: str, span: Span) -> None:
         raise dialect_error(what, self.version, *span)
+
+
+def binary_only(cls: type, version: str | None) -> Iterator[Check]:
+    """Checks that a model leaves the fields alone that JSON, of any version, has no place for."""
+    for attribute in fields_of(cls):
+        if is_binary(attribute):
+            yield _not_in_json(f"{cls.__name__}.{attribute.name}", attribute, version)
+
+
+def _not_in_json(what: str, attribute: attrs.Attribute[Any], version: str | None) -> Check:
+    name, default = attribute.name, default_of(attribute)
+
+    def check(model: Any) -> None:
+        if by_value(getattr(model, name)) != default:
+            text = f"{what} has no place in JSON; leave it at its default, or use a server that takes binary messages"
+            raise DialectError(text, what=what, version=version or "")
+
+    return check
 
 
 SCALAR_TYPES: Mapping[str, type] = {"boolean": bool, "integer": int, "number": float, "string": str}

@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from tinkerwire_base.projection import is_binary
 from tinkerwire_base.timestamps import parse_timestamp
 
 Json = dict[str, Any]
@@ -28,7 +29,7 @@ KNOWN = frozenset(
     {"$ref", "type", "const", "enum", "anyOf", "discriminator", "properties", "required", "additionalProperties"}
     | {"items", "prefixItems", "minItems", "maxItems", "minimum", "maximum", "format", "contentEncoding", "default"}
     | {"exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
-    | {"description", "x-array", "x-behaviour", "x-undeclared", "x-sdk-name"}
+    | {"description", "x-array", "x-behaviour", "x-undeclared", "x-sdk-name", "x-binary"}
 )
 
 
@@ -116,7 +117,8 @@ class Instances:
         rest = schema.get("additionalProperties", True)
         if "properties" not in schema:
             return st.dictionaries(NAMES, self._by(rest, unknown_keys) if rest is not True else ANYTHING, max_size=3)
-        fields = {name: self._by(detail, unknown_keys) for name, detail in schema["properties"].items()}
+        properties = {name: detail for name, detail in schema["properties"].items() if not is_binary(detail)}
+        fields = {name: self._by(detail, unknown_keys) for name, detail in properties.items()}
         required = schema.get("required", [])
         known = st.fixed_dictionaries(
             {name: fields[name] for name in required},
