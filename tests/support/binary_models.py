@@ -123,11 +123,11 @@ def sequences(draw: st.DrawFn) -> m.SampledSequence:
 
 
 @st.composite
-def samples(draw: st.DrawFn) -> m.SampleResponse:
+def samples(draw: st.DrawFn, each: st.SearchStrategy[m.SampledSequence] | None = None) -> m.SampleResponse:
     """Results of sampling, with all that only binary messages have."""
     alternatives = st.builds(m.PromptAltTokens, tokens=tensors("int64"), logprobs=tensors("float32"))
     return m.SampleResponse(
-        sequences=draw(st.lists(sequences(), max_size=3)),
+        sequences=draw(st.lists(sequences() if each is None else each, max_size=3)),
         prompt_logprobs=draw(st.none() | st.lists(st.none() | FLOAT32, min_size=1, max_size=5)),
         topk_prompt_logprobs=draw(st.none() | TOPK),
         prompt_cache_hit_tokens=draw(INT32),
