@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, Literal, get_args, get_origin
@@ -193,13 +193,20 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type]) -> Callable
             raise ValueError(f"keys {sorted(keys)} (type {value.get('type')!r}) fit none of {names}")
         # One that refuses unknown keys is meant only by keys that it knows.
         fitting = [cls for cls in fitting if not issubclass(cls, Strict) or keys <= known[cls]] or fitting
-        # A tag that was sent says more than keys: any optimizer takes what AdamW's own model is meant for.
-        best = max(
-            fitting, key=lambda cls: (bool(_tags_of(cls).keys() & keys), len(known[cls] & keys), len(needs[cls]))
-        )
+        best = max(fitting, key=lambda cls: _likeness(cls, len(known[cls] & keys), len(needs[cls]), keys))
         return hooks[best](value, best)
 
     return structure
+
+
+def _likeness(cls: type, known: int, needed: int, keys: Collection[str]) -> tuple[bool, int, bool, int]:
+    """How much an object looks like a model, by the numbers of keys that the model knows and needs.
+
+    A tag that was sent says more than keys: any optimizer takes what AdamW's own model is meant for. One that was not
+    says as much: settings without a tag are those of AdamW, which has none.
+    """
+    tags = _tags_of(cls).keys()
+    return bool(tags & keys), known, not tags, needed
 
 
 def _has(value: Mapping[str, Any], needs: Mapping[str, bool]) -> bool:
