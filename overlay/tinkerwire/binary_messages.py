@@ -27,11 +27,16 @@ def serialized(filled: Any, version: str | None) -> bytes:
         name = filled.DESCRIPTOR.name
         if not is_in(version, *MESSAGE_TIMES[name]):
             raise dialect_error(f"the binary message {name}", version, *MESSAGE_TIMES[name])
-        absent = _absent(version)
-        if absent:
-            _refuse_absent(filled, version, absent)
+        refuse_absent(filled, version)
     found: bytes = filled.SerializeToString(deterministic=True)
     return found
+
+
+def refuse_absent(filled: Any, version: str) -> None:
+    """Raise DialectError when a field is filled that the wire version lacks."""
+    absent = _absent(version)
+    if absent:
+        _refuse_absent(filled, version, absent)
 
 
 def has_field(version: str | None, name: str, field: str) -> bool:

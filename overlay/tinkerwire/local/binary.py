@@ -26,7 +26,7 @@ from tinkerwire_generated.models import (
 )
 
 from ..binary import STOP_REASONS
-from ..binary_messages import parsed, serialized
+from ..binary_messages import check_model, parsed, refuse_absent, serialized
 from ..binary_tensors import (
     INT32,
     float32_bytes,
@@ -43,13 +43,20 @@ from ..binary_tensors import (
 _STOP_NUMBERS = {name: number for number, name in STOP_REASONS.items()}
 
 
-def decode_request(data: bytes) -> ForwardBackwardRequest | ForwardRequest:
+def decode_request(data: bytes, version: str | None = None) -> ForwardBackwardRequest | ForwardRequest:
     """The request of a ForwardBackwardRequest message; a ForwardRequest when it is forward_only.
 
+    Args:
+        data: what was sent.
+        version: the wire version that is served; None for the newest.
+
     Raises:
+        DialectError: it holds what the version lacks.
         ValueError: it is not sound, or holds what no model can; with the place.
     """
     found = parsed("ForwardBackwardRequest", data)
+    if version is not None:
+        refuse_absent(found, version)
     given = _sound(
         "request",
         ForwardBackwardInput,
@@ -57,6 +64,7 @@ def decode_request(data: bytes) -> ForwardBackwardRequest | ForwardRequest:
         loss_fn=found.loss_fn,
         loss_fn_config=_config(found),
     )
+    check_model(given, version)
     about: dict[str, Any] = {"model_id": found.model_id, "seq_id": found.seq_id or None}
     if found.forward_only:
         return ForwardRequest(forward_input=given, **about)

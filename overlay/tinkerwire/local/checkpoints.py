@@ -22,6 +22,19 @@ from tinkerwire_generated.models import Checkpoint
 log = logging.getLogger("tinkerwire.local")
 
 
+@attrs.frozen(kw_only=True)
+class About:
+    """What a client says of a checkpoint that it saves.
+
+    Args:
+        ttl_s: seconds after which it is deleted; None for never.
+        user_metadata: free keys and values.
+    """
+
+    ttl_s: float | None = None
+    user_metadata: dict[str, str] | None = None
+
+
 @attrs.define(kw_only=True)
 class Saved:
     """What is known of a checkpoint; times are seconds since the epoch."""
@@ -31,6 +44,7 @@ class Saved:
     size_bytes: int
     public: bool = False
     expires_at: float | None = None
+    user_metadata: dict[str, str] | None = None
 
     def to_wire(self) -> Checkpoint:
         """As listings show it."""
@@ -42,6 +56,7 @@ class Saved:
             size_bytes=self.size_bytes,
             public=self.public,
             expires_at=None if self.expires_at is None else _utc(self.expires_at),
+            user_metadata=self.user_metadata,
         )
 
 
@@ -62,14 +77,24 @@ class Checkpoints:
                 self._read_folder(run, kind)
 
     def save(
-        self, run: Run, kind: str, name: str | None, arrays: Mapping[str, Array], ttl_s: float | None
+        self,
+        run: Run,
+        kind: str,
+        name: str | None,
+        arrays: Mapping[str, Array],
+        about: About,
+        *,
+        overwrite: bool = False,
     ) -> CheckpointKey:
         """Write a checkpoint; without a name it gets the next free number.
+
+        Args:
+            overwrite: whether it may take the place of one of the same name.
 
         Raises:
             EngineError: the run has one of that name; nothing is changed.
         """
-        key = self._reserve(run, kind, name)
+        key = self._reserve(run, kind, name, overwrite)
         try:
             # Nobody waits for the disk: listings go on meanwhile.
             write_arrays(self._file(key, "npz"), arrays)
@@ -78,7 +103,8 @@ class Checkpoints:
                 key=key,
                 saved_at=now,
                 size_bytes=self._file(key, "npz").stat().st_size,
-                expires_at=None if ttl_s is None else now + ttl_s,
+                expires_at=None if about.ttl_s is None else now + about.ttl_s,
+                user_metadata=about.user_metadata,
             )
             self._write(saved)
             with self._lock:
@@ -138,10 +164,10 @@ class Checkpoints:
             self._write(changed)
             self._saved[key] = changed
 
-    def _reserve(self, run: Run, kind: str, name: str | None) -> CheckpointKey:
+    def _reserve(self, run: Run, kind: str, name: str | None, overwrite: bool) -> CheckpointKey:
         with self._lock:
             key = CheckpointKey(run.run_id, kind, name or self._free_name(run, kind))
-            if self._live(key) is not None or key in self._writing:
+            if (self._live(key) is not None and not overwrite) or key in self._writing:
                 raise EngineError(
                     f"{key.tinker_path} exists already and is not replaced; save under another name, or delete it first"
                 )

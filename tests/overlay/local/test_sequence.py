@@ -55,8 +55,9 @@ def test_a_refused_request_may_be_mended_under_its_key(call: Any) -> None:
     assert call.post("optim_step", _step(model_id, 1), key="k").status == 200
 
 
-def test_a_used_seq_id_with_another_body_is_a_conflict(call: Any) -> None:
+def test_a_used_seq_id_with_another_body_is_a_conflict(serve: Any) -> None:
     """The refusal names the expected seq_id and says that a retry is of no use."""
+    call = serve(gap_wait_s=0.0)
     model_id = call.model()
     call.submit("optim_step", _step(model_id, 1))
     call.submit("optim_step", _step(model_id, 5))

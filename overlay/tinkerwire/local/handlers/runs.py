@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from email.utils import formatdate
-from typing import Any
-
-import orjson
 
 from tinkerwire.local.answers import DONE, Answer, Refusal
 from tinkerwire.local.checkpoint_names import SAMPLER_WEIGHTS, WEIGHTS, CheckpointKey
 from tinkerwire.local.handlers.handler import Handler
+from tinkerwire.local.handlers.metadata import texts
 from tinkerwire.local.handlers.pages import page
 from tinkerwire.local.handlers.weights import checked_ttl
 from tinkerwire.local.requests import Request
@@ -49,15 +47,8 @@ def _described(state: State, run: Run) -> TrainingRun:
         last_request_time=datetime.fromtimestamp(run.last_request_at, timezone.utc),
         last_checkpoint=newest.get(WEIGHTS),
         last_sampler_checkpoint=newest.get(SAMPLER_WEIGHTS),
-        user_metadata=_texts(run.user_metadata),
+        user_metadata=texts(run.user_metadata),
     )
-
-
-def _texts(metadata: dict[str, Any] | None) -> dict[str, str] | None:
-    """Metadata as the answer has it, texts only; other values as JSON."""
-    if metadata is None:
-        return None
-    return {key: value if isinstance(value, str) else orjson.dumps(value).decode() for key, value in metadata.items()}
 
 
 def list_checkpoints(state: State, request: Request) -> Answer:
