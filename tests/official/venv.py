@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-OFFICIAL_NAME = "official-0.16.1"
-OFFICIAL_LOCK = Path(__file__).with_name("requirements-0.16.1.txt")
+OFFICIAL_VERSION = "0.16.1"
 
 
 def ensure_venv(name: str, lock: Path, *, installer: str = "uv") -> Path:
@@ -41,9 +40,9 @@ def ensure_venv(name: str, lock: Path, *, installer: str = "uv") -> Path:
     return python
 
 
-def official_python() -> Path:
-    """Return the python of the environment that holds the official SDK 0.16.1."""
-    return ensure_venv(OFFICIAL_NAME, OFFICIAL_LOCK)
+def official_python(version: str = OFFICIAL_VERSION) -> Path:
+    """Return the python of the environment that holds a version of the official SDK."""
+    return ensure_venv(f"official-{version}", Path(__file__).with_name(f"requirements-{version}.txt"))
 
 
 def _uv() -> str | None:

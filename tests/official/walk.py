@@ -19,6 +19,10 @@ class Blocked(Exception):
     """A step cannot run, because the step that makes what it needs did not work."""
 
 
+class Skipped(Exception):
+    """A step that this client does not have; says why."""
+
+
 class Wrong(Exception):
     """The server answered, but the answer makes no sense."""
 

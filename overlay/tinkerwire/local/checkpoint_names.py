@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import attrs
 
@@ -14,11 +15,14 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=+@:-]{0,127}")
 
 WEIGHTS = "weights"
 SAMPLER_WEIGHTS = "sampler_weights"
+EXTERNAL_WEIGHTS = "external_weights"
+KINDS: Mapping[str, str] = {**CHECKPOINT_KINDS, EXTERNAL_WEIGHTS: "external"}
+"""The middle part of a path, and what such a checkpoint is for."""
 
 
 @attrs.frozen
 class CheckpointKey:
-    """Which checkpoint: its run, weights or sampler_weights, and its name."""
+    """Which checkpoint: its run, its kind (one of :data:`KINDS`), and its name."""
 
     run_id: str
     kind: str
@@ -31,8 +35,8 @@ class CheckpointKey:
 
     @property
     def checkpoint_type(self) -> str:
-        """What it is for: training or sampler."""
-        return CHECKPOINT_KINDS[self.kind]
+        """What it is for: training, sampler or external."""
+        return KINDS[self.kind]
 
     @property
     def tinker_path(self) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import attrs
 
 from tinkerwire.local.answers import Refusal
-from tinkerwire.local.checkpoint_names import SAMPLER_WEIGHTS, WEIGHTS, CheckpointKey
+from tinkerwire.local.checkpoint_names import KINDS, CheckpointKey
 from tinkerwire.local.engine import EngineError
 from tinkerwire.local.runs import Run, Runs
 from tinkerwire.local.storage import Array, read_arrays, read_json, write_arrays, write_json
@@ -73,7 +73,7 @@ class Checkpoints:
         self._saved: dict[CheckpointKey, Saved] = {}
         self._writing: set[CheckpointKey] = set()
         for run in runs.newest_first():
-            for kind in (WEIGHTS, SAMPLER_WEIGHTS):
+            for kind in KINDS:
                 self._read_folder(run, kind)
 
     def save(

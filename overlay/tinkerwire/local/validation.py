@@ -76,7 +76,8 @@ class Validator:
         if encoding not in ("", "identity", *taken):
             where = f"{operation.name} as {media}"
             raise Refusal(
-                415, f"{where} takes Content-Encoding {', '.join(taken)} or none in wire {self._version}, not {encoding}"
+                415,
+                f"{where} takes Content-Encoding {', '.join(taken)} or none in wire {self._version}, not {encoding}",
             )
 
     def _binary(self, content: bytes) -> Any:

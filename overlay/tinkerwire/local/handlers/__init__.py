@@ -9,6 +9,7 @@ from tinkerwire.local.handlers import (
     sampling,
     service,
     sessions,
+    sharing,
     training,
     unavailable,
     weights,
@@ -23,6 +24,7 @@ HANDLERS: Mapping[str, Handler] = {
     **sampling.HANDLERS,
     **futures.HANDLERS,
     **runs.HANDLERS,
+    **sharing.HANDLERS,
     **clients.HANDLERS,
     **unavailable.HANDLERS,
 }
