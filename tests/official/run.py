@@ -13,6 +13,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -74,7 +75,7 @@ def embedded_server(version: str, flags: Sequence[str] = ()) -> Iterator[str]:
     if "pjwt_auth_enabled=true" in flags:
         # Only then are tokens looked at.
         command += ["--api-key", "tml-flow"]
-    with ServerProcess(command, log=LOG, cwd=LOG.parent) as server:
+    with tempfile.TemporaryDirectory() as folder, ServerProcess([*command, "--folder", folder], log=LOG) as server:
         server.wait_until("listening", lambda: bool(URL.search(server.output())), timeout_s=60)
         match = URL.search(server.output())
         assert match is not None

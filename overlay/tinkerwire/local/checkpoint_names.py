@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import attrs
 
 from tinkerwire.local.answers import invalid
+from tinkerwire.local.contract import Json
 from tinkerwire_base.behaviour import CHECKPOINT_KINDS, TINKER_SCHEME
 from tinkerwire_generated.models import ParsedCheckpointTinkerPath
 
@@ -18,6 +19,12 @@ SAMPLER_WEIGHTS = "sampler_weights"
 EXTERNAL_WEIGHTS = "external_weights"
 KINDS: Mapping[str, str] = {**CHECKPOINT_KINDS, EXTERNAL_WEIGHTS: "external"}
 """The middle part of a path, and what such a checkpoint is for."""
+
+
+def kinds_in(document: Json) -> list[str]:
+    """The kinds of checkpoints in the contract of one wire version."""
+    types = document["components"]["schemas"]["CheckpointType"]["enum"]
+    return [kind for kind, checkpoint_type in KINDS.items() if checkpoint_type in types]
 
 
 @attrs.frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from urllib.parse import quote
@@ -13,7 +13,7 @@ from urllib.parse import quote
 import attrs
 
 from tinkerwire.local.answers import Refusal
-from tinkerwire.local.checkpoint_names import KINDS, CheckpointKey
+from tinkerwire.local.checkpoint_names import CheckpointKey
 from tinkerwire.local.engine import EngineError
 from tinkerwire.local.runs import Run, Runs
 from tinkerwire.local.storage import Array, read_arrays, read_json, write_arrays, write_json
@@ -64,16 +64,20 @@ class Checkpoints:
     """The checkpoints of all runs; its methods may be called from any thread.
 
     A checkpoint exists once its .json does: the arrays are written before it and removed after it.
+
+    Args:
+        kinds: those that clients know; others, which a server of a newer wire version left, are not seen.
+        clock: seconds since the epoch.
     """
 
-    def __init__(self, runs: Runs, clock: Callable[[], float]) -> None:
+    def __init__(self, runs: Runs, kinds: Iterable[str], clock: Callable[[], float]) -> None:
         self._runs = runs
         self._clock = clock
         self._lock = threading.RLock()
         self._saved: dict[CheckpointKey, Saved] = {}
         self._writing: set[CheckpointKey] = set()
         for run in runs.newest_first():
-            for kind in KINDS:
+            for kind in kinds:
                 self._read_folder(run, kind)
 
     def save(

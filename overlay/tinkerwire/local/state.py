@@ -13,8 +13,10 @@ from typing import Any
 import attrs
 
 from tinkerwire.local.archives import Archives
+from tinkerwire.local.checkpoint_names import kinds_in
 from tinkerwire.local.checkpoints import Checkpoints
 from tinkerwire.local.client_config import ClientConfig
+from tinkerwire.local.contract import contract
 from tinkerwire.local.models import Models, TrainedModel
 from tinkerwire.local.promises import Keeping, Promise, Promises
 from tinkerwire.local.results import ResultEncoder
@@ -59,7 +61,7 @@ class State:
         self.models = Models()
         self.samplers = SamplingSessions()
         self.runs = Runs(folder / "runs", settings.clock)
-        self.checkpoints = Checkpoints(self.runs, settings.clock)
+        self.checkpoints = Checkpoints(self.runs, kinds_in(contract(settings.wire_version)), settings.clock)
         self.archives = Archives(settings.clock)
         self.tokens = Tokens(settings.clock)
         self.sampling = Worker("tinkerwire-sampling", threads=max(1, os.cpu_count() or 1))

@@ -149,10 +149,14 @@ def _sample(state: State, session: SamplingSession, body: SampleRequest, seed: i
         topk_sample_logprobs=body.topk_sample_logprobs,
         target_tokens=None if body.target_prompt_logprobs is None else body.target_prompt_logprobs.to_numpy(),
     )
+    extra: dict[str, Any] = {}
     target = samples.target_logprobs
+    if target is not None:
+        # Not from_array, which refuses the NaN of the first place.
+        extra["target_prompt_logprobs"] = TensorData(data=target.reshape(-1), dtype="float32", shape=list(target.shape))
     return _open(
         SampleResponse,
-        {} if target is None else {"target_prompt_logprobs": TensorData.from_array("target_prompt_logprobs", target)},
+        extra,
         sequences=[
             _open(
                 SampledSequence,
