@@ -47,9 +47,9 @@ bench: $(READY)  ## CPU, time and memory against the official SDK, in one run
 bench-transports: $(READY)  ## HTTP clients for Python, side by side
 	$(BIN)/python -m tests.bench.transports
 
-test-official: $(READY)  ## the official SDK drives the embedded server
+test-official: $(READY)  ## the official SDK drives the embedded server, and judges models and binary messages
 	$(BIN)/python -m tests.official.run
-	$(BIN)/python -m pytest tests/official/binary_suite.py
+	$(BIN)/python -m pytest -n 2 tests/official/binary_suite.py tests/official/models_suite.py
 
 test-peers: $(READY)  ## our client drives real servers of other people
 	$(BIN)/python -m tests.peers.run

@@ -99,7 +99,7 @@ class Instances:
         if "anyOf" in schema:
             return self._any_of(schema["anyOf"], unknown_keys)
         if schema.get("x-behaviour") == "TensorValues":
-            return tensors()
+            return tensors() | sparse_matrices() if "sparse_crow_indices" in schema["properties"] else tensors()
         kind = schema.get("type")
         if isinstance(kind, list):
             return st.one_of([self._by({**schema, "type": each}, unknown_keys) for each in kind])
@@ -168,3 +168,19 @@ def tensors(draw: st.DrawFn) -> Json:
     shapes: list[Any] = [None, [len(data)], [1, len(data)], [len(data), 1]]
     found = {"data": data, "dtype": dtype, "shape": draw(st.sampled_from(shapes))}
     return found if found["shape"] is not None or draw(st.booleans()) else {"data": data, "dtype": dtype}
+
+
+@st.composite
+def sparse_matrices(draw: st.DrawFn) -> Json:
+    """Matrices in compressed rows, whose indices fit."""
+    width = draw(st.integers(1, 3))
+    rows = draw(st.lists(st.sets(st.integers(0, width - 1)).map(sorted), max_size=3))
+    columns = [column for row in rows for column in row]
+    starts = [sum(map(len, rows[:position])) for position in range(len(rows) + 1)]
+    return {
+        "data": draw(st.lists(st.integers(-9, 9), min_size=len(columns), max_size=len(columns))),
+        "dtype": draw(st.sampled_from(["int64", "float32"])),
+        "shape": [len(rows), width],
+        "sparse_crow_indices": starts,
+        "sparse_col_indices": columns,
+    }
