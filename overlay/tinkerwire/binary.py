@@ -29,7 +29,6 @@ from tinkerwire_generated.models import (
 from .binary_messages import check_model, has_field, parsed, serialized
 from .binary_tensors import FLOAT32, INT32, int32, int32_bytes, numbers, put_tensor, split, tensor_of, topk_of
 
-MEDIA_TYPE = "application/x-protobuf"
 STOP_REASONS: Mapping[int, str] = {0: "stop", 1: "length"}
 
 

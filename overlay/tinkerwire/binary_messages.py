@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from tinkerwire_base.dialect import Dialect, Span, dialect_error, is_in
+from tinkerwire_base.vocabulary import Span, Vocabulary, dialect_error, is_in
 from tinkerwire_generated.messages import BINARY_TIMES, MESSAGE_TIMES, message
 from tinkerwire_generated.times import FIELD_TIMES, NEWEST, REQUIRED_TIMES, VALUE_TIMES
 
@@ -54,10 +54,17 @@ def check_model(model: Any, version: str | None) -> None:
 @cache
 def _checks(version: str, cls: Any) -> tuple[Any, ...]:
     # Kinds of values are fields of the message, each with times of its own.
-    dialect = Dialect(
-        version=version, fields=FIELD_TIMES, types={}, required=REQUIRED_TIMES, values=VALUE_TIMES, kinds={}
+    words = Vocabulary(
+        floor=version,
+        ceiling=version,
+        name=f"wire {version}",
+        fields=FIELD_TIMES,
+        types={},
+        required=REQUIRED_TIMES,
+        values=VALUE_TIMES,
+        kinds={},
     )
-    return tuple(dialect.checks(cls))
+    return tuple(words.checks(cls))
 
 
 @cache

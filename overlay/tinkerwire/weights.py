@@ -13,10 +13,9 @@ from tinkerwire_generated.api.weights import weights_info
 from tinkerwire_generated.models import ParsedCheckpointTinkerPath, WeightsInfoRequest
 
 from .backpressure import Traffic
-from .connection import Connection
+from .connection import ABSENT, Connection
 
 SCHEME = "tinker://"
-MISSING = (404, 405)
 
 
 @attrs.frozen(kw_only=True)
@@ -49,11 +48,11 @@ def refuse_path_of_kind(kind: str, path: str, purpose: str) -> None:
 
 async def source_of(connection: Connection, path: str) -> Source:
     """The model that the weights at ``path`` come from, by weights_info or, where that is missing, by their run."""
-    if connection.has_operation("weights_info"):
+    if (await connection.dialect()).may_have_operation("weights_info"):
         try:
             info = await connection.call(weights_info(body=WeightsInfoRequest(tinker_path=path)), Traffic.REST)
         except APIStatusError as fault:
-            if fault.status_code not in MISSING:
+            if fault.status_code not in ABSENT:
                 raise
         else:
             return Source(

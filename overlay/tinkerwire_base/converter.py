@@ -23,11 +23,9 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 from cattrs.v import format_exception
 
 from . import hooks
-from .dialect import Dialect, KindTimes, RequiredTimes, Span, Times, ValueTimes, binary_only
-from .dialect import dialect_error as dialect_error
-from .dialect import is_in as is_in
-from .model import Open, Strict, fields_of, is_binary, resolve, wire_name
+from .model import Open, Strict, by_value, default_of, fields_of, is_binary, resolve, wire_name
 from .unset import UNSET
+from .vocabulary import KindTimes, RequiredTimes, Span, Times, ValueTimes, Vocabulary, binary_only
 
 T = TypeVar("T")
 
@@ -54,6 +52,9 @@ class Converter:
         required: when a field is required that other versions let be absent.
         values: since when and until when values of enums exist.
         kinds: since when fields take scalars of some type.
+        floor: the oldest version that the other side may speak, when only a range is known; ``version`` is then
+            the newest. What only some of them have is sent unless it is at its default.
+        name: what errors call the version, or the range.
     """
 
     def __init__(
@@ -65,12 +66,16 @@ class Converter:
         required: RequiredTimes | None = None,
         values: ValueTimes | None = None,
         kinds: KindTimes | None = None,
+        floor: str | None = None,
+        name: str | None = None,
     ) -> None:
         self.version = version
-        self._dialect: Dialect | None = None
+        self._vocabulary: Vocabulary | None = None
         if version is not None:
-            self._dialect = Dialect(
-                version=version,
+            self._vocabulary = Vocabulary(
+                floor=floor or version,
+                ceiling=version,
+                name=name or f"wire {version}",
                 fields=times or {},
                 types=types or {},
                 required=required or {},
@@ -152,16 +157,20 @@ class Converter:
 
     def _unstructure_class(self, conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
         resolve(cls)
-        checks = [*binary_only(cls, self.version), *(self._dialect.checks(cls) if self._dialect else [])]
-        absent = self._dialect.absent_fields(cls) if self._dialect else {}
+        words = self._vocabulary
+        checks = [*binary_only(cls, self.version), *(words.checks(cls) if words else [])]
+        absent = words.absent_fields(cls) if words else {}
+        doubtful = words.doubtful_fields(cls) if words else []
         fields = [a for a in fields_of(cls) if a.name not in absent and not is_binary(a)]
         overrides: dict[str, Any] = _renames(cls)
         overrides |= {name: override(omit=True) for name in absent}
         unstructure: Callable[..., Any] = make_dict_unstructure_fn(cls, conv, **overrides)
         # Not cattrs' omit_if_default, which compares, and so fails on arrays.
         blank = [(a.name, wire_name(a), a.default) for a in fields if a.default is None or a.default is UNSET]
+        known = [a for a in fields if a.name in doubtful and a.default is not None and a.default is not UNSET]
+        plain = [(a.name, wire_name(a), default_of(a)) for a in known]
         is_open = issubclass(cls, Open)
-        if not checks and not blank and not is_open:
+        if not checks and not blank and not plain and not is_open:
             return unstructure
 
         def unstructure_checked(value: Any) -> Any:
@@ -170,6 +179,9 @@ class Converter:
             found = unstructure(value)
             for name, wire, default in blank:
                 if getattr(value, name) is default:
+                    del found[wire]
+            for name, wire, default in plain:
+                if by_value(getattr(value, name)) == default:
                     del found[wire]
             if is_open and value.extra_fields:
                 found.update(value.extra_fields)

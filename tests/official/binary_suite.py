@@ -17,7 +17,7 @@ from support.binary_models import FORWARD_REQUESTS, REQUESTS, outputs, plain, sa
 from support.drawing import examples
 from tinkerwire import binary
 from tinkerwire.local import binary as served
-from tinkerwire_base.dialect import is_in
+from tinkerwire_base.vocabulary import is_in
 from tinkerwire_generated import models as m
 from tinkerwire_generated.messages import BINARY_TIMES, MESSAGE_TIMES, message
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import attrs
 
-from tinkerwire.binary import MEDIA_TYPE, decode_output, decode_sample
+from tinkerwire.binary import decode_output, decode_sample
 from tinkerwire.local.binary import encode_output, encode_sample
-from tinkerwire_base.call import JSON
+from tinkerwire_base.call import JSON, PROTOBUF
 from tinkerwire_base.converter import Converter
-from tinkerwire_base.dialect import Dialect, is_in
 from tinkerwire_base.model import by_value, default_of
+from tinkerwire_base.vocabulary import Vocabulary, is_in
 from tinkerwire_generated.messages import MESSAGE_TIMES
 from tinkerwire_generated.models import ForwardBackwardOutput, RequestFailedResponse, SampleResponse
 from tinkerwire_generated.times import FIELD_TIMES, TYPE_TIMES
@@ -48,7 +48,16 @@ class ResultEncoder:
 
     def __init__(self, version: str) -> None:
         self._version = version
-        self._dialect = Dialect(version=version, fields=FIELD_TIMES, types={}, required={}, values={}, kinds={})
+        self._vocabulary = Vocabulary(
+            floor=version,
+            ceiling=version,
+            name=f"wire {version}",
+            fields=FIELD_TIMES,
+            types={},
+            required={},
+            values={},
+            kinds={},
+        )
         self._absent: dict[type, dict[str, Any]] = {}
         # What is absent was cut before, so the converter has nothing to refuse.
         self._converter = Converter(version, FIELD_TIMES)
@@ -67,7 +76,7 @@ class ResultEncoder:
         if not self._has_binary(kind):
             return Result(content=self.json(value), media=JSON, kind=kind)
         encode: Any = encode_sample if kind is SampleResponse else encode_output
-        return Result(content=encode(value, self._version), media=MEDIA_TYPE, kind=kind)
+        return Result(content=encode(value, self._version), media=PROTOBUF, kind=kind)
 
     def accepted(self, result: Result, accept: str) -> Result:
         """The result in a form that ``accept``, the header, asks for; JSON unless that asks for the binary one."""
@@ -82,7 +91,7 @@ class ResultEncoder:
         return kind in BINARY and is_in(self._version, *MESSAGE_TIMES[kind.__name__])
 
     def _wants_binary(self, kind: type, accept: str) -> bool:
-        if MEDIA_TYPE in accept:
+        if PROTOBUF in accept:
             return True
         has_json = is_in(self._version, *TYPE_TIMES[kind.__name__])
         return not has_json and "json" not in accept
@@ -111,5 +120,5 @@ class ResultEncoder:
     def _absent_of(self, kind: type) -> dict[str, Any]:
         if kind not in self._absent:
             defaults = {attribute.name: default_of(attribute) for attribute in attrs.fields(kind)}
-            self._absent[kind] = {name: defaults[name] for name in self._dialect.absent_fields(kind)}
+            self._absent[kind] = {name: defaults[name] for name in self._vocabulary.absent_fields(kind)}
         return self._absent[kind]

@@ -9,13 +9,12 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
-from tinkerwire.binary import MEDIA_TYPE
 from tinkerwire.local import misfits
 from tinkerwire.local.answers import Item, Refusal
 from tinkerwire.local.binary import decode_request
 from tinkerwire.local.content import EVERYWHERE, ZSTD, decoded
 from tinkerwire.local.contract import Json, resolve
-from tinkerwire_base.call import JSON, Operation
+from tinkerwire_base.call import JSON, PROTOBUF, Operation
 from tinkerwire_base.converter import Converter
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
@@ -59,7 +58,7 @@ class Validator:
             raise Refusal(415, f"{operation.name} takes {' or '.join(taken)} in wire {self._version}, not {media}")
         self._check_encoding(operation, media, encoding)
         plain = decoded(content or b"", encoding)
-        if media == MEDIA_TYPE:
+        if media == PROTOBUF:
             return self._binary(plain)
         value = _parse(plain)
         validator = self._bodies.get(operation.name) or self._body_validator(operation.name)
@@ -72,7 +71,7 @@ class Validator:
 
     def _check_encoding(self, operation: Operation, media: str, encoding: str) -> None:
         named = {each["name"].lower() for each in self._operations[operation.name].get("parameters", [])}
-        taken = (ZSTD, *EVERYWHERE) if "content-encoding" in named and media == MEDIA_TYPE else EVERYWHERE
+        taken = (ZSTD, *EVERYWHERE) if "content-encoding" in named and media == PROTOBUF else EVERYWHERE
         if encoding not in ("", "identity", *taken):
             where = f"{operation.name} as {media}"
             raise Refusal(
