@@ -43,10 +43,8 @@ class ClientConfig:
         known = {**self._fixed, **self._dynamic}
         for name, value in given.items():
             if name not in known:
-                version = document["info"]["version"]
-                raise ValueError(
-                    f"flag {name!r} is not in wire {version}; known are {', '.join(sorted(known)) or 'none'}"
-                )
+                names, version = ", ".join(sorted(known)) or "none", document["info"]["version"]
+                raise ValueError(f"flag {name!r} is not in wire {version}; known are: {names}")
             if value != known[name]["default"] and name in REFUSED:
                 raise ValueError(f"flag {name}: {REFUSED[name]}; leave it at {known[name]['default']}")
             _check_type(name, value, known[name]["type"])

@@ -82,10 +82,11 @@ class ResultEncoder:
         """The result in a form that ``accept``, the header, asks for; JSON unless that asks for the binary one."""
         if result.media == JSON or self._wants_binary(result.kind, accept.lower()):
             return result
-        decode: Any = decode_sample if result.kind is SampleResponse else decode_output
-        plain = decode(result.content)
-        # Tensors that only the binary form has are left out: JSON has no place for them in any version.
-        return Result(content=self.json(attrs.evolve(plain, extra_fields={})), media=JSON, kind=result.kind)
+        if result.kind is SampleResponse:
+            content = self.json(_without_extra(decode_sample(result.content)))
+        else:
+            content = self.json(decode_output(result.content))
+        return Result(content=content, media=JSON, kind=result.kind)
 
     def _has_binary(self, kind: type) -> bool:
         return kind in BINARY and is_in(self._version, *MESSAGE_TIMES[kind.__name__])
@@ -122,3 +123,12 @@ class ResultEncoder:
             defaults = {attribute.name: default_of(attribute) for attribute in attrs.fields(kind)}
             self._absent[kind] = {name: defaults[name] for name in self._vocabulary.absent_fields(kind)}
         return self._absent[kind]
+
+
+def _without_extra(sample: SampleResponse) -> SampleResponse:
+    """The sample without what only the binary form has: JSON has no place for it in any version."""
+    # Type checkers do not know the field that all open models have.
+    evolve: Any = attrs.evolve
+    sequences = [evolve(each, extra_fields={}) for each in sample.sequences]
+    found: SampleResponse = evolve(sample, sequences=sequences, extra_fields={})
+    return found

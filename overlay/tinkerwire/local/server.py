@@ -82,6 +82,8 @@ class EmbeddedServer:
     ) -> None:
         document = contract(wire_version)
         config = ClientConfig(document, client_config or {}, strict_sequence=strict_sequence)
+        self.wire_version = wire_version
+        """Whose contract is served."""
         self._router = Router(document)
         self._validator = Validator(document)
         self._api_key = api_key
