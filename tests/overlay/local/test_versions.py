@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -172,3 +173,24 @@ def test_forward_only_changes_nothing(serve: Any) -> None:
     call.result(call.binary(model_id).body["request_id"])
     call.do("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 0.01}})
     assert call.binary_loss(model_id) < before
+
+
+def test_no_binary_body_is_a_fault_of_the_server(serve: Any, batch: Any) -> None:
+    """Bytes of a sound message, some of them changed or gone: refused, or a result, or a failure of the user's."""
+    call = serve(wire_version="0.38.0")
+    model_id = call.model()
+    given = Converter().structure(batch(), m.ForwardBackwardInput)
+    sound = encode_request(m.ForwardBackwardRequest(forward_backward_input=given, model_id=model_id))
+    rng = random.Random(7)
+    statuses = set()
+    for _ in range(400):
+        content = bytearray(sound)
+        for _ in range(rng.randint(1, 3)):
+            content[rng.randrange(len(content))] = rng.randrange(256)
+        sent = bytes(content[: rng.choice([len(content), rng.randrange(len(content))])])
+        reply = call.post("forward_backward", sent, headers={"content-type": MEDIA_TYPE})
+        statuses.add(reply.status)
+        if reply.status == 200:
+            result = call.result(reply.body["request_id"])
+            assert isinstance(result, bytes) or result["category"] == "user", result
+    assert statuses == {200, 404, 422}
