@@ -6,16 +6,17 @@ import hashlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OFFICIAL_VERSION = "0.16.1"
 
 
-def ensure_venv(name: str, lock: Path, *, installer: str = "uv") -> Path:
+def ensure_venv(name: str, lock: Path, *, installer: str = "uv", pip_options: Sequence[str] = ()) -> Path:
     """Return the python of `.venv-NAME`, making the environment anew when its lock file changed.
 
-    `installer` is "uv" (fast; pip is used where uv is missing) or "pip".
+    `installer` is "uv" (fast; pip is used where uv is missing) or "pip", which is given the `pip_options`.
     """
     if sys.version_info < (3, 11):
         raise SystemExit(
@@ -35,7 +36,7 @@ def ensure_venv(name: str, lock: Path, *, installer: str = "uv") -> Path:
         _run([uv, "pip", "install", "--quiet", "--python", str(python), "-r", str(lock)])
     else:
         _run([sys.executable, "-m", "venv", str(folder)])
-        _run([str(python), "-m", "pip", "install", "--quiet", "-r", str(lock)])
+        _run([str(python), "-m", "pip", "install", "--quiet", *pip_options, "-r", str(lock)])
     stamp.write_text(wanted)
     return python
 
