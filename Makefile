@@ -51,10 +51,10 @@ test-official: $(READY)  ## the official SDK drives the embedded server, and jud
 	$(BIN)/python -m tests.official.run
 	$(BIN)/python -m pytest -n 2 tests/official/binary_suite.py tests/official/models_suite.py
 
-test-peers: $(READY)  ## our client drives real servers of other people
+test-peers: $(READY)  ## our client drives two real servers of other people
 	$(BIN)/python -m tests.peers.run
 
-probe-peers: $(READY)  ## what real servers answer to about sixty edge cases
+probe-peers: $(READY)  ## what those servers answer to about a hundred edge cases
 	$(BIN)/python -m tests.peers.probe
 
 lock: $(READY)  ## resolve dev.lock anew
