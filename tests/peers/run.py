@@ -18,7 +18,7 @@ import sys
 from typing import Any
 
 from tests.official.report import DOCS, write_section
-from tests.official.venv import ROOT, ensure_venv
+from tests.official.venv import ROOT, official_python
 from tests.peers.peer import BUILD, Peer
 from tests.peers.recorder import Record, recorded
 from tests.peers.skyrl import SKYRL
@@ -33,7 +33,7 @@ Steps = list[dict[str, Any]]
 
 def walk(peer: Peer, client: str, timeout_s: float) -> Steps:
     """Run the flow with one client against a server of its own; return the steps with the server's refusals."""
-    python = _official_python(peer.official) if client == THEIRS else sys.executable
+    python = str(official_python(peer.official)) if client == THEIRS else sys.executable
     command = [python, "-m", "tests.official.flow", "--client", client, "--timeout", str(timeout_s)]
     with peer.running() as server, recorded(server) as (url, wire):
         done = subprocess.run([*command, "--base-url", url], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -46,11 +46,6 @@ def walk(peer: Peer, client: str, timeout_s: float) -> Steps:
     (BUILD / f"{peer.name}-{client}-steps.json").write_text(json.dumps(steps, indent=1))
     (BUILD / f"{peer.name}-{client}-wire.jsonl").write_text("".join(json.dumps(record) + "\n" for record in wire))
     return steps
-
-
-def _official_python(version: str) -> str:
-    lock = ROOT / "tests" / "official" / f"requirements-{version}.txt"
-    return str(ensure_venv(f"official-{version}", lock))
 
 
 def _refusals(step: dict[str, Any], wire: list[Record]) -> list[str]:
@@ -87,7 +82,7 @@ def table(peer: Peer, walks: dict[str, Steps]) -> str:
         "",
         "Made by `make test-peers`: the same steps (tests/official/steps_*.py) through each client. `works`: done and "
         "checked; `wrong`: answered, but the check of the answer failed; `error`: an exception; `blocked`: what the "
-        "step needs was not to be had; `timeout`: no end.",
+        "step needs was not to be had; `timeout`: no end; `skipped`: the client does not have it.",
         "",
         f"| step | {' | '.join(titles[client] for client in clients)} | what was found |",
         f"|---|{'---|' * len(clients)}---|",
@@ -95,9 +90,13 @@ def table(peer: Peer, walks: dict[str, Steps]) -> str:
     for steps in zip(*(walks[client] for client in clients), strict=True):
         outcomes = " | ".join(step["outcome"] for step in steps)
         lines.append(f"| {steps[0]['step']} | {outcomes} | {_finding(list(steps))} |")
-    counts = [f"{sum(step['ok'] for step in walks[client])} with {titles[client]}" for client in clients]
+    counts = [f"{_working(walks[client])} with {titles[client]}" for client in clients]
     lines += ["", f"Of {len(walks[clients[0]])} steps there work: {', '.join(counts)}."]
     return "\n".join(lines) + "\n"
+
+
+def _working(steps: Steps) -> int:
+    return sum(step["outcome"] == "works" for step in steps)
 
 
 def _finding(steps: Steps) -> str:
@@ -114,7 +113,7 @@ def losses(walks: dict[str, Steps]) -> list[str]:
     return [
         f"{ours['step']}: {ours['outcome']}: {ours['detail']}"
         for theirs, ours in zip(walks[THEIRS], walks[OURS], strict=True)
-        if theirs["ok"] and not ours["ok"]
+        if theirs["outcome"] == "works" and not ours["ok"]
     ]
 
 
@@ -128,8 +127,7 @@ def measure(peer: Peer, clients: list[str], timeout_s: float) -> int:
     write_section(DOCS / "compatibility.md", peer.title, text, title="Compatibility")
     behind = losses(walks)
     sys.stdout.write("".join(f"FAILED {peer.title}: {line}\n" for line in behind))
-    passed = sum(step["ok"] for step in walks[OURS])
-    sys.stdout.write(f"{peer.title}: {passed} passed, {len(behind)} failed\n")
+    sys.stdout.write(f"{peer.title}: {_working(walks[OURS])} passed, {len(behind)} failed\n")
     return len(behind)
 
 
