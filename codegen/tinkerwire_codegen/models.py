@@ -56,6 +56,7 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
     aliases.write_text(json.dumps(ALIASES))
     behaviours = sorted({s["x-behaviour"] for s in _schemas(document).values() if "x-behaviour" in s})
     imports = [f"tinkerwire_base.behaviour.{name}" for name in behaviours]
+    imports += ["tinkerwire_base.dataclass_methods.DataclassMethods"]
     imports += [f"tinkerwire_base.checks.{name}" for name in CHECKS]
     imports += [f"tinkerwire_base.model.{name}" for name in ("Array", "Open", "Strict", "define")]
     imports += ["collections.abc.Sequence"]
@@ -87,11 +88,13 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
                 "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
                 "array": _find(detail, "x-array"),
                 "base64": _find(detail, "contentEncoding") == "base64",
+                "until": original.get("properties", {}).get(field, {}).get("x-until"),
                 "starts_as": _starts_as(detail, _schemas(everything)),
             }
             for field, detail in schema.get("properties", {}).items()
         }
         about = {"behaviour": schema.get("x-behaviour"), "wire": span(original), "sent": name in sent}
+        about["dataclass"] = schema.get("x-dataclass")
         about["doc"] = _escaped(original.get("description", "")) or f"{name}."
         found[name] = {"contract": {**about, "fields": fields}}
     return found

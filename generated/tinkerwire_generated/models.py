@@ -9,16 +9,20 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import field
 from tinkerwire_base.behaviour import (
+    ContainerLength,
     ErrorCategory,
     ImageBytes,
     ImageLength,
     LossInputs,
+    PromptLogprobs,
+    SampledTokens,
     TensorValues,
     TextChunkLength,
     TinkerPath,
     TokenSequence,
 )
 from tinkerwire_base.checks import at_least, at_most, fits, has_size
+from tinkerwire_base.dataclass_methods import DataclassMethods
 from tinkerwire_base.model import Array, Open, Strict, define
 from tinkerwire_base.unset import UNSET, UnsetType
 
@@ -401,19 +405,19 @@ class ClientConfigResponse(Open):
     """Most bytes of results being fetched at once."""
     parallel_fwdbwd_chunks: bool = field(default=True)
     """Whether the chunks of one forward_backward go out at once."""
-    proto_write_fwdbwd: bool = field(default=False)
+    proto_write_fwdbwd: bool = field(default=False, metadata={"until": "0.25.0"})
     """Whether the body of forward_backward is protobuf. (wire 0.19.0 to before 0.25.0)"""
     billing_exception_max_pause_duration_sec: int = field(default=3600)
     """Seconds for which a 402 is waited out. (wire 0.20.0 and later)"""
-    grpc_target: str | None = field(default=None)
+    grpc_target: str | None = field(default=None, metadata={"until": "0.22.7"})
     """Where to poll futures by gRPC; null for nowhere. (wire 0.21.0 to before 0.22.7)"""
-    enable_grpc_retrieve_future: bool = field(default=False)
+    enable_grpc_retrieve_future: bool = field(default=False, metadata={"until": "0.22.7"})
     """Whether futures are polled by gRPC. (wire 0.21.0 to before 0.22.7)"""
     sample_no_retries: bool = field(default=False)
     """Whether samples that fail are not asked for again. (wire 0.21.0 and later)"""
     proto_compress_fwdbwd: bool = field(default=False)
     """Whether the protobuf body of forward_backward is compressed by zstd. (wire 0.22.7 and later)"""
-    fwd_via_fwdbwd: bool = field(default=False)
+    fwd_via_fwdbwd: bool = field(default=False, metadata={"until": "0.25.0"})
     """Whether forward goes through forward_backward with forward_only. (wire 0.22.7 to before 0.25.0)"""
     sample_enable_stuck_detection: bool = field(default=True)
     """Whether samples without progress are given up. (wire 0.22.7 and later)"""
@@ -421,7 +425,7 @@ class ClientConfigResponse(Open):
     """Most samples waited for at once. (wire 0.22.7 and later)"""
     use_pyqwest_transport: bool = field(default=True)
     """Whether the official client sends by pyqwest rather than httpx. (wire 0.22.7 and later)"""
-    create_model_via_load_weights: bool = field(default=False)
+    create_model_via_load_weights: bool = field(default=False, metadata={"until": "0.38.0"})
     """Whether a model is created from saved weights by load_weights alone. (wire 0.24.1 to before 0.38.0)"""
     fwdbwd_max_chunk_len: int = field(default=1024)
     """Most datums of one forward_backward. (wire 0.25.0 and later)"""
@@ -875,8 +879,8 @@ Wire: 0.36.0 and later.
 """
 
 
-@define
-class Datum(LossInputs, Strict):
+@define(kw_only=False)
+class Datum(LossInputs, DataclassMethods, Strict):
     """One training example: an input and what its loss needs.
 
     Wire: 0.1.0 and later.
@@ -886,6 +890,10 @@ class Datum(LossInputs, Strict):
     """Input of the model."""
     loss_fn_inputs: LossFnInputs = field(validator=fits())
     """Tensors of the loss."""
+    model_input_spans: ProvenanceSpans | None = field(default=None, validator=fits())
+    """Where the tokens of model_input come from, in order; null for unsaid. In binary messages only. (wire 0.26.2 and later)"""
+    loss_fn_input_spans: ProvenanceSpans | None = field(default=None, validator=fits())
+    """Where the tokens of target_tokens come from, in order; null for unsaid. In binary messages only. (wire 0.26.2 and later)"""
 
 
 @define
@@ -950,14 +958,18 @@ class DimuonParams(Strict):
     """Largest global norm that the gradient may have; 0 for no limit."""
     beta1: float = field(default=0.9, validator=fits(at_least(0.0), at_most(1.0, exclusive=True)))
     """Decay per step of the mean of gradients."""
-    damping: float = field(default=0.0001, validator=fits(at_least(0.0, exclusive=True)))
+    damping: float = field(
+        default=0.0001,
+        validator=fits(at_least(0.0, exclusive=True)),
+        metadata={"until": "0.30.4"},
+    )
     """Damping of the step. (wire to before 0.30.4)"""
-    rank_lr_correction_exponent: float = field(default=0.175, validator=fits())
+    rank_lr_correction_exponent: float = field(default=0.175, validator=fits(), metadata={"until": "0.30.4"})
     """Power of the adapter rank that the step size is corrected by. (wire to before 0.30.4)"""
 
 
 @define
-class DmelChunk(Strict):
+class DmelChunk(ContainerLength, Strict):
     """A piece of input as a tensor in a container of its own.
 
     Wire: 0.23.4 and later.
@@ -1066,8 +1078,8 @@ class FinishSessionRequest(Strict):
     """More on it, in words; null is sent as such."""
 
 
-@define
-class ForwardBackwardInput(Strict):
+@define(kw_only=False)
+class ForwardBackwardInput(DataclassMethods, Strict):
     """Datums and the loss to compute on them.
 
     Wire: 0.1.0 and later.
@@ -1094,8 +1106,8 @@ class ForwardBackwardInputParam(Strict):
     """The loss."""
 
 
-@define
-class ForwardBackwardOutput(Open):
+@define(kw_only=False)
+class ForwardBackwardOutput(DataclassMethods, Open):
     """Result of forward and forward_backward, as JSON; the loss itself is among the metrics.
 
     Wire: 0.1.0 to before 0.25.0.
@@ -1109,8 +1121,8 @@ class ForwardBackwardOutput(Open):
     """Numbers over all datums, by name:reduction, for example loss:sum (nats)."""
 
 
-@define
-class ForwardBackwardRequest(Strict):
+@define(kw_only=False)
+class ForwardBackwardRequest(DataclassMethods, Strict):
     """Computes a loss and its gradients; as JSON.
 
     Wire: 0.3.0 to before 0.25.0.
@@ -1124,8 +1136,8 @@ class ForwardBackwardRequest(Strict):
     """Place among all operations of the model, counted from 1; they run in this order."""
 
 
-@define
-class ForwardRequest(Strict):
+@define(kw_only=False)
+class ForwardRequest(DataclassMethods, Strict):
     """Computes a loss without gradients.
 
     Wire: 0.3.0 to before 0.25.0.
@@ -1419,11 +1431,11 @@ class ImageAssetPointerChunk(ImageLength, Strict):
     """Where the image is stored."""
     format: ImageFormat = field(validator=fits())
     """Encoding of the stored image."""
-    height: int | None = field(default=None, validator=fits())
+    height: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
     """Height in pixels. (wire 0.1.0 to before 0.6.0)"""
-    width: int | None = field(default=None, validator=fits())
+    width: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
     """Width in pixels. (wire 0.1.0 to before 0.6.0)"""
-    tokens: int | None = field(default=None, validator=fits())
+    tokens: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
     """Number of tokens that the image takes in the input. (wire 0.1.0 to before 0.6.0)"""
     expected_tokens: int | None = field(default=None, validator=fits())
     """Number of tokens that the image is expected to take; null leaves it to the server. (wire 0.6.0 and later)"""
@@ -1463,11 +1475,11 @@ class ImageChunk(ImageBytes, Strict):
     """Bytes of the image file, in base64."""
     format: ImageFormat = field(validator=fits())
     """Encoding of the bytes."""
-    height: int | None = field(default=None, validator=fits())
+    height: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
     """Height in pixels. (wire 0.3.0 to before 0.6.0)"""
-    width: int | None = field(default=None, validator=fits())
+    width: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
     """Width in pixels. (wire 0.3.0 to before 0.6.0)"""
-    tokens: int | None = field(default=None, validator=fits())
+    tokens: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
     """Number of tokens that the image takes in the input. (wire 0.3.0 to before 0.6.0)"""
     expected_tokens: int | None = field(default=None, validator=fits())
     """Number of tokens that the image is expected to take; null leaves it to the server. (wire 0.6.0 and later)"""
@@ -1872,6 +1884,23 @@ class ParsedCheckpointTinkerPath(TinkerPath, Open):
     """The checkpoint within its run, for example weights/0001."""
 
 
+@define
+class PromptProvenanceSpan(DataclassMethods, Strict):
+    """A run of tokens of the prompt of a sample.
+
+    Wire: 0.26.2 and later.
+    """
+
+    sequence_id: str = field(validator=fits())
+    """The sample, one of sample_sequence_ids."""
+    length: int = field(validator=fits(at_least(0)))
+    """Tokens of the run."""
+    offset: int = field(default=0, validator=fits(at_least(0)))
+    """Tokens of the prompt before the run."""
+    type: Literal["prompt_tokens"] = field(default="prompt_tokens", validator=fits())
+    """Tag of the span; in binary messages the place where it stands says the same."""
+
+
 QueueState: TypeAlias = Literal["active", "paused_capacity", "paused_rate_limit"]
 """
 Why a result is not there: at work, or held back for lack of machines or by a rate limit.
@@ -1949,7 +1978,7 @@ class SampleRequest(Strict):
 
 
 @define
-class SampleResponse(Open):
+class SampleResponse(PromptLogprobs, DataclassMethods, Open):
     """Result of asample, as JSON.
 
     Wire: 0.1.0 to before 0.25.0.
@@ -1968,7 +1997,40 @@ class SampleResponse(Open):
 
 
 @define
-class SampledSequence(Open):
+class SampledProvenanceSpan(DataclassMethods, Strict):
+    """A run of tokens of a sample.
+
+    Wire: 0.26.2 and later.
+    """
+
+    sequence_id: str = field(validator=fits())
+    """The sample, one of sample_sequence_ids."""
+    length: int = field(validator=fits(at_least(0)))
+    """Tokens of the run."""
+    offset: int = field(default=0, validator=fits(at_least(0)))
+    """Tokens of the sample before the run."""
+    type: Literal["sampled_tokens"] = field(default="sampled_tokens", validator=fits())
+    """Tag of the span; in binary messages the place where it stands says the same."""
+
+
+ProvenanceSpan: TypeAlias = PromptProvenanceSpan | SampledProvenanceSpan
+"""
+Where a run of tokens comes from.
+
+Wire: 0.26.2 and later.
+"""
+
+
+ProvenanceSpans: TypeAlias = list[ProvenanceSpan]
+"""
+Where tokens come from, run by run.
+
+Wire: 0.26.2 and later.
+"""
+
+
+@define
+class SampledSequence(SampledTokens, DataclassMethods, Open):
     """One sample.
 
     Wire: 0.1.0 to before 0.25.0.
@@ -2758,8 +2820,8 @@ class TelemetrySendRequest(Strict):
     """Identifies the process of the client, a UUID. (wire 0.24.1 and later)"""
 
 
-@define
-class TensorData(TensorValues, Strict):
+@define(kw_only=False)
+class TensorData(TensorValues, DataclassMethods, Strict):
     """A tensor, its values row by row in one flat list.
 
     Wire: 0.1.0 and later.

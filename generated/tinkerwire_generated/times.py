@@ -75,6 +75,10 @@ TYPE_TIMES: Mapping[str, Span] = {
     "SessionSearchResponse": ("0.36.0", None),
     "ImageChunk": ("0.3.0", None),
     "DmelChunk": ("0.23.4", None),
+    "PromptProvenanceSpan": ("0.26.2", None),
+    "SampledProvenanceSpan": ("0.26.2", None),
+    "ProvenanceSpan": ("0.26.2", None),
+    "ProvenanceSpans": ("0.26.2", None),
     "AdamOptimizerConfig": ("0.29.1", None),
     "DimuonOptimizerConfig": ("0.29.1", None),
     "OptimizerConfigBase": ("0.30.4", None),
@@ -220,6 +224,7 @@ FIELD_TIMES: Mapping[str, Mapping[str, Span]] = {
         "tokens": ("0.1.0", "0.6.0"),
         "expected_tokens": ("0.6.0", None),
     },
+    "Datum": {"model_input_spans": ("0.26.2", None), "loss_fn_input_spans": ("0.26.2", None)},
     "DimuonParams": {"damping": ("0.29.1", "0.30.4"), "rank_lr_correction_exponent": ("0.29.1", "0.30.4")},
     "CreateModelRequest": {
         "session_id": ("0.3.0", None),

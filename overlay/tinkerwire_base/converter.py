@@ -27,6 +27,7 @@ from .dialect import Dialect, KindTimes, RequiredTimes, Span, Times, ValueTimes
 from .dialect import dialect_error as dialect_error
 from .dialect import is_in as is_in
 from .model import Open, Strict, fields_of, resolve, wire_name
+from .twofold import AsGiven
 from .unset import UNSET
 
 T = TypeVar("T")
@@ -157,17 +158,22 @@ class Converter:
         fields = [a for a in fields_of(cls) if a.name not in absent]
         overrides: dict[str, Any] = _renames(cls)
         overrides |= {name: override(omit=True) for name in absent}
+        raw = {wire_name(a): vars(cls)[a.name] for a in fields if a.name in getattr(cls, "_as_given", ())}
+        overrides |= {a.name: override(omit=True) for a in fields if wire_name(a) in raw}
         unstructure: Callable[..., Any] = make_dict_unstructure_fn(cls, conv, **overrides)
         # Not cattrs' omit_if_default, which compares, and so fails on arrays.
         blank = [(a.name, wire_name(a), a.default) for a in fields if a.default is None or a.default is UNSET]
         is_open = issubclass(cls, Open)
-        if not checks and not blank and not is_open:
+        kept = [(wire, AsGiven(listed).__get__) for wire, listed in raw.items()]
+        if not checks and not blank and not is_open and not kept:
             return unstructure
 
         def unstructure_checked(value: Any) -> Any:
             for check in checks:
                 check(value)
             found = unstructure(value)
+            for wire, get in kept:
+                found[wire] = get(value, cls)
             for name, wire, default in blank:
                 if getattr(value, name) is default:
                     del found[wire]

@@ -28,7 +28,7 @@ KNOWN = frozenset(
     {"$ref", "type", "const", "enum", "anyOf", "discriminator", "properties", "required", "additionalProperties"}
     | {"items", "prefixItems", "minItems", "maxItems", "minimum", "maximum", "format", "contentEncoding", "default"}
     | {"exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
-    | {"description", "x-array", "x-behaviour", "x-undeclared", "x-sdk-name"}
+    | {"description", "x-array", "x-behaviour", "x-dataclass", "x-undeclared", "x-sdk-name"}
 )
 
 
@@ -97,7 +97,7 @@ class Instances:
             return st.sampled_from(schema["enum"])
         if "anyOf" in schema:
             return self._any_of(schema["anyOf"], unknown_keys)
-        if schema.get("x-behaviour") == "TensorValues":
+        if schema.get("x-behaviour", "x-dataclass") == "TensorValues":
             return tensors()
         kind = schema.get("type")
         if isinstance(kind, list):
