@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from tinkerwire_base import behaviour
 from tinkerwire_base.checks import INT64_MAX, INT64_MIN
 from tinkerwire_base.projection import superset
 
@@ -83,10 +84,12 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
     sent = _sent(everything)
     for name, schema in _schemas(everything).items():
         original = _schemas(document)[name]
+        converts = getattr(getattr(behaviour, schema.get("x-behaviour") or "", None), "_converts", ())
         fields = {
             field: {
                 "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
                 "array": _find(detail, "x-array"),
+                "converts": field in converts,
                 "base64": _find(detail, "contentEncoding") == "base64",
                 "until": original.get("properties", {}).get(field, {}).get("x-until"),
                 "starts_as": _starts_as(detail, _schemas(everything)),

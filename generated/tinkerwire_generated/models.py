@@ -888,7 +888,7 @@ class Datum(LossInputs, DataclassMethods, Strict):
 
     model_input: ModelInput = field(validator=fits())
     """Input of the model."""
-    loss_fn_inputs: LossFnInputs = field(validator=fits())
+    loss_fn_inputs: LossFnInputs
     """Tensors of the loss."""
     model_input_spans: ProvenanceSpans | None = field(default=None, validator=fits())
     """Where the tokens of model_input come from, in order; null for unsaid. In binary messages only. (wire 0.26.2 and later)"""
@@ -975,7 +975,7 @@ class DmelChunk(ContainerLength, Strict):
     Wire: 0.23.4 and later.
     """
 
-    dmel: bytes = field(validator=fits())
+    dmel: bytes
     """Bytes of the container, in base64; its first dimension is the number of tokens."""
     type: Literal["dmel"] = field(default="dmel", validator=fits())
     """Tag of the chunk."""
@@ -988,7 +988,7 @@ class EncodedTextChunk(TextChunkLength, Strict):
     Wire: 0.1.0 and later.
     """
 
-    tokens: Sequence[int] | Array = field(validator=fits())
+    tokens: Sequence[int] | Array
     """Token ids in order."""
     type: Literal["encoded_text"] = field(default="encoded_text", validator=fits())
     """Tag of the chunk; clients of wire 0.3.0 to 0.16.1 leave it out."""
@@ -1471,7 +1471,7 @@ class ImageChunk(ImageBytes, Strict):
     Wire: 0.3.0 and later.
     """
 
-    data: bytes = field(validator=fits())
+    data: bytes
     """Bytes of the image file, in base64."""
     format: ImageFormat = field(validator=fits())
     """Encoding of the bytes."""
@@ -2827,7 +2827,7 @@ class TensorData(TensorValues, DataclassMethods, Strict):
     Wire: 0.1.0 and later.
     """
 
-    data: Sequence[float] | Array = field(validator=fits())
+    data: Sequence[float] | Array
     """Flat values in row-major order; whole numbers when dtype is int64."""
     dtype: TensorDtype = field(validator=fits())
     """Kind of the numbers."""

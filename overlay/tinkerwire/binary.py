@@ -14,6 +14,7 @@ import numpy as np
 
 from tinkerwire_generated.messages import message
 from tinkerwire_generated.models import (
+    Datum,
     DmelChunk,
     EncodedTextChunk,
     ForwardBackwardOutput,
@@ -63,6 +64,7 @@ def encode_request(request: ForwardBackwardRequest | ForwardRequest, version: st
             _put_chunk(part.model_input.add(), f"{place}.model_input.chunks[{index}]", chunk, version)
         for name, tensor in datum.loss_fn_inputs.items():
             put_tensor(part.loss_fn_inputs[name], f"{place}.loss_fn_inputs[{name!r}]", tensor)
+        _put_spans(part, place, datum)
     return serialized(filled, version)
 
 
@@ -134,6 +136,15 @@ def _put_chunk(filled: Any, place: str, chunk: Any, version: str | None) -> None
         raise ValueError(
             f"{place}: {type(chunk).__name__} has no binary form; load the image and send it as an ImageChunk"
         )
+
+
+def _put_spans(filled: Any, place: str, datum: Datum) -> None:
+    if (datum.model_input_spans is None) != (datum.loss_fn_input_spans is None):
+        raise ValueError(f"{place}: has one of model_input_spans and loss_fn_input_spans; with_provenance gives both")
+    for name in ("model_input_spans", "loss_fn_input_spans"):
+        for span in getattr(datum, name) or ():
+            part = getattr(getattr(filled, name).add(), span.type)
+            part.sequence_id, part.offset, part.length = span.sequence_id, span.offset, span.length
 
 
 def _outputs(place: str, record: Any) -> Iterator[dict[str, TensorData]]:

@@ -45,24 +45,26 @@ class TensorValues:
         return hash((type(self), self.dtype, tuple(self.shape or ()), tuple(self.data)))
 
     def __attrs_post_init__(self) -> None:
+        data = self.raw
         # What a list holds is looked at where a tensor is about to be sent, not for each one that arrives.
-        if isinstance(self.raw, np.ndarray):
-            if self.raw.ndim != 1 or self.raw.dtype.kind not in ("iu" if self.dtype == "int64" else "iuf"):
+        if isinstance(data, np.ndarray):
+            if data.ndim != 1 or data.dtype.kind not in ("iu" if self.dtype == "int64" else "iuf"):
                 raise TypeError(
-                    f"TensorData.data: expected a 1-D array for {self.dtype}, got {self.raw.ndim}-D "
-                    f"{self.raw.dtype}; from_numpy takes any shape"
+                    f"TensorData.data: expected a 1-D array for {self.dtype}, got {data.ndim}-D {data.dtype}; "
+                    "from_numpy takes any shape"
                 )
-        elif isinstance(self.raw, list | tuple):
-            object.__setattr__(self, "data", list(self.raw))
+        elif isinstance(data, list | tuple):
+            # A list of its own: code fills one list again and again.
+            object.__setattr__(self, "data", list(data))
         else:
             raise TypeError(
-                f"TensorData.data: expected a flat list or array, got {type(self.raw).__name__}; "
+                f"TensorData.data: expected a flat list or array, got {type(data).__name__}; "
                 "from_numpy and from_torch make a TensorData of arrays and tensors"
             )
         if self.sparse_crow_indices is not None or self.sparse_col_indices is not None:
             self._check_rows()
-        elif self.shape is not None and (min(self.shape, default=0) < 0 or math.prod(self.shape) != len(self.raw)):
-            raise ValueError(f"TensorData.shape: {list(self.shape)} does not hold {len(self.raw)} values")
+        elif self.shape is not None and (min(self.shape, default=0) < 0 or math.prod(self.shape) != len(data)):
+            raise ValueError(f"TensorData.shape: {list(self.shape)} does not hold {len(data)} values")
 
     def _check_rows(self) -> None:
         """Raise ValueError unless the indices describe a matrix of ``shape`` that holds the values."""
@@ -109,13 +111,16 @@ class TensorValues:
         rows = len(array) if array.ndim == 2 else 0
         if array.ndim != 2 or rows + 1 + 2 * int(kept.sum()) >= array.size:
             return cls.from_array("TensorData", array)
-        return cls(  # type: ignore[call-arg]
+        starts = [0, *np.cumsum(kept.sum(axis=1)).tolist()]
+        model: Any = cls
+        found: Self = model(
             data=array[kept],
             dtype=wire_dtype(array),
             shape=list(array.shape),
-            sparse_crow_indices=[0, *np.cumsum(kept.sum(axis=1)).tolist()],
+            sparse_crow_indices=starts,
             sparse_col_indices=np.nonzero(kept)[1].tolist(),
         )
+        return found
 
     @classmethod
     def from_array(cls, name: str, value: Any) -> Self:

@@ -89,6 +89,9 @@ class Both:
     array: Any = None
 
 
+_HELD = (Both, np.ndarray, TopkLogprobs)
+
+
 class AsList:
     """Stands in front of the slot of a field and gives the list."""
 
@@ -99,7 +102,7 @@ class AsList:
         if model is None:
             return self
         held = self.slot.__get__(model, cls)
-        if not isinstance(held, Both | np.ndarray | TopkLogprobs):
+        if type(held) is list or not isinstance(held, _HELD):
             return held
         both = _both(self.slot, model, held)
         if both.listed is None:
@@ -138,7 +141,7 @@ class AsGiven:
         if model is None:
             return self
         held = self._slot.__get__(model, cls)
-        if isinstance(held, Both):
+        if type(held) is Both:
             return held.listed if held.array is None else held.array
         return held
 
