@@ -58,11 +58,10 @@ from tinkerwire_generated.models import (
     TrainingRun,
 )
 
-from . import types
+from . import missing, types
 from .chunking import ChunkLimits
 from .experimental import ExperimentalWarning
 from .futures import APIFuture
-from .missing import MISSING, missing
 from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
@@ -79,8 +78,8 @@ __title__ = "tinkerwire"
 if not TYPE_CHECKING:  # type checkers would take any name for one of ours
 
     def __getattr__(name: str) -> Any:
-        if name in MISSING:
-            return missing(name)
+        if name in missing.MISSING:
+            return missing.stand_in(name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

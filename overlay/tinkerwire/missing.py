@@ -12,14 +12,13 @@ MISSING: Mapping[str, str] = {
     "PromptAltTokens": "alternatives at each place of a prompt; they stand in the response as a dict",
     "RequestOptions": "settings of one HTTP request",
     "Timeout": "time-outs of HTTP by phase; RetryConfig has the deadlines of operations",
-    "auth": "credentials from a command; give api_key or set TINKER_API_KEY",
 }
 """Each name with what it is, and what to use instead where there is something."""
 
 _made: dict[str, type] = {}
 
 
-def missing(name: str) -> type:
+def stand_in(name: str) -> type:
     """The class that stands in for a missing name: using it raises NotImplementedError."""
     if name not in _made:
         _made[name] = _Missing(name, (), {"__doc__": f"Not there yet: {MISSING[name]}.", "__module__": "tinkerwire"})

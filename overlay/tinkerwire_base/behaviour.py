@@ -190,14 +190,16 @@ class LossInputs:
             loss_fn_inputs: spans that cover the tokens of ``target_tokens``, in order.
 
         Raises:
+            TypeError: something that is no span.
             ValueError: spans that cover more or fewer tokens than there are.
         """
+        spans = {"model_input_spans": list(model_input), "loss_fn_input_spans": list(loss_fn_inputs)}
+        found: Self = attrs.evolve(self, **spans)  # type: ignore[misc]
         _check_cover("model_input", model_input, self.model_input.length)
         targets = self.loss_fn_inputs.get("target_tokens")
         if targets is not None and len(targets.shape or [0]) == 1:
             _check_cover("loss_fn_inputs", loss_fn_inputs, len(targets.raw))
-        spans = {"model_input_spans": list(model_input), "loss_fn_input_spans": list(loss_fn_inputs)}
-        return attrs.evolve(self, **spans)  # type: ignore[misc]
+        return found
 
 
 def _check_cover(name: str, spans: Sequence[Any], length: int) -> None:

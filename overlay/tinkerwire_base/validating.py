@@ -44,13 +44,13 @@ def _converter() -> Converter:
 
 
 def _as_json(value: Any) -> Any:
-    """What Python code puts into dicts, as JSON would have it; arrays and plain lists stay as they are."""
+    """What Python code puts into dicts, as JSON would have it; arrays stay as they are."""
     if isinstance(value, Model):
         return _converter().unstructure(value)
     if isinstance(value, Mapping):
         return {key: _as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return value if set(map(type, value)) <= {int, float, str} else [_as_json(item) for item in value]
+        return list(value) if set(map(type, value)) <= {int, float, str} else [_as_json(item) for item in value]
     if isinstance(value, date):
         return value.isoformat()
     return b64encode(value).decode() if isinstance(value, bytes) else value
