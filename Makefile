@@ -49,7 +49,7 @@ bench-transports: $(READY)  ## HTTP clients for Python, side by side
 
 test-official: $(READY)  ## the official SDK drives the embedded server
 	$(BIN)/python -m tests.official.run
-	$(BIN)/python -m pytest tests/official/binary_suite.py
+	$(BIN)/python -m pytest tests/official/binary_suite.py tests/official/values_suite.py
 
 test-cookbook: $(READY)  ## the cookbook's own tests with the official SDK and on the drop-in; the first time takes 2 GB
 	$(BIN)/python -m tests.cookbook.run
