@@ -84,7 +84,7 @@ class SampledTokens(_Results):
         "_logprobs_list",
         "_topk_logprobs_list",
     )
-    _twofold: ClassVar = {"tokens": TOKENS, "logprobs": LOGPROBS, "topk_logprobs": TOPK}
+    _twofold: ClassVar[Mapping[str, Numbers | Topk]] = {"tokens": TOKENS, "logprobs": LOGPROBS, "topk_logprobs": TOPK}
     if TYPE_CHECKING:
         tokens_np: Array
         logprobs_np: Array | None
@@ -127,7 +127,7 @@ class PromptLogprobs(_Results):
         "_prompt_logprobs_list",
         "_topk_prompt_logprobs_list",
     )
-    _twofold: ClassVar = {"prompt_logprobs": LOGPROBS, "topk_prompt_logprobs": TOPK}
+    _twofold: ClassVar[Mapping[str, Numbers | Topk]] = {"prompt_logprobs": LOGPROBS, "topk_prompt_logprobs": TOPK}
     if TYPE_CHECKING:
         prompt_logprobs_np: Array | None
         topk_prompt_logprobs_np: TopkLogprobs | None
