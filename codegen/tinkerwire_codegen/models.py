@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from tinkerwire_base import behaviour
 from tinkerwire_base.checks import INT64_MAX, INT64_MIN
 from tinkerwire_base.projection import is_binary, superset
 
@@ -56,6 +57,7 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
     aliases.write_text(json.dumps(ALIASES))
     behaviours = sorted({s["x-behaviour"] for s in _schemas(document).values() if "x-behaviour" in s})
     imports = [f"tinkerwire_base.behaviour.{name}" for name in behaviours]
+    imports += ["tinkerwire_base.dataclass_methods.DataclassMethods"]
     imports += [f"tinkerwire_base.checks.{name}" for name in CHECKS]
     imports += [f"tinkerwire_base.model.{name}" for name in ("Array", "Open", "Strict", "define")]
     imports += ["collections.abc.Sequence"]
@@ -82,17 +84,21 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
     sent = _sent(everything)
     for name, schema in _schemas(everything).items():
         original = _schemas(document)[name]
+        converts = getattr(getattr(behaviour, schema.get("x-behaviour") or "", None), "_converts", ())
         fields = {
             field: {
                 "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
                 "array": _find(detail, "x-array"),
                 "binary": is_binary(detail),
+                "converts": field in converts,
                 "base64": _find(detail, "contentEncoding") == "base64",
+                "until": original.get("properties", {}).get(field, {}).get("x-until"),
                 "starts_as": _starts_as(detail, _schemas(everything)),
             }
             for field, detail in schema.get("properties", {}).items()
         }
         about = {"behaviour": schema.get("x-behaviour"), "wire": span(original), "sent": name in sent}
+        about["dataclass"] = schema.get("x-dataclass")
         about["doc"] = _escaped(original.get("description", "")) or f"{name}."
         found[name] = {"contract": {**about, "fields": fields}}
     return found

@@ -9,16 +9,20 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import field
 from tinkerwire_base.behaviour import (
+    ContainerLength,
     ErrorCategory,
     ImageBytes,
     ImageLength,
     LossInputs,
+    PromptLogprobs,
+    SampledTokens,
     TensorValues,
     TextChunkLength,
     TinkerPath,
     TokenSequence,
 )
 from tinkerwire_base.checks import at_least, at_most, fits, has_size
+from tinkerwire_base.dataclass_methods import DataclassMethods
 from tinkerwire_base.model import Array, Open, Strict, define
 from tinkerwire_base.unset import UNSET, UnsetType
 
@@ -401,19 +405,19 @@ class ClientConfigResponse(Open):
     """Most bytes of results being fetched at once."""
     parallel_fwdbwd_chunks: bool = field(default=True)
     """Whether the chunks of one forward_backward go out at once."""
-    proto_write_fwdbwd: bool = field(default=False)
+    proto_write_fwdbwd: bool = field(default=False, metadata={"until": "0.25.0"})
     """Whether the body of forward_backward is protobuf. (wire 0.19.0 to before 0.25.0)"""
     billing_exception_max_pause_duration_sec: int = field(default=3600)
     """Seconds for which a 402 is waited out. (wire 0.20.0 and later)"""
-    grpc_target: str | None = field(default=None)
+    grpc_target: str | None = field(default=None, metadata={"until": "0.22.7"})
     """Where to poll futures by gRPC; null for nowhere. (wire 0.21.0 to before 0.22.7)"""
-    enable_grpc_retrieve_future: bool = field(default=False)
+    enable_grpc_retrieve_future: bool = field(default=False, metadata={"until": "0.22.7"})
     """Whether futures are polled by gRPC. (wire 0.21.0 to before 0.22.7)"""
     sample_no_retries: bool = field(default=False)
     """Whether samples that fail are not asked for again. (wire 0.21.0 and later)"""
     proto_compress_fwdbwd: bool = field(default=False)
     """Whether the protobuf body of forward_backward is compressed by zstd. (wire 0.22.7 and later)"""
-    fwd_via_fwdbwd: bool = field(default=False)
+    fwd_via_fwdbwd: bool = field(default=False, metadata={"until": "0.25.0"})
     """Whether forward goes through forward_backward with forward_only. (wire 0.22.7 to before 0.25.0)"""
     sample_enable_stuck_detection: bool = field(default=True)
     """Whether samples without progress are given up. (wire 0.22.7 and later)"""
@@ -421,7 +425,7 @@ class ClientConfigResponse(Open):
     """Most samples waited for at once. (wire 0.22.7 and later)"""
     use_pyqwest_transport: bool = field(default=True)
     """Whether the official client sends by pyqwest rather than httpx. (wire 0.22.7 and later)"""
-    create_model_via_load_weights: bool = field(default=False)
+    create_model_via_load_weights: bool = field(default=False, metadata={"until": "0.38.0"})
     """Whether a model is created from saved weights by load_weights alone. (wire 0.24.1 to before 0.38.0)"""
     fwdbwd_max_chunk_len: int = field(default=1024)
     """Most datums of one forward_backward. (wire 0.25.0 and later)"""
@@ -875,8 +879,8 @@ Wire: 0.36.0 and later.
 """
 
 
-@define
-class Datum(LossInputs, Strict):
+@define(kw_only=False)
+class Datum(LossInputs, DataclassMethods, Strict):
     """One training example: an input and what its loss needs.
 
     Wire: 0.1.0 and later.
@@ -884,7 +888,7 @@ class Datum(LossInputs, Strict):
 
     model_input: ModelInput = field(validator=fits())
     """Input of the model."""
-    loss_fn_inputs: LossFnInputs = field(validator=fits())
+    loss_fn_inputs: LossFnInputs
     """Tensors of the loss."""
     model_input_spans: ProvenanceSpans | None = field(default=None, validator=fits(), metadata={"binary": True})
     """Where the tokens of the input come from, runs in order that cover all of them. (wire 0.26.2 and later)"""
@@ -954,20 +958,24 @@ class DimuonParams(Strict):
     """Largest global norm that the gradient may have; 0 for no limit."""
     beta1: float = field(default=0.9, validator=fits(at_least(0.0), at_most(1.0, exclusive=True)))
     """Decay per step of the mean of gradients."""
-    damping: float = field(default=0.0001, validator=fits(at_least(0.0, exclusive=True)))
+    damping: float = field(
+        default=0.0001,
+        validator=fits(at_least(0.0, exclusive=True)),
+        metadata={"until": "0.30.4"},
+    )
     """Damping of the step. (wire to before 0.30.4)"""
-    rank_lr_correction_exponent: float = field(default=0.175, validator=fits())
+    rank_lr_correction_exponent: float = field(default=0.175, validator=fits(), metadata={"until": "0.30.4"})
     """Power of the adapter rank that the step size is corrected by. (wire to before 0.30.4)"""
 
 
 @define
-class DmelChunk(Strict):
+class DmelChunk(ContainerLength, Strict):
     """A piece of input as a tensor in a container of its own.
 
     Wire: 0.23.4 and later.
     """
 
-    dmel: bytes = field(validator=fits())
+    dmel: bytes
     """Bytes of the container, in base64; its first dimension is the number of tokens."""
     type: Literal["dmel"] = field(default="dmel", validator=fits())
     """Tag of the chunk."""
@@ -980,7 +988,7 @@ class EncodedTextChunk(TextChunkLength, Strict):
     Wire: 0.1.0 and later.
     """
 
-    tokens: Sequence[int] | Array = field(validator=fits())
+    tokens: Sequence[int] | Array
     """Token ids in order."""
     type: Literal["encoded_text"] = field(default="encoded_text", validator=fits())
     """Tag of the chunk; clients of wire 0.3.0 to 0.16.1 leave it out."""
@@ -1070,8 +1078,8 @@ class FinishSessionRequest(Strict):
     """More on it, in words; null is sent as such."""
 
 
-@define
-class ForwardBackwardInput(Strict):
+@define(kw_only=False)
+class ForwardBackwardInput(DataclassMethods, Strict):
     """Datums and the loss to compute on them.
 
     Wire: 0.1.0 and later.
@@ -1098,8 +1106,8 @@ class ForwardBackwardInputParam(Strict):
     """The loss."""
 
 
-@define
-class ForwardBackwardOutput(Open):
+@define(kw_only=False)
+class ForwardBackwardOutput(DataclassMethods, Open):
     """Result of forward and forward_backward, as JSON; the loss itself is among the metrics.
 
     Wire: 0.1.0 to before 0.25.0.
@@ -1113,8 +1121,8 @@ class ForwardBackwardOutput(Open):
     """Numbers over all datums, by name:reduction, for example loss:sum (nats)."""
 
 
-@define
-class ForwardBackwardRequest(Strict):
+@define(kw_only=False)
+class ForwardBackwardRequest(DataclassMethods, Strict):
     """Computes a loss and its gradients; as JSON.
 
     Wire: 0.3.0 to before 0.25.0.
@@ -1128,8 +1136,8 @@ class ForwardBackwardRequest(Strict):
     """Place among all operations of the model, counted from 1; they run in this order."""
 
 
-@define
-class ForwardRequest(Strict):
+@define(kw_only=False)
+class ForwardRequest(DataclassMethods, Strict):
     """Computes a loss without gradients.
 
     Wire: 0.3.0 to before 0.25.0.
@@ -1423,11 +1431,11 @@ class ImageAssetPointerChunk(ImageLength, Strict):
     """Where the image is stored."""
     format: ImageFormat = field(validator=fits())
     """Encoding of the stored image."""
-    height: int | None = field(default=None, validator=fits())
+    height: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
     """Height in pixels. (wire 0.1.0 to before 0.6.0)"""
-    width: int | None = field(default=None, validator=fits())
+    width: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
     """Width in pixels. (wire 0.1.0 to before 0.6.0)"""
-    tokens: int | None = field(default=None, validator=fits())
+    tokens: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
     """Number of tokens that the image takes in the input. (wire 0.1.0 to before 0.6.0)"""
     expected_tokens: int | None = field(default=None, validator=fits())
     """Number of tokens that the image is expected to take; null leaves it to the server. (wire 0.6.0 and later)"""
@@ -1463,15 +1471,15 @@ class ImageChunk(ImageBytes, Strict):
     Wire: 0.3.0 and later.
     """
 
-    data: bytes = field(validator=fits())
+    data: bytes
     """Bytes of the image file, in base64."""
     format: ImageFormat = field(validator=fits())
     """Encoding of the bytes."""
-    height: int | None = field(default=None, validator=fits())
+    height: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
     """Height in pixels. (wire 0.3.0 to before 0.6.0)"""
-    width: int | None = field(default=None, validator=fits())
+    width: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
     """Width in pixels. (wire 0.3.0 to before 0.6.0)"""
-    tokens: int | None = field(default=None, validator=fits())
+    tokens: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
     """Number of tokens that the image takes in the input. (wire 0.3.0 to before 0.6.0)"""
     expected_tokens: int | None = field(default=None, validator=fits())
     """Number of tokens that the image is expected to take; null leaves it to the server. (wire 0.6.0 and later)"""
@@ -1890,14 +1898,14 @@ class PromptAltTokens(Open):
 
 
 @define
-class PromptProvenanceSpan(Strict):
+class PromptProvenanceSpan(DataclassMethods, Strict):
     """A run of tokens that come from the prompt of a sample.
 
     Wire: 0.26.2 and later.
     """
 
     sequence_id: str = field(validator=fits(has_size(1)))
-    """The sample."""
+    """The sample, one of sample_sequence_ids."""
     length: int = field(validator=fits(at_least(0)))
     """Tokens of the run."""
     offset: int = field(default=0, validator=fits(at_least(0)))
@@ -1981,7 +1989,7 @@ class SampleRequest(Strict):
 
 
 @define
-class SampleResponse(Open):
+class SampleResponse(PromptLogprobs, DataclassMethods, Open):
     """Result of asample; as JSON until wire 0.25.0, and as a binary message since 0.18.2.
 
     Wire: 0.1.0 to before 0.25.0.
@@ -2004,14 +2012,14 @@ class SampleResponse(Open):
 
 
 @define
-class SampledProvenanceSpan(Strict):
+class SampledProvenanceSpan(DataclassMethods, Strict):
     """A run of tokens that come from a sample.
 
     Wire: 0.26.2 and later.
     """
 
     sequence_id: str = field(validator=fits(has_size(1)))
-    """The sample."""
+    """The sample, one of sample_sequence_ids."""
     length: int = field(validator=fits(at_least(0)))
     """Tokens of the run."""
     offset: int = field(default=0, validator=fits(at_least(0)))
@@ -2035,7 +2043,7 @@ Wire: 0.26.2 and later.
 
 
 @define
-class SampledSequence(Open):
+class SampledSequence(SampledTokens, DataclassMethods, Open):
     """One sample.
 
     Wire: 0.1.0 to before 0.25.0.
@@ -2829,14 +2837,14 @@ class TelemetrySendRequest(Strict):
     """Identifies the process of the client, a UUID. (wire 0.24.1 and later)"""
 
 
-@define
-class TensorData(TensorValues, Strict):
+@define(kw_only=False)
+class TensorData(TensorValues, DataclassMethods, Strict):
     """A tensor, its values row by row in one flat list.
 
     Wire: 0.1.0 and later.
     """
 
-    data: Sequence[float] | Array = field(validator=fits())
+    data: Sequence[float] | Array
     """Flat values in row-major order; whole numbers when dtype is int64."""
     dtype: TensorDtype = field(validator=fits())
     """Kind of the numbers."""

@@ -1,5 +1,7 @@
 """tinkerwire: the schema-first client for the Tinker API. ``import tinkerwire as tinker`` is the migration."""
 
+from typing import TYPE_CHECKING, Any
+
 from tinkerwire_base.errors import (
     APIConnectionError,
     APIError,
@@ -26,19 +28,26 @@ from tinkerwire_base.errors import (
 )
 from tinkerwire_base.tensors import PrecisionWarning
 from tinkerwire_generated.models import (
+    AdamOptimizerConfig,
     AdamParams,
     Checkpoint,
     CheckpointType,
     Datum,
+    DimuonOptimizerConfig,
+    DimuonParams,
+    DmelChunk,
     EncodedTextChunk,
     ForwardBackwardOutput,
     LoraConfig,
     ModelID,
     ModelInput,
     ModelInputChunk,
+    OptimParams,
     OptimStepRequest,
     OptimStepResponse,
     ParsedCheckpointTinkerPath,
+    PromptProvenanceSpan,
+    SampledProvenanceSpan,
     SampledSequence,
     SampleRequest,
     SampleResponse,
@@ -49,8 +58,9 @@ from tinkerwire_generated.models import (
     TrainingRun,
 )
 
-from . import types
+from . import missing, types
 from .chunking import ChunkLimits
+from .experimental import ExperimentalWarning
 from .futures import APIFuture
 from .rest import RestClient
 from .retry import RetryConfig
@@ -59,6 +69,20 @@ from .service import ServiceClient
 from .training import TrainingClient
 from .version import __version__
 
+BackcompatSamplingClientFuture = SamplingClient
+BackcompatTrainingClientFuture = TrainingClient
+"""Every client is the future of its own creation, too."""
+
+__title__ = "tinkerwire"
+
+if not TYPE_CHECKING:  # type checkers would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        if name in missing.MISSING:
+            return missing.stand_in(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "APIConnectionError",
     "APIError",
@@ -66,8 +90,11 @@ __all__ = [
     "APIResponseValidationError",
     "APIStatusError",
     "APITimeoutError",
+    "AdamOptimizerConfig",
     "AdamParams",
     "AuthenticationError",
+    "BackcompatSamplingClientFuture",
+    "BackcompatTrainingClientFuture",
     "BadRequestError",
     "BillingError",
     "CancelledSubmissionError",
@@ -78,7 +105,11 @@ __all__ = [
     "ConflictError",
     "Datum",
     "DialectError",
+    "DimuonOptimizerConfig",
+    "DimuonParams",
+    "DmelChunk",
     "EncodedTextChunk",
+    "ExperimentalWarning",
     "ForwardBackwardOutput",
     "FutureExpiredError",
     "InternalServerError",
@@ -87,11 +118,13 @@ __all__ = [
     "ModelInput",
     "ModelInputChunk",
     "NotFoundError",
+    "OptimParams",
     "OptimStepRequest",
     "OptimStepResponse",
     "ParsedCheckpointTinkerPath",
     "PermissionDeniedError",
     "PrecisionWarning",
+    "PromptProvenanceSpan",
     "RateLimitError",
     "RequestErrorCategory",
     "RequestFailedError",
@@ -100,6 +133,7 @@ __all__ = [
     "RetryConfig",
     "SampleRequest",
     "SampleResponse",
+    "SampledProvenanceSpan",
     "SampledSequence",
     "SamplingClient",
     "SamplingParams",
@@ -111,6 +145,7 @@ __all__ = [
     "TrainingClient",
     "TrainingRun",
     "UnprocessableEntityError",
+    "__title__",
     "__version__",
     "types",
 ]

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from tinkerwire_generated.messages import message
 from tinkerwire_generated.models import (
     DmelChunk,
@@ -27,7 +25,7 @@ from tinkerwire_generated.models import (
 )
 
 from .binary_messages import check_model, has_field, parsed, serialized
-from .binary_tensors import FLOAT32, INT32, int32, int32_bytes, numbers, put_tensor, split, tensor_of, topk_of
+from .binary_tensors import FLOAT32, INT32, int32, int32_bytes, numbers, put_tensor, split, stored, tensor_of, topk_of
 
 STOP_REASONS: Mapping[int, str] = {0: "stop", 1: "length"}
 
@@ -100,7 +98,7 @@ def decode_sample(data: bytes) -> SampleResponse:
         )
     return SampleResponse(
         sequences=[_sequence(f"sequences[{position}]", each) for position, each in enumerate(found.sequences)],
-        prompt_logprobs=_optional_numbers(numbers("prompt_logprobs", found.prompt_logprobs, FLOAT32)),
+        prompt_logprobs=_optional(numbers("prompt_logprobs", found.prompt_logprobs, FLOAT32)),
         topk_prompt_logprobs=topk,
         prompt_cache_hit_tokens=found.prompt_cache_hit_tokens,
         target_prompt_logprobs=target,
@@ -166,17 +164,16 @@ def _sequence(place: str, each: Any) -> SampledSequence:
     topk = None
     if each.HasField("topk_sampled_logprobs"):
         topk = topk_of(f"{place}.topk_sampled_logprobs", each.topk_sampled_logprobs)
+    # Arrays stay arrays until somebody asks for lists, of which alone type checkers know.
+    tokens: Any = stored(f"{place}.tokens", each.tokens, INT32)
     return SampledSequence(
         stop_reason=STOP_REASONS.get(each.stop_reason, str(each.stop_reason)),
-        tokens=numbers(f"{place}.tokens", each.tokens, INT32).tolist(),
-        logprobs=numbers(f"{place}.logprobs", each.logprobs, FLOAT32).tolist() or None,
+        tokens=tokens,
+        logprobs=_optional(numbers(f"{place}.logprobs", each.logprobs, FLOAT32)),
         topk_logprobs=topk,
     )
 
 
-def _optional_numbers(values: Any) -> list[float | None] | None:
-    """A list with None for NaN; no values at all are None."""
-    found: list[float | None] = values.tolist()
-    for position in np.flatnonzero(np.isnan(values)):
-        found[position] = None
-    return found or None
+def _optional(values: Any) -> Any:
+    """The array; None when it holds no values."""
+    return values if values.size else None

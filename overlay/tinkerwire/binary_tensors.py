@@ -195,7 +195,7 @@ def put_topk(message: Any, place: str, topk: TopK) -> None:
 
 def _values(place: str, tensor: TensorData) -> Array:
     """The values in the wire's dtype; OverflowError for one that does not fit."""
-    data: Any = tensor.data
+    data: Any = tensor.raw
     is_array = isinstance(data, np.ndarray)
     try:
         if is_array and tensor.dtype == "int64":

@@ -66,4 +66,4 @@ def _input_length(datum: Datum) -> int:
 
 
 def _elements(tensor: TensorData) -> int:
-    return len(tensor.data) if tensor.shape is None else prod(tensor.shape)
+    return len(tensor.raw) if tensor.shape is None else prod(tensor.shape)

@@ -110,6 +110,10 @@ class APIFuture(Generic[T]):
         return self._future.result()
 
 
+AwaitableConcurrentFuture = APIFuture
+"""The official name of a future around one of ``concurrent.futures``, which code makes for its tests."""
+
+
 def _cancelled() -> CancelledSubmissionError:
     return CancelledSubmissionError(
         "the operation was cancelled; if its request had been sent by then, the server still runs it"

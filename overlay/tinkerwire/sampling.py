@@ -345,13 +345,9 @@ class SamplingClient:
 
 def _numbered(response: SampleResponse, sequence_ids: list[str] | None) -> SampleResponse:
     """The response with the names that its sequences got when they were asked for, by servers that name them."""
-    if not sequence_ids:
-        return response
-    named = [
-        attrs.evolve(sequence, sequence_id=sequence_id)
-        for sequence, sequence_id in zip(response.sequences, sequence_ids, strict=False)
-    ]
-    return attrs.evolve(response, sequences=[*named, *response.sequences[len(named) :]])
+    for position, sequence_id in enumerate((sequence_ids or [])[: len(response.sequences)]):
+        response.sequences[position] = response.sequences[position].named(sequence_id)
+    return response
 
 
 def _checked(prompt: ModelInput) -> ModelInput:

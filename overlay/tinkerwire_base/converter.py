@@ -24,6 +24,7 @@ from cattrs.v import format_exception
 
 from . import hooks
 from .model import Open, Strict, by_value, default_of, fields_of, is_binary, resolve, wire_name
+from .twofold import AsGiven
 from .unset import UNSET
 from .vocabulary import KindTimes, RequiredTimes, Span, Times, ValueTimes, Vocabulary, binary_only
 
@@ -55,6 +56,7 @@ class Converter:
         floor: the oldest version that the other side may speak, when only a range is known; ``version`` is then
             the newest. What only some of them have is sent unless it is at its default.
         name: what errors call the version, or the range.
+        is_whole: whether to read the fields, too, that JSON on the wire has no place for, as dumps of models have them.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class Converter:
         kinds: KindTimes | None = None,
         floor: str | None = None,
         name: str | None = None,
+        is_whole: bool = False,
     ) -> None:
         self.version = version
+        self._is_whole = is_whole
         self._vocabulary: Vocabulary | None = None
         if version is not None:
             self._vocabulary = Vocabulary(
@@ -139,7 +143,9 @@ class Converter:
         conv.register_unstructure_hook(datetime, lambda value: value.isoformat())
         conv.register_structure_hook(bytes, hooks.structure_bytes)
         conv.register_unstructure_hook(bytes, lambda value: b64encode(value).decode())
-        conv.register_structure_hook_factory(attrs.has, lambda cls: _structure_class(conv, cls))
+        conv.register_structure_hook_factory(
+            attrs.has, lambda cls: _structure_class(conv, cls, is_whole=self._is_whole)
+        )
         conv.register_unstructure_hook_factory(attrs.has, lambda cls: self._unstructure_class(conv, cls))
         conv.register_structure_hook_factory(
             hooks.is_list, lambda tp: hooks.structure_only(list, tp, list_structure_factory(tp, conv))
@@ -162,21 +168,26 @@ class Converter:
         absent = words.absent_fields(cls) if words else {}
         doubtful = words.doubtful_fields(cls) if words else []
         fields = [a for a in fields_of(cls) if a.name not in absent and not is_binary(a)]
-        overrides: dict[str, Any] = _renames(cls)
+        overrides: dict[str, Any] = _renames(cls, is_whole=False)
         overrides |= {name: override(omit=True) for name in absent}
+        raw = {wire_name(a): vars(cls)[a.name] for a in fields if a.name in getattr(cls, "_as_given", ())}
+        overrides |= {a.name: override(omit=True) for a in fields if wire_name(a) in raw}
         unstructure: Callable[..., Any] = make_dict_unstructure_fn(cls, conv, **overrides)
         # Not cattrs' omit_if_default, which compares, and so fails on arrays.
         blank = [(a.name, wire_name(a), a.default) for a in fields if a.default is None or a.default is UNSET]
         known = [a for a in fields if a.name in doubtful and a.default is not None and a.default is not UNSET]
         plain = [(a.name, wire_name(a), default_of(a)) for a in known]
         is_open = issubclass(cls, Open)
-        if not checks and not blank and not plain and not is_open:
+        kept = [(wire, AsGiven(listed).__get__) for wire, listed in raw.items()]
+        if not checks and not blank and not plain and not is_open and not kept:
             return unstructure
 
         def unstructure_checked(value: Any) -> Any:
             for check in checks:
                 check(value)
             found = unstructure(value)
+            for wire, get in kept:
+                found[wire] = get(value, cls)
             for name, wire, default in blank:
                 if getattr(value, name) is default:
                     del found[wire]
@@ -195,13 +206,13 @@ def _worded(fault: BaseException, kind: type | None) -> str:
     return str(fault) if isinstance(fault, ValueError | TypeError) else format_exception(fault, kind)
 
 
-def _structure_class(conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
+def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool) -> Callable[..., Any]:
     resolve(cls)
     inner: Callable[..., Any] = make_dict_structure_fn(
-        cls, conv, _cattrs_forbid_extra_keys=issubclass(cls, Strict), **_renames(cls)
+        cls, conv, _cattrs_forbid_extra_keys=issubclass(cls, Strict), **_renames(cls, is_whole=is_whole)
     )
     is_open = issubclass(cls, Open)
-    known = {wire_name(a) for a in fields_of(cls) if not is_binary(a)}
+    known = {wire_name(a) for a in fields_of(cls) if is_whole or not is_binary(a)}
 
     def structure(value: Any, kind: Any) -> Any:
         if type(value) is not dict:
@@ -215,11 +226,11 @@ def _structure_class(conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
     return structure
 
 
-def _renames(cls: type) -> dict[str, Any]:
+def _renames(cls: type, *, is_whole: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         a.name: override(rename=a.metadata["wire"]) for a in fields_of(cls) if "wire" in a.metadata
     }
-    found |= {a.name: override(omit=True) for a in fields_of(cls) if is_binary(a)}
+    found |= {a.name: override(omit=True) for a in fields_of(cls) if is_binary(a) and not is_whole}
     if issubclass(cls, Open):
         found["extra_fields"] = override(omit=True)
     return found

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import reprlib
 import types
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, overload
 
 import attrs
 from attrs import field
 from typing_extensions import dataclass_transform
+
+from .pydantic_methods import PydanticMethods
 
 if TYPE_CHECKING:
     from .tensors import Array as Array
@@ -24,7 +26,7 @@ SHORT.maxlevel, SHORT.maxlist, SHORT.maxtuple, SHORT.maxdict = 8, 8, 8, 20
 SHORT.maxstring, SHORT.maxother, SHORT.maxlong = 200, 2000, 40
 
 
-class Model:
+class Model(PydanticMethods):
     """Equality, hash and repr of all models, by their fields; arrays and lists of the same values are equal."""
 
     __slots__ = ()
@@ -43,11 +45,15 @@ class Model:
         return f"{cls.__name__}({', '.join(f'{name}={SHORT.repr(value)}' for name, value in shown)})"
 
 
+@overload
+def define(cls: type[T]) -> type[T]: ...
+@overload
+def define(*, kw_only: bool) -> Callable[[type[T]], type[T]]: ...
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
-def define(cls: type[T]) -> type[T]:
-    """Make a generated class an attrs class: slotted, keyword-only, immutable."""
+def define(cls: type[T] | None = None, *, kw_only: bool = True) -> type[T] | Callable[[type[T]], type[T]]:
+    """Make a generated class an attrs class: slotted, keyword-only unless said otherwise, immutable."""
     # Equality and repr are Model's: compiling them for every class is a third of the time of an import.
-    return attrs.define(cls, kw_only=True, slots=True, frozen=True, eq=False, repr=False)
+    return attrs.define(cls, kw_only=kw_only, slots=True, frozen=True, eq=False, repr=False)
 
 
 # The two are made by attrs itself, so that type checkers take all models for classes of attrs.
@@ -70,10 +76,16 @@ def resolve(cls: Any) -> Any:
     return attrs.resolve_types(cls, localns={})
 
 
+def factory_of(attribute: attrs.Attribute[Any]) -> Callable[[], Any] | None:
+    """What makes the default of a field, when something does."""
+    default: Any = attribute.default
+    return default.factory if isinstance(default, attrs.Factory) else None  # type: ignore[arg-type]
+
+
 def default_of(attribute: attrs.Attribute[Any]) -> Any:
     """The default of a field, ``attrs.NOTHING`` for a required one."""
-    default: Any = attribute.default
-    return default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]
+    factory = factory_of(attribute)
+    return factory() if factory else attribute.default
 
 
 def fields_of(cls: type) -> list[attrs.Attribute[Any]]:

@@ -58,7 +58,7 @@ def test_wire_dtypes_are_not_copied(dtype: Any, shape: tuple[int, ...]) -> None:
     assert wire_array("x", array) is array
     assert tensor.shape == list(shape)
     if array.size:
-        assert np.shares_memory(array, tensor.data) and np.shares_memory(array, tensor.to_numpy())
+        assert np.shares_memory(array, tensor.raw) and np.shares_memory(array, tensor.to_numpy())
     assert tensor.to_numpy().shape == shape
 
 

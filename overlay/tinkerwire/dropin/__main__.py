@@ -1,0 +1,33 @@
+"""``python -m tinkerwire.dropin SCRIPT [ARGS]``, or ``-m MODULE [ARGS]``: runs a program with tinkerwire as tinker."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+from .finder import install
+
+USAGE = "usage: python -m tinkerwire.dropin SCRIPT [ARGS], or -m MODULE [ARGS]"
+
+
+def main(arguments: list[str]) -> int:
+    """Run a script or a module as Python itself would; 2 when there is neither."""
+    is_module = arguments[:1] == ["-m"]
+    program = arguments[1:] if is_module else arguments
+    if not program or program[0].startswith("-"):
+        sys.stderr.write(f"{USAGE}\n")
+        return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
+    install()
+    sys.argv = program
+    if is_module:
+        # The folder that one is in, as for python -m, is on the path already.
+        runpy.run_module(program[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = str(Path(program[0]).resolve().parent)
+        runpy.run_path(program[0], run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

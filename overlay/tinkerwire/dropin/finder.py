@@ -1,0 +1,68 @@
+"""The finder that answers ``import tinker``, and the modules that it makes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from .paths import API_VERSION, PATHS, target_of
+
+OWN = {"__version__": API_VERSION, "__title__": "tinker"}
+
+
+class Facade(ModuleType):
+    """A module of the official name, whose contents are those of one of ours."""
+
+    def __getattr__(self, name: str) -> Any:
+        path, target = f"{self.__name__}.{name}", self.__dict__.get("_target")
+        if path not in PATHS and not name.startswith("__") and hasattr(target, name):
+            return getattr(target, name)
+        if target_of(path) is not None:
+            return importlib.import_module(path)
+        raise AttributeError(f"tinkerwire has no {path} (looked for in {getattr(target, '__name__', None)})")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self.__dict__["_target"])})
+
+
+class Finder(MetaPathFinder, Loader):
+    """Finds ``tinker`` and what is in it, before an official SDK that may be installed."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Where a module comes from: here, or not our affair."""
+        if target_of(fullname) is None:
+            return None
+        return ModuleSpec(fullname, self, origin=target_of(fullname), is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """A facade."""
+        return Facade(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Connect a facade with its module."""
+        target = importlib.import_module(target_of(module.__name__) or "tinkerwire")
+        public = [name for name in dir(target) if not name.startswith("_")]
+        module.__dict__.update(OWN, _target=target, __doc__=target.__doc__, __all__=getattr(target, "__all__", public))
+
+
+def install() -> None:
+    """Let ``import tinker`` give tinkerwire from now on; saying it twice is fine.
+
+    Raises:
+        RuntimeError: an official SDK was imported before, whose objects would not fit ours.
+    """
+    there = sys.modules.get("tinker")
+    if there is not None and not isinstance(there, Facade):
+        raise RuntimeError(
+            f"tinker was imported already, from {getattr(there, '__file__', None)}; call tinkerwire.dropin.install() "
+            "before anything imports it, or run `python -m tinkerwire.dropin SCRIPT`"
+        )
+    if not any(isinstance(finder, Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Finder())

@@ -1,0 +1,52 @@
+"""The length of a piece of input that is a tensor in a container, from the head of the container."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from tinkerwire_generated.models import DmelChunk, ModelInput
+
+
+@pytest.mark.parametrize(
+    ("head", "length"),
+    [
+        ([0, 2, 5, 80], 5),
+        ([7, 1, 0], 0),
+        ([254, 3, 2, 5, 80], 5),
+        ([1, 3, 0xAC, 0x02, 80, 1], 300),
+    ],
+)
+def test_length(head: list[int], length: int) -> None:
+    """The first dimension, also of a constant tensor and beyond one byte."""
+    chunk = DmelChunk(dmel=bytes([*head, 1, 2, 3]))
+    assert chunk.length == length
+    assert ModelInput(chunks=[chunk, chunk]).length == 2 * length
+    assert DmelChunk.model_validate(chunk.model_dump()) == chunk
+    assert DmelChunk(dmel=base64.b64encode(chunk.dmel).decode()) == chunk  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "its 0 bytes end within the head"),
+        (bytes([254]), "its 1 bytes end within the head"),
+        (bytes([8, 1, 1]), "starts with dtype 8, known are 0 to 7"),
+        (bytes([0, 1]), "its 2 bytes end within the head"),
+        (bytes([0, 0]), "the tensor has no dimensions"),
+        (bytes([0, 1, *[0x80] * 12]), "takes more than 64 bits"),
+    ],
+)
+def test_no_container(data: bytes, words: str) -> None:
+    """It says what is wrong with the bytes."""
+    with pytest.raises(ValueError, match=words):
+        _ = DmelChunk(dmel=data).length
+
+
+def test_what_is_no_bytes_is_refused() -> None:
+    """Text that is not base64, and other types."""
+    with pytest.raises(ValueError, match=r"DmelChunk.dmel: text that is not base64"):
+        DmelChunk(dmel="ä")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"DmelChunk.dmel: expected the bytes of a tensor container"):
+        DmelChunk(dmel=3)  # type: ignore[arg-type]

@@ -1,0 +1,56 @@
+"""What became of each test in two runs of the same files, and the report of it."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+
+KINDS = {"failure": "failed", "error": "error", "skipped": "skipped"}
+ORDER = ("passed", "failed", "error", "skipped")
+
+
+@attrs.frozen
+class Outcome:
+    """How one test ended: passed, failed, error or skipped; and what it said."""
+
+    kind: str
+    reason: str = ""
+
+
+def outcomes(junit: Path) -> dict[str, Outcome]:
+    """The outcome of each test in a JUnit report, by its name."""
+    found = {}
+    for case in ET.parse(junit).iter("testcase"):
+        outcome = Outcome("passed")
+        for element in case:
+            if element.tag in KINDS:
+                message = element.get("message") or element.text or ""
+                outcome = Outcome(KINDS[element.tag], " ".join(message.split())[:300])
+        found[f"{case.get('classname')}::{case.get('name')}"] = outcome
+    return found
+
+
+def lost(official: Mapping[str, Outcome], ours: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """The tests that pass with the official SDK and not with ours."""
+    absent = Outcome("absent", "the test was not run")
+    passed = [name for name, outcome in official.items() if outcome.kind == "passed"]
+    return {name: ours.get(name, absent) for name in passed if ours.get(name, absent).kind != "passed"}
+
+
+def section(title: str, official: Mapping[str, Outcome], ours: Mapping[str, Outcome]) -> str:
+    """What the report says of one set of tests."""
+    lines = [f"## {title}", "", f"| | {' | '.join(ORDER)} |", "|---|" + "---|" * len(ORDER)]
+    for name, run in (("official SDK", official), ("tinkerwire", ours)):
+        counts = Counter(outcome.kind for outcome in run.values())
+        lines.append(f"| {name} | {' | '.join(str(counts[kind]) for kind in ORDER)} |")
+    missing = lost(official, ours)
+    gained = lost(ours, official)
+    lines += ["", f"Pass with the official SDK and not with tinkerwire: {len(missing) or 'none'}."]
+    lines += [f"- {name}: {outcome.kind}, `{outcome.reason}`" for name, outcome in sorted(missing.items())]
+    lines += ["", f"Pass with tinkerwire and not with the official SDK: {len(gained) or 'none'}."]
+    lines += [f"- {name}" for name in sorted(gained)]
+    return "\n".join(lines)

@@ -1,0 +1,61 @@
+"""Every model, by pydantic's methods: out and in again, as Python's values and as JSON."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import attrs
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from support.instances import Instances
+from tinkerwire_base.projection import superset
+from tinkerwire_codegen.bundle import load
+from tinkerwire_generated import models
+
+EVERYTHING = Instances(superset(load(Path(__file__).parents[2] / "schema")))
+MODELS = [name for name in EVERYTHING.schemas if attrs.has(getattr(models, name))]
+few = settings(
+    max_examples=6,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@few
+@given(data=st.data())
+def test_dumps_come_back_equal(name: str, data: Any) -> None:
+    """Copies and pickles are equal, too; without defaults a dump has the fields that say something."""
+    cls = getattr(models, name)
+    value = cls.model_validate(data.draw(EVERYTHING.of(name)))
+    assert cls.model_validate(value.model_dump()) == value
+    assert cls.model_validate_json(value.model_dump_json()) == value
+    sparse = value.model_dump(exclude_defaults=True)
+    assert sparse.keys() & cls.model_fields.keys() == value.model_fields_set & cls.model_fields.keys()
+    assert json.loads(value.model_dump_json(indent=2)) == value.model_dump(mode="json")
+    for copied in (copy.copy(value), copy.deepcopy(value), pickle.loads(pickle.dumps(value)), value.model_copy()):
+        assert copied == value and type(copied) is cls
+
+
+@pytest.mark.parametrize("name", MODELS)
+@few
+@given(data=st.data())
+def test_dumps_fit_their_schema(name: str, data: Any) -> None:
+    """What model_dump gives as JSON is what model_json_schema says."""
+    cls = getattr(models, name)
+    value = cls.model_validate(data.draw(EVERYTHING.of(name)))
+    schema = cls.model_json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    faults = list(jsonschema.Draft202012Validator(schema).iter_errors(value.model_dump(mode="json")))
+    assert not faults, faults[0].message
+    assert schema.get("properties", {}).keys() == cls.model_fields.keys()

@@ -1,0 +1,34 @@
+"""What the official SDK 0.38.0 makes of values: reads {type: [value]} from stdin, writes {type: [dumps]} to stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from tinker import types
+
+
+def dumps(kind: type[BaseModel], value: Any) -> dict[str, Any] | None:
+    """The dumps of one value by name, None when the type does not take it."""
+    try:
+        model = kind.model_validate(value)
+    except ValidationError:
+        return None
+    return {
+        "json": model.model_dump(mode="json"),
+        "text": json.loads(model.model_dump_json()),
+        "no nulls": model.model_dump(mode="json", exclude_none=True),
+        "no defaults": model.model_dump(mode="json", exclude_defaults=True),
+    }
+
+
+given = json.load(sys.stdin)
+kinds = {name: getattr(types, name, None) for name in given}
+found = {
+    name: [dumps(kind, value) for value in given[name]]
+    for name, kind in kinds.items()
+    if isinstance(kind, type) and issubclass(kind, BaseModel)
+}
+json.dump(found, sys.stdout)

@@ -1,0 +1,140 @@
+"""``import tinker`` gives tinkerwire, in a process of its own each time: what is imported stays imported."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tinkerwire
+from tinkerwire import missing, types
+from tinkerwire.dropin import API_VERSION, PATHS
+
+NAMES = (Path(__file__).parent / "names-0.38.0.txt").read_text().split()
+IMPORTED = (
+    "tinker.lib.public_interfaces.api_future.AwaitableConcurrentFuture",
+    "tinker.lib.public_interfaces.APIFuture",
+    "tinker.lib.public_interfaces.rest_client.RestClient",
+    "tinker.lib.retry_handler.RetryConfig",
+    "tinker.lib.experimental.ExperimentalWarning",
+    "tinker.types.tensor_data.TensorData",
+    "tinker.types.image_chunk.ImageChunk",
+    "tinker.types._pydantic_types.model_input.ModelInput",
+    "tinker.types.optimizer.AdamParams",
+    "tinker.types.topk_logprobs.TopkLogprobs",
+    "tinker._exceptions.APIStatusError",
+    "tinker._compat.model_dump",
+    "tinker._version.__version__",
+)
+"""What users and the cookbook import from modules below the two public ones."""
+
+
+def python(*arguments: str, code: int = 0, **environment: str) -> str:
+    """What a fresh interpreter prints; errors too when it is to end with a code."""
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    env = {**os.environ, "PYTHONPATH": path, **environment}
+    run = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, env=env)
+    assert run.returncode == code, run.stderr
+    return run.stdout + run.stderr if code else run.stdout
+
+
+def tells(script: str) -> Any:
+    """The JSON that a script prints after the drop-in is in place."""
+    return json.loads(python("-c", f"import json, tinkerwire.dropin\ntinkerwire.dropin.install()\n{script}"))
+
+
+@pytest.mark.parametrize("module", [tinkerwire, types])
+def test_all_names_of_the_sdk_are_there(module: Any) -> None:
+    """Each public name stands for something, or is in the table of what is missing."""
+    prefix = module.__name__.replace("tinkerwire", "tinker") + "."
+    public = [name.removeprefix(prefix) for name in NAMES if name.rpartition(".")[0] + "." == prefix]
+    assert len(public) > 60
+    real = {name for name in public if name in vars(module)}
+    assert set(public) - real <= missing.MISSING.keys()
+    assert all(getattr(module, name) is not None for name in public)
+
+
+def test_nothing_is_missing_that_is_there() -> None:
+    """The table of what is missing holds public names that nothing stands for; a new one leaves it."""
+    public = {name.rpartition(".")[2] for name in NAMES}
+    there = vars(tinkerwire).keys() | vars(types).keys()
+    assert missing.MISSING.keys() <= public
+    assert not missing.MISSING.keys() & there
+
+
+def test_what_is_missing_says_so() -> None:
+    """It can be named in annotations; to use it is an error that tells what to do."""
+    name = next(iter(missing.MISSING))
+    stand_in: Any = getattr(tinkerwire, name)
+    assert stand_in | None
+    with pytest.raises(NotImplementedError, match=f"tinkerwire has no {name} yet: "):
+        stand_in()
+    with pytest.raises(NotImplementedError, match=f"tinkerwire has no {name}.anything yet: "):
+        stand_in.anything()
+    with pytest.raises(AttributeError, match="no attribute 'NoSuchName'"):
+        _ = tinkerwire.NoSuchName
+
+
+def test_module_paths_lead_here() -> None:
+    """Each module of the table can be imported, and what is imported from them is ours."""
+    found = tells(
+        f"import importlib\nfor path in {list(PATHS)!r}: importlib.import_module(path)\n"
+        f"names = [each.rpartition('.') for each in {IMPORTED!r}]\n"
+        "found = [getattr(importlib.import_module(m), n) for m, _, n in names]\n"
+        "print(json.dumps([getattr(each, '__module__', each) for each in found]))"
+    )
+    assert len(found) == len(IMPORTED)
+    assert all(each.startswith("tinkerwire") for each in found[:-1]), found
+    assert found[-1] == API_VERSION
+
+
+def test_classes_are_the_same_by_either_name() -> None:
+    """What comes from tinker and from tinkerwire is one class, so that isinstance and pickles agree."""
+    found = tells(
+        "import tinker, tinker.types, tinkerwire, pickle\nfrom tinker import *\nfrom tinker.types import LossFnType\n"
+        "print(json.dumps([tinker.Datum is tinkerwire.Datum, tinker.types.TensorData is TensorData,"
+        " tinker.lib.public_interfaces.ServiceClient is ServiceClient,"
+        " tinker.types.tensor_data.TensorData is TensorData,"
+        " pickle.loads(pickle.dumps(tinker.AdamParams())) == AdamParams(), tinker.__version__, tinker.__title__]))"
+    )
+    assert found == [True] * 5 + [API_VERSION, "tinker"]
+
+
+def test_what_is_not_there_is_named() -> None:
+    """An attribute and a module that tinkerwire lacks; install() twice changes nothing."""
+    out = python(
+        "-c", "import tinkerwire.dropin as d\nd.install()\nd.install()\nimport tinker\ntinker.nonsense", code=1
+    )
+    assert "AttributeError: tinkerwire has no tinker.nonsense (looked for in tinkerwire)" in out
+    out = python("-c", "import tinkerwire.dropin as d\nd.install()\nimport tinker.types.no_such_type", code=1)
+    assert "ModuleNotFoundError: No module named 'tinker.types.no_such_type'" in out
+
+
+def test_a_tinker_that_was_there_first_is_refused(tmp_path: Path) -> None:
+    """Objects of two packages would not fit each other; one that is only installed is passed over."""
+    (tmp_path / "tinker.py").write_text("import sys\nWHO = 'official'\n")
+    script = "import sys; sys.path.insert(0, {0!r})\n{1}\nimport tinkerwire.dropin as d\nd.install()\nimport tinker\n"
+    out = python("-c", script.format(str(tmp_path), "import tinker"), code=1)
+    assert "RuntimeError: tinker was imported already, from" in out and "python -m tinkerwire.dropin SCRIPT" in out
+    assert python("-c", script.format(str(tmp_path), "") + "print(tinker.Datum.__module__)") == (
+        "tinkerwire_generated.models\n"
+    )
+
+
+def test_scripts_and_modules_run(tmp_path: Path) -> None:
+    """With their arguments, their own folder to import from, and as __main__; their exit code is ours."""
+    (tmp_path / "neighbour.py").write_text("WORD = 'neighbour'\n")
+    (tmp_path / "program.py").write_text(
+        "import sys, tinker, neighbour\n"
+        "print(__name__, tinker.__version__, neighbour.WORD, sys.argv[1:])\nsys.exit(len(sys.argv) - 1)\n"
+    )
+    expected = f"__main__ {API_VERSION} neighbour ['--a', '-m']\n"
+    assert expected in python("-m", "tinkerwire.dropin", str(tmp_path / "program.py"), "--a", "-m", code=2)
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    assert expected in python("-m", "tinkerwire.dropin", "-m", "program", "--a", "-m", code=2, PYTHONPATH=path)
+    assert "usage: python -m tinkerwire.dropin SCRIPT" in python("-m", "tinkerwire.dropin", code=2)
