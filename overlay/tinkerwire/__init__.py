@@ -52,10 +52,12 @@ from tinkerwire_generated.models import (
 from . import types
 from .chunking import ChunkLimits
 from .futures import APIFuture
+from .gathering import as_completed, gather
 from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .service import ServiceClient
+from .tracking import FutureState, Progress, Waiting
 from .training import TrainingClient
 from .version import __version__
 
@@ -81,6 +83,7 @@ __all__ = [
     "EncodedTextChunk",
     "ForwardBackwardOutput",
     "FutureExpiredError",
+    "FutureState",
     "InternalServerError",
     "LoraConfig",
     "ModelID",
@@ -92,6 +95,7 @@ __all__ = [
     "ParsedCheckpointTinkerPath",
     "PermissionDeniedError",
     "PrecisionWarning",
+    "Progress",
     "RateLimitError",
     "RequestErrorCategory",
     "RequestFailedError",
@@ -111,6 +115,9 @@ __all__ = [
     "TrainingClient",
     "TrainingRun",
     "UnprocessableEntityError",
+    "Waiting",
     "__version__",
+    "as_completed",
+    "gather",
     "types",
 ]

@@ -27,6 +27,7 @@ from .futures import APIFuture
 from .loop import LOOP
 from .once import Once
 from .retry import RetryConfig
+from .tracking import OnWait, Track, begin
 from .transport import Transport
 from .version import __version__
 
@@ -77,6 +78,8 @@ class Connection:
         self._is_shut = False
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.closed = False
+        self.on_wait: OnWait | None = None
+        """Hears on the loop thread of every wait that is long enough to be logged."""
         self._pid = os.getpid()
         self._running: set[asyncio.Task[Any]] = set()
         self._was_heard = False
@@ -90,8 +93,8 @@ class Connection:
 
     # --- operations ------------------------------------------------------------------------------------------------
 
-    def start(self, work: Coroutine[Any, Any, T]) -> APIFuture[T]:
-        """Run an operation on the loop thread now.
+    def start(self, work: Coroutine[Any, Any, T], kind: str = "") -> APIFuture[T]:
+        """Run an operation on the loop thread now; ``kind`` is what texts call it.
 
         Raises:
             ClientClosedError: the client is closed, or was made before a fork.
@@ -99,7 +102,8 @@ class Connection:
         if self.closed or not self.is_of_this_process:
             work.close()
             raise self._unusable()
-        return APIFuture(LOOP.start(self._operation(work)))
+        track = Track(kind)
+        return APIFuture(LOOP.start(self._operation(work, track)), track)
 
     async def end_operations(self) -> None:
         """End all operations with ClientClosedError; what is not one of them can still be sent."""
@@ -121,7 +125,7 @@ class Connection:
         """Whether this is the process that made the client, and not a fork of it."""
         return self._pid == os.getpid()
 
-    async def _operation(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _operation(self, work: Coroutine[Any, Any, T], track: Track) -> T:
         task = asyncio.current_task()
         assert task is not None
         if self.closed:
@@ -129,12 +133,15 @@ class Connection:
             raise self._unusable()
         self._running.add(task)
         task.add_done_callback(self._ended)
+        begin(track)
         try:
             return await work
         except asyncio.CancelledError:
             if self.closed:
                 raise self._unusable() from None
             raise
+        finally:
+            track.ended()
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)

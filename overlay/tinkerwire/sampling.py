@@ -33,7 +33,7 @@ from tinkerwire_generated.models import (
 
 from .backpressure import InFlightLimit, Traffic
 from .connection import Submission
-from .futures import APIFuture
+from .futures import APIFuture, describe
 from .polling import Poll, Promise
 from .retry import RetryConfig, is_retryable
 from .session import Session
@@ -75,7 +75,7 @@ class SamplingClient:
         if model_path is not None:
             refuse_path_of_kind("training", model_path, "be sampled from")
         client = cls(session, retry_config, record_stability_info=record_stability_info)
-        client._creation = client._connection.start(client._open(model_path, base_model))
+        client._creation = client._connection.start(client._open(model_path, base_model), "CreateSamplingSession")
         return client
 
     @classmethod
@@ -97,8 +97,11 @@ class SamplingClient:
                 raise TinkerError("save_weights_for_sampler: the server named neither a sampling session nor a path")
             return await client._open(saved.path, None)
 
-        client._creation = client._connection.start(create())
+        client._creation = client._connection.start(create(), "SaveWeightsForSampler")
         return client
+
+    def __repr__(self) -> str:
+        return f"<SamplingClient {describe(self._creation, 'sampler')} at {self._connection.base_url}>"
 
     def __await__(self) -> Generator[Any, None, Self]:
         yield from self._creation.__await__()
@@ -179,7 +182,7 @@ class SamplingClient:
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._connection.start(self._sample(request))
+        return self._connection.start(self._sample(request), "Sample")
 
     async def sample_async(
         self,
@@ -222,7 +225,7 @@ class SamplingClient:
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._connection.start(self._logprobs(request))
+        return self._connection.start(self._logprobs(request), "Sample")
 
     async def compute_logprobs_async(
         self, prompt: ModelInput, prompt_logprobs_last_n: int | None = None

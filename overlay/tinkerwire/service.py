@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from typing_extensions import Self
 
@@ -27,6 +27,7 @@ from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .session import FinishStatus, Session
+from .tracking import OnWait
 from .training import TrainingClient
 from .transport import AiohttpTransport, HttpxTransport, Transport
 
@@ -51,6 +52,8 @@ class ServiceClient:
         client_config: with wire_version, what such a server would say in client/config, as the flags in it.
         retry: the retry policy and time limits of all operations.
         chunk_limits: how large one forward or forward_backward request may be.
+        on_wait: called on the client's own thread with a :class:`Waiting` after 10 s without a result, and then
+            once a minute: what is waited for, its request id, and the state of the queue; it must be short.
         http_client: an ``httpx.AsyncClient`` to send with, in place of the built-in transport.
         transport: anything else that can send.
 
@@ -72,6 +75,7 @@ class ServiceClient:
         client_config: Mapping[str, Any] | None = None,
         retry: RetryConfig | None = None,
         chunk_limits: ChunkLimits | None = None,
+        on_wait: OnWait | None = None,
         http_client: httpx.AsyncClient | None = None,
         transport: Transport | None = None,
     ) -> None:
@@ -93,6 +97,7 @@ class ServiceClient:
             retry or RetryConfig(),
             default_headers_overrides or {},
         )
+        self._connection.on_wait = on_wait
         self._chunk_limits = chunk_limits or ChunkLimits()
         self._session = Session(
             self._connection,
@@ -103,6 +108,16 @@ class ServiceClient:
         self._close_lock = threading.Lock()
         self._closing: APIFuture[None] | None = None
         LOOP.acquire()
+
+    def __repr__(self) -> str:
+        about = "closed" if self._connection.closed else self._session.known_id or "no session so far"
+        return f"<ServiceClient {self._connection.base_url}, {about}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a ServiceClient cannot be pickled or copied: its connections belong to this process; make one where it is "
+            "needed, or send a SamplingClient"
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -58,6 +58,11 @@ class Session:
         """The session's id; the first to ask creates the session, and a failed creation is tried again."""
         return await self._created.get()
 
+    @property
+    def known_id(self) -> str | None:
+        """The session's id; None before it is created. May be read on any thread."""
+        return self._session_id
+
     def next_model_seq_id(self) -> int:
         """The number of the next model, from 0."""
         self._models += 1

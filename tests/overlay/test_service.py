@@ -206,7 +206,8 @@ def run_script(server: Scripted, code: str) -> subprocess.CompletedProcess[str]:
     """A program of its own that uses the server."""
     head = f"import tinkerwire as tw, os, sys\nURL, KEY = {server.url!r}, {KEY!r}\nfrom support.clients import *\n"
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", head + code]
-    environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTHONWARNINGS": "error"}
+    path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "error"}
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment)
 
 
