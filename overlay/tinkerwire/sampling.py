@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
-from collections.abc import Awaitable, Callable, Generator
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 import attrs
 from typing_extensions import Self
@@ -31,20 +31,30 @@ from tinkerwire_generated.models import (
     UntypedAPIFuture,
 )
 
+from .auth import EMBEDDED
 from .backpressure import InFlightLimit, Traffic
+from .clones import SampleNumbers, join
 from .connection import Submission
 from .futures import APIFuture, describe
+from .handles import Lease, SamplerHandle
 from .polling import Poll, Promise
 from .retry import RetryConfig, is_retryable
 from .session import Session
 from .weights import refuse_path_of_kind
 
+T = TypeVar("T")
 BACKPRESSURE = {"x-tinker-sampling-backpressure": "1"}
 SERVICE_UNAVAILABLE = 503
 
 
 class SamplingClient:
-    """Samples from one set of weights. Made by a ServiceClient or a TrainingClient; awaiting it waits for that."""
+    """Samples from one set of weights. Made by a ServiceClient or a TrainingClient; awaiting it waits for that.
+
+    It can be pickled, copied, and used in a forked process. What comes out is a client of the same sampling session,
+    which numbers its samples in a range of its own, and serves as long as somebody holds it. Address, session,
+    dialect and retry policy travel; the API key, headers and HTTP clients of the user's do not: the other process
+    finds its own key, as a ServiceClient there would.
+    """
 
     def __init__(
         self, session: Session, retry_config: RetryConfig | None, *, record_stability_info: bool = False
@@ -57,7 +67,8 @@ class SamplingClient:
         )
         # Servers whose wire has no such thing record nothing, which is what leaving it out asks for.
         self._record_stability_info = True if record_stability_info else None
-        self._seq_ids = itertools.count()
+        self._numbers = SampleNumbers()
+        self._lease: Lease | None = None
         self._creation: APIFuture[str]
 
     @classmethod
@@ -102,6 +113,72 @@ class SamplingClient:
 
     def __repr__(self) -> str:
         return f"<SamplingClient {describe(self._creation, 'sampler')} at {self._connection.base_url}>"
+
+    def get_sampler_handle(self) -> str:
+        """This client as text without secrets, for :meth:`from_sampler_handle` in another process; waits for it.
+
+        Raises:
+            ValueError: a client of the embedded server of this process.
+            TinkerError: it was not created.
+        """
+        return self._handle(self._creation.result()).encode()
+
+    @classmethod
+    def from_sampler_handle(cls, handle: str, *, api_key: str | None = None) -> Self:
+        """The client of a handle; nothing is sent before it is used.
+
+        The API key goes to the address in the handle: take handles only from whom you trust.
+
+        Raises:
+            ValueError: no handle of this version of the client.
+            TinkerError: no API key for a server that needs one.
+        """
+        found = SamplerHandle.decode(handle)
+        lease = Lease.of(found, api_key)
+        client = cls(lease.session, None, record_stability_info=found.record_stability_info)
+        client._follow(lease, found.sampling_session_id)
+        return client
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self).from_sampler_handle, (self.get_sampler_handle(),))
+
+    def _handle(self, sampling_session_id: str) -> SamplerHandle:
+        session_id, dialect = self._session.known_id, self._connection.known_dialect
+        assert session_id is not None
+        assert dialect is not None
+        return SamplerHandle(
+            base_url=self._connection.base_url,
+            session_id=session_id,
+            sampling_session_id=sampling_session_id,
+            dialect=dialect,
+            retry=self._retry,
+            record_stability_info=bool(self._record_stability_info),
+        )
+
+    def _follow(self, lease: Lease, sampling_session_id: str) -> None:
+        """Be a copy that uses a lease."""
+        self._lease, self._session, self._connection = lease, lease.session, lease.connection
+        self._retry, self._limit = lease.connection.retry, lease.connection.sampling_limit
+        made: Future[str] = Future()
+        made.set_result(sampling_session_id)
+        self._creation = APIFuture(made)
+
+        # Without the lease, which ends with the last client that has it.
+        session, connection = lease.session, lease.connection
+
+        async def ask() -> int:
+            await session.id()
+            return await join(connection, sampling_session_id)
+
+        self._numbers = SampleNumbers(ask)
+
+    def _start(self, work: Coroutine[Any, Any, T], kind: str) -> APIFuture[T]:
+        """Run an operation; in a process that was forked since, as a copy."""
+        is_abroad = not self._connection.is_of_this_process and self._connection.base_url != EMBEDDED
+        if is_abroad and self._creation.state == "done":
+            sampling_session_id = self._creation.result()
+            self._follow(Lease.of(self._handle(sampling_session_id)), sampling_session_id)
+        return self._connection.start(work, kind)
 
     def __await__(self) -> Generator[Any, None, Self]:
         yield from self._creation.__await__()
@@ -182,7 +259,7 @@ class SamplingClient:
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._connection.start(self._sample(request), "Sample")
+        return self._start(self._sample(request), "Sample")
 
     async def sample_async(
         self,
@@ -225,7 +302,7 @@ class SamplingClient:
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._connection.start(self._logprobs(request), "Sample")
+        return self._start(self._logprobs(request), "Sample")
 
     async def compute_logprobs_async(
         self, prompt: ModelInput, prompt_logprobs_last_n: int | None = None
@@ -246,7 +323,7 @@ class SamplingClient:
             found = await self._connection.call(get_sampler(await self._creation.watch()), Traffic.REST)
             return found.base_model
 
-        return self._connection.start(ask())
+        return self._start(ask(), "get_sampler")
 
     async def _open(self, model_path: str | None, base_model: str | None) -> str:
         request = CreateSamplingSessionRequest(
@@ -264,7 +341,7 @@ class SamplingClient:
         draw = 0
         while True:
             draw += 1
-            seq_id = next(self._seq_ids)
+            seq_id = await self._numbers.next()
             try:
                 return await self._draw(attrs.evolve(request, sampling_session_id=session_id, seq_id=seq_id))
             except FutureExpiredError:

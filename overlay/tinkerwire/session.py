@@ -49,10 +49,20 @@ class Session:
         self._project_id = project_id
         self._display_name = display_name
         self._session_id: str | None = None
+        self._is_own = True
         self._created = Once(self._create)
         self._heartbeat: asyncio.Task[None] | None = None
         self._models = 0
         self._samplers = 0
+
+    @classmethod
+    def joined(cls, connection: Connection, session_id: str) -> Session:
+        """A session that another process made: it is kept alive from here, too, but not ended."""
+        session = cls(connection, None, None, None)
+        session._session_id = session_id
+        session._is_own = False
+        session._created = Once(session._join)
+        return session
 
     async def id(self) -> str:
         """The session's id; the first to ask creates the session, and a failed creation is tried again."""
@@ -79,7 +89,7 @@ class Session:
         if self._heartbeat is not None:
             self._heartbeat.cancel()
             await asyncio.gather(self._heartbeat, return_exceptions=True)
-        if self._session_id is not None:
+        if self._session_id is not None and self._is_own:
             await self._finish(self._session_id, status, detail)
 
     async def _finish(self, session_id: str, status: FinishStatus, detail: str | None) -> None:
@@ -114,6 +124,11 @@ class Session:
         self._heartbeat = asyncio.create_task(self._beat(created.session_id))
         self._session_id = created.session_id
         return created.session_id
+
+    async def _join(self) -> str:
+        assert self._session_id is not None
+        self._heartbeat = asyncio.create_task(self._beat(self._session_id))
+        return self._session_id
 
     async def _beat(self, session_id: str) -> None:
         last_heard = time.monotonic()
