@@ -105,6 +105,13 @@ class Connection:
         track = Track(kind)
         return APIFuture(LOOP.start(self._operation(work, track)), track)
 
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run work that no operation waits for, and that ends with them; on the loop thread."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
     async def end_operations(self) -> None:
         """End all operations with ClientClosedError; what is not one of them can still be sent."""
         self.closed = True

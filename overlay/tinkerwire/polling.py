@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 import attrs
@@ -64,7 +64,11 @@ class Promise(Generic[T]):
 
 
 class Poll(Generic[T]):
-    """One promise being polled."""
+    """One promise being polled.
+
+    ``ready`` waits until the first poll is worth its while; without it, that is at once. ``on_wait`` hears of long
+    waits in place of the client's own listener.
+    """
 
     def __init__(
         self,
@@ -72,12 +76,14 @@ class Poll(Generic[T]):
         promise: Promise[T],
         policy: RetryConfig,
         on_wait: OnWait | None = None,
+        ready: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._connection = connection
         self._promise = promise
         self._policy = policy
         self._on_wait = on_wait or connection.on_wait
         self._track = current()
+        self._ready = ready
         self._started = time.monotonic()
         self._pause = FIRST_PAUSE_S
         self._faults = 0
@@ -109,6 +115,8 @@ class Poll(Generic[T]):
 
     async def _ask_until_done(self) -> T:
         iteration = 0
+        if self._ready is not None:
+            await self._ready(self._promise.request_id)
         while True:
             asked = time.monotonic()
             request = await self._request(iteration)

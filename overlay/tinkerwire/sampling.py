@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-import attrs
 from typing_extensions import Self
 
 from tinkerwire_base.errors import (
     APIResponseValidationError,
-    APIStatusError,
-    FutureExpiredError,
-    RateLimitError,
     ResponseInfo,
     TinkerError,
 )
-from tinkerwire_generated.api.sampling import asample, create_sampling_session, get_sampler
+from tinkerwire_generated.api.sampling import create_sampling_session, get_sampler
 from tinkerwire_generated.models import (
     CreateSamplingSessionRequest,
     ModelInput,
@@ -28,23 +22,19 @@ from tinkerwire_generated.models import (
     SamplingParams,
     SaveWeightsForSamplerResponseInternal,
     TensorData,
-    UntypedAPIFuture,
 )
 
 from .auth import EMBEDDED
 from .backpressure import InFlightLimit, Traffic
 from .clones import SampleNumbers, join
-from .connection import Submission
+from .drawing import Drawing
 from .futures import APIFuture, describe
 from .handles import Lease, SamplerHandle
-from .polling import Poll, Promise
-from .retry import RetryConfig, is_retryable
+from .retry import RetryConfig
 from .session import Session
 from .weights import refuse_path_of_kind
 
 T = TypeVar("T")
-BACKPRESSURE = {"x-tinker-sampling-backpressure": "1"}
-SERVICE_UNAVAILABLE = 503
 
 
 class SamplingClient:
@@ -62,12 +52,12 @@ class SamplingClient:
         self._session = session
         self._connection = session.connection
         self._retry = retry_config or session.connection.retry
-        self._limit = (
+        limit = (
             session.connection.sampling_limit if retry_config is None else InFlightLimit(retry_config.max_connections)
         )
+        self._drawing = Drawing(session.connection, self._retry, limit, SampleNumbers())
         # Servers whose wire has no such thing record nothing, which is what leaving it out asks for.
         self._record_stability_info = True if record_stability_info else None
-        self._numbers = SampleNumbers()
         self._lease: Lease | None = None
         self._creation: APIFuture[str]
 
@@ -158,7 +148,7 @@ class SamplingClient:
     def _follow(self, lease: Lease, sampling_session_id: str) -> None:
         """Be a copy that uses a lease."""
         self._lease, self._session, self._connection = lease, lease.session, lease.connection
-        self._retry, self._limit = lease.connection.retry, lease.connection.sampling_limit
+        self._retry = lease.connection.retry
         made: Future[str] = Future()
         made.set_result(sampling_session_id)
         self._creation = APIFuture(made)
@@ -170,7 +160,7 @@ class SamplingClient:
             await session.id()
             return await join(connection, sampling_session_id)
 
-        self._numbers = SampleNumbers(ask)
+        self._drawing = Drawing(connection, self._retry, connection.sampling_limit, SampleNumbers(ask))
 
     def _start(self, work: Coroutine[Any, Any, T], kind: str) -> APIFuture[T]:
         """Run an operation; in a process that was forked since, as a copy."""
@@ -336,74 +326,7 @@ class SamplingClient:
         return created.sampling_session_id
 
     async def _sample(self, request: SampleRequest) -> SampleResponse:
-        """Draw until the server has not lost the sample: it costs nothing to draw again, unlike a training step."""
-        session_id = await self._creation.watch()
-        draw = 0
-        while True:
-            draw += 1
-            seq_id = await self._numbers.next()
-            try:
-                return await self._draw(attrs.evolve(request, sampling_session_id=session_id, seq_id=seq_id))
-            except FutureExpiredError:
-                if draw >= self._retry.max_attempts or not self._retry.enable_retry_logic:
-                    raise
-                await asyncio.sleep(self._retry.delay(draw))
-
-    async def _draw(self, request: SampleRequest) -> SampleResponse:
-        """One sample, under one number and one key however often the server is too busy for it."""
-        call = asample(body=request)
-        dialect = await self._connection.dialect()
-        encoded = self._connection.encode(call, Submission(headers=BACKPRESSURE), dialect)
-        first_refusal: float | None = None
-        refusals = 0
-        while True:
-            async with self._limit.slot() as slot:
-                try:
-                    asked = await self._connection.send(
-                        encoded,
-                        self._connection.reader(call, encoded),
-                        Traffic.SAMPLING,
-                        self._retry,
-                        not_here=(RateLimitError,),
-                        on_fault=self._on_fault,
-                    )
-                except RateLimitError as fault:
-                    # The sample gives its place in flight back and stands in line anew, for as long as it takes.
-                    refusals += 1
-                    wait = self._retry.wait_after(fault, refusals)
-                    now = time.monotonic()
-                    first_refusal = now if first_refusal is None else first_refusal
-                    is_late = now + wait - first_refusal > self._retry.progress_timeout
-                    if is_late or not is_retryable(fault) or not self._retry.enable_retry_logic:
-                        raise
-                    self._back_off(wait)
-                else:
-                    slot.sent()
-                    return _numbered(await self._poll(asked), asked.sample_sequence_ids)
-
-    async def _poll(self, asked: UntypedAPIFuture) -> SampleResponse:
-        promise = Promise(
-            request_id=asked.request_id,
-            request_type="Sample",
-            result_type=SampleResponse,
-            traffic=Traffic.SAMPLING_FUTURES,
-            deadline_s=self._retry.progress_timeout,
-        )
-        return await Poll(self._connection, promise, self._retry).result()
-
-    def _on_fault(self, fault: TinkerError, wait: float) -> None:
-        if isinstance(fault, APIStatusError) and fault.status_code == SERVICE_UNAVAILABLE:
-            self._back_off(wait)
-
-    def _back_off(self, wait: float) -> None:
-        self._limit.push_back(wait)
-        self._connection.say(
-            "push-back",
-            "the server is too busy to sample; nothing new for %.1f s, %d samples in flight, %d waiting",
-            wait,
-            self._limit.in_flight,
-            self._limit.waiting,
-        )
+        return await self._drawing.sample(request, await self._creation.watch())
 
     async def _logprobs(self, request: SampleRequest) -> list[float | None]:
         response = await self._sample(request)
@@ -421,17 +344,6 @@ class SamplingClient:
             )
         # Some servers leave out the first token, of which there is nothing to say.
         return list(found) if len(found) == length else [None, *found]
-
-
-def _numbered(response: SampleResponse, sequence_ids: list[str] | None) -> SampleResponse:
-    """The response with the names that its sequences got when they were asked for, by servers that name them."""
-    if not sequence_ids:
-        return response
-    named = [
-        attrs.evolve(sequence, sequence_id=sequence_id)
-        for sequence, sequence_id in zip(response.sequences, sequence_ids, strict=False)
-    ]
-    return attrs.evolve(response, sequences=[*named, *response.sequences[len(named) :]])
 
 
 def _checked(prompt: ModelInput) -> ModelInput:
