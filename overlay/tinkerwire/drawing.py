@@ -14,10 +14,11 @@ from tinkerwire_generated.models import SampleRequest, SampleResponse, UntypedAP
 from .backpressure import InFlightLimit, Traffic
 from .clones import SampleNumbers
 from .completions import Completions
-from .connection import Connection, Submission
+from .connection import Submission
 from .dialect import Dialect
 from .polling import Poll, Promise
 from .retry import RetryConfig, is_retryable
+from .session import Session
 
 BACKPRESSURE = {"x-tinker-sampling-backpressure": "1"}
 SERVICE_UNAVAILABLE = 503
@@ -26,10 +27,9 @@ SERVICE_UNAVAILABLE = 503
 class Drawing:
     """What all samples of one client have in common. Used on the loop thread."""
 
-    def __init__(
-        self, connection: Connection, retry: RetryConfig, limit: InFlightLimit, numbers: SampleNumbers
-    ) -> None:
-        self._connection = connection
+    def __init__(self, session: Session, retry: RetryConfig, limit: InFlightLimit, numbers: SampleNumbers) -> None:
+        self._connection = session.connection
+        self._cancellations = session.cancellations
         self._retry = retry
         self._limit = limit
         self.numbers = numbers
@@ -91,12 +91,15 @@ class Drawing:
             deadline_s=self._retry.progress_timeout,
         )
         completions = self._completions
-        if completions is None:
-            return await Poll(self._connection, promise, self._retry).result()
+        ready = None if completions is None else completions.ended
         try:
-            return await Poll(self._connection, promise, self._retry, ready=completions.ended).result()
+            return await Poll(self._connection, promise, self._retry, ready=ready).result()
+        except asyncio.CancelledError:
+            self._cancellations.add(asked.request_id)
+            raise
         finally:
-            completions.fetched(asked.request_id)
+            if completions is not None:
+                completions.fetched(asked.request_id)
 
     def _prepare(self, request: SampleRequest, dialect: Dialect) -> None:
         """Before the first sample: find out how to hear of ends."""

@@ -55,7 +55,7 @@ class SamplingClient:
         limit = (
             session.connection.sampling_limit if retry_config is None else InFlightLimit(retry_config.max_connections)
         )
-        self._drawing = Drawing(session.connection, self._retry, limit, SampleNumbers())
+        self._drawing = Drawing(session, self._retry, limit, SampleNumbers())
         # Servers whose wire has no such thing record nothing, which is what leaving it out asks for.
         self._record_stability_info = True if record_stability_info else None
         self._lease: Lease | None = None
@@ -160,7 +160,7 @@ class SamplingClient:
             await session.id()
             return await join(connection, sampling_session_id)
 
-        self._drawing = Drawing(connection, self._retry, connection.sampling_limit, SampleNumbers(ask))
+        self._drawing = Drawing(session, self._retry, connection.sampling_limit, SampleNumbers(ask))
 
     def _start(self, work: Coroutine[Any, Any, T], kind: str) -> APIFuture[T]:
         """Run an operation; in a process that was forked since, as a copy."""

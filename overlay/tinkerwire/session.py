@@ -19,6 +19,7 @@ from tinkerwire_generated.models import (
 )
 
 from .backpressure import Traffic
+from .cancelling import Cancellations
 from .connection import ABSENT, Connection
 from .once import Once
 from .retry import RetryConfig
@@ -45,6 +46,7 @@ class Session:
         display_name: str | None,
     ) -> None:
         self.connection = connection
+        self.cancellations = Cancellations(connection)
         self._user_metadata = dict(user_metadata or {})
         self._project_id = project_id
         self._display_name = display_name
