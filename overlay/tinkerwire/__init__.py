@@ -21,6 +21,7 @@ from tinkerwire_base.errors import (
     RequestErrorCategory,
     RequestFailedError,
     RequestTimeoutError,
+    SessionExpiredError,
     TinkerError,
     UnprocessableEntityError,
 )
@@ -108,6 +109,7 @@ __all__ = [
     "SamplingClient",
     "SamplingParams",
     "ServiceClient",
+    "SessionExpiredError",
     "StopReason",
     "TensorData",
     "TensorDtype",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from types import TracebackType
@@ -105,8 +104,11 @@ class ServiceClient:
             project_id or os.environ.get("TINKER_PROJECT_ID") or None,
             display_name,
         )
-        self._close_lock = threading.Lock()
-        self._closing: APIFuture[None] | None = None
+        self._has_begun_to_close = False
+        self._end: Future[None] = Future()
+        # Not to be cancelled: half closed is worse than either.
+        self._end.set_running_or_notify_cancel()
+        self._ended = APIFuture(self._end)
         LOOP.acquire()
 
     def __repr__(self) -> str:
@@ -142,10 +144,20 @@ class ServiceClient:
 
         ``status`` and ``detail`` are for servers whose wire version can be told how a session ended.
         """
-        with self._close_lock:
-            if self._closing is None:
-                self._closing = self._begin_close(status, detail)
-            return self._closing
+        self._connection.closed = True
+        if self._end.done():
+            return self._ended
+        if not self._connection.is_of_this_process:
+            # The connections are the parent's, who still uses them.
+            self._end.set_result(None)
+            return self._ended
+        try:
+            LOOP.start(self._close(status, detail))
+        except RuntimeError:
+            # No lock is held here, as a signal handler may close in the midst of it: that one was faster.
+            if not self._end.done():
+                raise
+        return self._ended
 
     def create_lora_training_client(
         self,
@@ -301,33 +313,25 @@ class ServiceClient:
         """How this client speaks to its server; waits until that is found out. A first batch may teach more."""
         return self._connection.start(self._connection.dialect()).result()
 
-    def _begin_close(self, status: FinishStatus, detail: str | None) -> APIFuture[None]:
-        end: Future[None] = Future()
-        # Not to be cancelled: half closed is worse than either.
-        end.set_running_or_notify_cancel()
-
-        def finish(work: Future[None]) -> None:
-            LOOP.release()
-            fault = work.exception()
-            if fault is None:
-                end.set_result(None)
-            else:
-                end.set_exception(fault)
-
-        self._connection.closed = True
-        if self._connection.is_of_this_process:
-            LOOP.start(self._close(status, detail)).add_done_callback(finish)
-        else:
-            # The connections are the parent's, who still uses them.
-            end.set_result(None)
-        return APIFuture(end)
-
     async def _close(self, status: FinishStatus, detail: str | None) -> None:
-        await self._connection.end_operations()
+        if self._has_begun_to_close:
+            return
+        self._has_begun_to_close = True
+        fault: Exception | None = None
         try:
-            await self._session.close(status, detail)
+            await self._connection.end_operations()
+            try:
+                await self._session.close(status, detail)
+            finally:
+                await self._connection.close()
+        except Exception as found:
+            fault = found
         finally:
-            await self._connection.close()
+            LOOP.release()
+            if fault is None:
+                self._end.set_result(None)
+            else:
+                self._end.set_exception(fault)
 
 
 def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) -> Dialect | None:
