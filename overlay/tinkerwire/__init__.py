@@ -23,6 +23,7 @@ from tinkerwire_base.errors import (
     RequestErrorCategory,
     RequestFailedError,
     RequestTimeoutError,
+    SessionExpiredError,
     TinkerError,
     UnprocessableEntityError,
 )
@@ -62,10 +63,12 @@ from . import missing, types
 from .chunking import ChunkLimits
 from .experimental import ExperimentalWarning
 from .futures import APIFuture
+from .gathering import as_completed, gather
 from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .service import ServiceClient
+from .tracking import FutureState, Progress, Waiting
 from .training import TrainingClient
 from .version import __version__
 
@@ -112,6 +115,7 @@ __all__ = [
     "ExperimentalWarning",
     "ForwardBackwardOutput",
     "FutureExpiredError",
+    "FutureState",
     "InternalServerError",
     "LoraConfig",
     "ModelID",
@@ -124,6 +128,7 @@ __all__ = [
     "ParsedCheckpointTinkerPath",
     "PermissionDeniedError",
     "PrecisionWarning",
+    "Progress",
     "PromptProvenanceSpan",
     "RateLimitError",
     "RequestErrorCategory",
@@ -138,6 +143,7 @@ __all__ = [
     "SamplingClient",
     "SamplingParams",
     "ServiceClient",
+    "SessionExpiredError",
     "StopReason",
     "TensorData",
     "TensorDtype",
@@ -145,7 +151,10 @@ __all__ = [
     "TrainingClient",
     "TrainingRun",
     "UnprocessableEntityError",
+    "Waiting",
     "__title__",
     "__version__",
+    "as_completed",
+    "gather",
     "types",
 ]

@@ -14,7 +14,13 @@ from typing import Any, TypeVar
 import attrs
 
 from tinkerwire_base.call import Call, WireRequest, WireResponse, default_converter
-from tinkerwire_base.errors import APIConnectionError, APIStatusError, ClientClosedError, TinkerError
+from tinkerwire_base.errors import (
+    APIConnectionError,
+    APIStatusError,
+    ClientClosedError,
+    SessionExpiredError,
+    TinkerError,
+)
 from tinkerwire_generated.api.auth import client_config
 from tinkerwire_generated.models import ClientConfigRequest
 from tinkerwire_generated.times import NEWEST
@@ -27,6 +33,7 @@ from .futures import APIFuture
 from .loop import LOOP
 from .once import Once
 from .retry import RetryConfig
+from .tracking import OnWait, Track, begin
 from .transport import Transport
 from .version import __version__
 
@@ -45,6 +52,9 @@ ABSENT = (404, 405)
 """What a server answers to a call that it does not have."""
 UNKNOWN = (404, 405, 415, 422)
 """What a server may answer to something that its wire version does not have."""
+GONE = 410
+"""What a server answers to operations in a session that it no longer has."""
+OF_A_SESSION = frozenset({Traffic.SESSION, Traffic.TRAINING, Traffic.SAMPLING})
 CLOSE_S = 5.0
 """How long close waits for operations to take notice."""
 
@@ -77,6 +87,12 @@ class Connection:
         self._is_shut = False
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.closed = False
+        self.session_id = ""
+        """Of the session that is used over this connection; empty while there is none."""
+        self.is_expired = False
+        """Whether the server said that this session is gone."""
+        self.on_wait: OnWait | None = None
+        """Hears on the loop thread of every wait that is long enough to be logged."""
         self._pid = os.getpid()
         self._running: set[asyncio.Task[Any]] = set()
         self._was_heard = False
@@ -90,8 +106,8 @@ class Connection:
 
     # --- operations ------------------------------------------------------------------------------------------------
 
-    def start(self, work: Coroutine[Any, Any, T]) -> APIFuture[T]:
-        """Run an operation on the loop thread now.
+    def start(self, work: Coroutine[Any, Any, T], kind: str = "") -> APIFuture[T]:
+        """Run an operation on the loop thread now; ``kind`` is what texts call it.
 
         Raises:
             ClientClosedError: the client is closed, or was made before a fork.
@@ -99,7 +115,15 @@ class Connection:
         if self.closed or not self.is_of_this_process:
             work.close()
             raise self._unusable()
-        return APIFuture(LOOP.start(self._operation(work)))
+        track = Track(kind)
+        return APIFuture(LOOP.start(self._operation(work, track)), track)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run work that no operation waits for, and that ends with them; on the loop thread."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
 
     async def end_operations(self) -> None:
         """End all operations with ClientClosedError; what is not one of them can still be sent."""
@@ -121,7 +145,7 @@ class Connection:
         """Whether this is the process that made the client, and not a fork of it."""
         return self._pid == os.getpid()
 
-    async def _operation(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _operation(self, work: Coroutine[Any, Any, T], track: Track) -> T:
         task = asyncio.current_task()
         assert task is not None
         if self.closed:
@@ -129,12 +153,15 @@ class Connection:
             raise self._unusable()
         self._running.add(task)
         task.add_done_callback(self._ended)
+        begin(track)
         try:
             return await work
         except asyncio.CancelledError:
             if self.closed:
                 raise self._unusable() from None
             raise
+        finally:
+            track.ended()
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
@@ -210,7 +237,12 @@ class Connection:
             retry: the policy; the client's own when None.
             not_here: faults that the caller deals with; they are raised at once.
             on_fault: hears of each fault that is going to be retried, and of the wait before it, in seconds.
+
+        Raises:
+            SessionExpiredError: the session that the request belongs to is gone.
         """
+        if self.is_expired and self._is_of_session(traffic):
+            raise self._expired("its heartbeat was answered so")
         policy = retry or self.retry
         started, attempt = time.monotonic(), 0
         while True:
@@ -222,6 +254,8 @@ class Connection:
                 elapsed = time.monotonic() - started
                 wait = policy.wait_before_retry(fault, attempt, elapsed)
                 if wait is None or isinstance(fault, not_here) or self._is_hopeless(fault, elapsed + wait):
+                    if isinstance(fault, APIStatusError) and fault.status_code == GONE and self._is_of_session(traffic):
+                        raise self._expired(fault.message) from fault
                     raise
                 if attempt > 1 or not self._was_heard:
                     self.say("retry", "%s; attempt %d follows in %.1f s", fault, attempt + 1, wait)
@@ -277,6 +311,16 @@ class Connection:
     def _say_silent(self, request: WireRequest, attempt: int) -> None:
         what = f"{request.method} {self.base_url}{request.path}"
         self.say("silence", "%s: no answer yet after %.0f s; attempt %d", what, FIRST_WORD_S, attempt)
+
+    def _is_of_session(self, traffic: Traffic) -> bool:
+        return bool(self.session_id) and traffic in OF_A_SESSION
+
+    def _expired(self, why: str) -> SessionExpiredError:
+        return SessionExpiredError(
+            f"session {self.session_id}: the server says that it is gone ({why}); make a new ServiceClient, and new "
+            "clients from what was saved: save_state() before, create_training_client_from_state_with_optimizer() now",
+            session_id=self.session_id,
+        )
 
     def _is_hopeless(self, fault: TinkerError, elapsed: float) -> bool:
         return not self._was_heard and isinstance(fault, APIConnectionError) and elapsed > UNHEARD_S

@@ -20,6 +20,7 @@ from .connection import Connection
 from .futures import APIFuture
 from .polling import Poll, Promise
 from .sequencing import Lane, is_refusal
+from .tracking import current
 
 T = TypeVar("T")
 CallOf = Callable[[str, int], Call[UntypedAPIFuture]]
@@ -45,11 +46,11 @@ class Operations:
         self._lane = Lane()
         self._model_id: str | None = None
         self._creation_fault: Exception | None = None
-        self.creation: APIFuture[str] = connection.start(self._create(create))
+        self.creation: APIFuture[str] = connection.start(self._create(create), "CreateModel")
 
     def start(self, kind: str, call: CallOf, result_type: type[T]) -> APIFuture[T]:
         """Run an operation now; ``kind`` is its name in the server's metrics."""
-        return self._connection.start(self.run(kind, call, result_type))
+        return self._connection.start(self.run(kind, call, result_type), kind)
 
     async def run(self, kind: str, call: CallOf, result_type: type[T]) -> T:
         """An operation from its place in the line to its result."""
@@ -69,7 +70,7 @@ class Operations:
         whole = ForwardBackwardInput(
             data=_checked(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
         )
-        return self._connection.start(self._run_batch(kind, call, whole))
+        return self._connection.start(self._run_batch(kind, call, whole), kind)
 
     async def run_now(self, model_id: str, kind: str, call: CallOf, result_type: type[T]) -> T:
         """An operation that is part of the creation, whose place in the line it uses."""
@@ -106,6 +107,7 @@ class Operations:
     def _created(self) -> str:
         """The model's id once its creation is over. Raises its error when that failed."""
         if self._model_id is None:
+            self.creation.heard()
             why = self._creation_fault or "that was cancelled"
             text = f"the model of this client was not created: {why}"
             # Of the class of the cause, so that whoever catches that class catches it here, too.
@@ -156,7 +158,9 @@ class Operations:
             async with self._lane.hold(self._lane.queue()):
                 model_id = self._created()
                 limits = self._limits.within((await self._connection.dialect()).config)
-                for chunk in split(whole.data, limits):
+                chunks = list(split(whole.data, limits))
+                current().total = len(chunks)
+                for chunk in chunks:
                     part = attrs.evolve(whole, data=chunk)
                     asked = await self._submit(model_id, lambda m, s, part=part: call(m, s, part))  # type: ignore[misc]
                     polls.append(asyncio.create_task(self.poll(asked, kind, ForwardBackwardOutput, NO_METRICS)))

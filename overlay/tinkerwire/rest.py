@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
-from typing import Literal, TypeVar
+from typing import Literal, NoReturn, TypeVar
 
 from tinkerwire_base.call import Call, WireResponse, response_info
 from tinkerwire_base.errors import APIResponseValidationError
@@ -44,6 +44,15 @@ class RestClient:
 
     def __init__(self, _connection: Connection) -> None:
         self._connection = _connection
+
+    def __repr__(self) -> str:
+        return f"<RestClient {self._connection.base_url}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a RestClient cannot be pickled or copied: its connections belong to this process; make one where it is "
+            "needed"
+        )
 
     def get_server_capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
         """The models that the server supports."""
@@ -204,7 +213,7 @@ class RestClient:
         return await self.get_sampler(sampler_id)
 
     def _ask(self, call: Call[T]) -> APIFuture[T]:
-        return self._connection.start(self._connection.call(call, Traffic.REST))
+        return self._connection.start(self._connection.call(call, Traffic.REST), call.operation.name)
 
     async def _archive_url(self, training_run_id: str, checkpoint_id: str) -> CheckpointArchiveUrlResponse:
         call = runs_api.get_checkpoint_archive_url(training_run_id, checkpoint_id)

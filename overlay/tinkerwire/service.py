@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import inspect
 import os
-import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from typing_extensions import Self
 
@@ -27,6 +26,7 @@ from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .session import FinishStatus, Session
+from .tracking import OnWait
 from .training import TrainingClient
 from .transport import AiohttpTransport, HttpxTransport, Transport
 
@@ -51,6 +51,8 @@ class ServiceClient:
         client_config: with wire_version, what such a server would say in client/config, as the flags in it.
         retry: the retry policy and time limits of all operations.
         chunk_limits: how large one forward or forward_backward request may be.
+        on_wait: called on the client's own thread with a :class:`Waiting` after 10 s without a result, and then
+            once a minute: what is waited for, its request id, and the state of the queue; it must be short.
         http_client: an ``httpx.AsyncClient`` to send with, in place of the built-in transport.
         transport: anything else that can send.
 
@@ -72,6 +74,7 @@ class ServiceClient:
         client_config: Mapping[str, Any] | None = None,
         retry: RetryConfig | None = None,
         chunk_limits: ChunkLimits | None = None,
+        on_wait: OnWait | None = None,
         http_client: httpx.AsyncClient | None = None,
         transport: Transport | None = None,
     ) -> None:
@@ -93,6 +96,7 @@ class ServiceClient:
             retry or RetryConfig(),
             default_headers_overrides or {},
         )
+        self._connection.on_wait = on_wait
         self._chunk_limits = chunk_limits or ChunkLimits()
         self._session = Session(
             self._connection,
@@ -100,9 +104,22 @@ class ServiceClient:
             project_id or os.environ.get("TINKER_PROJECT_ID") or None,
             display_name,
         )
-        self._close_lock = threading.Lock()
-        self._closing: APIFuture[None] | None = None
+        self._has_begun_to_close = False
+        self._end: Future[None] = Future()
+        # Not to be cancelled: half closed is worse than either.
+        self._end.set_running_or_notify_cancel()
+        self._ended = APIFuture(self._end)
         LOOP.acquire()
+
+    def __repr__(self) -> str:
+        about = "closed" if self._connection.closed else self._session.known_id or "no session so far"
+        return f"<ServiceClient {self._connection.base_url}, {about}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a ServiceClient cannot be pickled or copied: its connections belong to this process; make one where it is "
+            "needed, or send a SamplingClient"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -127,10 +144,20 @@ class ServiceClient:
 
         ``status`` and ``detail`` are for servers whose wire version can be told how a session ended.
         """
-        with self._close_lock:
-            if self._closing is None:
-                self._closing = self._begin_close(status, detail)
-            return self._closing
+        self._connection.closed = True
+        if self._end.done():
+            return self._ended
+        if not self._connection.is_of_this_process:
+            # The connections are the parent's, who still uses them.
+            self._end.set_result(None)
+            return self._ended
+        try:
+            LOOP.start(self._close(status, detail))
+        except RuntimeError:
+            # No lock is held here, as a signal handler may close in the midst of it: that one was faster.
+            if not self._end.done():
+                raise
+        return self._ended
 
     def create_lora_training_client(
         self,
@@ -286,33 +313,25 @@ class ServiceClient:
         """How this client speaks to its server; waits until that is found out. A first batch may teach more."""
         return self._connection.start(self._connection.dialect()).result()
 
-    def _begin_close(self, status: FinishStatus, detail: str | None) -> APIFuture[None]:
-        end: Future[None] = Future()
-        # Not to be cancelled: half closed is worse than either.
-        end.set_running_or_notify_cancel()
-
-        def finish(work: Future[None]) -> None:
-            LOOP.release()
-            fault = work.exception()
-            if fault is None:
-                end.set_result(None)
-            else:
-                end.set_exception(fault)
-
-        self._connection.closed = True
-        if self._connection.is_of_this_process:
-            LOOP.start(self._close(status, detail)).add_done_callback(finish)
-        else:
-            # The connections are the parent's, who still uses them.
-            end.set_result(None)
-        return APIFuture(end)
-
     async def _close(self, status: FinishStatus, detail: str | None) -> None:
-        await self._connection.end_operations()
+        if self._has_begun_to_close:
+            return
+        self._has_begun_to_close = True
+        fault: Exception | None = None
         try:
-            await self._session.close(status, detail)
+            await self._connection.end_operations()
+            try:
+                await self._session.close(status, detail)
+            finally:
+                await self._connection.close()
+        except Exception as found:
+            fault = found
         finally:
-            await self._connection.close()
+            LOOP.release()
+            if fault is None:
+                self._end.set_result(None)
+            else:
+                self._end.set_exception(fault)
 
 
 def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) -> Dialect | None:

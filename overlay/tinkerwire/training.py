@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from typing_extensions import Self
 
@@ -43,7 +43,7 @@ from tinkerwire_generated.models import (
 
 from .backpressure import Traffic
 from .chunking import ChunkLimits
-from .futures import APIFuture
+from .futures import APIFuture, describe
 from .operations import CallOf, Operations
 from .retry import RetryConfig
 from .sampling import SamplingClient
@@ -140,6 +140,15 @@ class TrainingClient:
         return cls(session, limits, create)
 
     # --- the client as something that is being created -----------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<TrainingClient {describe(self._operations.creation, 'model')} at {self._connection.base_url}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a TrainingClient cannot be pickled or copied: the order of its operations is kept in this process; send "
+            "the path of save_state() instead, and create_training_client_from_state() there"
+        )
 
     def __await__(self) -> Generator[Any, None, Self]:
         yield from self._operations.creation.__await__()

@@ -25,6 +25,9 @@ def clean(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         if name.startswith("TINKER") or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
     yield
+    if loop_threads():
+        # Copies of sampling clients end when they are collected; an error that a test caught may hold one.
+        gc.collect()
     try:
         wait_until(lambda: not loop_threads(), "the client's thread ends after close")
     finally:
