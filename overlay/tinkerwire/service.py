@@ -20,6 +20,7 @@ from .auth import EMBEDDED, resolve_api_key, resolve_base_url
 from .backpressure import Traffic
 from .chunking import ChunkLimits
 from .connection import Connection
+from .creation import model_from_state, new_model
 from .dialect import Dialect, given
 from .futures import APIFuture
 from .loop import LOOP
@@ -158,9 +159,8 @@ class ServiceClient:
         Raises:
             ValueError: a rank below 1, or no part to train.
         """
-        return TrainingClient._create(
+        create = new_model(
             self._session,
-            self._chunk_limits,
             base_model=base_model,
             rank=rank,
             seed=seed,
@@ -170,6 +170,7 @@ class ServiceClient:
             user_metadata=user_metadata,
             optimizer=optimizer,
         )
+        return TrainingClient(self._session, self._chunk_limits, create)
 
     async def create_lora_training_client_async(self, base_model: str, *args: Any, **kwargs: Any) -> TrainingClient:
         """:meth:`create_lora_training_client`, awaited."""
@@ -195,9 +196,8 @@ class ServiceClient:
         Raises:
             ValueError: a path of sampler weights; nothing was sent.
         """
-        return TrainingClient._from_state(
+        create = model_from_state(
             self._session,
-            self._chunk_limits,
             path,
             base_model=base_model,
             user_metadata=user_metadata,
@@ -205,6 +205,7 @@ class ServiceClient:
             optimizer=optimizer,
             with_optimizer_state=False,
         )
+        return TrainingClient(self._session, self._chunk_limits, create)
 
     async def create_training_client_from_state_async(self, path: str, *args: Any, **kwargs: Any) -> TrainingClient:
         """:meth:`create_training_client_from_state`, awaited."""
@@ -221,9 +222,8 @@ class ServiceClient:
 
         Arguments and errors as for :meth:`create_training_client_from_state`.
         """
-        return TrainingClient._from_state(
+        create = model_from_state(
             self._session,
-            self._chunk_limits,
             path,
             base_model=base_model,
             user_metadata=user_metadata,
@@ -231,6 +231,7 @@ class ServiceClient:
             optimizer=None,
             with_optimizer_state=True,
         )
+        return TrainingClient(self._session, self._chunk_limits, create)
 
     async def create_training_client_from_state_with_optimizer_async(
         self, path: str, *args: Any, **kwargs: Any
