@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import Self
 
@@ -31,6 +32,7 @@ from .backpressure import Traffic
 from .chunking import ChunkLimits
 from .creation import Create
 from .futures import APIFuture
+from .losses import ArrayKind, CustomLossFn
 from .operations import Operations
 from .saving import SavesAndLoads
 from .session import Session
@@ -85,11 +87,7 @@ class TrainingClient(SavesAndLoads):
         Raises:
             ValueError: no data; nothing was sent.
         """
-
-        def call(model_id: str, seq_id: int, part: ForwardBackwardInput) -> Call[UntypedAPIFuture]:
-            return forward(body=ForwardRequest(forward_input=part, model_id=model_id, seq_id=seq_id))
-
-        return self._operations.start_batch("Forward", call, data, loss_fn, loss_fn_config)
+        return self._operations.start_batch("Forward", _forward, data, loss_fn, loss_fn_config)
 
     async def forward_async(
         self, data: Sequence[Datum], loss_fn: LossFnType, loss_fn_config: Mapping[str, float | str] | None = None
@@ -101,18 +99,57 @@ class TrainingClient(SavesAndLoads):
         self, data: Sequence[Datum], loss_fn: LossFnType, loss_fn_config: Mapping[str, float | str] | None = None
     ) -> APIFuture[ForwardBackwardOutput]:
         """Compute the loss and add its gradients to those of the model; arguments and errors as for forward."""
-
-        def call(model_id: str, seq_id: int, part: ForwardBackwardInput) -> Call[UntypedAPIFuture]:
-            body = ForwardBackwardRequest(forward_backward_input=part, model_id=model_id, seq_id=seq_id)
-            return forward_backward(body=body)
-
-        return self._operations.start_batch("ForwardBackward", call, data, loss_fn, loss_fn_config)
+        return self._operations.start_batch("ForwardBackward", _forward_backward, data, loss_fn, loss_fn_config)
 
     async def forward_backward_async(
         self, data: Sequence[Datum], loss_fn: LossFnType, loss_fn_config: Mapping[str, float | str] | None = None
     ) -> APIFuture[ForwardBackwardOutput]:
         """:meth:`forward_backward`; the future comes at once."""
         return self.forward_backward(data, loss_fn, loss_fn_config)
+
+    def forward_backward_custom(
+        self,
+        data: Sequence[Datum],
+        loss_fn: CustomLossFn,
+        *,
+        loss_type_input: Literal["logprobs"] | None = None,
+        arrays: ArrayKind | None = None,
+    ) -> APIFuture[ForwardBackwardOutput]:
+        """forward_backward with a loss of your own, a function of the log probabilities that the model gives.
+
+        ``loss_fn(data, logprobs)`` gets the batch and, per datum, the log probabilities of its target_tokens in
+        their shape, float32, in nats. It returns the loss, one number, and a dict of metrics; with torch it computes
+        from the tensors that it got. As a third result it may return the gradients of the loss by the log
+        probabilities, an array per datum: then neither torch nor a loss that follows from tensors is needed.
+
+        It runs on a thread of its own. Operations asked for later wait for it, so it must not wait for one of this
+        client. If it fails, so does this operation alone, and the gradients gathered so far are as they were.
+
+        Args:
+            data: the batch; each datum has target_tokens, and what else the function reads, which is not sent.
+            loss_fn: the loss.
+            loss_type_input: deprecated; there is nothing but ``logprobs``.
+            arrays: what the function gets, ``torch`` or ``numpy``; None: torch where it is installed.
+
+        Raises:
+            ValueError, TypeError: no data, no target_tokens or no function; nothing was sent.
+        """
+        if loss_type_input is not None:
+            if loss_type_input != "logprobs":
+                raise ValueError(f"loss_type_input: {loss_type_input!r} is not 'logprobs'; leave it away")
+            warnings.warn("loss_type_input is deprecated; leave it away", DeprecationWarning, stacklevel=2)
+        return self._operations.start_custom(_forward, _forward_backward, data, loss_fn, arrays)
+
+    async def forward_backward_custom_async(
+        self,
+        data: Sequence[Datum],
+        loss_fn: CustomLossFn,
+        *,
+        loss_type_input: Literal["logprobs"] | None = None,
+        arrays: ArrayKind | None = None,
+    ) -> APIFuture[ForwardBackwardOutput]:
+        """:meth:`forward_backward_custom`; the future comes at once."""
+        return self.forward_backward_custom(data, loss_fn, loss_type_input=loss_type_input, arrays=arrays)
 
     def optim_step(
         self, optim_params: OptimParams | None = None, *, adam_params: AdamParams | None = None
@@ -162,3 +199,12 @@ class TrainingClient(SavesAndLoads):
             return await self._connection.call(get_info(body=GetInfoRequest(model_id=model_id)), Traffic.TRAINING)
 
         return self._connection.start(ask())
+
+
+def _forward(model_id: str, seq_id: int, part: ForwardBackwardInput) -> Call[UntypedAPIFuture]:
+    return forward(body=ForwardRequest(forward_input=part, model_id=model_id, seq_id=seq_id))
+
+
+def _forward_backward(model_id: str, seq_id: int, part: ForwardBackwardInput) -> Call[UntypedAPIFuture]:
+    body = ForwardBackwardRequest(forward_backward_input=part, model_id=model_id, seq_id=seq_id)
+    return forward_backward(body=body)
