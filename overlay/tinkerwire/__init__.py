@@ -50,6 +50,7 @@ from tinkerwire_generated.models import (
 )
 
 from . import types
+from .admin import AdminClient
 from .chunking import ChunkLimits
 from .futures import APIFuture
 from .rest import RestClient
@@ -67,6 +68,7 @@ __all__ = [
     "APIStatusError",
     "APITimeoutError",
     "AdamParams",
+    "AdminClient",
     "AuthenticationError",
     "BadRequestError",
     "BillingError",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tinkerwire_base.call import Call
-from tinkerwire_generated.api.weights import save_weights, save_weights_for_sampler
+from tinkerwire_generated.api.weights import save_weights, save_weights_external, save_weights_for_sampler
 from tinkerwire_generated.models import (
     LoadWeightsResponse,
     SamplingClientKind,
+    SaveWeightsExternalRequest,
+    SaveWeightsExternalResponse,
     SaveWeightsForSamplerRequest,
     SaveWeightsForSamplerResponse,
     SaveWeightsForSamplerResponseInternal,
@@ -62,9 +63,15 @@ class SavesAndLoads:
 
         return self._operations.start("SaveWeights", call, SaveWeightsResponse)
 
-    async def save_state_async(self, name: str, *args: Any, **kwargs: Any) -> APIFuture[SaveWeightsResponse]:
+    async def save_state_async(
+        self,
+        name: str,
+        ttl_seconds: int | None = None,
+        overwrite: bool = False,
+        user_metadata: Mapping[str, str] | None = None,
+    ) -> APIFuture[SaveWeightsResponse]:
         """:meth:`save_state`; the future comes at once."""
-        return self.save_state(name, *args, **kwargs)
+        return self.save_state(name, ttl_seconds, overwrite, user_metadata)
 
     def load_state(self, path: str, weights_access_token: str | None = None) -> APIFuture[LoadWeightsResponse]:
         """Load weights saved by save_state; the optimizer starts afresh.
@@ -118,6 +125,37 @@ class SavesAndLoads:
     ) -> APIFuture[SaveWeightsForSamplerResponse]:
         """:meth:`save_weights_for_sampler`; the future comes at once."""
         return self.save_weights_for_sampler(name, ttl_seconds, user_metadata)
+
+    def save_weights_external(
+        self, name: str, ttl_seconds: int | None = None, age_encryption_recipients: list[str] | None = None
+    ) -> APIFuture[SaveWeightsExternalResponse]:
+        """Save weights to download them; the result has the path. Wire 0.28.1 and later.
+
+        Args:
+            name: what to save them under.
+            ttl_seconds: how long they are kept; None: for good.
+            age_encryption_recipients: public age keys that the files are encrypted for; wire 0.33.1 and later.
+        """
+        if isinstance(age_encryption_recipients, str):
+            raise TypeError("age_encryption_recipients: expected a list of keys, got one str")
+
+        def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
+            body = SaveWeightsExternalRequest(
+                model_id=model_id,
+                path=name,
+                seq_id=seq_id,
+                ttl_seconds=ttl_seconds,
+                age_encryption_recipients=age_encryption_recipients,
+            )
+            return save_weights_external(body=body)
+
+        return self._operations.start("SaveWeightsExternal", call, SaveWeightsExternalResponse)
+
+    async def save_weights_external_async(
+        self, name: str, ttl_seconds: int | None = None, age_encryption_recipients: list[str] | None = None
+    ) -> APIFuture[SaveWeightsExternalResponse]:
+        """:meth:`save_weights_external`; the future comes at once."""
+        return self.save_weights_external(name, ttl_seconds, age_encryption_recipients)
 
     def save_weights_and_get_sampling_client(
         self,

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import threading
 from collections.abc import Mapping
-from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
-from tinkerwire_base.call import default_converter
 from tinkerwire_generated.api.service import get_server_capabilities
-from tinkerwire_generated.models import ClientConfigResponse, GetServerCapabilitiesResponse, OptimizerConfig
+from tinkerwire_generated.models import GetServerCapabilitiesResponse, OptimizerConfig
 
-from .auth import EMBEDDED, resolve_api_key, resolve_base_url
+from . import console
 from .backpressure import Traffic
 from .chunking import ChunkLimits
-from .connection import Connection
+from .copying import copied
 from .creation import model_from_state, new_model
-from .dialect import Dialect, given
+from .dialect import Dialect
 from .futures import APIFuture
-from .loop import LOOP
+from .opening import close_connection, expect, open_connection
 from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .session import FinishStatus, Session
 from .training import TrainingClient
-from .transport import AiohttpTransport, HttpxTransport, Transport
+from .transport import Transport
+from .weights import refuse_other_schemes
 
 if TYPE_CHECKING:
     import httpx
@@ -76,23 +74,18 @@ class ServiceClient:
         http_client: httpx.AsyncClient | None = None,
         transport: Transport | None = None,
     ) -> None:
-        _expect("retry", retry, RetryConfig)
-        _expect("chunk_limits", chunk_limits, ChunkLimits)
-        _expect("base_url", base_url, str)
-        _expect("display_name", display_name, str)
-        _expect("client_config", client_config, Mapping)
-        _expect("api_key", api_key, str)
-        _expect("user_metadata", user_metadata, Mapping)
-        _expect("default_headers_overrides", default_headers_overrides, Mapping)
-        url = resolve_base_url(base_url)
-        key = resolve_api_key(api_key, url)
-        self._connection = Connection(
-            url,
-            key,
-            transport or _transport(url, http_client),
-            _dialect(wire_version, client_config),
-            retry or RetryConfig(),
-            default_headers_overrides or {},
+        expect("chunk_limits", chunk_limits, ChunkLimits)
+        expect("display_name", display_name, str)
+        expect("user_metadata", user_metadata, Mapping)
+        self._connection = open_connection(
+            base_url,
+            api_key,
+            headers=default_headers_overrides,
+            wire_version=wire_version,
+            client_config=client_config,
+            retry=retry,
+            http_client=http_client,
+            transport=transport,
         )
         self._chunk_limits = chunk_limits or ChunkLimits()
         self._session = Session(
@@ -103,7 +96,6 @@ class ServiceClient:
         )
         self._close_lock = threading.Lock()
         self._closing: APIFuture[None] | None = None
-        LOOP.acquire()
 
     def __enter__(self) -> Self:
         return self
@@ -130,7 +122,7 @@ class ServiceClient:
         """
         with self._close_lock:
             if self._closing is None:
-                self._closing = self._begin_close(status, detail)
+                self._closing = close_connection(self._connection, lambda: self._close(status, detail))
             return self._closing
 
     def create_lora_training_client(
@@ -271,6 +263,30 @@ class ServiceClient:
         """A client for training runs, checkpoints and sessions, over the same connection."""
         return RestClient(_connection=self._connection)
 
+    def copy_weights(
+        self, path: str, *, ttl_seconds: int | None = None, weights_access_token: str | None = None
+    ) -> APIFuture[str]:
+        """Copy saved weights of somebody else into the project of this client; the path of the copy.
+
+        Args:
+            path: of the weights.
+            ttl_seconds: how long the copy is kept; None: for good.
+            weights_access_token: what their owner gave; None for weights that are public.
+
+        Raises:
+            ValueError: a path that is none; nothing was sent. Of the future: this client has no project.
+            DialectError: of the future, before wire 0.26.2.
+        """
+        refuse_other_schemes(path)
+        copy = copied(
+            self._connection, path, self._session.project_id, ttl_seconds, weights_access_token, session=self._session
+        )
+        return self._connection.start(copy)
+
+    def get_console_url(self) -> str:
+        """The page of this session in the Tinker service's console; waits until there is a session."""
+        return console.session_page(self._connection.start(self._session.id()).result())
+
     def get_server_capabilities(self) -> GetServerCapabilitiesResponse:
         """The models that the server supports."""
         return self._capabilities().result()
@@ -287,57 +303,9 @@ class ServiceClient:
         """How this client speaks to its server; waits until that is found out. A first batch may teach more."""
         return self._connection.start(self._connection.dialect()).result()
 
-    def _begin_close(self, status: FinishStatus, detail: str | None) -> APIFuture[None]:
-        end: Future[None] = Future()
-        # Not to be cancelled: half closed is worse than either.
-        end.set_running_or_notify_cancel()
-
-        def finish(work: Future[None]) -> None:
-            LOOP.release()
-            fault = work.exception()
-            if fault is None:
-                end.set_result(None)
-            else:
-                end.set_exception(fault)
-
-        self._connection.closed = True
-        if self._connection.is_of_this_process:
-            LOOP.start(self._close(status, detail)).add_done_callback(finish)
-        else:
-            # The connections are the parent's, who still uses them.
-            end.set_result(None)
-        return APIFuture(end)
-
     async def _close(self, status: FinishStatus, detail: str | None) -> None:
         await self._connection.end_operations()
         try:
             await self._session.close(status, detail)
         finally:
             await self._connection.close()
-
-
-def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) -> Dialect | None:
-    version = wire_version or os.environ.get("TINKER_WIRE_VERSION")
-    if version:
-        return given(version, default_converter().structure(dict(client_config or {}), ClientConfigResponse))
-    if client_config is not None:
-        raise ValueError("client_config: without wire_version the server itself is asked; leave one or give both")
-    return None
-
-
-def _expect(name: str, value: object, kind: type) -> None:
-    if value is not None and not isinstance(value, kind):
-        # Without the value, which may be a key.
-        raise TypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
-
-
-def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:
-    if http_client is not None and not inspect.iscoroutinefunction(getattr(http_client, "request", None)):
-        raise TypeError(f"http_client: expected an httpx.AsyncClient, got {type(http_client).__name__}")
-    if url == EMBEDDED:
-        if http_client is not None:
-            raise ValueError(f"http_client: base_url={EMBEDDED!r} has no socket for it to speak through; leave it away")
-        from .local import embedded_transport  # noqa: PLC0415  (the server is not loaded unless it is used)
-
-        return embedded_transport()
-    return AiohttpTransport(url) if http_client is None else HttpxTransport(http_client, url)

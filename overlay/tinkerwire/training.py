@@ -9,7 +9,7 @@ from typing import Any, Literal
 from typing_extensions import Self
 
 from tinkerwire_base.call import Call
-from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step
+from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
 from tinkerwire_generated.models import (
     AdamParams,
     Datum,
@@ -25,9 +25,12 @@ from tinkerwire_generated.models import (
     OptimParamsBase,
     OptimStepRequest,
     OptimStepResponse,
+    UnloadModelRequest,
+    UnloadModelResponse,
     UntypedAPIFuture,
 )
 
+from . import console
 from .backpressure import Traffic
 from .chunking import ChunkLimits
 from .creation import Create
@@ -192,6 +195,22 @@ class TrainingClient(SavesAndLoads):
     async def get_info_async(self) -> GetInfoResponse:
         """:meth:`get_info`, awaited."""
         return await self._info()
+
+    def get_console_url(self) -> str:
+        """The page of this training run in the Tinker service's console; waits for the model's creation."""
+        return console.run_page(self.model_id)
+
+    def unload_model(self) -> APIFuture[UnloadModelResponse]:
+        """Let the server forget the model, after what was asked for so far; before wire 0.26.2."""
+
+        def call(model_id: str, _: int) -> Call[UntypedAPIFuture]:
+            return unload_model(body=UnloadModelRequest(model_id=model_id))
+
+        return self._operations.start("UnloadModel", call, UnloadModelResponse)
+
+    async def unload_model_async(self) -> APIFuture[UnloadModelResponse]:
+        """:meth:`unload_model`; the future comes at once."""
+        return self.unload_model()
 
     def _info(self) -> APIFuture[GetInfoResponse]:
         async def ask() -> GetInfoResponse:

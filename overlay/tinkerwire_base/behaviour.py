@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 TINKER_SCHEME = "tinker://"
-CHECKPOINT_KINDS: Mapping[str, str] = {"weights": "training", "sampler_weights": "sampler"}
+CHECKPOINT_KINDS: Mapping[str, str] = {
+    "weights": "training",
+    "sampler_weights": "sampler",
+    "external_weights": "external",
+}
 """The middle part of a tinker path, and the checkpoint type it stands for."""
 
 
