@@ -37,6 +37,7 @@ from .futures import APIFuture
 from .polling import Poll, Promise
 from .retry import RetryConfig, is_retryable
 from .session import Session
+from .tokenizers import load_tokenizer, tokenizer_id_of
 from .weights import refuse_path_of_kind
 
 BACKPRESSURE = {"x-tinker-sampling-backpressure": "1"}
@@ -237,6 +238,10 @@ class SamplingClient:
     async def get_base_model_async(self) -> str:
         """:meth:`get_base_model`, awaited."""
         return await self._base_model()
+
+    def get_tokenizer(self) -> Any:
+        """The tokenizer of the base model; see TrainingClient.get_tokenizer."""
+        return load_tokenizer(tokenizer_id_of(self.get_base_model()))
 
     def _base_model(self) -> APIFuture[str]:
         async def ask() -> str:

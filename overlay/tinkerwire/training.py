@@ -9,6 +9,7 @@ from typing import Any, Literal
 from typing_extensions import Self
 
 from tinkerwire_base.call import Call
+from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
 from tinkerwire_generated.models import (
     AdamParams,
@@ -39,6 +40,7 @@ from .losses import ArrayKind, CustomLossFn
 from .operations import Operations
 from .saving import SavesAndLoads
 from .session import Session
+from .tokenizers import load_tokenizer, tokenizer_id_of
 
 
 class TrainingClient(SavesAndLoads):
@@ -195,6 +197,19 @@ class TrainingClient(SavesAndLoads):
     async def get_info_async(self) -> GetInfoResponse:
         """:meth:`get_info`, awaited."""
         return await self._info()
+
+    def get_tokenizer(self) -> Any:
+        """The model's tokenizer, loaded by transformers; the embedded server's is built in.
+
+        Raises:
+            ImportError: ``tinkerwire[tokenizers]`` is not installed.
+            TinkerError: the server does not say what the model is.
+        """
+        info = self.get_info()
+        name, tokenizer_id = info.model_data.model_name or info.model_name, info.model_data.tokenizer_id
+        if not (name or tokenizer_id):
+            raise TinkerError(f"model {info.model_id}: the server neither names its tokenizer nor its base model")
+        return load_tokenizer(tokenizer_id_of(name or "", tokenizer_id))
 
     def get_console_url(self) -> str:
         """The page of this training run in the Tinker service's console; waits for the model's creation."""
