@@ -26,19 +26,26 @@ from tinkerwire_base.errors import (
 )
 from tinkerwire_base.tensors import PrecisionWarning
 from tinkerwire_generated.models import (
+    AdamOptimizerConfig,
     AdamParams,
     Checkpoint,
     CheckpointType,
     Datum,
+    DimuonOptimizerConfig,
+    DimuonParams,
+    DmelChunk,
     EncodedTextChunk,
     ForwardBackwardOutput,
     LoraConfig,
     ModelID,
     ModelInput,
     ModelInputChunk,
+    OptimParams,
     OptimStepRequest,
     OptimStepResponse,
     ParsedCheckpointTinkerPath,
+    PromptProvenanceSpan,
+    SampledProvenanceSpan,
     SampledSequence,
     SampleRequest,
     SampleResponse,
@@ -60,6 +67,12 @@ from .service import ServiceClient
 from .training import TrainingClient
 from .version import __version__
 
+BackcompatSamplingClientFuture = SamplingClient
+BackcompatTrainingClientFuture = TrainingClient
+"""Every client is the future of its own creation, too."""
+
+__title__ = "tinkerwire"
+
 __all__ = [
     "APIConnectionError",
     "APIError",
@@ -67,9 +80,12 @@ __all__ = [
     "APIResponseValidationError",
     "APIStatusError",
     "APITimeoutError",
+    "AdamOptimizerConfig",
     "AdamParams",
     "AdminClient",
     "AuthenticationError",
+    "BackcompatSamplingClientFuture",
+    "BackcompatTrainingClientFuture",
     "BadRequestError",
     "BillingError",
     "CancelledSubmissionError",
@@ -80,6 +96,9 @@ __all__ = [
     "ConflictError",
     "Datum",
     "DialectError",
+    "DimuonOptimizerConfig",
+    "DimuonParams",
+    "DmelChunk",
     "EncodedTextChunk",
     "ForwardBackwardOutput",
     "FutureExpiredError",
@@ -89,11 +108,13 @@ __all__ = [
     "ModelInput",
     "ModelInputChunk",
     "NotFoundError",
+    "OptimParams",
     "OptimStepRequest",
     "OptimStepResponse",
     "ParsedCheckpointTinkerPath",
     "PermissionDeniedError",
     "PrecisionWarning",
+    "PromptProvenanceSpan",
     "RateLimitError",
     "RequestErrorCategory",
     "RequestFailedError",
@@ -102,6 +123,7 @@ __all__ = [
     "RetryConfig",
     "SampleRequest",
     "SampleResponse",
+    "SampledProvenanceSpan",
     "SampledSequence",
     "SamplingClient",
     "SamplingParams",
@@ -113,6 +135,7 @@ __all__ = [
     "TrainingClient",
     "TrainingRun",
     "UnprocessableEntityError",
+    "__title__",
     "__version__",
     "types",
 ]

@@ -164,9 +164,21 @@ class ServiceClient:
         )
         return TrainingClient(self._session, self._chunk_limits, create)
 
-    async def create_lora_training_client_async(self, base_model: str, *args: Any, **kwargs: Any) -> TrainingClient:
+    async def create_lora_training_client_async(
+        self,
+        base_model: str,
+        rank: int = 32,
+        seed: int | None = None,
+        train_mlp: bool = True,
+        train_attn: bool = True,
+        train_unembed: bool = True,
+        user_metadata: dict[str, str] | None = None,
+        optimizer: OptimizerConfig | None = None,
+    ) -> TrainingClient:
         """:meth:`create_lora_training_client`, awaited."""
-        return await self.create_lora_training_client(base_model, *args, **kwargs)
+        return await self.create_lora_training_client(
+            base_model, rank, seed, train_mlp, train_attn, train_unembed, user_metadata, optimizer
+        )
 
     def create_training_client_from_state(
         self,
@@ -199,9 +211,18 @@ class ServiceClient:
         )
         return TrainingClient(self._session, self._chunk_limits, create)
 
-    async def create_training_client_from_state_async(self, path: str, *args: Any, **kwargs: Any) -> TrainingClient:
+    async def create_training_client_from_state_async(
+        self,
+        path: str,
+        base_model: str | None = None,
+        user_metadata: dict[str, str] | None = None,
+        weights_access_token: str | None = None,
+        optimizer: OptimizerConfig | None = None,
+    ) -> TrainingClient:
         """:meth:`create_training_client_from_state`, awaited."""
-        return await self.create_training_client_from_state(path, *args, **kwargs)
+        return await self.create_training_client_from_state(
+            path, base_model, user_metadata, weights_access_token, optimizer
+        )
 
     def create_training_client_from_state_with_optimizer(
         self,
@@ -226,10 +247,16 @@ class ServiceClient:
         return TrainingClient(self._session, self._chunk_limits, create)
 
     async def create_training_client_from_state_with_optimizer_async(
-        self, path: str, *args: Any, **kwargs: Any
+        self,
+        path: str,
+        base_model: str | None = None,
+        user_metadata: dict[str, str] | None = None,
+        weights_access_token: str | None = None,
     ) -> TrainingClient:
         """:meth:`create_training_client_from_state_with_optimizer`, awaited."""
-        return await self.create_training_client_from_state_with_optimizer(path, *args, **kwargs)
+        return await self.create_training_client_from_state_with_optimizer(
+            path, base_model, user_metadata, weights_access_token
+        )
 
     def create_sampling_client(
         self,
