@@ -61,8 +61,8 @@ probe-peers: $(READY)  ## what those servers answer to about a hundred edge case
 	$(BIN)/python -m tests.peers.probe
 
 lock: $(READY)  ## resolve dev.lock anew
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group dev --upgrade \
-		pyproject.toml -o dev.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --group dev --upgrade \
+		--extra httpx --extra codegen --extra demo pyproject.toml -o dev.lock
 
 clean:  ## remove virtual environments and caches
 	rm -rf .venv* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -60,6 +60,7 @@ from tinkerwire_generated.models import (
 )
 
 from . import missing, types
+from .admin import AdminClient
 from .chunking import ChunkLimits
 from .experimental import ExperimentalWarning
 from .futures import APIFuture
@@ -95,6 +96,7 @@ __all__ = [
     "APITimeoutError",
     "AdamOptimizerConfig",
     "AdamParams",
+    "AdminClient",
     "AuthenticationError",
     "BackcompatSamplingClientFuture",
     "BackcompatTrainingClientFuture",

@@ -32,6 +32,7 @@ from .futures import APIFuture, describe
 from .handles import Lease, SamplerHandle
 from .retry import RetryConfig
 from .session import Session
+from .tokenizers import load_tokenizer, tokenizer_id_of
 from .weights import refuse_path_of_kind
 
 T = TypeVar("T")
@@ -307,6 +308,10 @@ class SamplingClient:
     async def get_base_model_async(self) -> str:
         """:meth:`get_base_model`, awaited."""
         return await self._base_model()
+
+    def get_tokenizer(self) -> Any:
+        """The tokenizer of the base model; see TrainingClient.get_tokenizer."""
+        return load_tokenizer(tokenizer_id_of(self.get_base_model()))
 
     def _base_model(self) -> APIFuture[str]:
         async def ask() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -11,24 +10,26 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from typing_extensions import Self
 
-from tinkerwire_base.call import default_converter
 from tinkerwire_generated.api.service import get_server_capabilities
-from tinkerwire_generated.models import ClientConfigResponse, GetServerCapabilitiesResponse, OptimizerConfig
+from tinkerwire_generated.models import GetServerCapabilitiesResponse, OptimizerConfig
 
-from .auth import EMBEDDED, resolve_api_key, resolve_base_url
+from . import console
 from .backpressure import Traffic
 from .chunking import ChunkLimits
-from .connection import Connection
-from .dialect import Dialect, given
+from .copying import copied
+from .creation import model_from_state, new_model
+from .dialect import Dialect
 from .futures import APIFuture
 from .loop import LOOP
+from .opening import expect, open_connection
 from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .session import FinishStatus, Session
 from .tracking import OnWait
 from .training import TrainingClient
-from .transport import AiohttpTransport, HttpxTransport, Transport
+from .transport import Transport
+from .weights import refuse_other_schemes
 
 if TYPE_CHECKING:
     import httpx
@@ -78,23 +79,18 @@ class ServiceClient:
         http_client: httpx.AsyncClient | None = None,
         transport: Transport | None = None,
     ) -> None:
-        _expect("retry", retry, RetryConfig)
-        _expect("chunk_limits", chunk_limits, ChunkLimits)
-        _expect("base_url", base_url, str)
-        _expect("display_name", display_name, str)
-        _expect("client_config", client_config, Mapping)
-        _expect("api_key", api_key, str)
-        _expect("user_metadata", user_metadata, Mapping)
-        _expect("default_headers_overrides", default_headers_overrides, Mapping)
-        url = resolve_base_url(base_url)
-        key = resolve_api_key(api_key, url)
-        self._connection = Connection(
-            url,
-            key,
-            transport or _transport(url, http_client),
-            _dialect(wire_version, client_config),
-            retry or RetryConfig(),
-            default_headers_overrides or {},
+        expect("chunk_limits", chunk_limits, ChunkLimits)
+        expect("display_name", display_name, str)
+        expect("user_metadata", user_metadata, Mapping)
+        self._connection = open_connection(
+            base_url,
+            api_key,
+            headers=default_headers_overrides,
+            wire_version=wire_version,
+            client_config=client_config,
+            retry=retry,
+            http_client=http_client,
+            transport=transport,
         )
         self._connection.on_wait = on_wait
         self._chunk_limits = chunk_limits or ChunkLimits()
@@ -109,7 +105,6 @@ class ServiceClient:
         # Not to be cancelled: half closed is worse than either.
         self._end.set_running_or_notify_cancel()
         self._ended = APIFuture(self._end)
-        LOOP.acquire()
 
     def __repr__(self) -> str:
         about = "closed" if self._connection.closed else self._session.known_id or "no session so far"
@@ -185,9 +180,8 @@ class ServiceClient:
         Raises:
             ValueError: a rank below 1, or no part to train.
         """
-        return TrainingClient._create(
+        create = new_model(
             self._session,
-            self._chunk_limits,
             base_model=base_model,
             rank=rank,
             seed=seed,
@@ -197,10 +191,23 @@ class ServiceClient:
             user_metadata=user_metadata,
             optimizer=optimizer,
         )
+        return TrainingClient(self._session, self._chunk_limits, create)
 
-    async def create_lora_training_client_async(self, base_model: str, *args: Any, **kwargs: Any) -> TrainingClient:
+    async def create_lora_training_client_async(
+        self,
+        base_model: str,
+        rank: int = 32,
+        seed: int | None = None,
+        train_mlp: bool = True,
+        train_attn: bool = True,
+        train_unembed: bool = True,
+        user_metadata: dict[str, str] | None = None,
+        optimizer: OptimizerConfig | None = None,
+    ) -> TrainingClient:
         """:meth:`create_lora_training_client`, awaited."""
-        return await self.create_lora_training_client(base_model, *args, **kwargs)
+        return await self.create_lora_training_client(
+            base_model, rank, seed, train_mlp, train_attn, train_unembed, user_metadata, optimizer
+        )
 
     def create_training_client_from_state(
         self,
@@ -222,9 +229,8 @@ class ServiceClient:
         Raises:
             ValueError: a path of sampler weights; nothing was sent.
         """
-        return TrainingClient._from_state(
+        create = model_from_state(
             self._session,
-            self._chunk_limits,
             path,
             base_model=base_model,
             user_metadata=user_metadata,
@@ -232,10 +238,20 @@ class ServiceClient:
             optimizer=optimizer,
             with_optimizer_state=False,
         )
+        return TrainingClient(self._session, self._chunk_limits, create)
 
-    async def create_training_client_from_state_async(self, path: str, *args: Any, **kwargs: Any) -> TrainingClient:
+    async def create_training_client_from_state_async(
+        self,
+        path: str,
+        base_model: str | None = None,
+        user_metadata: dict[str, str] | None = None,
+        weights_access_token: str | None = None,
+        optimizer: OptimizerConfig | None = None,
+    ) -> TrainingClient:
         """:meth:`create_training_client_from_state`, awaited."""
-        return await self.create_training_client_from_state(path, *args, **kwargs)
+        return await self.create_training_client_from_state(
+            path, base_model, user_metadata, weights_access_token, optimizer
+        )
 
     def create_training_client_from_state_with_optimizer(
         self,
@@ -248,9 +264,8 @@ class ServiceClient:
 
         Arguments and errors as for :meth:`create_training_client_from_state`.
         """
-        return TrainingClient._from_state(
+        create = model_from_state(
             self._session,
-            self._chunk_limits,
             path,
             base_model=base_model,
             user_metadata=user_metadata,
@@ -258,12 +273,19 @@ class ServiceClient:
             optimizer=None,
             with_optimizer_state=True,
         )
+        return TrainingClient(self._session, self._chunk_limits, create)
 
     async def create_training_client_from_state_with_optimizer_async(
-        self, path: str, *args: Any, **kwargs: Any
+        self,
+        path: str,
+        base_model: str | None = None,
+        user_metadata: dict[str, str] | None = None,
+        weights_access_token: str | None = None,
     ) -> TrainingClient:
         """:meth:`create_training_client_from_state_with_optimizer`, awaited."""
-        return await self.create_training_client_from_state_with_optimizer(path, *args, **kwargs)
+        return await self.create_training_client_from_state_with_optimizer(
+            path, base_model, user_metadata, weights_access_token
+        )
 
     def create_sampling_client(
         self,
@@ -296,6 +318,30 @@ class ServiceClient:
     def create_rest_client(self) -> RestClient:
         """A client for training runs, checkpoints and sessions, over the same connection."""
         return RestClient(_connection=self._connection)
+
+    def copy_weights(
+        self, path: str, *, ttl_seconds: int | None = None, weights_access_token: str | None = None
+    ) -> APIFuture[str]:
+        """Copy saved weights of somebody else into the project of this client; the path of the copy.
+
+        Args:
+            path: of the weights.
+            ttl_seconds: how long the copy is kept; None: for good.
+            weights_access_token: what their owner gave; None for weights that are public.
+
+        Raises:
+            ValueError: a path that is none; nothing was sent. Of the future: this client has no project.
+            DialectError: of the future, before wire 0.26.2.
+        """
+        refuse_other_schemes(path)
+        copy = copied(
+            self._connection, path, self._session.project_id, ttl_seconds, weights_access_token, session=self._session
+        )
+        return self._connection.start(copy)
+
+    def get_console_url(self) -> str:
+        """The page of this session in the Tinker service's console; waits until there is a session."""
+        return console.session_page(self._connection.start(self._session.id()).result())
 
     def get_server_capabilities(self) -> GetServerCapabilitiesResponse:
         """The models that the server supports."""
@@ -332,30 +378,3 @@ class ServiceClient:
                 self._end.set_result(None)
             else:
                 self._end.set_exception(fault)
-
-
-def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) -> Dialect | None:
-    version = wire_version or os.environ.get("TINKER_WIRE_VERSION")
-    if version:
-        return given(version, default_converter().structure(dict(client_config or {}), ClientConfigResponse))
-    if client_config is not None:
-        raise ValueError("client_config: without wire_version the server itself is asked; leave one or give both")
-    return None
-
-
-def _expect(name: str, value: object, kind: type) -> None:
-    if value is not None and not isinstance(value, kind):
-        # Without the value, which may be a key.
-        raise TypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
-
-
-def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:
-    if http_client is not None and not inspect.iscoroutinefunction(getattr(http_client, "request", None)):
-        raise TypeError(f"http_client: expected an httpx.AsyncClient, got {type(http_client).__name__}")
-    if url == EMBEDDED:
-        if http_client is not None:
-            raise ValueError(f"http_client: base_url={EMBEDDED!r} has no socket for it to speak through; leave it away")
-        from .local import embedded_transport  # noqa: PLC0415  (the server is not loaded unless it is used)
-
-        return embedded_transport()
-    return AiohttpTransport(url) if http_client is None else HttpxTransport(http_client, url)

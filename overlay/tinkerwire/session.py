@@ -48,7 +48,7 @@ class Session:
         self.connection = connection
         self.cancellations = Cancellations(connection)
         self._user_metadata = dict(user_metadata or {})
-        self._project_id = project_id
+        self.project_id = project_id
         self._display_name = display_name
         self._session_id: str | None = None
         self._is_own = True
@@ -112,7 +112,7 @@ class Session:
             tags=_tags(),
             user_metadata=self._user_metadata,
             sdk_version=dialect.ceiling,
-            project_id=self._project_id,
+            project_id=self.project_id,
             display_name=self._display_name,
         )
         created = await self.connection.call(create_session(body=body), Traffic.SESSION)

@@ -18,7 +18,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, KEY, PARAMS, PROMPT, datum, loop_threads, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted
-from tinkerwire import connection, service
+from tinkerwire import connection, opening
 from tinkerwire.loop import LOOP
 
 pytestmark = pytest.mark.timeout(60)
@@ -346,8 +346,8 @@ def test_a_fork_does_not_share(server: Scripted, end: str) -> None:
 
 def test_the_transport_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded server for ``local``, aiohttp by default; nothing slow is imported for it."""
-    assert type(service._transport("http://127.0.0.1:1", None)).__name__ == "AiohttpTransport"
-    assert type(service._transport("local", None)).__name__ == "EmbeddedTransport"
+    assert type(opening._transport("http://127.0.0.1:1", None)).__name__ == "AiohttpTransport"
+    assert type(opening._transport("local", None)).__name__ == "EmbeddedTransport"
     slow = ("aiohttp", "httpx", "torch", "tinkerwire.local")
     code = f"import sys, tinkerwire; print([name for name in {slow} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

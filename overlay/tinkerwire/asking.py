@@ -1,0 +1,96 @@
+"""What clients of single questions have in common: a connection, shared or their own."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import NoReturn, TypeVar
+
+from typing_extensions import Self
+
+from tinkerwire_base.call import Call
+from tinkerwire_generated.api.service import get_server_capabilities
+from tinkerwire_generated.models import GetServerCapabilitiesResponse
+
+from .backpressure import Traffic
+from .connection import Connection
+from .futures import APIFuture
+from .opening import close_connection, open_connection
+
+T = TypeVar("T")
+
+
+class Asking:
+    """A client each of whose methods asks a server one thing.
+
+    Made by itself it has a connection of its own: use it as a context manager, or call :meth:`close`. One that a
+    ServiceClient made uses that one's, and leaves it open.
+
+    Args:
+        base_url: the server, as for ServiceClient.
+        api_key: as for ServiceClient.
+
+    Raises:
+        TinkerError: no API key for a server that needs one.
+        ValueError: an address that is none.
+    """
+
+    def __init__(
+        self, _connection: Connection | None = None, *, base_url: str | None = None, api_key: str | None = None
+    ) -> None:
+        if _connection is not None and (base_url is not None or api_key is not None):
+            raise ValueError("base_url and api_key: the connection that was given has its own; leave them away")
+        self._is_own = _connection is None
+        self._connection = open_connection(base_url, api_key) if _connection is None else _connection
+        self._close_lock = threading.Lock()
+        self._closing: APIFuture[None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        closing = self._begin_close()
+        if closing is not None:
+            await closing
+
+    def close(self) -> None:
+        """Close a connection of the client's own, and wait for that."""
+        closing = self._begin_close()
+        if closing is not None:
+            closing.result()
+
+    def get_server_capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
+        """The models that the server supports."""
+        return self._ask(get_server_capabilities())
+
+    async def get_server_capabilities_async(self) -> GetServerCapabilitiesResponse:
+        """:meth:`get_server_capabilities`, awaited."""
+        return await self.get_server_capabilities()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._connection.base_url}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} cannot be pickled or copied: its connections belong to this process; make one "
+            "where it is needed"
+        )
+
+    def _ask(self, call: Call[T]) -> APIFuture[T]:
+        return self._connection.start(self._connection.call(call, Traffic.REST), call.operation.name)
+
+    def _begin_close(self) -> APIFuture[None] | None:
+        with self._close_lock:
+            if self._is_own and self._closing is None:
+                self._closing = close_connection(self._connection, self._connection.close)
+            return self._closing
