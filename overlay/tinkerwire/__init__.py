@@ -49,7 +49,7 @@ from tinkerwire_generated.models import (
     TrainingRun,
 )
 
-from . import types
+from . import auth, types
 from .chunking import ChunkLimits
 from .futures import APIFuture
 from .rest import RestClient
@@ -112,5 +112,6 @@ __all__ = [
     "TrainingRun",
     "UnprocessableEntityError",
     "__version__",
+    "auth",
     "types",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,11 @@ from tinkerwire_base.call import default_converter
 from tinkerwire_generated.api.service import get_server_capabilities
 from tinkerwire_generated.models import ClientConfigResponse, GetServerCapabilitiesResponse, OptimizerConfig
 
-from .auth import EMBEDDED, resolve_api_key, resolve_base_url
+from .address import EMBEDDED, resolve_base_url
 from .backpressure import Traffic
 from .chunking import ChunkLimits
 from .connection import Connection
+from .credentials import access_headers, resolve_credential
 from .dialect import Dialect, given
 from .futures import APIFuture
 from .loop import LOOP
@@ -44,8 +45,11 @@ class ServiceClient:
         project_id: project of the session; default TINKER_PROJECT_ID.
         display_name: what people call the session.
         base_url: the server; default TINKER_BASE_URL, then the Tinker service. ``"local"`` is the embedded server.
-        api_key: default TINKER_API_KEY; loopback servers and the embedded one need none.
-        default_headers_overrides: headers for every request.
+        api_key: default TINKER_API_KEY, then what the shell command TINKER_CREDENTIAL_CMD prints, then the key in
+            ``~/.tinker/credentials.json``; loopback servers and the embedded one need none.
+        default_headers_overrides: headers for every request, over those of Cloudflare Access from the environment.
+        plain_http_hosts: other machines that may be sent a credential over plain http, by host name; default
+            TINKER_PLAIN_HTTP_HOSTS, separated by commas.
         wire_version: which version of the wire the server speaks; default TINKER_WIRE_VERSION, then it
             is found out by one request, and another where the server takes batches in a form of its own.
         client_config: with wire_version, what such a server would say in client/config, as the flags in it.
@@ -55,8 +59,8 @@ class ServiceClient:
         transport: anything else that can send.
 
     Raises:
-        TinkerError: no API key for a server that needs one.
-        ValueError: an address or wire version that is none.
+        TinkerError: no API key for a server that needs one, or one that would go in the clear to another machine.
+        ValueError: a header that cannot be sent, an address or wire version that is none.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class ServiceClient:
         base_url: str | None = None,
         api_key: str | None = None,
         default_headers_overrides: Mapping[str, str] | None = None,
+        plain_http_hosts: Collection[str] | None = None,
         wire_version: str | None = None,
         client_config: Mapping[str, Any] | None = None,
         retry: RetryConfig | None = None,
@@ -84,14 +89,13 @@ class ServiceClient:
         _expect("user_metadata", user_metadata, Mapping)
         _expect("default_headers_overrides", default_headers_overrides, Mapping)
         url = resolve_base_url(base_url)
-        key = resolve_api_key(api_key, url)
         self._connection = Connection(
             url,
-            key,
+            resolve_credential(api_key, url, plain_http_hosts),
             transport or _transport(url, http_client),
             _dialect(wire_version, client_config),
             retry or RetryConfig(),
-            default_headers_overrides or {},
+            {**access_headers(), **(default_headers_overrides or {})},
         )
         self._chunk_limits = chunk_limits or ChunkLimits()
         self._session = Session(
