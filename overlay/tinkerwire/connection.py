@@ -35,6 +35,7 @@ from .loop import LOOP
 from .once import Once
 from .retry import RetryConfig
 from .secret import Secret, is_sendable
+from .telemetry import Telemetry, is_switched_on
 from .transport import Transport
 from .version import __version__
 
@@ -90,6 +91,7 @@ class Connection:
         self._was_heard = False
         self._last_words: dict[str, float] = {}
         self._transport = transport
+        self.telemetry = Telemetry(self) if is_switched_on(base_url) else None
         self._authorization = Authorization(credential, headers, self._token)
         self._headers = {"user-agent": f"tinkerwire/{__version__} Python/{platform.python_version()}"}
         if "user-agent" in self._authorization.headers:
@@ -143,8 +145,11 @@ class Connection:
             if self.closed:
                 raise self._unusable() from None
             raise
-        except TinkerError as fault:
-            self._authorization.redaction.fault(fault)
+        except Exception as fault:
+            if isinstance(fault, TinkerError):
+                self._authorization.redaction.fault(fault)
+            if self.telemetry is not None:
+                self.telemetry.note(fault)
             raise
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
@@ -312,6 +317,10 @@ class Connection:
         if now - self._last_words.get(kind, float("-inf")) >= SAME_WORD_EVERY_S:
             self._last_words[kind] = now
             log.warning(message, *parts)
+
+    def redacted(self, value: Any) -> Any:
+        """A JSON value without the secrets of this client."""
+        return self._authorization.redaction.value(value)
 
     def _say_silent(self, request: WireRequest, attempt: int) -> None:
         what = f"{request.method} {self.base_url}{request.path}"

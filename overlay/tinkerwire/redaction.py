@@ -60,18 +60,19 @@ class Redaction:
             if each is None or id(each) in seen:
                 continue
             seen.add(id(each))
-            each.args = tuple(self._value(part) for part in each.args)
+            each.args = tuple(self.value(part) for part in each.args)
             for name, value in vars(each).items():
-                each.__dict__[name] = self._value(value)
+                each.__dict__[name] = self.value(value)
             left += (each.__cause__, each.__context__)
 
-    def _value(self, value: Any) -> Any:
+    def value(self, value: Any) -> Any:
+        """A value without the secrets: texts, and what of JSON or of an error has texts in it."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {self._value(key): self._value(item) for key, item in value.items()}
+            return {self.value(key): self.value(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._value(item) for item in value]
+            return [self.value(item) for item in value]
         if isinstance(value, ResponseInfo):
-            return attrs.evolve(value, headers=self._value(dict(value.headers)), text=self.text(value.text))
+            return attrs.evolve(value, headers=self.value(dict(value.headers)), text=self.text(value.text))
         return value

@@ -32,6 +32,7 @@ from tinkerwire_generated.models import (
 from .backpressure import Traffic
 from .connection import Connection, Submission
 from .futures import APIFuture
+from .telemetry import Telemetry
 
 T = TypeVar("T")
 Scope = Literal["owned", "accessible"]
@@ -44,6 +45,10 @@ class RestClient:
 
     def __init__(self, _connection: Connection) -> None:
         self._connection = _connection
+
+    def get_telemetry(self) -> Telemetry | None:
+        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        return self._connection.telemetry
 
     def get_server_capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
         """The models that the server supports."""

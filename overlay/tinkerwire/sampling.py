@@ -37,6 +37,7 @@ from .futures import APIFuture
 from .polling import Poll, Promise
 from .retry import RetryConfig, is_retryable
 from .session import Session
+from .telemetry import Telemetry
 from .weights import refuse_path_of_kind
 
 BACKPRESSURE = {"x-tinker-sampling-backpressure": "1"}
@@ -113,6 +114,10 @@ class SamplingClient:
         """:meth:`result` for coroutines."""
         await self._creation.result_async(timeout)
         return self
+
+    def get_telemetry(self) -> Telemetry | None:
+        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        return self._connection.telemetry
 
     @property
     def sampling_session_id(self) -> str:

@@ -28,6 +28,7 @@ from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .session import FinishStatus, Session
+from .telemetry import Telemetry
 from .training import TrainingClient
 from .transport import AiohttpTransport, HttpxTransport, Transport
 
@@ -289,6 +290,10 @@ class ServiceClient:
     def dialect(self) -> Dialect:
         """How this client speaks to its server; waits until that is found out. A first batch may teach more."""
         return self._connection.start(self._connection.dialect()).result()
+
+    def get_telemetry(self) -> Telemetry | None:
+        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        return self._connection.telemetry
 
     def _begin_close(self, status: FinishStatus, detail: str | None) -> APIFuture[None]:
         end: Future[None] = Future()

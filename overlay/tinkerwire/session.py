@@ -74,8 +74,11 @@ class Session:
         if self._heartbeat is not None:
             self._heartbeat.cancel()
             await asyncio.gather(self._heartbeat, return_exceptions=True)
-        if self._session_id is not None:
-            await self._finish(self._session_id, status, detail)
+        telemetry = self.connection.telemetry
+        await asyncio.gather(
+            *([self._finish(self._session_id, status, detail)] if self._session_id is not None else []),
+            *([telemetry.close()] if telemetry is not None else []),
+        )
 
     async def _finish(self, session_id: str, status: FinishStatus, detail: str | None) -> None:
         if not (await self.connection.dialect()).may_have_operation("finish_session"):
@@ -108,6 +111,8 @@ class Session:
                 log.log(level, "%s", message)
         self._heartbeat = asyncio.create_task(self._beat(created.session_id))
         self._session_id = created.session_id
+        if self.connection.telemetry is not None:
+            self.connection.telemetry.begin(created.session_id)
         return created.session_id
 
     async def _beat(self, session_id: str) -> None:

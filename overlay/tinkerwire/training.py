@@ -48,6 +48,7 @@ from .operations import CallOf, Operations
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .session import Session
+from .telemetry import Telemetry
 from .weights import refuse_path_of_kind, source_of
 
 
@@ -380,6 +381,10 @@ class TrainingClient:
         return await self.create_sampling_client(model_path, retry_config, record_stability_info)
 
     # --- facts -----------------------------------------------------------------------------------------------------
+
+    def get_telemetry(self) -> Telemetry | None:
+        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        return self._connection.telemetry
 
     def get_info(self) -> GetInfoResponse:
         """What the server knows of the model."""
