@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import tinkerwire as tw
-from support.clients import FAST, KEY, open_client
-from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+from support.clients import ADAM, FAST, KEY, open_client
+from support.scripted import PATIENCE_S, Answer, Asked, Scripted, in_turn, seq_ids
 from support.tokens import token
 from tinkerwire import credential_command
 from tinkerwire.credential_command import run_command
@@ -84,3 +84,24 @@ def test_a_command_that_fails_is_not_retried(server: Scripted, monkeypatch: pyte
                 client.get_server_capabilities()
             assert runs.read_text() == "x\n" * number
     assert server.asked == []
+
+
+def test_a_number_that_may_be_taken_is_not_given_out_again(
+    server: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A step whose first try may have arrived keeps its number, although the command fails for the second."""
+    broken = tmp_path / "broken"
+    monkeypatch.setenv("TINKER_CREDENTIAL_CMD", f"test ! -e {broken} && echo {KEY}")
+
+    def refuse(_: Asked) -> Answer:
+        broken.touch()
+        return REFUSED
+
+    server.rules["optim_step"] = in_turn(Answer(status=500), refuse, server.happy)
+    with open_client(server.url, api_key=None) as client:
+        training = client.create_lora_training_client("base")
+        with pytest.raises(tw.TinkerError, match="exit status 1"):
+            training.optim_step(ADAM).result(PATIENCE_S)
+        broken.unlink()
+        training.optim_step(ADAM).result(PATIENCE_S)
+    assert seq_ids(server) == [1, 1, 2]

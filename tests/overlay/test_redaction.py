@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tinkerwire as tw
-from support.clients import PARAMS, PROMPT
-from support.scripted import PATIENCE_S
+from support.clients import KEY, PARAMS, PROMPT, open_client
+from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
 from support.tokens import token
 from tinkerwire.backpressure import Traffic
 from tinkerwire.redaction import REMEMBERED, Redaction
@@ -150,3 +150,17 @@ def test_parts_of_errors() -> None:
     assert (str(fault), fault.message, fault.body) == ("***!", "***!", {"***": ["***", 1, None, {"a": 2.5}]})
     assert (fault.response.text, fault.response.headers) == ("***", {"h": "***"})
     assert fault.__cause__.args == ("***", 5)
+
+
+def test_what_is_logged_while_waiting(
+    server: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The reason why a result is waited for is what the server said, without the key."""
+    monkeypatch.setattr("tinkerwire.polling.FIRST_WORD_S", 0.05)
+    busy = Answer({"detail": f"{KEY} is busy"}, status=500)
+    server.on_poll("Sample", in_turn(*[busy] * 4, server.happy))
+    policy = tw.RetryConfig(retry_delay_base=0.1, jitter_factor=0)
+    with open_client(server.url, retry=policy) as client:
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    assert "*** is busy" in caplog.text
+    assert KEY not in caplog.text
