@@ -59,7 +59,7 @@ from tinkerwire_generated.models import (
     TrainingRun,
 )
 
-from . import missing, types
+from . import auth, missing, types
 from .admin import AdminClient
 from .chunking import ChunkLimits
 from .experimental import ExperimentalWarning
@@ -157,6 +157,7 @@ __all__ = [
     "__title__",
     "__version__",
     "as_completed",
+    "auth",
     "gather",
     "types",
 ]

@@ -16,6 +16,7 @@ from .backpressure import Traffic
 from .connection import Connection
 from .futures import APIFuture
 from .opening import close_connection, open_connection
+from .telemetry import Telemetry
 
 T = TypeVar("T")
 
@@ -76,6 +77,10 @@ class Asking:
     async def get_server_capabilities_async(self) -> GetServerCapabilitiesResponse:
         """:meth:`get_server_capabilities`, awaited."""
         return await self.get_server_capabilities()
+
+    def get_telemetry(self) -> Telemetry | None:
+        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        return self._connection.telemetry
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._connection.base_url}>"

@@ -16,23 +16,27 @@ import attrs
 from tinkerwire_base.call import Call, WireRequest, WireResponse, default_converter
 from tinkerwire_base.errors import (
     APIConnectionError,
+    APIResponseValidationError,
     APIStatusError,
     ClientClosedError,
     SessionExpiredError,
     TinkerError,
 )
-from tinkerwire_generated.api.auth import client_config
-from tinkerwire_generated.models import ClientConfigRequest
+from tinkerwire_generated.api.auth import auth_token, client_config
+from tinkerwire_generated.models import AuthTokenRequest, ClientConfigRequest
 from tinkerwire_generated.times import NEWEST
 
 from . import bodies
-from .auth import Secret
+from .authorization import Authorization
 from .backpressure import InFlightLimit, Traffic
+from .credentials import Credential
 from .dialect import BATCHES, Dialect, found, given
 from .futures import APIFuture
 from .loop import LOOP
 from .once import Once
 from .retry import RetryConfig
+from .secret import Secret, is_sendable
+from .telemetry import Telemetry, is_switched_on
 from .tracking import OnWait, Track, begin
 from .transport import Transport
 from .version import __version__
@@ -73,7 +77,7 @@ class Connection:
     def __init__(
         self,
         base_url: str,
-        api_key: Secret | None,
+        credential: Credential | None,
         transport: Transport,
         dialect: Dialect | None,
         retry: RetryConfig,
@@ -98,11 +102,11 @@ class Connection:
         self._was_heard = False
         self._last_words: dict[str, float] = {}
         self._transport = transport
-        self._api_key = api_key
-        self._headers = {
-            "user-agent": f"tinkerwire/{__version__} Python/{platform.python_version()}",
-            **{name.lower(): value for name, value in headers.items()},
-        }
+        self.telemetry = Telemetry(self) if is_switched_on(base_url) else None
+        self._authorization = Authorization(credential, headers, self._token)
+        self._headers = {"user-agent": f"tinkerwire/{__version__} Python/{platform.python_version()}"}
+        if "user-agent" in self._authorization.headers:
+            self._headers.clear()
 
     # --- operations ------------------------------------------------------------------------------------------------
 
@@ -138,6 +142,7 @@ class Connection:
         await self.end_operations()
         self._is_shut = True
         await self._discovery.close()
+        await self._authorization.close()
         await self._transport.close()
 
     @property
@@ -159,6 +164,12 @@ class Connection:
         except asyncio.CancelledError:
             if self.closed:
                 raise self._unusable() from None
+            raise
+        except Exception as fault:
+            if isinstance(fault, TinkerError):
+                self._authorization.redaction.fault(fault)
+            if self.telemetry is not None:
+                self.telemetry.note(fault)
             raise
         finally:
             track.ended()
@@ -251,6 +262,7 @@ class Connection:
             try:
                 return read(await self.exchange(request, traffic, timeout_s))
             except TinkerError as fault:
+                self._authorization.redaction.fault(fault)
                 elapsed = time.monotonic() - started
                 wait = policy.wait_before_retry(fault, attempt, elapsed)
                 if wait is None or isinstance(fault, not_here) or self._is_hopeless(fault, elapsed + wait):
@@ -289,17 +301,44 @@ class Connection:
         return read
 
     async def exchange(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
-        """Send once and bring the answer, whatever its status."""
+        """Send and bring the answer, whatever its status; once more only if the server wants another token."""
         if self._is_shut:
             raise self._unusable()
-        if self._api_key is not None:
-            # The credential joins at the last moment, so that no request object ever shows it.
-            request = attrs.evolve(request, headers={**request.headers, "x-api-key": self._api_key.reveal()})
         if request.content is not None:
             timeout_s += len(request.content) / SLOWEST_UPLOAD_BYTES_PER_S
-        answer = await self._transport.send(request, traffic, timeout_s)
+        authorization = self._authorization
+        credential = authorization.credential_for(request, self.known_dialect.config if self.known_dialect else None)
+        secret = None if credential is None else await self._obtained(credential.get())
+        # The credential joins at the last moment, so that no request object that is kept ever shows it.
+        answer = await self._transport.send(authorization.signed(request, secret), traffic, timeout_s)
+        if credential is not None and secret is not None:
+            newer = await self._obtained(authorization.after_refusal(credential, secret, answer))
+            if newer is not None:
+                answer = await self._transport.send(authorization.signed(request, newer), traffic, timeout_s)
         self._was_heard = True
-        return answer
+        return authorization.redaction.answer(answer)
+
+    async def _obtained(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await work
+        except TinkerError as fault:
+            # Tried again already as often as it should be, and the request that waits for it was not taken up.
+            fault.__dict__["is_of_credential"] = True
+            raise
+
+    async def _token(self) -> Secret:
+        try:
+            answer = await self.call(auth_token(body=AuthTokenRequest()), Traffic.SESSION)
+            token = Secret(answer.jwt)
+            del answer
+        except APIResponseValidationError as fault:
+            # Its text shows the answer, in which the token may stand under another name.
+            token, status = Secret(""), fault.status_code
+        else:
+            status = 200
+        if not is_sendable(token.reveal()):
+            raise TinkerError(f"POST {self.base_url}/api/v1/auth/token: HTTP {status}: the answer holds no token")
+        return token
 
     def say(self, kind: str, message: str, *parts: object) -> None:
         """Log a warning, but of each kind not more than one in ten seconds: thousands of operations may have it."""
@@ -307,6 +346,10 @@ class Connection:
         if now - self._last_words.get(kind, float("-inf")) >= SAME_WORD_EVERY_S:
             self._last_words[kind] = now
             log.warning(message, *parts)
+
+    def redacted(self, value: Any) -> Any:
+        """A JSON value without the secrets of this client."""
+        return self._authorization.redaction.value(value)
 
     def _say_silent(self, request: WireRequest, attempt: int) -> None:
         what = f"{request.method} {self.base_url}{request.path}"

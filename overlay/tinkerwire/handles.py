@@ -19,8 +19,9 @@ import attrs
 from tinkerwire_base.call import default_converter
 from tinkerwire_generated.models import ClientConfigResponse
 
-from .auth import EMBEDDED, resolve_api_key, resolve_base_url
+from .address import EMBEDDED, resolve_base_url
 from .connection import Connection
+from .credentials import access_headers, resolve_credential
 from .dialect import Dialect
 from .loop import LOOP
 from .retry import RetryConfig
@@ -91,8 +92,9 @@ class Lease:
 
     def __init__(self, handle: SamplerHandle, api_key: str | None) -> None:
         url = handle.base_url
-        key = resolve_api_key(api_key, url)
-        self.connection = Connection(url, key, AiohttpTransport(url), handle.dialect, handle.retry, {})
+        credential = resolve_credential(api_key, url, None)
+        transport = AiohttpTransport(url)
+        self.connection = Connection(url, credential, transport, handle.dialect, handle.retry, access_headers())
         self.session = Session.joined(self.connection, handle.session_id)
         LOOP.acquire()
         # At the end of the program nothing is done, as for a service that was never closed.

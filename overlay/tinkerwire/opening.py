@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from tinkerwire_base.call import default_converter
 from tinkerwire_generated.models import ClientConfigResponse
 
-from .auth import EMBEDDED, resolve_api_key, resolve_base_url
+from .address import EMBEDDED, resolve_base_url
 from .connection import Connection
+from .credentials import access_headers, resolve_credential
 from .dialect import Dialect, given
 from .futures import APIFuture
 from .loop import LOOP
@@ -27,6 +28,7 @@ def open_connection(
     base_url: str | None,
     api_key: str | None,
     *,
+    plain_http_hosts: Collection[str] | None = None,
     headers: Mapping[str, str] | None = None,
     wire_version: str | None = None,
     client_config: Mapping[str, Any] | None = None,
@@ -43,11 +45,11 @@ def open_connection(
     url = resolve_base_url(base_url)
     connection = Connection(
         url,
-        resolve_api_key(api_key, url),
+        resolve_credential(api_key, url, plain_http_hosts),
         transport or _transport(url, http_client),
         _dialect(wire_version, client_config),
         retry or RetryConfig(),
-        headers or {},
+        {**access_headers(), **(headers or {})},
     )
     LOOP.acquire()
     return connection

@@ -163,8 +163,9 @@ class Operations:
         except ClientClosedError:
             raise
         except Exception:
-            # It did not get as far as the wire.
-            self._lane.give_back(seq_id)
+            # It did not get as far as the wire this time.
+            if is_certain:
+                self._lane.give_back(seq_id)
             raise
 
     async def _run_batch(self, kind: str, call: CallOfPart, whole: ForwardBackwardInput) -> ForwardBackwardOutput:

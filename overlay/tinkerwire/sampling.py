@@ -24,7 +24,7 @@ from tinkerwire_generated.models import (
     TensorData,
 )
 
-from .auth import EMBEDDED
+from .address import EMBEDDED
 from .backpressure import InFlightLimit, Traffic
 from .clones import SampleNumbers, join
 from .drawing import Drawing
@@ -32,6 +32,7 @@ from .futures import APIFuture, describe
 from .handles import Lease, SamplerHandle
 from .retry import RetryConfig
 from .session import Session
+from .telemetry import Telemetry
 from .tokenizers import load_tokenizer, tokenizer_id_of
 from .weights import refuse_path_of_kind
 
@@ -184,6 +185,10 @@ class SamplingClient:
         """:meth:`result` for coroutines."""
         await self._creation.result_async(timeout)
         return self
+
+    def get_telemetry(self) -> Telemetry | None:
+        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        return self._connection.telemetry
 
     @property
     def sampling_session_id(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -26,6 +26,7 @@ from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .session import FinishStatus, Session
+from .telemetry import Telemetry
 from .tracking import OnWait
 from .training import TrainingClient
 from .transport import Transport
@@ -45,8 +46,11 @@ class ServiceClient:
         project_id: project of the session; default TINKER_PROJECT_ID.
         display_name: what people call the session.
         base_url: the server; default TINKER_BASE_URL, then the Tinker service. ``"local"`` is the embedded server.
-        api_key: default TINKER_API_KEY; loopback servers and the embedded one need none.
-        default_headers_overrides: headers for every request.
+        api_key: default TINKER_API_KEY, then what the shell command TINKER_CREDENTIAL_CMD prints, then the key in
+            ``~/.tinker/credentials.json``; loopback servers and the embedded one need none.
+        default_headers_overrides: headers for every request, over those of Cloudflare Access from the environment.
+        plain_http_hosts: other machines that may be sent a credential over plain http, by host name; default
+            TINKER_PLAIN_HTTP_HOSTS, separated by commas.
         wire_version: which version of the wire the server speaks; default TINKER_WIRE_VERSION, then it
             is found out by one request, and another where the server takes batches in a form of its own.
         client_config: with wire_version, what such a server would say in client/config, as the flags in it.
@@ -58,8 +62,8 @@ class ServiceClient:
         transport: anything else that can send.
 
     Raises:
-        TinkerError: no API key for a server that needs one.
-        ValueError: an address or wire version that is none.
+        TinkerError: no API key for a server that needs one, or one that would go in the clear to another machine.
+        ValueError: a header that cannot be sent, an address or wire version that is none.
     """
 
     def __init__(
@@ -71,6 +75,7 @@ class ServiceClient:
         base_url: str | None = None,
         api_key: str | None = None,
         default_headers_overrides: Mapping[str, str] | None = None,
+        plain_http_hosts: Collection[str] | None = None,
         wire_version: str | None = None,
         client_config: Mapping[str, Any] | None = None,
         retry: RetryConfig | None = None,
@@ -85,6 +90,7 @@ class ServiceClient:
         self._connection = open_connection(
             base_url,
             api_key,
+            plain_http_hosts=plain_http_hosts,
             headers=default_headers_overrides,
             wire_version=wire_version,
             client_config=client_config,
@@ -358,6 +364,10 @@ class ServiceClient:
     def dialect(self) -> Dialect:
         """How this client speaks to its server; waits until that is found out. A first batch may teach more."""
         return self._connection.start(self._connection.dialect()).result()
+
+    def get_telemetry(self) -> Telemetry | None:
+        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        return self._connection.telemetry
 
     async def _close(self, status: FinishStatus, detail: str | None) -> None:
         if self._has_begun_to_close:

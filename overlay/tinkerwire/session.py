@@ -91,8 +91,12 @@ class Session:
         if self._heartbeat is not None:
             self._heartbeat.cancel()
             await asyncio.gather(self._heartbeat, return_exceptions=True)
-        if self._session_id is not None and self._is_own and not self.connection.is_expired:
-            await self._finish(self._session_id, status, detail)
+        telemetry = self.connection.telemetry
+        is_to_be_told = self._session_id is not None and self._is_own and not self.connection.is_expired
+        await asyncio.gather(
+            *([self._finish(self._session_id, status, detail)] if self._session_id and is_to_be_told else []),
+            *([telemetry.close()] if telemetry is not None else []),
+        )
 
     async def _finish(self, session_id: str, status: FinishStatus, detail: str | None) -> None:
         if not (await self.connection.dialect()).may_have_operation("finish_session"):
@@ -125,6 +129,8 @@ class Session:
                 log.log(level, "%s", message)
         self._heartbeat = asyncio.create_task(self._beat(created.session_id))
         self._session_id = self.connection.session_id = created.session_id
+        if self.connection.telemetry is not None:
+            self.connection.telemetry.begin(created.session_id)
         return created.session_id
 
     async def _join(self) -> str:

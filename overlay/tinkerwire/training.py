@@ -40,6 +40,7 @@ from .losses import ArrayKind, CustomLossFn
 from .operations import Operations
 from .saving import SavesAndLoads
 from .session import Session
+from .telemetry import Telemetry
 from .tokenizers import load_tokenizer, tokenizer_id_of
 
 
@@ -198,6 +199,10 @@ class TrainingClient(SavesAndLoads):
         return self.optim_step(optim_params, adam_params=adam_params)
 
     # --- facts -----------------------------------------------------------------------------------------------------
+
+    def get_telemetry(self) -> Telemetry | None:
+        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        return self._connection.telemetry
 
     def get_info(self) -> GetInfoResponse:
         """What the server knows of the model."""

@@ -23,7 +23,6 @@ DATUM = tw.Datum(
 NOT_OURS: Mapping[str, str] = {
     "client/config": "the version is given, so the server is not asked for anything",
     "client/dynamic_config": "only what cancels samples needs it, and asks when it does",
-    "auth/token": "the key itself serves as well",
     "telemetry": "it is the official service's own business",
 }
 """Requests of the official SDK that ours does not send, and why."""
@@ -32,13 +31,16 @@ DIFFERENT: Mapping[str, str] = {
     "create_session": "the official SDK of old creates the session first of all; ours at first need",
     "retrieve_future.allow_metadata_only": "ours takes results as they come, and asks for no sizes",
     "asample.record_stability_info": "the official SDK says that it is not wanted; ours leaves it out, to the same end",
+    "auth/token": "the official SDK opens two connections, and each gets a token of its own",
     "retrieve_futures": "how often depends on when samples end, and the last time on when clients are left",
     "training_runs?access_scope": "owned is the default of servers, which ours leaves to them",
 }
 """What ours does otherwise in requests that both send, and why."""
 
 
-ANY_TIME = ("get_info", "create_session", "retrieve_futures")
+TOKEN = "eyJhbGciOiJub25lIn0.eyJleHAiOjQxMDI0NDQ4MDB9.x"
+"""Good until the year 2100."""
+ANY_TIME = ("get_info", "create_session", "retrieve_futures", "auth/token")
 """Requests that ours sends at other times or another number of times, and that mean the same."""
 
 
@@ -85,6 +87,7 @@ def sent(server: Scripted, capture: Mapping[str, Any]) -> list[Asked]:
         "user_metadata": {},
     }
     server.rules["retrieve_futures"] = lambda asked: Answer(ended(server, asked))
+    server.rules["auth/token"] = lambda _: Answer({"jwt": TOKEN})
     server.rules["training_runs/m1"] = lambda _: Answer({**run, "last_request_time": "2026-01-01T00:00:00Z"})
     version = capture["version"]
     with open_client(server.url, wire_version=version, client_config=capture["client_config"]) as client:

@@ -17,25 +17,19 @@ FACTS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "facts" / "publi
 DIFFERENCES = {
     "LossHandle": "losses that the server computes are not there yet",
     "PerDatumLossFn": "goes with LossHandle",
-    "auth": "credentials have a module of another form",
     "Timeout": "of the official SDK's HTTP library; RetryConfig and result(timeout) bound the time",
     "RequestOptions": "goes with Timeout",
     "ServiceClient.__init__": "an option that there is not is an error; the official one takes any",
     "ServiceClient.__exit__": "the with statement gives its arguments by place",
     "ServiceClient.create_custom_loss": "goes with LossHandle",
-    "ServiceClient.get_telemetry": "there is no telemetry",
     "ServiceClient.holder": "the inside of the official SDK",
     "TrainingClient.__init__": "made by ServiceClient only",
-    "TrainingClient.get_telemetry": "there is no telemetry",
     "SamplingClient.__init__": "made by other clients only",
     "SamplingClient.create": "the inside of the official SDK",
-    "SamplingClient.get_telemetry": "there is no telemetry",
     "SamplingClient.on_queue_state_change": "the inside of the official SDK",
     "RestClient.__init__": "what a ServiceClient gives it is a connection, and called so",
-    "RestClient.get_telemetry": "there is no telemetry",
     "RestClient.whoami": "keys are not exchanged for tokens that would say it",
     "AdminClient.__init__": "as RestClient.__init__",
-    "AdminClient.get_telemetry": "there is no telemetry",
 }
 """Where we differ on purpose, and why."""
 OLDER = {
