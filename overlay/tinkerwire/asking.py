@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from types import TracebackType
 from typing import NoReturn, TypeVar
 
@@ -15,7 +14,7 @@ from tinkerwire_generated.models import GetServerCapabilitiesResponse
 from .backpressure import Traffic
 from .connection import Connection
 from .futures import APIFuture
-from .opening import close_connection, open_connection
+from .opening import Closing, open_connection
 from .telemetry import Telemetry
 
 T = TypeVar("T")
@@ -41,10 +40,8 @@ class Asking:
     ) -> None:
         if _connection is not None and (base_url is not None or api_key is not None):
             raise ValueError("base_url and api_key: the connection that was given has its own; leave them away")
-        self._is_own = _connection is None
         self._connection = open_connection(base_url, api_key) if _connection is None else _connection
-        self._close_lock = threading.Lock()
-        self._closing: APIFuture[None] | None = None
+        self._closing = Closing(self._connection) if _connection is None else None
 
     def __enter__(self) -> Self:
         return self
@@ -60,15 +57,13 @@ class Asking:
     async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        closing = self._begin_close()
-        if closing is not None:
-            await closing
+        if self._closing is not None:
+            await self._closing.begin(self._connection.close)
 
     def close(self) -> None:
         """Close a connection of the client's own, and wait for that."""
-        closing = self._begin_close()
-        if closing is not None:
-            closing.result()
+        if self._closing is not None:
+            self._closing.begin(self._connection.close).result()
 
     def get_server_capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
         """The models that the server supports."""
@@ -93,9 +88,3 @@ class Asking:
 
     def _ask(self, call: Call[T]) -> APIFuture[T]:
         return self._connection.start(self._connection.call(call, Traffic.REST), call.operation.name)
-
-    def _begin_close(self) -> APIFuture[None] | None:
-        with self._close_lock:
-            if self._is_own and self._closing is None:
-                self._closing = close_connection(self._connection, self._connection.close)
-            return self._closing

@@ -36,7 +36,7 @@ def open_connection(
     http_client: httpx.AsyncClient | None = None,
     transport: Transport | None = None,
 ) -> Connection:
-    """A connection of a client's own, to be closed by :func:`close_connection`; arguments as for ServiceClient."""
+    """A connection of a client's own, to be closed by :class:`Closing`; arguments as for ServiceClient."""
     expect("base_url", base_url, str)
     expect("api_key", api_key, str)
     expect("default_headers_overrides", headers, Mapping)
@@ -55,27 +55,49 @@ def open_connection(
     return connection
 
 
-def close_connection(connection: Connection, last: Callable[[], Coroutine[Any, Any, None]]) -> APIFuture[None]:
-    """Refuse new operations, do the ``last`` things on the loop, and leave it; once for each connection."""
-    end: Future[None] = Future()
-    # Not to be cancelled: half closed is worse than either.
-    end.set_running_or_notify_cancel()
+class Closing:
+    """How a connection of a client's own ends: once, whoever asks for it, also from within a signal handler."""
 
-    def finish(work: Future[None]) -> None:
-        LOOP.release()
-        fault = work.exception()
-        if fault is None:
-            end.set_result(None)
-        else:
-            end.set_exception(fault)
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._has_begun = False
+        self._end: Future[None] = Future()
+        # Not to be cancelled: half closed is worse than either.
+        self._end.set_running_or_notify_cancel()
+        self._ended = APIFuture(self._end)
 
-    connection.closed = True
-    if connection.is_of_this_process:
-        LOOP.start(last()).add_done_callback(finish)
-    else:
-        # The connections are the parent's, who still uses them.
-        end.set_result(None)
-    return APIFuture(end)
+    def begin(self, last: Callable[[], Coroutine[Any, Any, None]]) -> APIFuture[None]:
+        """Refuse new operations, do the ``last`` things on the loop, and leave it; later calls give the same future."""
+        self._connection.closed = True
+        if self._end.done():
+            return self._ended
+        if not self._connection.is_of_this_process:
+            # The connections are the parent's, who still uses them.
+            self._end.set_result(None)
+            return self._ended
+        try:
+            LOOP.start(self._finish(last))
+        except RuntimeError:
+            # No lock is held here, as a signal handler may close in the midst of it: that one was faster.
+            if not self._end.done():
+                raise
+        return self._ended
+
+    async def _finish(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if self._has_begun:
+            return
+        self._has_begun = True
+        fault: Exception | None = None
+        try:
+            await last()
+        except Exception as found:
+            fault = found
+        finally:
+            LOOP.release()
+            if fault is None:
+                self._end.set_result(None)
+            else:
+                self._end.set_exception(fault)
 
 
 def expect(name: str, value: object, kind: type) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,8 +19,7 @@ from .copying import copied
 from .creation import model_from_state, new_model
 from .dialect import Dialect
 from .futures import APIFuture
-from .loop import LOOP
-from .opening import expect, open_connection
+from .opening import Closing, expect, open_connection
 from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
@@ -106,11 +104,7 @@ class ServiceClient:
             project_id or os.environ.get("TINKER_PROJECT_ID") or None,
             display_name,
         )
-        self._has_begun_to_close = False
-        self._end: Future[None] = Future()
-        # Not to be cancelled: half closed is worse than either.
-        self._end.set_running_or_notify_cancel()
-        self._ended = APIFuture(self._end)
+        self._closing = Closing(self._connection)
 
     def __repr__(self) -> str:
         about = "closed" if self._connection.closed else self._session.known_id or "no session so far"
@@ -145,20 +139,7 @@ class ServiceClient:
 
         ``status`` and ``detail`` are for servers whose wire version can be told how a session ended.
         """
-        self._connection.closed = True
-        if self._end.done():
-            return self._ended
-        if not self._connection.is_of_this_process:
-            # The connections are the parent's, who still uses them.
-            self._end.set_result(None)
-            return self._ended
-        try:
-            LOOP.start(self._close(status, detail))
-        except RuntimeError:
-            # No lock is held here, as a signal handler may close in the midst of it: that one was faster.
-            if not self._end.done():
-                raise
-        return self._ended
+        return self._closing.begin(lambda: self._close(status, detail))
 
     def create_lora_training_client(
         self,
@@ -370,21 +351,8 @@ class ServiceClient:
         return self._connection.telemetry
 
     async def _close(self, status: FinishStatus, detail: str | None) -> None:
-        if self._has_begun_to_close:
-            return
-        self._has_begun_to_close = True
-        fault: Exception | None = None
+        await self._connection.end_operations()
         try:
-            await self._connection.end_operations()
-            try:
-                await self._session.close(status, detail)
-            finally:
-                await self._connection.close()
-        except Exception as found:
-            fault = found
+            await self._session.close(status, detail)
         finally:
-            LOOP.release()
-            if fault is None:
-                self._end.set_result(None)
-            else:
-                self._end.set_exception(fault)
+            await self._connection.close()
