@@ -61,6 +61,7 @@ from tinkerwire_generated.models import (
 
 from . import auth, missing, types
 from .admin import AdminClient
+from .backpressure import SamplingLoad
 from .chunking import ChunkLimits
 from .experimental import ExperimentalWarning
 from .futures import APIFuture
@@ -71,6 +72,7 @@ from .sampling import SamplingClient
 from .service import ServiceClient
 from .tracking import FutureState, Progress, Waiting
 from .training import TrainingClient
+from .usage import Usage
 from .version import __version__
 
 BackcompatSamplingClientFuture = SamplingClient
@@ -143,6 +145,7 @@ __all__ = [
     "SampledProvenanceSpan",
     "SampledSequence",
     "SamplingClient",
+    "SamplingLoad",
     "SamplingParams",
     "ServiceClient",
     "SessionExpiredError",
@@ -153,6 +156,7 @@ __all__ = [
     "TrainingClient",
     "TrainingRun",
     "UnprocessableEntityError",
+    "Usage",
     "Waiting",
     "__title__",
     "__version__",

@@ -39,6 +39,7 @@ from .secret import Secret, is_sendable
 from .telemetry import Telemetry, is_switched_on
 from .tracking import OnWait, Track, begin
 from .transport import Transport
+from .usage import Meter
 from .version import __version__
 
 T = TypeVar("T")
@@ -90,6 +91,7 @@ class Connection:
         self._discovery = Once(self._discover)
         self._is_shut = False
         self.sampling_limit = InFlightLimit(retry.max_connections)
+        self.meter = Meter()
         self.closed = False
         self.session_id = ""
         """Of the session that is used over this connection; empty while there is none."""
@@ -203,20 +205,32 @@ class Connection:
         request = self.encode(call, Submission(), await self.dialect())
         return await self.send(request, self.reader(call, request), traffic, retry, timeout_s)
 
-    async def submit(self, call: Call[T], on_fault: Callable[[TinkerError, float], Any]) -> T:
+    async def submit(
+        self,
+        call: Call[T],
+        on_fault: Callable[[TinkerError, float], Any],
+        *,
+        not_here: tuple[type[TinkerError], ...] = (),
+    ) -> T:
         """Send an operation on a model; one that may have another form is tried in that, if the server refuses it.
 
-        ``on_fault`` hears of each fault that is going to be retried. Errors: see :meth:`call`.
+        ``on_fault`` hears of each fault that is going to be retried; ``not_here`` are not. Errors: see :meth:`call`.
         """
+
+        async def sent(dialect: Dialect) -> T:
+            request = self.encode(call, Submission(), dialect)
+            read = self.reader(call, request)
+            return await self.send(request, read, Traffic.TRAINING, not_here=not_here, on_fault=on_fault)
+
         dialect = await self.dialect()
         try:
-            answer = await self._submitted(call, dialect, on_fault)
+            answer = await sent(dialect)
         except APIStatusError as refusal:
             other = dialect.other_bodies(call, refusal.status_code)
             if other is None:
                 raise
             try:
-                answer = await self._submitted(call, other, on_fault)
+                answer = await sent(other)
             except (TinkerError, ValueError, TypeError) as fault:
                 if isinstance(fault, APIStatusError) and fault.status_code == 415:
                     self.known_dialect = dialect.confirmed()
@@ -225,10 +239,6 @@ class Connection:
         if call.operation.name in BATCHES:
             self.known_dialect = dialect.confirmed()
         return answer
-
-    async def _submitted(self, call: Call[T], dialect: Dialect, on_fault: Callable[[TinkerError, float], Any]) -> T:
-        request = self.encode(call, Submission(), dialect)
-        return await self.send(request, self.reader(call, request), Traffic.TRAINING, on_fault=on_fault)
 
     async def send(
         self,

@@ -15,8 +15,10 @@ from tinkerwire_base.converter import parse_json
 from tinkerwire_base.errors import (
     APIConnectionError,
     APIResponseValidationError,
+    APITimeoutError,
     BadRequestError,
     FutureExpiredError,
+    NotFoundError,
     RequestErrorCategory,
     RequestFailedError,
     RequestInfo,
@@ -29,7 +31,7 @@ from tinkerwire_generated.models import FutureRetrieveRequest
 from . import bodies
 from .backpressure import Traffic
 from .connection import FIRST_WORD_S, Connection, Submission
-from .retry import RetryConfig, is_retryable
+from .retry import RetryConfig
 from .tracking import OnWait, Waiting, current
 
 T = TypeVar("T")
@@ -89,6 +91,7 @@ class Poll(Generic[T]):
         self._faults = 0
         self._faulty_since = 0.0
         self._bad_requests = 0
+        self._was_known = False
         self._word: asyncio.TimerHandle | None = None
 
     async def result(self) -> T:
@@ -151,6 +154,7 @@ class Poll(Generic[T]):
     def _wait_for_more(self, value: Any, asked: float) -> float:
         """The wait after a poll that brought no result yet."""
         self._faults = self._bad_requests = 0
+        self._was_known = True
         self._track.reason = ""
         if isinstance(value, dict):
             self._track.queue_state = str(value.get("queue_state") or "active")
@@ -165,12 +169,15 @@ class Poll(Generic[T]):
         """The wait after a poll that brought a fault; raises it when waiting cannot help."""
         now = time.monotonic()
         self._track.reason = str(fault)
-        if isinstance(fault, BadRequestError):
+        self._was_known = self._was_known or isinstance(fault, APITimeoutError)
+        if isinstance(fault, BadRequestError) and self._policy.word_on(fault) is None:
             self._bad_requests += 1
             if self._bad_requests > BAD_REQUEST_RETRIES:
                 raise fault
             return self._policy.wait_after(fault, self._bad_requests)
-        if not is_retryable(fault, POLLED_STATUSES):
+        if not self._policy.may_pass(fault, POLLED_STATUSES):
+            if self._was_known and isinstance(fault, NotFoundError):
+                raise self._lost(404, fault.response.text) from fault
             raise fault
         self._faults += 1
         if self._faults == 1:
@@ -181,15 +188,18 @@ class Poll(Generic[T]):
 
     def _fault(self, answer: WireResponse, value: Any) -> TinkerError:
         request = RequestInfo(method="POST", url=f"{self._connection.base_url}/api/v1/retrieve_future")
-        promise = self._promise
         if answer.status == 410:
-            return FutureExpiredError(
-                f"{promise.request_type} {promise.request_id}: the server no longer has this future (HTTP 410): "
-                f"{answer.content.decode('utf-8', 'replace')[:500]}",
-                request_id=promise.request_id,
-            )
+            return self._lost(410, answer.content.decode("utf-8", "replace"))
         fault = error_of(request, response_info(answer), value)
         return fault if isinstance(fault, TinkerError) else TinkerError(str(fault))
+
+    def _lost(self, status: int, text: str) -> FutureExpiredError:
+        promise = self._promise
+        return FutureExpiredError(
+            f"{promise.request_type} {promise.request_id}: the server no longer has this future (HTTP {status}): "
+            f"{text[:500]}",
+            request_id=promise.request_id,
+        )
 
     def _finish(self, answer: WireResponse, value: Any) -> T:
         promise = self._promise

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from tinkerwire_base.call import Call
+from tinkerwire_base.errors import ConflictError
 from tinkerwire_generated.api.weights import save_weights, save_weights_external, save_weights_for_sampler
 from tinkerwire_generated.models import (
     LoadWeightsResponse,
@@ -21,11 +23,14 @@ from tinkerwire_generated.models import (
 
 from .creation import load_call
 from .futures import APIFuture
-from .operations import Operations
+from .operations import CallOf, Operations
 from .retry import RetryConfig
 from .sampling import SamplingClient
+from .saved_before import Kind
 from .session import Session
 from .weights import refuse_path_of_kind
+
+S = TypeVar("S", SaveWeightsResponse, SaveWeightsForSamplerResponse, SaveWeightsForSamplerResponseInternal)
 
 
 class SavesAndLoads:
@@ -61,7 +66,8 @@ class SavesAndLoads:
             )
             return save_weights(body=body)
 
-        return self._operations.start("SaveWeights", call, SaveWeightsResponse)
+        save = self._save("SaveWeights", call, SaveWeightsResponse, "weights", name)
+        return self._session.connection.start(save, "SaveWeights")
 
     async def save_state_async(
         self,
@@ -118,7 +124,8 @@ class SavesAndLoads:
             )
             return save_weights_for_sampler(body=body)
 
-        return self._operations.start("SaveWeightsForSampler", call, SaveWeightsForSamplerResponse)
+        save = self._save("SaveWeightsForSampler", call, SaveWeightsForSamplerResponse, "sampler_weights", name)
+        return self._session.connection.start(save, "SaveWeightsForSampler")
 
     async def save_weights_for_sampler_async(
         self, name: str, ttl_seconds: int | None = None, user_metadata: Mapping[str, str] | None = None
@@ -184,7 +191,10 @@ class SavesAndLoads:
                 )
                 return save_weights_for_sampler(body=body)
 
-            return await self._operations.run("SaveWeightsForSampler", call, SaveWeightsForSamplerResponseInternal)
+            operation, result_type = "SaveWeightsForSampler", SaveWeightsForSamplerResponseInternal
+            if name:
+                return await self._save(operation, call, result_type, "sampler_weights", name)
+            return await self._operations.run(operation, call, result_type)
 
         return SamplingClient._from_saved(
             self._session, saved, retry_config, record_stability_info=record_stability_info
@@ -213,6 +223,17 @@ class SavesAndLoads:
     ) -> SamplingClient:
         """:meth:`create_sampling_client`, awaited."""
         return await self.create_sampling_client(model_path, retry_config, record_stability_info)
+
+    async def _save(self, operation: str, call: CallOf, result_type: type[S], kind: Kind, name: str) -> S:
+        """A save under a name; one that is refused because an earlier try of it arrived has that one's path."""
+        saves = self._operations.saves
+
+        async def found(model_id: str, fault: ConflictError) -> S:
+            return result_type(path=await saves.path_of(model_id, kind, name, fault))
+
+        saved = await self._operations.run(operation, call, result_type, found)
+        saves.note(kind, name)
+        return saved
 
     def _load(self, path: str, access_token: str | None, *, optimizer: bool) -> APIFuture[LoadWeightsResponse]:
         refuse_path_of_kind("sampler", path, "load training state")

@@ -31,6 +31,7 @@ class Lane:
 
     def __init__(self) -> None:
         self.next_seq_id = 1
+        self._refused = 0
         self._last: asyncio.Future[None] | None = None
 
     def queue(self) -> Turn:
@@ -57,7 +58,11 @@ class Lane:
 
     def give_back(self, seq_id: int) -> None:
         """Free an id that the server certainly did not take up, for the next operation; only while holding the turn."""
-        self.next_seq_id = seq_id
+        self.next_seq_id = self._refused = seq_id
+
+    def was_refused(self, seq_id: int) -> bool:
+        """Whether an operation was refused under this id, which some servers count all the same."""
+        return seq_id == self._refused
 
 
 def is_refusal(fault: TinkerError) -> bool:

@@ -28,6 +28,7 @@ from .telemetry import Telemetry
 from .tracking import OnWait
 from .training import TrainingClient
 from .transport import Transport
+from .usage import Usage
 from .weights import refuse_other_schemes
 
 if TYPE_CHECKING:
@@ -345,6 +346,11 @@ class ServiceClient:
     def dialect(self) -> Dialect:
         """How this client speaks to its server; waits until that is found out. A first batch may teach more."""
         return self._connection.start(self._connection.dialect()).result()
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of the results of all clients of this service so far."""
+        return self._connection.meter.usage
 
     def get_telemetry(self) -> Telemetry | None:
         """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""

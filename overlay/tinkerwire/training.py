@@ -42,6 +42,7 @@ from .saving import SavesAndLoads
 from .session import Session
 from .telemetry import Telemetry
 from .tokenizers import load_tokenizer, tokenizer_id_of
+from .usage import Usage
 
 
 class TrainingClient(SavesAndLoads):
@@ -203,6 +204,11 @@ class TrainingClient(SavesAndLoads):
     def get_telemetry(self) -> Telemetry | None:
         """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
         return self._connection.telemetry
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of this client's results so far."""
+        return self._operations.meter.usage
 
     def get_info(self) -> GetInfoResponse:
         """What the server knows of the model."""

@@ -346,3 +346,21 @@ def test_a_listener_hears_of_the_wait(
     assert link.start(poll()).result(PATIENCE_S).metrics == {"x:mean": 1.0}
     assert heard[0].request_id == "optim_step/1/1"
     assert heard[0].waited_s > 0
+
+
+@pytest.mark.parametrize("before", [NOT_READY, Answer({"type": "try_again"})], ids=str)
+def test_a_future_that_was_there_and_is_unknown_now(
+    server: Scripted, training: tw.TrainingClient, client: tw.ServiceClient, before: Answer
+) -> None:
+    """404 after a 'not ready': the server has lost it. A training step fails clearly, a sample is drawn again."""
+    unknown = Answer({"detail": "Future not found"}, status=404)
+    fault = fault_of(server, training, before, unknown)
+    assert isinstance(fault, tw.FutureExpiredError)
+    assert isinstance(fault.__cause__, tw.NotFoundError)
+    for part in ("OptimStep", "HTTP 404", "Future not found", fault.request_id):
+        assert part in str(fault)
+    assert len(server.named("optim_step")) == 1
+    server.on_poll("Sample", in_turn(before, unknown, server.happy))
+    sampling = client.create_sampling_client(base_model="base")
+    assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences
+    assert [body["seq_id"] for body in server.bodies("asample")] == [0, 1]
