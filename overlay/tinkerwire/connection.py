@@ -101,7 +101,7 @@ class Connection:
         """Hears on the loop thread of every wait that is long enough to be logged."""
         self._pid = os.getpid()
         self._running: set[asyncio.Task[Any]] = set()
-        self._was_heard = False
+        self.last_heard = 0.0  # monotonic; never so far
         self._last_words: dict[str, float] = {}
         self._transport = transport
         self.telemetry = Telemetry(self) if is_switched_on(base_url) else None
@@ -279,7 +279,7 @@ class Connection:
                     if isinstance(fault, APIStatusError) and fault.status_code == GONE and self._is_of_session(traffic):
                         raise self._expired(fault.message) from fault
                     raise
-                if attempt > 1 or not self._was_heard:
+                if attempt > 1 or not self.last_heard:
                     self.say("retry", "%s; attempt %d follows in %.1f s", fault, attempt + 1, wait)
                 if on_fault is not None:
                     on_fault(fault, wait)
@@ -325,7 +325,7 @@ class Connection:
             newer = await self._obtained(authorization.after_refusal(credential, secret, answer))
             if newer is not None:
                 answer = await self._transport.send(authorization.signed(request, newer), traffic, timeout_s)
-        self._was_heard = True
+        self.last_heard = time.monotonic()
         return authorization.redaction.answer(answer)
 
     async def _obtained(self, work: Coroutine[Any, Any, T]) -> T:
@@ -376,7 +376,7 @@ class Connection:
         )
 
     def _is_hopeless(self, fault: TinkerError, elapsed: float) -> bool:
-        return not self._was_heard and isinstance(fault, APIConnectionError) and elapsed > UNHEARD_S
+        return not self.last_heard and isinstance(fault, APIConnectionError) and elapsed > UNHEARD_S
 
     # --- the dialect in use -------------------------------------------------------------------------------------------
 

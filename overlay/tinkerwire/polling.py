@@ -126,6 +126,10 @@ class Poll(Generic[T]):
             iteration += 1
             try:
                 answer = await self._connection.exchange(request, self._promise.traffic, POLL_TIMEOUT_S)
+            except APITimeoutError as fault:
+                # Some servers hold a question for longer than this; that they answer others shows that they live.
+                is_held = self._connection.last_heard > asked
+                wait = self._wait_for_more(None, asked) if is_held else self._wait_after(fault)
             except APIConnectionError as fault:
                 wait = self._wait_after(fault)
             else:

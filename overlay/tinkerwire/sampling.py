@@ -37,7 +37,7 @@ from .sample_request import sample_request
 from .session import Session
 from .telemetry import Telemetry
 from .tokenizers import load_tokenizer, tokenizer_id_of
-from .usage import Usage
+from .usage import Usage, length_of
 from .weights import refuse_path_of_kind
 
 T = TypeVar("T")
@@ -350,19 +350,14 @@ class SamplingClient:
     async def _logprobs(self, request: SampleRequest) -> list[float | None]:
         response = await self._sample(request)
         found = response.prompt_logprobs
-        try:
-            length = request.prompt.length
-        except ValueError:
-            # Only the server knows how many tokens an image is.
-            length = len(found or ())
-        if found is None or len(found) not in (length, length - 1):
+        length = length_of(request.prompt)
+        if found is None or length not in (None, len(found)):
             raise APIResponseValidationError(
                 f"compute_logprobs: the server gave {'no' if found is None else len(found)} prompt logprobs "
                 f"for {length} tokens",
                 response=ResponseInfo(status_code=200),
             )
-        # Some servers leave out the first token, of which there is nothing to say.
-        return list(found) if len(found) == length else [None, *found]
+        return list(found)
 
 
 def _unpickled(kind: type[SamplingClient], handle: str, retry_if: RetryIf | None) -> SamplingClient:

@@ -60,6 +60,14 @@ def of_sample(prompt: ModelInput, response: SampleResponse) -> Usage:
     )
 
 
+def length_of(given: ModelInput) -> int | None:
+    """Its tokens; None where only the server knows how many an image is."""
+    try:
+        return int(given.length)
+    except ValueError:
+        return None
+
+
 def _length(given: ModelInput) -> int:
     """Its tokens; an image counts as what was expected of it, and as nothing where that was not said."""
     total = 0
