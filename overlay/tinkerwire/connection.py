@@ -209,28 +209,21 @@ class Connection:
         self,
         call: Call[T],
         on_fault: Callable[[TinkerError, float], Any],
-        *,
         not_here: tuple[type[TinkerError], ...] = (),
     ) -> T:
         """Send an operation on a model; one that may have another form is tried in that, if the server refuses it.
 
-        ``on_fault`` hears of each fault that is going to be retried; ``not_here`` are not. Errors: see :meth:`call`.
+        ``on_fault`` and ``not_here`` are those of :meth:`send`. Errors: see :meth:`call`.
         """
-
-        async def sent(dialect: Dialect) -> T:
-            request = self.encode(call, Submission(), dialect)
-            read = self.reader(call, request)
-            return await self.send(request, read, Traffic.TRAINING, not_here=not_here, on_fault=on_fault)
-
         dialect = await self.dialect()
         try:
-            answer = await sent(dialect)
+            answer = await self._submitted(call, dialect, on_fault, not_here)
         except APIStatusError as refusal:
             other = dialect.other_bodies(call, refusal.status_code)
             if other is None:
                 raise
             try:
-                answer = await sent(other)
+                answer = await self._submitted(call, other, on_fault, not_here)
             except (TinkerError, ValueError, TypeError) as fault:
                 if isinstance(fault, APIStatusError) and fault.status_code == 415:
                     self.known_dialect = dialect.confirmed()
@@ -239,6 +232,17 @@ class Connection:
         if call.operation.name in BATCHES:
             self.known_dialect = dialect.confirmed()
         return answer
+
+    async def _submitted(
+        self,
+        call: Call[T],
+        dialect: Dialect,
+        on_fault: Callable[[TinkerError, float], Any],
+        not_here: tuple[type[TinkerError], ...],
+    ) -> T:
+        request = self.encode(call, Submission(), dialect)
+        read = self.reader(call, request)
+        return await self.send(request, read, Traffic.TRAINING, not_here=not_here, on_fault=on_fault)
 
     async def send(
         self,

@@ -21,7 +21,6 @@ from .connection import Connection
 from .futures import APIFuture
 from .losses import ArrayKind, CustomLoss, CustomLossFn
 from .polling import Poll, Promise
-from .saved_before import Saves
 from .sequencing import Lane, is_refusal
 from .tracking import current
 from .usage import Meter, of_batch
@@ -29,8 +28,6 @@ from .usage import Meter, of_batch
 T = TypeVar("T")
 CallOf = Callable[[str, int], Call[UntypedAPIFuture]]
 """Makes the call of an operation from the model's id and the operation's seq_id."""
-OnConflict = Callable[[str, ConflictError], Awaitable[T]]
-"""Finds the result of an earlier try that arrived, given the model's id and the refusal of this one, or raises it."""
 CallOfPart = Callable[[str, int, ForwardBackwardInput], Call[UntypedAPIFuture]]
 """The same for one chunk of a batch."""
 Polls = list[asyncio.Task[ForwardBackwardOutput]]
@@ -52,7 +49,6 @@ class Operations:
         self._limits = limits
         self._lane = Lane()
         self.meter = Meter(connection.meter)
-        self.saves = Saves(connection)
         self._model_id: str | None = None
         self._creation_fault: Exception | None = None
         self.creation: APIFuture[str] = connection.start(self._create(create), "CreateModel")
@@ -61,19 +57,11 @@ class Operations:
         """Run an operation now; ``kind`` is its name in the server's metrics."""
         return self._connection.start(self.run(kind, call, result_type), kind)
 
-    async def run(self, kind: str, call: CallOf, result_type: type[T], on_conflict: OnConflict[T] | None = None) -> T:
-        """An operation from its place in the line to its result.
-
-        ``on_conflict`` is for those that a server without memory of keys and numbers refuses when they come again.
-        """
-        try:
-            async with self._lane.hold(self._lane.queue()):
-                asked = await self._submit(self._created(), call, (ConflictError,) if on_conflict else ())
-            return await self.poll(asked, kind, result_type)
-        except ConflictError as fault:
-            if on_conflict is None or not current().in_doubt:
-                raise
-            return await on_conflict(self._created(), fault)
+    async def run(self, kind: str, call: CallOf, result_type: type[T]) -> T:
+        """An operation from its place in the line to its result."""
+        async with self._lane.hold(self._lane.queue()):
+            asked = await self._submit(self._created(), call)
+        return await self.poll(asked, kind, result_type)
 
     def start_batch(
         self,
@@ -146,11 +134,9 @@ class Operations:
             raise fault from cause
         return self._model_id
 
-    async def _submit(
-        self, model_id: str, call: CallOf, not_here: tuple[type[TinkerError], ...] = ()
-    ) -> UntypedAPIFuture:
+    async def _submit(self, model_id: str, call: CallOf) -> UntypedAPIFuture:
         """Send the request of an operation, to its end also when that is cancelled: half a request leaves a gap."""
-        sending = asyncio.create_task(self._send(model_id, call, not_here))
+        sending = asyncio.create_task(self._send(model_id, call))
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
@@ -161,26 +147,27 @@ class Operations:
                 sending.cancel()
             raise
 
-    async def _send(self, model_id: str, call: CallOf, not_here: tuple[type[TinkerError], ...]) -> UntypedAPIFuture:
+    async def _send(self, model_id: str, call: CallOf) -> UntypedAPIFuture:
         """Send it under the next number, which is free again only if the server certainly did not take it up."""
         seq_id = self._lane.take_id()
-        was_refused = self._lane.was_refused(seq_id)
+        second = self._lane.second_choice(seq_id)
         is_certain = True
 
         def note(fault: TinkerError, _: float) -> None:
             nonlocal is_certain
             is_certain = is_certain and is_refusal(fault)
-            current().in_doubt = not is_certain
 
         try:
-            at_once = (ConflictError,) if was_refused else not_here
-            return await self._connection.submit(call(model_id, seq_id), note, not_here=at_once)
+            not_here = () if second is None else (ConflictError,)
+            return await self._connection.submit(call(model_id, seq_id), note, not_here)
         except APIError as fault:
-            if is_certain and was_refused and isinstance(fault, ConflictError):
-                # This server counts what it refuses.
-                return await self._send(model_id, call, not_here)
-            if is_certain and (is_refusal(fault) or isinstance(fault, not_here)):
+            if is_certain and second is not None and isinstance(fault, ConflictError):
+                self._lane.go_to(second)
+                return await self._send(model_id, call)
+            if is_certain and is_refusal(fault):
                 self._lane.give_back(seq_id)
+            else:
+                self._lane.doubt(seq_id)
             raise
         except ClientClosedError:
             raise

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
 
 from tinkerwire_base.call import Call
-from tinkerwire_base.errors import ConflictError
 from tinkerwire_generated.api.weights import save_weights, save_weights_external, save_weights_for_sampler
 from tinkerwire_generated.models import (
     LoadWeightsResponse,
@@ -23,14 +21,11 @@ from tinkerwire_generated.models import (
 
 from .creation import load_call
 from .futures import APIFuture
-from .operations import CallOf, Operations
+from .operations import Operations
 from .retry import RetryConfig
 from .sampling import SamplingClient
-from .saved_before import Kind
 from .session import Session
 from .weights import refuse_path_of_kind
-
-S = TypeVar("S", SaveWeightsResponse, SaveWeightsForSamplerResponse, SaveWeightsForSamplerResponseInternal)
 
 
 class SavesAndLoads:
@@ -66,8 +61,7 @@ class SavesAndLoads:
             )
             return save_weights(body=body)
 
-        save = self._save("SaveWeights", call, SaveWeightsResponse, "weights", name)
-        return self._session.connection.start(save, "SaveWeights")
+        return self._operations.start("SaveWeights", call, SaveWeightsResponse)
 
     async def save_state_async(
         self,
@@ -124,8 +118,7 @@ class SavesAndLoads:
             )
             return save_weights_for_sampler(body=body)
 
-        save = self._save("SaveWeightsForSampler", call, SaveWeightsForSamplerResponse, "sampler_weights", name)
-        return self._session.connection.start(save, "SaveWeightsForSampler")
+        return self._operations.start("SaveWeightsForSampler", call, SaveWeightsForSamplerResponse)
 
     async def save_weights_for_sampler_async(
         self, name: str, ttl_seconds: int | None = None, user_metadata: Mapping[str, str] | None = None
@@ -191,10 +184,7 @@ class SavesAndLoads:
                 )
                 return save_weights_for_sampler(body=body)
 
-            operation, result_type = "SaveWeightsForSampler", SaveWeightsForSamplerResponseInternal
-            if name:
-                return await self._save(operation, call, result_type, "sampler_weights", name)
-            return await self._operations.run(operation, call, result_type)
+            return await self._operations.run("SaveWeightsForSampler", call, SaveWeightsForSamplerResponseInternal)
 
         return SamplingClient._from_saved(
             self._session, saved, retry_config, record_stability_info=record_stability_info
@@ -223,17 +213,6 @@ class SavesAndLoads:
     ) -> SamplingClient:
         """:meth:`create_sampling_client`, awaited."""
         return await self.create_sampling_client(model_path, retry_config, record_stability_info)
-
-    async def _save(self, operation: str, call: CallOf, result_type: type[S], kind: Kind, name: str) -> S:
-        """A save under a name; one that is refused because an earlier try of it arrived has that one's path."""
-        saves = self._operations.saves
-
-        async def found(model_id: str, fault: ConflictError) -> S:
-            return result_type(path=await saves.path_of(model_id, kind, name, fault))
-
-        saved = await self._operations.run(operation, call, result_type, found)
-        saves.note(kind, name)
-        return saved
 
     def _load(self, path: str, access_token: str | None, *, optimizer: bool) -> APIFuture[LoadWeightsResponse]:
         refuse_path_of_kind("sampler", path, "load training state")

@@ -41,7 +41,7 @@ class Progress:
 class Track:
     """The record of one operation. Written on the loop thread, read on any."""
 
-    __slots__ = ("_ended", "_started", "done", "in_doubt", "kind", "queue_state", "reason", "request_ids", "total")
+    __slots__ = ("_ended", "_started", "done", "kind", "queue_state", "reason", "request_ids", "total")
 
     def __init__(self, kind: str = "") -> None:
         self.kind = kind
@@ -50,8 +50,6 @@ class Track:
         self.done = 0
         self.total = 1
         self.queue_state, self.reason = "", ""
-        self.in_doubt = False
-        """Whether a try that failed may have been taken up all the same."""
         self._started = time.monotonic()
         self._ended: float | None = None
 
