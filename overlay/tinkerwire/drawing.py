@@ -19,6 +19,7 @@ from .dialect import Dialect
 from .polling import Poll, Promise
 from .retry import RetryConfig, is_retryable
 from .session import Session
+from .tracking import current
 
 BACKPRESSURE = {"x-tinker-sampling-backpressure": "1"}
 SERVICE_UNAVAILABLE = 503
@@ -78,6 +79,7 @@ class Drawing:
                     if is_late or not is_retryable(fault) or not self._retry.enable_retry_logic:
                         raise
                     self._back_off(wait)
+                    current().step = str(fault)
                 else:
                     slot.sent()
                     return _numbered(await self._poll(asked), asked.sample_sequence_ids)
