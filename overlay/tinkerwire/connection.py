@@ -37,7 +37,7 @@ from .once import Once
 from .retry import RetryConfig
 from .secret import Secret, is_sendable
 from .telemetry import Telemetry, is_switched_on
-from .tracking import OnWait, Track, Waiting, Watch, begin, current, start_apart
+from .tracking import OnWait, Track, Watch, begin, current, start_apart
 from .transport import Transport
 from .version import __version__
 
@@ -48,7 +48,7 @@ REQUEST_TIMEOUT_S = 60.0
 SLOWEST_UPLOAD_BYTES_PER_S = 100_000
 """A large body gets so much more time."""
 UNHEARD_S = 10.0
-"""A server that has never answered is more likely the wrong address than busy: it is not tried for longer."""
+"""A server that has never answered is more likely the wrong address than busy: no attempt that would end later."""
 SAME_WORD_EVERY_S = 10.0
 ABSENT = (404, 405)
 """What a server answers to a call that it does not have."""
@@ -157,7 +157,7 @@ class Connection:
         self._running.add(task)
         task.add_done_callback(self._ended)
         begin(track)
-        watch = Watch(track, self._tell)
+        watch = Watch(track, self.say, self.on_wait)
         try:
             return await work
         except asyncio.CancelledError:
@@ -203,20 +203,25 @@ class Connection:
         request = self.encode(call, Submission(), await self.dialect())
         return await self.send(request, self.reader(call, request), traffic, retry, timeout_s)
 
-    async def submit(self, call: Call[T], on_fault: Callable[[TinkerError, float], Any]) -> T:
+    async def submit(
+        self,
+        call: Call[T],
+        on_fault: Callable[[TinkerError, float], Any],
+        not_here: tuple[type[TinkerError], ...] = (),
+    ) -> T:
         """Send an operation on a model; one that may have another form is tried in that, if the server refuses it.
 
-        ``on_fault`` hears of each fault that is going to be retried. Errors: see :meth:`call`.
+        ``on_fault`` and ``not_here`` are those of :meth:`send`. Errors: see :meth:`call`.
         """
         dialect = await self.dialect()
         try:
-            answer = await self._submitted(call, dialect, on_fault)
+            answer = await self._submitted(call, dialect, on_fault, not_here)
         except APIStatusError as refusal:
             other = dialect.other_bodies(call, refusal.status_code)
             if other is None:
                 raise
             try:
-                answer = await self._submitted(call, other, on_fault)
+                answer = await self._submitted(call, other, on_fault, not_here)
             except (TinkerError, ValueError, TypeError) as fault:
                 if isinstance(fault, APIStatusError) and fault.status_code == 415:
                     self.known_dialect = dialect.confirmed()
@@ -226,9 +231,16 @@ class Connection:
             self.known_dialect = dialect.confirmed()
         return answer
 
-    async def _submitted(self, call: Call[T], dialect: Dialect, on_fault: Callable[[TinkerError, float], Any]) -> T:
+    async def _submitted(
+        self,
+        call: Call[T],
+        dialect: Dialect,
+        on_fault: Callable[[TinkerError, float], Any],
+        not_here: tuple[type[TinkerError], ...],
+    ) -> T:
         request = self.encode(call, Submission(), dialect)
-        return await self.send(request, self.reader(call, request), Traffic.TRAINING, on_fault=on_fault)
+        read = self.reader(call, request)
+        return await self.send(request, read, Traffic.TRAINING, not_here=not_here, on_fault=on_fault)
 
     async def send(
         self,
@@ -258,6 +270,7 @@ class Connection:
         started, attempt, track = time.monotonic(), 0, current()
         while True:
             attempt += 1
+            began = time.monotonic()
             track.step = f"{request.method} {self.base_url}{request.path}: no answer so far to attempt {attempt}"
             try:
                 answer = read(await self.exchange(request, traffic, timeout_s))
@@ -266,9 +279,10 @@ class Connection:
             except TinkerError as fault:
                 track.step = ""
                 self._authorization.redaction.fault(fault)
-                elapsed = time.monotonic() - started
+                now = time.monotonic()
+                elapsed, took = now - started, now - began
                 wait = policy.wait_before_retry(fault, attempt, elapsed)
-                if wait is None or isinstance(fault, not_here) or self._is_hopeless(fault, elapsed + wait):
+                if wait is None or isinstance(fault, not_here) or self._is_hopeless(fault, elapsed + wait + took):
                     if isinstance(fault, APIStatusError) and fault.status_code == GONE and self._is_of_session(traffic):
                         raise self._expired(fault.message) from fault
                     raise
@@ -353,14 +367,6 @@ class Connection:
         """A JSON value without the secrets of this client."""
         return self._authorization.redaction.value(value)
 
-    def _tell(self, waiting: Waiting) -> None:
-        self.say(f"waiting {waiting.request_type}", "%s", waiting)
-        if self.on_wait is not None:
-            try:
-                self.on_wait(waiting)
-            except Exception:  # it is the user's, and takes nothing away from the result
-                log.exception("on_wait failed for %s %s", waiting.request_type, waiting.request_id)
-
     def _is_of_session(self, traffic: Traffic) -> bool:
         return bool(self.session_id) and traffic in OF_A_SESSION
 
@@ -371,8 +377,8 @@ class Connection:
             session_id=self.session_id,
         )
 
-    def _is_hopeless(self, fault: TinkerError, elapsed: float) -> bool:
-        return not self._was_heard and isinstance(fault, APIConnectionError) and elapsed > UNHEARD_S
+    def _is_hopeless(self, fault: TinkerError, end: float) -> bool:
+        return not self._was_heard and isinstance(fault, APIConnectionError) and end > UNHEARD_S
 
     # --- the dialect in use -------------------------------------------------------------------------------------------
 

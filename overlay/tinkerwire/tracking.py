@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
@@ -11,6 +12,7 @@ from typing import Any, Literal, TypeVar
 import attrs
 
 T = TypeVar("T")
+log = logging.getLogger("tinkerwire")
 FIRST_WORD_S = 10.0
 """Nothing waits longer without a word."""
 WORD_EVERY_S = 60.0
@@ -58,8 +60,18 @@ class Track:
     """The record of one operation. Written on the loop thread, read on any."""
 
     __slots__ = (
-        "_ended", "_open", "_started", "done", "kind", "queue_state", "reason", "request_ids", "step", "total"
-    )  # fmt: skip
+        "_ended",
+        "_open",
+        "_started",
+        "done",
+        "kind",
+        "may_be_taken",
+        "queue_state",
+        "reason",
+        "request_ids",
+        "step",
+        "total",
+    )
 
     def __init__(self, kind: str = "") -> None:
         self.kind = kind
@@ -70,6 +82,8 @@ class Track:
         self.queue_state, self.reason = "", ""
         self.step = ""
         """What goes on while the server has taken no request, or after it has given all results."""
+        self.may_be_taken = False
+        """Whether the server may have taken a request up whose reply was lost."""
         self._open: dict[str, str] = {}
         self._started = time.monotonic()
         self._ended: float | None = None
@@ -129,11 +143,15 @@ OnWait = Callable[[Waiting], object]
 
 
 class Watch:
-    """Tells of an operation's wait until :meth:`end`: first after 10 s, then once a minute. On the loop thread."""
+    """Tells log and listener of an operation's wait until :meth:`end`: after 10 s, then once a minute.
 
-    def __init__(self, track: Track, tell: OnWait) -> None:
+    Used on the loop thread. ``say`` logs a message of a kind, see ``Connection.say``.
+    """
+
+    def __init__(self, track: Track, say: Callable[[str, str, object], None], listener: OnWait | None) -> None:
         self._track = track
-        self._tell = tell
+        self._say = say
+        self._listener = listener
         self._timer = asyncio.get_running_loop().call_later(FIRST_WORD_S, self._speak)
 
     def end(self) -> None:
@@ -142,4 +160,10 @@ class Watch:
 
     def _speak(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(WORD_EVERY_S, self._speak)
-        self._tell(self._track.waiting())
+        waiting = self._track.waiting()
+        self._say(f"waiting {waiting.request_type}", "%s", waiting)
+        if self._listener is not None:
+            try:
+                self._listener(waiting)
+            except Exception:  # it is the user's, and takes nothing away from the result
+                log.exception("on_wait failed for %s %s", waiting.request_type, waiting.request_id)

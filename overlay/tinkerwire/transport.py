@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import attrs
@@ -185,7 +186,7 @@ def environment_proxy(base_url: str) -> str | None:
     """The proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY name for an address; none for this machine's own.
 
     Raises:
-        ValueError: one of a kind that is not spoken.
+        ValueError: one of a kind that is not spoken, or that is no address.
     """
     parts = urlsplit(base_url)
     host, proxies = parts.hostname or "", getproxies()
@@ -194,13 +195,23 @@ def environment_proxy(base_url: str) -> str | None:
     if not proxy or is_loopback(base_url) or proxy_bypass(host) or proxy_bypass(parts.netloc):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    kind = urlsplit(proxy).scheme
-    if kind not in ("http", "https"):
+    name, found = f"{parts.scheme.upper()}_PROXY or ALL_PROXY", urlsplit(proxy)
+    if found.scheme not in ("http", "https"):
         raise ValueError(
-            f"{parts.scheme.upper()}_PROXY or ALL_PROXY: {kind} proxies are not spoken; name an http one, put {host} "
-            "into NO_PROXY, or give http_client=httpx.AsyncClient(proxy=...), which speaks more with httpx[socks]"
+            f"{name}: {found.scheme} proxies are not spoken; name an http one, put {host} into NO_PROXY, or give "
+            "http_client=httpx.AsyncClient(proxy=...), which speaks more with httpx[socks]"
         )
+    if not _is_address(found):
+        # Not shown, as it may hold a password.
+        raise ValueError(f"{name}: not an address; in a user or password, write # as %23, / as %2F and so on")
     return proxy
+
+
+def _is_address(parts: SplitResult) -> bool:
+    try:
+        return bool(parts.hostname) and parts.port is not False and not parts.fragment and not parts.query
+    except ValueError:
+        return False
 
 
 def whom_is_trusted() -> str:
@@ -227,7 +238,9 @@ def connection_error(
     request: WireRequest, base_url: str, fault: Exception, way_out: str = "", *, may_be_sent: bool = True
 ) -> APIConnectionError:
     """The error for a request that brought no answer; its text names the cause."""
-    what = f"{type(fault).__name__}: {fault}".removesuffix(": ") + way_out
+    # The address of a proxy may stand there, with its password.
+    cause = re.sub(r"://[^/\s]*@", "://", str(fault))
+    what = f"{type(fault).__name__}: {cause}".removesuffix(": ") + way_out
     return _error(APIConnectionError, request, base_url, what, may_be_sent=may_be_sent)
 
 
