@@ -37,7 +37,7 @@ from .once import Once
 from .retry import RetryConfig
 from .secret import Secret, is_sendable
 from .telemetry import Telemetry, is_switched_on
-from .tracking import OnWait, Track, begin
+from .tracking import OnWait, Track, Watch, begin, current, start_apart
 from .transport import Transport
 from .usage import Meter
 from .version import __version__
@@ -49,9 +49,7 @@ REQUEST_TIMEOUT_S = 60.0
 SLOWEST_UPLOAD_BYTES_PER_S = 100_000
 """A large body gets so much more time."""
 UNHEARD_S = 10.0
-"""A server that has never answered is more likely the wrong address than busy: it is not tried for longer."""
-FIRST_WORD_S = 10.0
-"""Nothing waits longer without a word in the log."""
+"""A server that has never answered is more likely the wrong address than busy: no attempt that would end later."""
 SAME_WORD_EVERY_S = 10.0
 ABSENT = (404, 405)
 """What a server answers to a call that it does not have."""
@@ -126,7 +124,7 @@ class Connection:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run work that no operation waits for, and that ends with them; on the loop thread."""
-        task = asyncio.create_task(work)
+        task = start_apart(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task
@@ -161,6 +159,7 @@ class Connection:
         self._running.add(task)
         task.add_done_callback(self._ended)
         begin(track)
+        watch = Watch(track, self.say, self.on_wait)
         try:
             return await work
         except asyncio.CancelledError:
@@ -174,6 +173,7 @@ class Connection:
                 self.telemetry.note(fault)
             raise
         finally:
+            watch.end()
             track.ended()
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
@@ -269,17 +269,22 @@ class Connection:
         if self.is_expired and self._is_of_session(traffic):
             raise self._expired("its heartbeat was answered so")
         policy = retry or self.retry
-        started, attempt = time.monotonic(), 0
+        started, attempt, track = time.monotonic(), 0, current()
         while True:
             attempt += 1
-            word = asyncio.get_running_loop().call_later(FIRST_WORD_S, self._say_silent, request, attempt)
+            began = time.monotonic()
+            track.step = f"{request.method} {self.base_url}{request.path}: no answer so far to attempt {attempt}"
             try:
-                return read(await self.exchange(request, traffic, timeout_s))
+                answer = read(await self.exchange(request, traffic, timeout_s))
+                track.step = ""
+                return answer
             except TinkerError as fault:
+                track.step = ""
                 self._authorization.redaction.fault(fault)
-                elapsed = time.monotonic() - started
+                now = time.monotonic()
+                elapsed, took = now - started, now - began
                 wait = policy.wait_before_retry(fault, attempt, elapsed)
-                if wait is None or isinstance(fault, not_here) or self._is_hopeless(fault, elapsed + wait):
+                if wait is None or isinstance(fault, not_here) or self._is_hopeless(fault, elapsed + wait + took):
                     if isinstance(fault, APIStatusError) and fault.status_code == GONE and self._is_of_session(traffic):
                         raise self._expired(fault.message) from fault
                     raise
@@ -287,8 +292,7 @@ class Connection:
                     self.say("retry", "%s; attempt %d follows in %.1f s", fault, attempt + 1, wait)
                 if on_fault is not None:
                     on_fault(fault, wait)
-            finally:
-                word.cancel()
+                track.step = str(fault)
             await asyncio.sleep(wait)
 
     def encode(self, call: Call[Any], submission: Submission, dialect: Dialect) -> WireRequest:
@@ -365,10 +369,6 @@ class Connection:
         """A JSON value without the secrets of this client."""
         return self._authorization.redaction.value(value)
 
-    def _say_silent(self, request: WireRequest, attempt: int) -> None:
-        what = f"{request.method} {self.base_url}{request.path}"
-        self.say("silence", "%s: no answer yet after %.0f s; attempt %d", what, FIRST_WORD_S, attempt)
-
     def _is_of_session(self, traffic: Traffic) -> bool:
         return bool(self.session_id) and traffic in OF_A_SESSION
 
@@ -379,8 +379,8 @@ class Connection:
             session_id=self.session_id,
         )
 
-    def _is_hopeless(self, fault: TinkerError, elapsed: float) -> bool:
-        return not self.last_heard and isinstance(fault, APIConnectionError) and elapsed > UNHEARD_S
+    def _is_hopeless(self, fault: TinkerError, end: float) -> bool:
+        return not self.last_heard and isinstance(fault, APIConnectionError) and end > UNHEARD_S
 
     # --- the dialect in use -------------------------------------------------------------------------------------------
 

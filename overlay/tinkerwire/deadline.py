@@ -31,9 +31,10 @@ async def within(timeout: float | None, work: Callable[[], Coroutine[Any, Any, T
         raise
     except asyncio.TimeoutError:
         track = current()
+        why = f": {track.reason}" if track.reason else ""
         request_id = track.request_ids[-1] if track.request_ids else ""
         raise RequestTimeoutError(
             f"{track.kind} {request_id or '(not submitted)'}: no result within timeout={timeout:g} s "
-            f"(queue {track.queue_state or 'unknown'}{': ' + track.reason if track.reason else ''})",
+            f"({'queue ' + track.queue_state + why if track.queue_state else track.step or 'it waits in line'})",
             request_id=request_id,
         ) from None

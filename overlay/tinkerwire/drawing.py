@@ -19,6 +19,7 @@ from .dialect import Dialect
 from .polling import Poll, Promise
 from .retry import RetryConfig
 from .session import Session
+from .tracking import current
 from .usage import Meter, length_of, of_sample
 
 BACKPRESSURE = {"x-tinker-sampling-backpressure": "1"}
@@ -84,6 +85,7 @@ class Drawing:
                     if is_late or not self._retry.may_pass(fault) or not self._retry.enable_retry_logic:
                         raise
                     self._back_off(wait)
+                    current().step = str(fault)
                 else:
                     slot.sent()
                     return _numbered(await self._poll(asked), asked.sample_sequence_ids)

@@ -57,10 +57,12 @@ class Operations:
         """Run an operation now; ``kind`` is its name in the server's metrics."""
         return self._connection.start(self.run(kind, call, result_type), kind)
 
-    async def run(self, kind: str, call: CallOf, result_type: type[T]) -> T:
-        """An operation from its place in the line to its result."""
+    async def run(
+        self, kind: str, call: CallOf, result_type: type[T], not_here: tuple[type[TinkerError], ...] = ()
+    ) -> T:
+        """An operation from its place in the line to its result; faults of ``not_here`` are not sent again for."""
         async with self._lane.hold(self._lane.queue()):
-            asked = await self._submit(self._created(), call)
+            asked = await self._submit(self._created(), call, not_here)
         return await self.poll(asked, kind, result_type)
 
     def start_batch(
@@ -134,9 +136,11 @@ class Operations:
             raise fault from cause
         return self._model_id
 
-    async def _submit(self, model_id: str, call: CallOf) -> UntypedAPIFuture:
+    async def _submit(
+        self, model_id: str, call: CallOf, not_here: tuple[type[TinkerError], ...] = ()
+    ) -> UntypedAPIFuture:
         """Send the request of an operation, to its end also when that is cancelled: half a request leaves a gap."""
-        sending = asyncio.create_task(self._send(model_id, call))
+        sending = asyncio.create_task(self._send(model_id, call, not_here))
         try:
             return await asyncio.shield(sending)
         except asyncio.CancelledError:
@@ -147,23 +151,24 @@ class Operations:
                 sending.cancel()
             raise
 
-    async def _send(self, model_id: str, call: CallOf) -> UntypedAPIFuture:
+    async def _send(self, model_id: str, call: CallOf, not_here: tuple[type[TinkerError], ...]) -> UntypedAPIFuture:
         """Send it under the next number, which is free again only if the server certainly did not take it up."""
         seq_id = self._lane.take_id()
         second = self._lane.second_choice(seq_id)
-        is_certain = True
+        track, is_certain = current(), True
 
         def note(fault: TinkerError, _: float) -> None:
             nonlocal is_certain
             is_certain = is_certain and is_refusal(fault)
+            track.may_be_taken = track.may_be_taken or not is_certain
 
         try:
-            not_here = () if second is None else (ConflictError,)
-            return await self._connection.submit(call(model_id, seq_id), note, not_here)
+            at_once = not_here if second is None else (ConflictError,)
+            return await self._connection.submit(call(model_id, seq_id), note, at_once)
         except APIError as fault:
             if is_certain and second is not None and isinstance(fault, ConflictError):
                 self._lane.go_to(second)
-                return await self._send(model_id, call)
+                return await self._send(model_id, call, not_here)
             if is_certain and is_refusal(fault):
                 self._lane.give_back(seq_id)
             else:

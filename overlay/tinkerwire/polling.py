@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, TypeVar
@@ -30,12 +29,11 @@ from tinkerwire_generated.models import FutureRetrieveRequest
 
 from . import bodies
 from .backpressure import Traffic
-from .connection import FIRST_WORD_S, Connection, Submission
+from .connection import Connection, Submission
 from .retry import RetryConfig
-from .tracking import OnWait, Waiting, current
+from .tracking import current
 
 T = TypeVar("T")
-log = logging.getLogger("tinkerwire")
 
 POLL_TIMEOUT_S = 60.0
 """Servers hold an unfinished future for up to 45 s and more before they answer 408."""
@@ -43,11 +41,11 @@ FAST_S = 1.0
 """An empty answer that comes faster than this was not held: wait before asking again."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 BAD_REQUEST_RETRIES = 3
-POLLED_STATUSES = frozenset({429})
-"""User errors that may pass; a 409 does not, as some servers report failed requests by it."""
+POLLED_STATUSES = frozenset({402, 429})
+"""User errors that may pass while a result waits, as a bill that is paid late does. A 409 does not: some servers report
+failed requests by it."""
 FAILURE_KEYS = ("error", "detail")
 """Either of them makes an answer of status 200 the report of a failure; servers differ."""
-WORD_EVERY_S = 60.0
 
 
 @attrs.frozen(kw_only=True)
@@ -68,8 +66,7 @@ class Promise(Generic[T]):
 class Poll(Generic[T]):
     """One promise being polled.
 
-    ``ready`` waits until the first poll is worth its while; without it, that is at once. ``on_wait`` hears of long
-    waits in place of the client's own listener.
+    ``ready`` waits until the first poll is worth its while; without it, that is at once.
     """
 
     def __init__(
@@ -77,22 +74,18 @@ class Poll(Generic[T]):
         connection: Connection,
         promise: Promise[T],
         policy: RetryConfig,
-        on_wait: OnWait | None = None,
         ready: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._connection = connection
         self._promise = promise
         self._policy = policy
-        self._on_wait = on_wait or connection.on_wait
         self._track = current()
         self._ready = ready
-        self._started = time.monotonic()
         self._pause = FIRST_PAUSE_S
         self._faults = 0
         self._faulty_since = 0.0
         self._bad_requests = 0
         self._was_known = False
-        self._word: asyncio.TimerHandle | None = None
 
     async def result(self) -> T:
         """Poll until the result is there.
@@ -103,7 +96,6 @@ class Poll(Generic[T]):
             FutureExpiredError: the server does not have the future any more.
             APIError: the server cannot be asked.
         """
-        self._word = asyncio.get_running_loop().call_later(FIRST_WORD_S, self._say)
         self._track.submitted(self._promise.request_type, self._promise.request_id)
         try:
             found = await asyncio.wait_for(self._ask_until_done(), self._promise.deadline_s)
@@ -114,7 +106,7 @@ class Poll(Generic[T]):
         except asyncio.TimeoutError:
             raise self._too_late() from None
         finally:
-            self._word.cancel()
+            self._track.closed(self._promise.request_id)
 
     async def _ask_until_done(self) -> T:
         iteration = 0
@@ -236,31 +228,6 @@ class Poll(Generic[T]):
             f"{promise.request_type} {promise.request_id}: the result does not fit the contract: {why}",
             response=response_info(answer),
         )
-
-    def _say(self) -> None:
-        """Nothing waits without a word: log what is waited for, at 10 s and then once a minute."""
-        self._word = asyncio.get_running_loop().call_later(WORD_EVERY_S, self._say)
-        waiting = Waiting(
-            request_type=self._promise.request_type,
-            request_id=self._promise.request_id,
-            waited_s=time.monotonic() - self._started,
-            queue_state=self._track.queue_state,
-            reason=self._track.reason,
-        )
-        self._connection.say(
-            f"waiting {waiting.request_type}",
-            "%s %s: no result after %.0f s; queue %s%s",
-            waiting.request_type,
-            waiting.request_id,
-            waiting.waited_s,
-            waiting.queue_state,
-            f": {waiting.reason}" if waiting.reason else "",
-        )
-        if self._on_wait is not None:
-            try:
-                self._on_wait(waiting)
-            except Exception:  # it is the user's, and takes nothing away from the result
-                log.exception("on_wait failed for %s %s", waiting.request_type, waiting.request_id)
 
     def _too_late(self) -> RequestTimeoutError:
         promise, track = self._promise, self._track

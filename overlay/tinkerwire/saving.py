@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from tinkerwire_base.call import Call
 from tinkerwire_generated.api.weights import save_weights, save_weights_external, save_weights_for_sampler
@@ -21,11 +22,14 @@ from tinkerwire_generated.models import (
 
 from .creation import load_call
 from .futures import APIFuture
-from .operations import Operations
+from .operations import CallOf, Operations
+from .own_saves import OwnSaves, Segment
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .session import Session
 from .weights import refuse_path_of_kind
+
+T = TypeVar("T")
 
 
 class SavesAndLoads:
@@ -33,6 +37,7 @@ class SavesAndLoads:
 
     _session: Session
     _operations: Operations
+    _saves: OwnSaves
 
     def save_state(
         self,
@@ -61,7 +66,7 @@ class SavesAndLoads:
             )
             return save_weights(body=body)
 
-        return self._operations.start("SaveWeights", call, SaveWeightsResponse)
+        return self._save("SaveWeights", "weights", name, call, SaveWeightsResponse)
 
     async def save_state_async(
         self,
@@ -118,7 +123,7 @@ class SavesAndLoads:
             )
             return save_weights_for_sampler(body=body)
 
-        return self._operations.start("SaveWeightsForSampler", call, SaveWeightsForSamplerResponse)
+        return self._save("SaveWeightsForSampler", "sampler_weights", name, call, SaveWeightsForSamplerResponse)
 
     async def save_weights_for_sampler_async(
         self, name: str, ttl_seconds: int | None = None, user_metadata: Mapping[str, str] | None = None
@@ -149,7 +154,7 @@ class SavesAndLoads:
             )
             return save_weights_external(body=body)
 
-        return self._operations.start("SaveWeightsExternal", call, SaveWeightsExternalResponse)
+        return self._save("SaveWeightsExternal", "external_weights", name, call, SaveWeightsExternalResponse)
 
     async def save_weights_external_async(
         self, name: str, ttl_seconds: int | None = None, age_encryption_recipients: list[str] | None = None
@@ -184,7 +189,10 @@ class SavesAndLoads:
                 )
                 return save_weights_for_sampler(body=body)
 
-            return await self._operations.run("SaveWeightsForSampler", call, SaveWeightsForSamplerResponseInternal)
+            operation, result_type = "SaveWeightsForSampler", SaveWeightsForSamplerResponseInternal
+            if not name:
+                return await self._operations.run(operation, call, result_type)
+            return await self._saves.run(operation, "sampler_weights", name, call, result_type)
 
         return SamplingClient._from_saved(
             self._session, saved, retry_config, record_stability_info=record_stability_info
@@ -213,6 +221,9 @@ class SavesAndLoads:
     ) -> SamplingClient:
         """:meth:`create_sampling_client`, awaited."""
         return await self.create_sampling_client(model_path, retry_config, record_stability_info)
+
+    def _save(self, kind: str, segment: Segment, name: str, call: CallOf, result_type: type[T]) -> APIFuture[T]:
+        return self._session.connection.start(self._saves.run(kind, segment, name, call, result_type), kind)
 
     def _load(self, path: str, access_token: str | None, *, optimizer: bool) -> APIFuture[LoadWeightsResponse]:
         refuse_path_of_kind("sampler", path, "load training state")

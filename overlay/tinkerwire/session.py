@@ -23,6 +23,7 @@ from .cancelling import Cancellations
 from .connection import ABSENT, Connection
 from .once import Once
 from .retry import RetryConfig
+from .tracking import start_apart
 
 log = logging.getLogger("tinkerwire")
 
@@ -127,7 +128,7 @@ class Session:
         ):
             if message:
                 log.log(level, "%s", message)
-        self._heartbeat = asyncio.create_task(self._beat(created.session_id))
+        self._heartbeat = start_apart(self._beat(created.session_id))
         self._session_id = self.connection.session_id = created.session_id
         if self.connection.telemetry is not None:
             self.connection.telemetry.begin(created.session_id)
@@ -135,7 +136,7 @@ class Session:
 
     async def _join(self) -> str:
         assert self._session_id is not None
-        self._heartbeat = asyncio.create_task(self._beat(self._session_id))
+        self._heartbeat = start_apart(self._beat(self._session_id))
         return self._session_id
 
     async def _beat(self, session_id: str) -> None:

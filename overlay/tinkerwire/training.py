@@ -38,6 +38,7 @@ from .creation import Create
 from .futures import APIFuture, describe
 from .losses import ArrayKind, CustomLossFn
 from .operations import Operations
+from .own_saves import OwnSaves
 from .saving import SavesAndLoads
 from .session import Session
 from .telemetry import Telemetry
@@ -57,6 +58,7 @@ class TrainingClient(SavesAndLoads):
         self._session = session
         self._connection = session.connection
         self._operations = Operations(session.connection, chunk_limits, create)
+        self._saves = OwnSaves(session.connection, self._operations)
 
     # --- the client as something that is being created -----------------------------------------------------------
 

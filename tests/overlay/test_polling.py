@@ -12,7 +12,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, datum, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
-from tinkerwire import connection, polling
+from tinkerwire import connection, polling, tracking
 
 pytestmark = pytest.mark.timeout(60)
 NOT_READY = Answer(status=408)
@@ -51,6 +51,7 @@ def fault_of(server: Scripted, training: tw.TrainingClient, *answers: Answer) ->
         Answer(b"", status=503),
         Answer({}, status=599),
         Answer({"detail": "slow down"}, status=429),
+        Answer({"detail": "no funds"}, status=402),
         Answer({}, status=429, headers={"retry-after-ms": "5"}),
         Answer({}, status=404, headers={"x-should-retry": "true"}),
         Answer(drop=True),
@@ -123,7 +124,7 @@ def test_null_metrics_of_a_batch_are_no_metrics(server: Scripted, training: tw.T
         assert training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S).metrics == {}
 
 
-@pytest.mark.parametrize("status", [401, 402, 403, 404, 405, 409, 413, 422])
+@pytest.mark.parametrize("status", [401, 403, 404, 405, 409, 413, 422])
 def test_other_user_errors_fail_at_once(server: Scripted, training: tw.TrainingClient, status: int) -> None:
     """A 4xx that cannot pass fails the future at the first poll, with the server's words."""
     fault = fault_of(server, training, Answer({"detail": "never heard of it"}, status=status))
@@ -283,9 +284,9 @@ def test_waiting_is_logged(
     server: Scripted, training: tw.TrainingClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing waits without a word, even while the server holds the poll: who, for how long, why, again and again."""
-    assert (polling.FIRST_WORD_S, polling.WORD_EVERY_S) == (10.0, 60.0)
-    monkeypatch.setattr(polling, "FIRST_WORD_S", 0.05)
-    monkeypatch.setattr(polling, "WORD_EVERY_S", 0.05)
+    assert (tracking.FIRST_WORD_S, tracking.WORD_EVERY_S) == (10.0, 60.0)
+    monkeypatch.setattr(tracking, "FIRST_WORD_S", 0.05)
+    monkeypatch.setattr(tracking, "WORD_EVERY_S", 0.05)
     monkeypatch.setattr(connection, "SAME_WORD_EVERY_S", 0.0)
     hold = Hold()
     paused = Answer({"queue_state": "paused_rate_limit", "queue_state_reason": "too many clients"}, status=408)
@@ -303,7 +304,7 @@ def test_many_waits_make_one_word(
     server: Scripted, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A thousand samples that wait do not write a thousand lines."""
-    monkeypatch.setattr(polling, "FIRST_WORD_S", 0.02)
+    monkeypatch.setattr(tracking, "FIRST_WORD_S", 0.02)
     said: list[str] = []
     say = connection.Connection.say
 
@@ -322,30 +323,6 @@ def test_many_waits_make_one_word(
         for sample in samples:
             sample.result(PATIENCE_S)
     assert len(caplog.records) == 1
-
-
-def test_a_listener_hears_of_the_wait(
-    server: Scripted, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Code that passes ``on_wait`` hears what is waited for, as parts."""
-    monkeypatch.setattr(polling, "FIRST_WORD_S", 0.01)
-    heard: list[polling.Waiting] = []
-    server.on_poll("OptimStep", in_turn(Answer({"queue_state": "paused_capacity"}, status=408), NOT_READY, DONE))
-    promise = polling.Promise(
-        request_id="optim_step/1/1",
-        request_type="OptimStep",
-        result_type=tw.OptimStepResponse,
-        traffic=connection.Traffic.TRAINING_FUTURES,
-        deadline_s=PATIENCE_S,
-    )
-    link = client._connection
-
-    async def poll() -> tw.OptimStepResponse:
-        return await polling.Poll(link, promise, link.retry, heard.append).result()
-
-    assert link.start(poll()).result(PATIENCE_S).metrics == {"x:mean": 1.0}
-    assert heard[0].request_id == "optim_step/1/1"
-    assert heard[0].waited_s > 0
 
 
 @pytest.mark.parametrize("before", [NOT_READY, Answer({"type": "try_again"})], ids=str)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
-from tinkerwire import connection
+from tinkerwire import connection, tracking
 from tinkerwire.retry import is_retryable, retry_after
 from tinkerwire_base.errors import ResponseInfo, status_error
 
@@ -334,8 +334,8 @@ def test_silence_is_logged(
     server: Scripted, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A request without an answer for ten seconds has a line in the log, long before its time is over."""
-    assert connection.FIRST_WORD_S == 10.0
-    monkeypatch.setattr(connection, "FIRST_WORD_S", 0.02)
+    assert tracking.FIRST_WORD_S == 10.0
+    monkeypatch.setattr(tracking, "FIRST_WORD_S", 0.02)
     hold = Hold()
     server.rules["create_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
     with caplog.at_level(logging.WARNING, "tinkerwire"):
@@ -343,7 +343,8 @@ def test_silence_is_logged(
         wait_until(lambda: bool(caplog.records), "a word")
         hold.release()
         training.result(PATIENCE_S)
-    assert f"POST {server.url}/api/v1/create_session: no answer yet after 0 s; attempt 1" in caplog.messages
+    silence = f"POST {server.url}/api/v1/create_session: no answer so far to attempt 1"
+    assert f"CreateModel: no result after 0 s; {silence}" in caplog.messages
 
 
 def test_the_wait_is_the_servers(server: Scripted, client: tw.ServiceClient) -> None:

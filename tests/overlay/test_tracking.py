@@ -15,7 +15,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
-from tinkerwire import polling
+from tinkerwire import tracking
 
 pytestmark = pytest.mark.timeout(60)
 FAILED = Answer({"error": "no memory", "category": "server"})
@@ -106,7 +106,7 @@ def test_callbacks(server: Scripted, training: tw.TrainingClient) -> None:
 
 def test_a_client_with_a_listener(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     """The callback of the service hears of every long wait; one that fails takes nothing away."""
-    monkeypatch.setattr(polling, "FIRST_WORD_S", 0.02)
+    monkeypatch.setattr(tracking, "FIRST_WORD_S", 0.02)
     hold = Hold()
     server.on_poll("Sample", lambda asked: Answer(server.happy(asked).body, hold=hold))
     heard: list[tw.Waiting] = []
