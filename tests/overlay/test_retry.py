@@ -336,7 +336,7 @@ def test_a_server_that_was_never_heard_is_given_up_in_seconds(
     server: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """No answer from the first request on: most likely a wrong address, so the error comes soon, after a word."""
-    assert connection.UNHEARD_S == 10.0
+    assert connection.UNHEARD_S == 6.0
     monkeypatch.setattr(connection, "UNHEARD_S", 0.05)
     server.rules["create_session"] = lambda _: Answer(drop=True)
     policy = tw.RetryConfig(retry_delay_base=0.02, retry_delay_max=0.02, jitter_factor=0.0, max_attempts=1000)
