@@ -48,7 +48,7 @@ log = logging.getLogger("tinkerwire")
 REQUEST_TIMEOUT_S = 60.0
 SLOWEST_UPLOAD_BYTES_PER_S = 100_000
 """A large body gets so much more time."""
-UNHEARD_S = 10.0
+UNHEARD_S = 6.0
 """A server that has never answered is more likely the wrong address than busy: no attempt that would end later."""
 SAME_WORD_EVERY_S = 10.0
 ABSENT = (404, 405)

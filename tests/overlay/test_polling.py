@@ -206,6 +206,16 @@ def test_fast_empty_answers_are_spaced_out(server: Scripted) -> None:
     assert 2 <= len(server.polls("OptimStep")) <= 12
 
 
+@pytest.mark.parametrize("answer", [Answer(status=500), Answer(status=503), Answer({"type": "try_again"})], ids=str)
+def test_a_server_that_fails_at_once_is_not_hammered(server: Scripted, answer: Answer) -> None:
+    """With the policy as it is, faults and empty answers that take no time get a few polls a second."""
+    server.on_poll("OptimStep", lambda _: answer)
+    policy = tw.RetryConfig(progress_timeout=1.0)
+    with open_client(server.url, retry=policy) as client, pytest.raises(tw.RequestTimeoutError):
+        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+    assert 2 <= len(server.polls("OptimStep")) <= 12
+
+
 def test_held_answers_are_asked_again_at_once(
     server: Scripted, training: tw.TrainingClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

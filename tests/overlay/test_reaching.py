@@ -8,8 +8,9 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,24 @@ def test_a_name_server_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
             over.set()
     assert isinstance(fault, tw.APITimeoutError)
     assert "no connection within 5 s" in str(fault)
+
+
+def ask(url: str) -> None:
+    """What a worker process does."""
+    with open_client(url, retry=ONCE) as client:
+        client.get_server_capabilities()
+
+
+def test_an_error_crosses_processes(server: Scripted) -> None:
+    """What a worker process raises arrives with its class, its text and its parts."""
+    server.rules["get_server_capabilities"] = lambda _: Answer({"detail": "not today"}, status=503)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        refused = pool.submit(ask, server.url).exception(PATIENCE_S)
+        unreachable = pool.submit(ask, "http://127.0.0.1:1").exception(PATIENCE_S)
+    assert isinstance(refused, tw.InternalServerError)
+    assert (refused.status_code, refused.body) == (503, {"detail": "not today"})
+    assert isinstance(unreachable, tw.APIConnectionError)
+    assert "127.0.0.1:1" in unreachable.message
 
 
 # --- certificates -----------------------------------------------------------------------------------------------------
