@@ -8,11 +8,7 @@ from typing import Any, TypeVar
 
 from typing_extensions import Self
 
-from tinkerwire_base.errors import (
-    APIResponseValidationError,
-    ResponseInfo,
-    TinkerError,
-)
+from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.sampling import create_sampling_session, get_sampler
 from tinkerwire_generated.models import (
     CreateSamplingSessionRequest,
@@ -24,6 +20,7 @@ from tinkerwire_generated.models import (
     TensorData,
 )
 
+from . import about_prompt
 from .address import EMBEDDED
 from .backpressure import InFlightLimit, Traffic
 from .clones import SampleNumbers, join
@@ -216,31 +213,19 @@ class SamplingClient:
             include_prompt_logprobs: also give the log probability of each prompt token, in nats.
             topk_prompt_logprobs: also give this many of the likeliest tokens at each prompt position.
             topk_sample_logprobs: the same for the samples; wire 0.29.1 and later.
-            target_prompt_logprobs: also give the log probabilities of these tokens, an int64 tensor [positions, k],
-                at each prompt position; wire 0.30.4 and later.
-            prompt_alt_tokens_k: also give this many drawn alternatives at each prompt position; wire 0.31.0 and later.
-            prompt_logprobs_last_n: give prompt logprobs of only the last n tokens; wire 0.33.1 and later.
+            target_prompt_logprobs: also give the log probabilities of these tokens, int64
+                [prompt tokens - 1, any number]: row i in place of prompt token i + 1, -1 for a place without a
+                question; wire 0.30.4 and later.
+            prompt_alt_tokens_k: also draw this many tokens in place of each prompt token but the first, at the
+                temperature of sampling_params; wire 0.31.0 and later.
+            prompt_logprobs_last_n: give prompt logprobs of only the last n tokens, fewer than the prompt has; wire
+                0.33.1 and later.
 
         Raises:
             ValueError, TypeError: an argument that cannot be sent; nothing was sent.
         """
         if num_samples < 1:
             raise ValueError(f"num_samples: {num_samples} is below 1")
-        for name, count in (
-            ("topk_prompt_logprobs", topk_prompt_logprobs),
-            ("topk_sample_logprobs", topk_sample_logprobs),
-            ("prompt_alt_tokens_k", prompt_alt_tokens_k),
-        ):
-            if count < 0:
-                raise ValueError(f"{name}: {count} is below 0")
-        _check_last_n(prompt_logprobs_last_n, is_asked=include_prompt_logprobs)
-        if target_prompt_logprobs is not None and (
-            target_prompt_logprobs.dtype != "int64" or len(target_prompt_logprobs.shape or ()) != 2
-        ):
-            raise ValueError(
-                "target_prompt_logprobs: expected an int64 tensor of two dimensions, got "
-                f"{target_prompt_logprobs.dtype} of shape {target_prompt_logprobs.shape}"
-            )
         if not isinstance(sampling_params, SamplingParams):
             raise TypeError(f"sampling_params: expected SamplingParams, got {type(sampling_params).__name__}")
         request = SampleRequest(
@@ -255,6 +240,7 @@ class SamplingClient:
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
+        about_prompt.check(request)
         return self._start(self._sample(request), "Sample")
 
     async def sample_async(
@@ -289,7 +275,6 @@ class SamplingClient:
 
         With ``prompt_logprobs_last_n`` only the last n tokens have one, and the others None; wire 0.33.1 and later.
         """
-        _check_last_n(prompt_logprobs_last_n, is_asked=True)
         request = SampleRequest(
             num_samples=1,
             prompt=_checked(prompt),
@@ -298,6 +283,7 @@ class SamplingClient:
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
+        about_prompt.check(request)
         return self._start(self._logprobs(request), "Sample")
 
     async def compute_logprobs_async(
@@ -336,24 +322,13 @@ class SamplingClient:
         return created.sampling_session_id
 
     async def _sample(self, request: SampleRequest) -> SampleResponse:
-        return await self._drawing.sample(request, await self._creation.watch())
+        response = await self._drawing.sample(request, await self._creation.watch())
+        about_prompt.check_answer(request, response)
+        return response
 
     async def _logprobs(self, request: SampleRequest) -> list[float | None]:
         response = await self._sample(request)
-        found = response.prompt_logprobs
-        try:
-            length = request.prompt.length
-        except ValueError:
-            # Only the server knows how many tokens an image is.
-            length = len(found or ())
-        if found is None or len(found) not in (length, length - 1):
-            raise APIResponseValidationError(
-                f"compute_logprobs: the server gave {'no' if found is None else len(found)} prompt logprobs "
-                f"for {length} tokens",
-                response=ResponseInfo(status_code=200),
-            )
-        # Some servers leave out the first token, of which there is nothing to say.
-        return list(found) if len(found) == length else [None, *found]
+        return about_prompt.aligned(request, response)
 
 
 def _checked(prompt: ModelInput) -> ModelInput:
@@ -362,12 +337,3 @@ def _checked(prompt: ModelInput) -> ModelInput:
     if not prompt.chunks:
         raise ValueError("prompt: it has no chunks; give at least one token")
     return prompt
-
-
-def _check_last_n(last_n: int | None, *, is_asked: bool) -> None:
-    if last_n is None:
-        return
-    if last_n < 1:
-        raise ValueError(f"prompt_logprobs_last_n: {last_n} is below 1")
-    if not is_asked:
-        raise ValueError("prompt_logprobs_last_n: set include_prompt_logprobs, too; there are none without")
