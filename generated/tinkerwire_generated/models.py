@@ -1979,9 +1979,9 @@ class SampleRequest(Strict):
     topk_sample_logprobs: int = field(default=0, validator=fits())
     """Number of likeliest tokens to give at each place of the samples; 0 for none. (wire 0.29.1 and later)"""
     target_prompt_logprobs: TensorData | None = field(default=None, validator=fits())
-    """Token ids (int64, 2-D, by place of the prompt) to give logprobs of; null for none. (wire 0.30.4 and later)"""
+    """Token ids (int64, one row per place of the prompt but the first; -1: none) to give logprobs of; null for none. (wire 0.30.4 and later)"""
     prompt_alt_tokens_k: int = field(default=0, validator=fits())
-    """Number of alternatives to draw at each place of the prompt; 0 for none. (wire 0.31.0 and later)"""
+    """Number of alternatives to draw at each place of the prompt but the first; 0 for none. (wire 0.31.0 and later)"""
     prompt_logprobs_last_n: int | None = field(default=None, validator=fits())
     """How many tokens at the end of the prompt get logprobs, at least 1; null for all. (wire 0.33.1 and later)"""
     type: Literal["sample"] = field(default="sample", validator=fits())
@@ -2086,7 +2086,7 @@ class SamplingAsampleParams(Strict):
 
 SamplingClientKind: TypeAlias = Literal["snapshot", "inflight"]
 """
-Kind of sampling client that weights are saved for.
+Kind of sampling client; inflight ones of a model all sample from what was saved last for any of them.
 
 Wire: 0.38.0 and later.
 """

@@ -11,6 +11,7 @@ from tinkerwire_base.errors import APIStatusError, FutureExpiredError, RateLimit
 from tinkerwire_generated.api.sampling import asample
 from tinkerwire_generated.models import SampleRequest, SampleResponse, UntypedAPIFuture
 
+from . import sample_answer
 from .backpressure import InFlightLimit, Traffic
 from .clones import SampleNumbers
 from .completions import Completions
@@ -20,7 +21,7 @@ from .polling import Poll, Promise
 from .retry import RetryConfig
 from .session import Session
 from .tracking import current
-from .usage import Meter, length_of, of_sample
+from .usage import Meter, of_sample
 
 BACKPRESSURE = {"x-tinker-sampling-backpressure": "1"}
 SERVICE_UNAVAILABLE = 503
@@ -53,8 +54,10 @@ class Drawing:
                 await asyncio.sleep(self._retry.delay(draw))
             else:
                 self.meter.add(of_sample(request.prompt, drawn))
-                self._say_what_is_missing(request, drawn)
-                return _aligned(drawn, length_of(request.prompt))
+                missing = " and ".join(sample_answer.missing(request, drawn))
+                if missing:
+                    self._connection.say("missing", "the server gave no %s, though it was asked for them", missing)
+                return sample_answer.fitted(request, drawn)
 
     async def _draw(self, request: SampleRequest) -> SampleResponse:
         """One sample, under one number and one key however often the server is too busy for it."""
@@ -119,22 +122,6 @@ class Drawing:
             )
             self._is_prepared = True
 
-    def _say_what_is_missing(self, request: SampleRequest, drawn: SampleResponse) -> None:
-        """Some servers drop a wish that they cannot fulfil, without a word."""
-        missing = [
-            name
-            for name, is_asked, found in (
-                ("prompt_logprobs", request.prompt_logprobs, drawn.prompt_logprobs),
-                ("topk_prompt_logprobs", request.topk_prompt_logprobs, drawn.topk_prompt_logprobs),
-                ("topk_logprobs", request.topk_sample_logprobs, drawn.sequences and drawn.sequences[0].topk_logprobs),
-            )
-            if is_asked and found is None
-        ]
-        if missing:
-            self._connection.say(
-                "missing", "the server gave no %s, though it was asked for them", " and ".join(missing)
-            )
-
     def _on_fault(self, fault: TinkerError, wait: float) -> None:
         if isinstance(fault, APIStatusError) and fault.status_code == SERVICE_UNAVAILABLE:
             self._back_off(wait)
@@ -155,11 +142,3 @@ def _numbered(response: SampleResponse, sequence_ids: list[str] | None) -> Sampl
     for position, sequence_id in enumerate((sequence_ids or [])[: len(response.sequences)]):
         response.sequences[position] = response.sequences[position].named(sequence_id)
     return response
-
-
-def _aligned(response: SampleResponse, length: int | None) -> SampleResponse:
-    """The response with a value, if only None, for the first token, of which some servers say nothing."""
-    found = response.prompt_logprobs
-    if found is None or length is None or len(found) != length - 1:
-        return response
-    return attrs.evolve(response, prompt_logprobs=[None, *found])

@@ -142,14 +142,17 @@ class Operations:
         """Send the request of an operation, to its end also when that is cancelled: half a request leaves a gap."""
         sending = asyncio.create_task(self._send(model_id, call, not_here))
         try:
-            return await asyncio.shield(sending)
+            await asyncio.wait([sending])
         except asyncio.CancelledError:
             try:
                 if not self._connection.closed:
                     await asyncio.wait([sending])
             finally:
+                # Nobody hears how it ends.
+                sending.add_done_callback(lambda task: None if task.cancelled() else task.exception())
                 sending.cancel()
             raise
+        return sending.result()
 
     async def _send(self, model_id: str, call: CallOf, not_here: tuple[type[TinkerError], ...]) -> UntypedAPIFuture:
         """Send it under the next number, which is free again only if the server certainly did not take it up."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tinkerwire_generated.models import ModelInput, SampleRequest, SamplingParams, TensorData
 
+from .usage import length_of
+
 
 def sample_request(
     prompt: ModelInput,
@@ -21,24 +23,9 @@ def sample_request(
     """The request; arguments as for SamplingClient.sample. ValueError or TypeError names what cannot be asked."""
     if num_samples < 1:
         raise ValueError(f"num_samples: {num_samples} is below 1")
-    for name, count in (
-        ("topk_prompt_logprobs", topk_prompt_logprobs),
-        ("topk_sample_logprobs", topk_sample_logprobs),
-        ("prompt_alt_tokens_k", prompt_alt_tokens_k),
-    ):
-        if count < 0:
-            raise ValueError(f"{name}: {count} is below 0")
-    _check_last_n(prompt_logprobs_last_n, is_asked=prompt_logprobs)
-    if target_prompt_logprobs is not None and (
-        target_prompt_logprobs.dtype != "int64" or len(target_prompt_logprobs.shape or ()) != 2
-    ):
-        raise ValueError(
-            "target_prompt_logprobs: expected an int64 tensor of two dimensions, got "
-            f"{target_prompt_logprobs.dtype} of shape {target_prompt_logprobs.shape}"
-        )
     if not isinstance(sampling_params, SamplingParams):
         raise TypeError(f"sampling_params: expected SamplingParams, got {type(sampling_params).__name__}")
-    return SampleRequest(
+    request = SampleRequest(
         num_samples=num_samples,
         prompt=_checked(prompt),
         sampling_params=sampling_params,
@@ -50,6 +37,8 @@ def sample_request(
         prompt_logprobs_last_n=prompt_logprobs_last_n,
         record_stability_info=record_stability_info,
     )
+    _check_questions(request)
+    return request
 
 
 def _checked(prompt: ModelInput) -> ModelInput:
@@ -60,10 +49,39 @@ def _checked(prompt: ModelInput) -> ModelInput:
     return prompt
 
 
-def _check_last_n(last_n: int | None, *, is_asked: bool) -> None:
-    if last_n is None:
-        return
+def _check_questions(request: SampleRequest) -> None:
+    """ValueError for what nobody can answer about the prompt."""
+    for name in ("topk_prompt_logprobs", "topk_sample_logprobs", "prompt_alt_tokens_k"):
+        if getattr(request, name) < 0:
+            raise ValueError(f"{name}: {getattr(request, name)} is below 0")
+    length = length_of(request.prompt)
+    last_n = request.prompt_logprobs_last_n
+    if last_n is not None:
+        _check_last_n(last_n, length, is_asked=bool(request.prompt_logprobs))
+    if request.target_prompt_logprobs is not None:
+        _check_targets(request.target_prompt_logprobs, length)
+
+
+def _check_last_n(last_n: int, length: int | None, *, is_asked: bool) -> None:
     if last_n < 1:
         raise ValueError(f"prompt_logprobs_last_n: {last_n} is below 1")
     if not is_asked:
         raise ValueError("prompt_logprobs_last_n: set include_prompt_logprobs, too; there are none without")
+    if length is not None and last_n >= length:
+        raise ValueError(
+            f"prompt_logprobs_last_n: {last_n} of a prompt of {length} tokens, the first of which has none; give at "
+            f"most {length - 1}, or leave it away"
+        )
+
+
+def _check_targets(targets: TensorData, length: int | None) -> None:
+    shape = targets.shape or ()
+    if targets.dtype != "int64" or len(shape) != 2:
+        raise ValueError(
+            f"target_prompt_logprobs: expected an int64 tensor of two dimensions, got {targets.dtype} of shape {shape}"
+        )
+    if length is not None and shape[0] != length - 1:
+        raise ValueError(
+            f"target_prompt_logprobs: {shape[0]} rows for a prompt of {length} tokens; give {length - 1}, one in place "
+            "of each token but the first"
+        )

@@ -9,11 +9,7 @@ from typing import Any, TypeVar
 import attrs
 from typing_extensions import Self
 
-from tinkerwire_base.errors import (
-    APIResponseValidationError,
-    ResponseInfo,
-    TinkerError,
-)
+from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.sampling import create_sampling_session, get_sampler
 from tinkerwire_generated.models import (
     CreateSamplingSessionRequest,
@@ -25,6 +21,7 @@ from tinkerwire_generated.models import (
     TensorData,
 )
 
+from . import sample_answer
 from .address import EMBEDDED
 from .backpressure import InFlightLimit, SamplingLoad, Traffic
 from .clones import SampleNumbers, join
@@ -37,7 +34,7 @@ from .sample_request import sample_request
 from .session import Session
 from .telemetry import Telemetry
 from .tokenizers import load_tokenizer, tokenizer_id_of
-from .usage import Usage, length_of
+from .usage import Usage
 from .weights import refuse_path_of_kind
 
 T = TypeVar("T")
@@ -237,10 +234,13 @@ class SamplingClient:
             include_prompt_logprobs: also give the log probability of each prompt token, in nats.
             topk_prompt_logprobs: also give this many of the likeliest tokens at each prompt position.
             topk_sample_logprobs: the same for the samples; wire 0.29.1 and later.
-            target_prompt_logprobs: also give the log probabilities of these tokens, an int64 tensor [positions, k],
-                at each prompt position; wire 0.30.4 and later.
-            prompt_alt_tokens_k: also give this many drawn alternatives at each prompt position; wire 0.31.0 and later.
-            prompt_logprobs_last_n: give prompt logprobs of only the last n tokens; wire 0.33.1 and later.
+            target_prompt_logprobs: also give the log probabilities of these tokens, int64
+                [prompt tokens - 1, any number]: row i in place of prompt token i + 1, -1 for a place without a
+                question; wire 0.30.4 and later.
+            prompt_alt_tokens_k: also draw this many tokens in place of each prompt token but the first, at the
+                temperature of sampling_params; wire 0.31.0 and later.
+            prompt_logprobs_last_n: give prompt logprobs of only the last n tokens, fewer than the prompt has; wire
+                0.33.1 and later.
             timeout: seconds until RequestTimeoutError, from this call on, waits for the server included; None: for
                 each draw what RetryConfig.progress_timeout says. The server is told to drop the sample, where it can.
 
@@ -348,16 +348,7 @@ class SamplingClient:
         return await self._drawing.sample(request, await self._creation.watch())
 
     async def _logprobs(self, request: SampleRequest) -> list[float | None]:
-        response = await self._sample(request)
-        found = response.prompt_logprobs
-        length = length_of(request.prompt)
-        if found is None or length not in (None, len(found)):
-            raise APIResponseValidationError(
-                f"compute_logprobs: the server gave {'no' if found is None else len(found)} prompt logprobs "
-                f"for {length} tokens",
-                response=ResponseInfo(status_code=200),
-            )
-        return list(found)
+        return sample_answer.prompt_logprobs(request, await self._sample(request))
 
 
 def _unpickled(kind: type[SamplingClient], handle: str, retry_if: RetryIf | None) -> SamplingClient:

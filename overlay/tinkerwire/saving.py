@@ -177,8 +177,17 @@ class SavesAndLoads:
             name: keep the weights under it, too; without, they last as long as the session.
             retry_config: the policy of the new client; this client's own when None.
             record_stability_info: let the server note how its samples differ from training; wire 0.26.2 and later.
-            kind: ``inflight``: the samples follow the weights as they are trained; wire 0.38.0 and later.
+            kind: ``inflight``: all inflight clients of this model sample from the weights as they were when the
+                newest of them was made; wire 0.38.0 and later.
+
+        Raises:
+            ValueError: a name for inflight weights, which are not kept; nothing was sent.
         """
+        if name and kind == "inflight":
+            raise ValueError(
+                f"name: {name!r} cannot be given to inflight weights, which are not kept; leave it away, and call "
+                "save_weights_for_sampler(name) to keep them"
+            )
 
         async def saved() -> SaveWeightsForSamplerResponseInternal:
             number = None if name else self._session.next_sampling_session_seq_id()
