@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -53,7 +53,7 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf(server: Scripted) -> Iterator[Shelf]:
+def shelf(server: Scripted) -> Shelf:
     return Shelf(server)
 
 

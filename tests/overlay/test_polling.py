@@ -314,6 +314,7 @@ def test_many_waits_make_one_word(
     server: Scripted, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A thousand samples that wait do not write a thousand lines."""
+    sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
     monkeypatch.setattr(tracking, "FIRST_WORD_S", 0.02)
     said: list[str] = []
     say = connection.Connection.say
@@ -325,7 +326,6 @@ def test_many_waits_make_one_word(
     monkeypatch.setattr(connection.Connection, "say", count)
     hold = Hold()
     server.on_poll("Sample", lambda asked: Answer(server.happy(asked).body, hold=hold))
-    sampling = client.create_sampling_client(base_model="base")
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         samples = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(50)]
         wait_until(lambda: len(said) >= 50, "every wait has its word")
