@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,11 @@ def wire_array(name: str, value: Any) -> Array:
             "numpy.asarray makes an array of most things"
         )
     return _to_wire_dtype(name, array)
+
+
+def is_torch_installed() -> bool:
+    """Whether torch can be imported; it is not imported for that."""
+    return "torch" in sys.modules or find_spec("torch") is not None
 
 
 def wire_dtype(array: Array) -> str:
