@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from typing_extensions import Self
 
+from tinkerwire_base import console
 from tinkerwire_generated.api.service import get_server_capabilities
 from tinkerwire_generated.models import CustomLossInputRank, GetServerCapabilitiesResponse, OptimizerConfig
 
-from . import console
 from .backpressure import Traffic
 from .chunking import ChunkLimits
 from .copying import copied

@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn
 
 from typing_extensions import Self
 
+from tinkerwire_base import console
 from tinkerwire_base.call import Call
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
@@ -31,7 +32,6 @@ from tinkerwire_generated.models import (
     UntypedAPIFuture,
 )
 
-from . import console
 from .backpressure import Traffic
 from .chunking import ChunkLimits
 from .creation import Create

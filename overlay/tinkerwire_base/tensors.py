@@ -138,8 +138,9 @@ def _refuse_large(name: str, values: Sequence[int]) -> None:
 
 
 def _is_torch(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
+    # Another thread may be in the midst of importing it, and then there is no tensor yet.
+    kind = getattr(sys.modules.get("torch"), "Tensor", None)
+    return kind is not None and isinstance(value, kind)
 
 
 def _from_torch(name: str, tensor: Any) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tinkerwire as tw
-from tinkerwire import console
+from tinkerwire_base import console
 
 pytestmark = pytest.mark.timeout(60)
 
