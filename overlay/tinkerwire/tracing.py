@@ -63,6 +63,8 @@ def trace(fn: Callable[..., Any], input_ranks: Mapping[str, int]) -> Traced:
     if not isinstance(input_ranks, Mapping):
         raise TypeError(f"create_custom_loss: input_ranks is {type(input_ranks).__name__}, expected a dict of numbers")
     name = str(getattr(fn, "__name__", type(fn).__name__))
+    if inspect.iscoroutinefunction(fn):
+        _refuse(name, "it is an async function; give a plain one")
     inputs = _inputs(name, fn, input_ranks)
     module = _module(torch, name, fn)
     nodes = [_encoded(torch, name, node) for node in module.graph.nodes]

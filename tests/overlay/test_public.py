@@ -15,20 +15,14 @@ import tinkerwire as tw
 FACTS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "facts" / "public" / "0.38.0.json").read_text())
 """Exports, and by class and method the parameters: name, kind, and the default where there is one."""
 DIFFERENCES = {
-    "LossHandle": "losses that the server computes are not there yet",
-    "PerDatumLossFn": "goes with LossHandle",
-    "Timeout": "of the official SDK's HTTP library; RetryConfig and result(timeout) bound the time",
-    "RequestOptions": "goes with Timeout",
     "ServiceClient.__init__": "an option that there is not is an error; the official one takes any",
     "ServiceClient.__exit__": "the with statement gives its arguments by place",
-    "ServiceClient.create_custom_loss": "goes with LossHandle",
     "ServiceClient.holder": "the inside of the official SDK",
     "TrainingClient.__init__": "made by ServiceClient only",
     "SamplingClient.__init__": "made by other clients only",
     "SamplingClient.create": "the inside of the official SDK",
     "SamplingClient.on_queue_state_change": "the inside of the official SDK",
     "RestClient.__init__": "what a ServiceClient gives it is a connection, and called so",
-    "RestClient.whoami": "keys are not exchanged for tokens that would say it",
     "AdminClient.__init__": "as RestClient.__init__",
 }
 """Where we differ on purpose, and why."""
