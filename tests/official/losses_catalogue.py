@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F
 
 CAPTURED = torch.ones(2)
 MODULE = torch.nn.ReLU()

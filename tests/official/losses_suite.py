@@ -101,7 +101,8 @@ def test_the_embedded_server_takes_the_graphs(sent: Any, loss: catalogue.Loss) -
     from tinkerwire_base.converter import Converter  # noqa: PLC0415
     from tinkerwire_generated.models import CreateCustomLossRequest  # noqa: PLC0415
 
-    found = checked(Converter().structure(sent("official", loss), CreateCustomLossRequest))
+    body = {**sent("official", loss), "custom_loss_seq_id": 0}
+    found = checked(Converter().structure(body, CreateCustomLossRequest))
     assert [each.name for each in found.inputs] == list(ranks(loss))
 
 
