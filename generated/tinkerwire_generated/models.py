@@ -16,6 +16,8 @@ from tinkerwire_base.behaviour import (
     LossInputs,
     PromptLogprobs,
     SampledTokens,
+    SavedSamplerWeights,
+    SavedWeights,
     TensorValues,
     TextChunkLength,
     TinkerPath,
@@ -2275,7 +2277,7 @@ class SaveWeightsForSamplerRequest(Strict):
 
 
 @define
-class SaveWeightsForSamplerResponse(Open):
+class SaveWeightsForSamplerResponse(SavedSamplerWeights, Open):
     """Saved weights to sample from, as users see it.
 
     Wire: 0.1.0 and later.
@@ -2326,7 +2328,7 @@ class SaveWeightsRequest(Strict):
 
 
 @define
-class SaveWeightsResponse(Open):
+class SaveWeightsResponse(SavedWeights, Open):
     """Result of save_weights.
 
     Wire: 0.1.0 and later.

@@ -336,6 +336,14 @@ class Connection:
         self.last_heard = time.monotonic()
         return authorization.redaction.answer(answer)
 
+    async def token(self) -> Secret | None:
+        """The token by which the server knows the user; None where that is an API key, or nothing.
+
+        Raises:
+            TinkerError: what obtaining it met.
+        """
+        return await self._authorization.token((await self.dialect()).config)
+
     async def _obtained(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             return await work

@@ -75,7 +75,7 @@ class Operations:
     ) -> APIFuture[ForwardBackwardOutput]:
         """Run an operation on a batch now, in as many requests as the limits ask for, none other between them."""
         whole = ForwardBackwardInput(
-            data=_checked(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
+            data=checked(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
         )
         return self._connection.start(self._run_batch(kind, call, whole), kind)
 
@@ -88,7 +88,7 @@ class Operations:
         arrays: ArrayKind | None,
     ) -> APIFuture[ForwardBackwardOutput]:
         """Run a forward and a backward operation with a loss of the user's between them, none other between those."""
-        loss = CustomLoss(_checked(data), loss_fn, arrays)
+        loss = CustomLoss(checked(data), loss_fn, arrays)
         return self._connection.start(self._run_custom(forward, backward, loss), "ForwardBackward")
 
     async def run_now(self, model_id: str, kind: str, call: CallOf, result_type: type[T]) -> T:
@@ -232,7 +232,8 @@ async def _polls() -> AsyncIterator[Polls]:
         await asyncio.gather(*polls, return_exceptions=True)
 
 
-def _checked(data: Sequence[Datum]) -> list[Datum]:
+def checked(data: Sequence[Datum]) -> list[Datum]:
+    """The datums of a batch. TypeError for what is none, ValueError without any."""
     if isinstance(data, Datum):
         raise TypeError("data: expected a list of datums, got one Datum")
     datums = list(data)

@@ -217,6 +217,13 @@ class SavesAndLoads:
         """:meth:`save_weights_and_get_sampling_client`, awaited."""
         return await self.save_weights_and_get_sampling_client(name, retry_config, record_stability_info, kind)
 
+    def save_weights_and_get_sampling_client_submit(
+        self, retry_config: RetryConfig | None = None
+    ) -> APIFuture[SamplingClient]:
+        """:meth:`save_weights_and_get_sampling_client` as a future, by its name in SDK 0.4.1 to 0.16.1."""
+        client = self.save_weights_and_get_sampling_client(retry_config=retry_config)
+        return self._session.connection.start(client.result_async(), "SaveWeightsForSampler")
+
     def create_sampling_client(
         self, model_path: str, retry_config: RetryConfig | None = None, record_stability_info: bool = False
     ) -> SamplingClient:

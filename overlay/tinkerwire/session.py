@@ -57,6 +57,7 @@ class Session:
         self._heartbeat: asyncio.Task[None] | None = None
         self._models = 0
         self._samplers = 0
+        self._custom_losses = 0
 
     @classmethod
     def joined(cls, connection: Connection, session_id: str) -> Session:
@@ -85,6 +86,11 @@ class Session:
         """The number of the next sampler, from 0."""
         self._samplers += 1
         return self._samplers - 1
+
+    def next_custom_loss_seq_id(self) -> int:
+        """The number of the next loss of the user's own, from 0."""
+        self._custom_losses += 1
+        return self._custom_losses - 1
 
     async def close(self, status: FinishStatus, detail: str | None) -> None:
         """Stop the heartbeat, and tell the server how the session ended, if it is one that can be told."""
