@@ -129,7 +129,9 @@ class TrainingClient:
                 train_mlp=source.train_mlp,
                 train_attn=source.train_attn,
             )
-            metadata = {**source.user_metadata, **(user_metadata or {})}
+            metadata = user_metadata
+            if source.user_metadata is not None:
+                metadata = {**source.user_metadata, **(user_metadata or {})}
             model_id = await _new_model(session, operations, base_model or source.base_model, lora, metadata, optimizer)
             load = _load_call(session, path, with_optimizer_state, weights_access_token)
             await operations.run_now(model_id, "LoadWeights", load, LoadWeightsResponse)
@@ -415,7 +417,7 @@ async def _new_model(
         session_id=await session.id(),
         model_seq_id=number,
         base_model=base_model,
-        user_metadata=dict(user_metadata) if user_metadata else None,
+        user_metadata=None if user_metadata is None else dict(user_metadata),
         lora_config=lora,
         optimizer_config=optimizer or AdamOptimizerConfig(),
     )

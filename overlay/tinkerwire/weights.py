@@ -27,7 +27,8 @@ class Source:
     train_unembed: bool = True
     train_mlp: bool = True
     train_attn: bool = True
-    user_metadata: Mapping[str, Any] = attrs.field(factory=dict)
+    user_metadata: Mapping[str, Any] | None = None
+    """None where the server does not say."""
 
 
 def refuse_path_of_kind(kind: str, path: str, purpose: str) -> None:
@@ -64,9 +65,7 @@ async def source_of(connection: Connection, path: str) -> Source:
             )
     run_id = ParsedCheckpointTinkerPath.from_tinker_path(path).training_run_id
     run = await connection.call(get_training_run(run_id), Traffic.REST)
-    return Source(
-        base_model=run.base_model, lora_rank=_rank(path, run.lora_rank), user_metadata=run.user_metadata or {}
-    )
+    return Source(base_model=run.base_model, lora_rank=_rank(path, run.lora_rank), user_metadata=run.user_metadata)
 
 
 def _rank(path: str, rank: int | None) -> int:
