@@ -41,7 +41,7 @@ def test_the_argument_goes_before_the_environment(server: Scripted, monkeypatch:
     monkeypatch.setenv("TINKER_BASE_URL", "http://127.0.0.1:1")
     with tw.ServiceClient(base_url=server.url) as client:
         client.get_server_capabilities()
-    assert len(server.asked) == 4
+    assert len(server.named("get_server_capabilities")) == 4
 
 
 def test_the_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tinkerwire import binary
+from tinkerwire_base.call import PROTOBUF
 from tinkerwire_base.converter import Converter
 from tinkerwire_generated import models as m
 
 Json = dict[str, Any]
-PROTOBUF = {"content-type": binary.MEDIA_TYPE}
+MESSAGE = {"content-type": PROTOBUF}
 UNKNOWN_FIELD = b"\xb8\x3e\x01"  # number 999, a varint of 1
 TARGETS = {"data": [71, 72, 73], "dtype": "int64", "shape": [3]}
 WEIGHTS = {"data": [1.0, 1.0, 1.0], "dtype": "float32", "shape": [3]}

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from tests.peers.bodies import (
     DATUM,
+    MESSAGE,
     NULL_SHAPE,
     OUTSIDE,
-    PROTOBUF,
     SPARSE,
     TAGGED,
     Json,
@@ -60,7 +60,7 @@ def _sessions(p: Probe) -> str:
     p.note("capabilities", "GET", "get_server_capabilities")
     p.note("wrong method", "GET", "create_session")
     p.note("a body that is no JSON", "POST", "create_session", b"{")
-    p.note("a protobuf body that is no message", "POST", "forward_backward", b"\x08\x01", PROTOBUF)
+    p.note("a protobuf body that is no message", "POST", "forward_backward", b"\x08\x01", MESSAGE)
     event = {
         "event": "SESSION_START",
         "event_id": "e",
@@ -101,7 +101,7 @@ def _models(p: Probe, session: str) -> str:
 
 def _train(p: Probe, what: str, request: Json, **options: Any) -> None:
     if p.binary:
-        p.future(what, "forward_backward", protobuf(request), PROTOBUF, **options)
+        p.future(what, "forward_backward", protobuf(request), MESSAGE, **options)
     else:
         p.future(what, "forward_backward", request, **options)
 
@@ -118,7 +118,7 @@ def _training(p: Probe, model: str) -> None:
     _train(p, "forward_backward without seq_id, tagged chunks", forward_backward(model, TAGGED))
     _train(p, "forward_backward, null shapes", forward_backward(model, NULL_SHAPE) | {"seq_id": 10})
     _train(p, "forward_backward, an unknown field", one | {"seq_id": 11, "newer": 1})
-    _train(p, "forward_backward, result asked for as protobuf", one | {"seq_id": 12}, accept=PROTOBUF["content-type"])
+    _train(p, "forward_backward, result asked for as protobuf", one | {"seq_id": 12}, accept=MESSAGE["content-type"])
     _train(p, "forward_backward, sparse weights", forward_backward(model, SPARSE) | {"seq_id": 13})
     unknown = forward_backward(model, DATUM, loss_fn="dro", config={"beta": 0.05}) | {"seq_id": 13}
     _train(p, "forward_backward, loss dro", unknown)
@@ -132,20 +132,20 @@ def _binary_training(p: Probe, model: str) -> None:
     """What only servers are asked that take protobuf."""
     one = forward_backward(model, DATUM)
     p.note("forward_backward, JSON", "POST", "forward_backward", one)
-    p.note("forward, protobuf", "POST", "forward", protobuf(one), PROTOBUF)
+    p.note("forward, protobuf", "POST", "forward", protobuf(one), MESSAGE)
     only = protobuf(one | {"seq_id": 50}, forward_only=True)
-    p.future("forward_backward, forward_only", "forward_backward", only, PROTOBUF)
+    p.future("forward_backward, forward_only", "forward_backward", only, MESSAGE)
     packed = zstd(protobuf(one | {"seq_id": 51}))
-    p.future("forward_backward, zstd", "forward_backward", packed, PROTOBUF | {"content-encoding": "zstd"})
+    p.future("forward_backward, zstd", "forward_backward", packed, MESSAGE | {"content-encoding": "zstd"})
     p.note(
         "forward_backward, called zstd and is not",
         "POST",
         "forward_backward",
         protobuf(one | {"seq_id": 52}),
-        PROTOBUF | {"content-encoding": "zstd"},
+        MESSAGE | {"content-encoding": "zstd"},
     )
-    p.note("forward_backward, empty", "POST", "forward_backward", b"", PROTOBUF)
-    p.note("asample, protobuf", "POST", "asample", b"\x08\x01", PROTOBUF)
+    p.note("forward_backward, empty", "POST", "forward_backward", b"", MESSAGE)
+    p.note("asample, protobuf", "POST", "asample", b"\x08\x01", MESSAGE)
 
 
 def _optimizer(p: Probe, model: str) -> None:
@@ -156,7 +156,7 @@ def _optimizer(p: Probe, model: str) -> None:
         "optim_step with no gradients since the last, result asked for as protobuf",
         "optim_step",
         body | {"seq_id": 17},
-        accept=PROTOBUF["content-type"],
+        accept=MESSAGE["content-type"],
     )
     both = {"optimizer_params": ALL_ADAM | {"type": "adam"}}
     p.future("optim_step with optimizer_params, too", "optim_step", body | both | {"seq_id": 18})
@@ -224,7 +224,7 @@ def _sampling(p: Probe, session: str, model: str) -> Json:
         "sampling_params": {"max_tokens": 2, "seed": 1},
     }
     p.future("asample, tagged chunks", "asample", body)
-    p.future("asample, result asked for as protobuf", "asample", body | {"seq_id": 7}, accept=PROTOBUF["content-type"])
+    p.future("asample, result asked for as protobuf", "asample", body | {"seq_id": 7}, accept=MESSAGE["content-type"])
     p.future("asample, the same seq_id again", "asample", body)
     p.future("asample with prompt logprobs", "asample", body | {"seq_id": 1, "prompt_logprobs": True})
     p.future("asample with topk_prompt_logprobs", "asample", body | {"seq_id": 1, "topk_prompt_logprobs": 2})

@@ -24,6 +24,7 @@ from tests.peers import edges
 from tests.peers.run import PEERS
 
 from tinkerwire import binary
+from tinkerwire_base.call import PROTOBUF
 from tinkerwire_base.converter import Converter
 
 ANSWER_CHARACTERS = 240
@@ -61,7 +62,7 @@ class Probe:
             status, kind, content = error.code, error.headers.get_content_type(), error.read()
         except TimeoutError:
             return Answer(0, f"no answer within {PATIENCE_S} s")
-        if kind == binary.MEDIA_TYPE:
+        if kind == PROTOBUF:
             return Answer(status, content, "protobuf ")
         try:
             return Answer(status, json.loads(content))

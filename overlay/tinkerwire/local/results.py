@@ -10,7 +10,7 @@ from tinkerwire.binary import decode_output, decode_sample
 from tinkerwire.local.binary import encode_output, encode_sample
 from tinkerwire_base.call import JSON, PROTOBUF
 from tinkerwire_base.converter import Converter
-from tinkerwire_base.model import by_value, default_of
+from tinkerwire_base.model import by_value, default_of, is_binary
 from tinkerwire_base.vocabulary import Vocabulary, is_in
 from tinkerwire_generated.messages import MESSAGE_TIMES
 from tinkerwire_generated.models import ForwardBackwardOutput, RequestFailedResponse, SampleResponse
@@ -83,7 +83,7 @@ class ResultEncoder:
         if result.media == JSON or self._wants_binary(result.kind, accept.lower()):
             return result
         if result.kind is SampleResponse:
-            content = self.json(_without_extra(decode_sample(result.content)))
+            content = self.json(decode_sample(result.content))
         else:
             content = self.json(decode_output(result.content))
         return Result(content=content, media=JSON, kind=result.kind)
@@ -98,7 +98,7 @@ class ResultEncoder:
         return not has_json and "json" not in accept
 
     def _cut(self, value: Any) -> Any:
-        """The value, with the fields that the version lacks at their defaults, which are never sent."""
+        """The value, with the fields that the version, or JSON, lacks at their defaults, which are never sent."""
         if isinstance(value, list):
             # Numbers come by the million and have no fields.
             is_plain = not value or isinstance(value[0], int | float | str | None)
@@ -121,14 +121,6 @@ class ResultEncoder:
     def _absent_of(self, kind: type) -> dict[str, Any]:
         if kind not in self._absent:
             defaults = {attribute.name: default_of(attribute) for attribute in attrs.fields(kind)}
-            self._absent[kind] = {name: defaults[name] for name in self._vocabulary.absent_fields(kind)}
+            binary = [attribute.name for attribute in attrs.fields(kind) if is_binary(attribute)]
+            self._absent[kind] = {name: defaults[name] for name in [*self._vocabulary.absent_fields(kind), *binary]}
         return self._absent[kind]
-
-
-def _without_extra(sample: SampleResponse) -> SampleResponse:
-    """The sample without what only the binary form has: JSON has no place for it in any version."""
-    # Type checkers do not know the field that all open models have.
-    evolve: Any = attrs.evolve
-    sequences = [evolve(each, extra_fields={}) for each in sample.sequences]
-    found: SampleResponse = evolve(sample, sequences=sequences, extra_fields={})
-    return found

@@ -14,13 +14,13 @@ import jsonschema_rs
 import orjson
 import pytest
 
-from tinkerwire.binary import MEDIA_TYPE, decode_output, encode_request
+from tinkerwire.binary import decode_output, encode_request
 from tinkerwire.local import EmbeddedServer
 from tinkerwire.local.answers import Refusal
 from tinkerwire.local.contract import contract
 from tinkerwire.local.engine import LoraModel
 from tinkerwire.local.router import Router
-from tinkerwire_base.call import WireRequest
+from tinkerwire_base.call import PROTOBUF, WireRequest
 from tinkerwire_base.converter import Converter
 from tinkerwire_generated.models import ForwardBackwardInput, ForwardBackwardRequest, ForwardRequest
 
@@ -115,7 +115,7 @@ class Caller:
             request = ForwardBackwardRequest(forward_backward_input=given, **about)
         content = encode_request(request, self.server.wire_version)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.post("forward_backward", content, headers={"content-type": MEDIA_TYPE, **sent})
+        return self.post("forward_backward", content, headers={"content-type": PROTOBUF, **sent})
 
     def submit(self, path: str, body: Any, **more: Any) -> str:
         """The request_id of queued work."""

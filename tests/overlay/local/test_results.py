@@ -8,9 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
-from tinkerwire.binary import MEDIA_TYPE, decode_output, decode_sample
+from tinkerwire.binary import decode_output, decode_sample
 from tinkerwire.local.contract import contract
 from tinkerwire.local.results import ResultEncoder
+from tinkerwire_base.call import PROTOBUF
 from tinkerwire_base.projection import parse_version
 from tinkerwire_generated import models as m
 
@@ -102,7 +103,7 @@ def test_accept_chooses_among_what_the_version_has(
     request_id = _loss_request(call, batch, version)
     reply = call.post("retrieve_future", {"request_id": request_id}, headers={"accept": accept})
     assert reply.headers["content-type"] == media
-    if media == MEDIA_TYPE:
+    if media == PROTOBUF:
         found = decode_output(reply.body)
         loss, logprobs = found.metrics["loss:sum"], found.loss_fn_outputs[0]["logprobs"].to_numpy()
     else:
@@ -137,8 +138,8 @@ def test_a_sample_is_the_same_in_both_forms(serve: Any) -> None:
     assert plain["sequences"][0].keys() == {"stop_reason", "tokens", "logprobs"}
     assert plain["sequences"][0]["tokens"] == binary.sequences[0].tokens
     assert plain["prompt_logprobs"] == pytest.approx(binary.prompt_logprobs)
-    assert len(binary.sequences[0].extra_fields["topk_logprobs"]) == 3
-    target = binary.extra_fields["target_prompt_logprobs"].to_numpy()
+    assert len(binary.sequences[0].topk_logprobs) == 3
+    target = binary.target_prompt_logprobs.to_numpy()
     assert target[1:, 0] == pytest.approx(binary.prompt_logprobs[1:])
 
 
@@ -147,6 +148,6 @@ def test_a_large_result_is_announced_by_its_size(serve: Any) -> None:
     call = serve(wire_version="0.38.0", most_inline_bytes=10)
     request_id = call.binary(call.model()).body["request_id"]
     ask = {"request_id": request_id, "allow_metadata_only": True}
-    told = call.post("retrieve_future", ask, headers={"accept": MEDIA_TYPE}).body
+    told = call.post("retrieve_future", ask, headers={"accept": PROTOBUF}).body
     content = call.result(request_id)
     assert told == {"status": "complete_metadata", "response_payload_size": len(content)}

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import zstandard
 
-from tinkerwire.binary import MEDIA_TYPE, encode_request
+from tinkerwire.binary import encode_request
+from tinkerwire_base.call import PROTOBUF
 from tinkerwire_base.converter import Converter
 from tinkerwire_generated import models as m
 
@@ -113,7 +114,7 @@ def test_the_body_is_of_a_media_type_of_the_version(
     request = m.ForwardBackwardRequest(
         forward_backward_input=Converter().structure(batch(), m.ForwardBackwardInput), model_id=model_id
     )
-    headers = {"content-type": MEDIA_TYPE}
+    headers = {"content-type": PROTOBUF}
     coded = call.post("forward_backward", encode_request(request, max(version, "0.19.0")), headers=headers)
     assert (plain.status, coded.status) == (json, binary)
     for reply in (plain, coded):
@@ -123,7 +124,7 @@ def test_the_body_is_of_a_media_type_of_the_version(
 def test_only_one_operation_takes_protobuf(serve: Any) -> None:
     """Others are JSON in every version."""
     call = serve(wire_version="0.38.0")
-    assert call.post("optim_step", b"\n\x01m", headers={"content-type": MEDIA_TYPE}).status == 415
+    assert call.post("optim_step", b"\n\x01m", headers={"content-type": PROTOBUF}).status == 415
 
 
 def test_zstd_is_taken_where_the_version_has_it(serve: Any, batch: Any) -> None:
@@ -134,11 +135,11 @@ def test_zstd_is_taken_where_the_version_has_it(serve: Any, batch: Any) -> None:
         given = Converter().structure(batch(), m.ForwardBackwardInput)
         request = m.ForwardBackwardRequest(forward_backward_input=given, model_id=model_id)
         content = zstandard.compress(encode_request(request, version))
-        headers = {"content-type": MEDIA_TYPE, "content-encoding": "zstd"}
+        headers = {"content-type": PROTOBUF, "content-encoding": "zstd"}
         assert call.post("forward_backward", content, headers=headers).status == status
     headers = {"content-encoding": "zstd"}
     assert call.post("optim_step", zstandard.compress(b"{}"), headers=headers).status == 415
-    assert call.post("forward_backward", b"x", headers={**headers, "content-type": MEDIA_TYPE}).status == 400
+    assert call.post("forward_backward", b"x", headers={**headers, "content-type": PROTOBUF}).status == 400
 
 
 @pytest.mark.parametrize(
@@ -155,10 +156,10 @@ def test_a_binary_body_is_held_against_the_version(
     given = Converter().structure({**batch(), **request_fields}, m.ForwardBackwardInput)
     content = encode_request(m.ForwardBackwardRequest(forward_backward_input=given, model_id="m"))
     call = serve(wire_version=version)
-    refused = call.post("forward_backward", content, headers={"content-type": MEDIA_TYPE})
+    refused = call.post("forward_backward", content, headers={"content-type": PROTOBUF})
     assert refused.status == 422
     assert reason in refused.body["detail"][0]["msg"]
-    broken = call.post("forward_backward", b"\xff\xff", headers={"content-type": MEDIA_TYPE})
+    broken = call.post("forward_backward", b"\xff\xff", headers={"content-type": PROTOBUF})
     assert broken.status == 422
 
 
@@ -188,7 +189,7 @@ def test_no_binary_body_is_a_fault_of_the_server(serve: Any, batch: Any) -> None
         for _ in range(rng.randint(1, 3)):
             content[rng.randrange(len(content))] = rng.randrange(256)
         sent = bytes(content[: rng.choice([len(content), rng.randrange(len(content))])])
-        reply = call.post("forward_backward", sent, headers={"content-type": MEDIA_TYPE})
+        reply = call.post("forward_backward", sent, headers={"content-type": PROTOBUF})
         statuses.add(reply.status)
         if reply.status == 200:
             result = call.result(reply.body["request_id"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tinkerwire.local import inputs
 from tinkerwire.local.answers import Answer, Refusal, invalid
@@ -149,24 +149,21 @@ def _sample(state: State, session: SamplingSession, body: SampleRequest, seed: i
         topk_sample_logprobs=body.topk_sample_logprobs,
         target_tokens=None if body.target_prompt_logprobs is None else body.target_prompt_logprobs.to_numpy(),
     )
-    extra: dict[str, Any] = {}
     target = samples.target_logprobs
-    if target is not None:
-        # Not from_array, which refuses the NaN of the first place.
-        extra["target_prompt_logprobs"] = TensorData(data=target.reshape(-1), dtype="float32", shape=list(target.shape))
-    return _open(
-        SampleResponse,
-        extra,
+    return SampleResponse(
         sequences=[
-            _open(
-                SampledSequence,
-                {"topk_logprobs": each.topk_logprobs} if body.topk_sample_logprobs else {},
+            SampledSequence(
                 stop_reason=each.stop_reason,
                 tokens=each.tokens,
                 logprobs=each.logprobs,
+                topk_logprobs=list(each.topk_logprobs) if body.topk_sample_logprobs else None,
             )
             for each in samples.sequences
         ],
+        # Not from_array, which refuses the NaN of the first place.
+        target_prompt_logprobs=None
+        if target is None
+        else TensorData(data=target.reshape(-1), dtype="float32", shape=list(target.shape)),
         prompt_logprobs=_last(samples.prompt_logprobs, body.prompt_logprobs_last_n),
         topk_prompt_logprobs=_last(samples.topk_prompt_logprobs, body.prompt_logprobs_last_n),
     )
@@ -177,13 +174,6 @@ def _last(values: list[T | None] | None, count: int | None) -> list[T | None] | 
     if values is None or count is None:
         return values
     return [None] * max(0, len(values) - count) + values[-count:]
-
-
-def _open(kind: type[T], extra_fields: dict[str, Any], **fields: Any) -> T:
-    """A model with ``extra_fields``, of which type checkers know nothing."""
-    make: Any = kind
-    found: T = make(**fields, extra_fields=extra_fields)
-    return found
 
 
 def join_sampling_session(state: State, request: Request) -> Answer:
