@@ -32,7 +32,9 @@ from .binary_tensors import FLOAT32, INT32, int32, int32_bytes, numbers, put_ten
 STOP_REASONS: Mapping[int, str] = {0: "stop", 1: "length"}
 
 
-def encode_request(request: ForwardBackwardRequest | ForwardRequest, version: str | None = None) -> bytes:
+def encode_request(
+    request: ForwardBackwardRequest | ForwardRequest, version: str | None = None, floor: str | None = None
+) -> bytes:
     """The ForwardBackwardRequest message of a request; a ForwardRequest is one that is forward_only.
 
     A ``seq_id`` of None is sent as 0, which is how the message leaves it out.
@@ -40,6 +42,7 @@ def encode_request(request: ForwardBackwardRequest | ForwardRequest, version: st
     Args:
         request: what to send.
         version: the wire version that the server speaks; None for the newest.
+        floor: the oldest that it may speak, where only a range is known; ``version`` is then the newest.
 
     Raises:
         DialectError: the version lacks the message, or something that the request holds.
@@ -54,7 +57,7 @@ def encode_request(request: ForwardBackwardRequest | ForwardRequest, version: st
         loss_fn=given.loss_fn,
         forward_only=isinstance(request, ForwardRequest),
     )
-    _put_config(filled, given.loss_fn_config or {}, version)
+    _put_config(filled, given.loss_fn_config or {}, floor or version)
     for position, datum in enumerate(given.data):
         place, part = f"data[{position}]", filled.data.add()
         for index, chunk in enumerate(datum.model_input.chunks):
@@ -105,9 +108,13 @@ def decode_sample(data: bytes) -> SampleResponse:
     )
 
 
-def _put_config(filled: Any, config: Mapping[str, float | str], version: str | None) -> None:
-    """Numbers go into both maps, and texts, which only the second takes, into that; it came later than the first."""
-    has_texts = has_field(version, "ForwardBackwardRequest", "loss_fn_config_v2")
+def _put_config(filled: Any, config: Mapping[str, float | str], floor: str | None) -> None:
+    """Numbers go into both maps, and texts, which only the second takes, into that; it came later than the first.
+
+    A server that may not have the second gets it only where there is no other way.
+    """
+    has_texts = has_field(floor, "ForwardBackwardRequest", "loss_fn_config_v2")
+    has_texts = has_texts or any(isinstance(value, str) for value in config.values())
     for name, value in config.items():
         if isinstance(value, str):
             filled.loss_fn_config_v2[name].text = value

@@ -54,7 +54,7 @@ def decode(content: bytes, result_type: type) -> Any:
 def _binary(call: Call[Any], dialect: Dialect) -> WireRequest:
     from . import binary  # noqa: PLC0415
 
-    content = binary.encode_request(call.body, dialect.ceiling)
+    content = binary.encode_request(call.body, dialect.ceiling, dialect.floor)
     # forward and forward_backward are one call where they are messages; the message says which is meant.
     plain = Call(FORWARD_BACKWARD).encode(dialect.converter)
     headers = {**plain.headers, "content-type": PROTOBUF}

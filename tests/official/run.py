@@ -25,6 +25,14 @@ LOG = ROOT / "build" / "official" / "server.log"
 URL = re.compile(r"https?://[\w.\-]+:\d+")
 # Chunks that are small enough for the flow to send several at once.
 SMALL_CHUNKS = "fwdbwd_max_chunk_len=16"
+MESSAGE_FLAGS = ("proto_write_fwdbwd=true", "proto_compress_fwdbwd=true", "fwd_via_fwdbwd=true")
+ALL_FLAGS = (
+    SMALL_CHUNKS,
+    "proto_compress_fwdbwd=true",
+    "sample_use_retrieve_futures=true",
+    "pjwt_auth_enabled=true",
+    "sample_cancel_enabled=true",
+)
 
 
 class Walker(NamedTuple):
@@ -39,30 +47,33 @@ class Walker(NamedTuple):
     client: str
     version: str
     flags: tuple[str, ...] = ()
+    is_told: bool = False
+    """Whether our client is told the version and the flags, rather than to find out what the server speaks."""
 
     @property
     def title(self) -> str:
         """Name in the report."""
-        name = f"official SDK {self.version}" if self.client == "tinker" else "tinkerwire"
+        name = f"official SDK {self.version}" if self.client == "tinker" else f"tinkerwire, wire {self.version} served"
         return f"{name} with {', '.join(self.flags)}" if self.flags else name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the client is told."""
+        flags = {name: json.loads(value) for name, _, value in (flag.partition("=") for flag in self.flags)}
+        return {"wire_version": self.version, "client_config": flags} if self.is_told else {}
 
 
 WALKERS = [
     Walker("tinker", "0.16.1"),
     Walker("tinker", "0.25.0", (SMALL_CHUNKS,)),
     Walker("tinker", "0.38.0"),
-    Walker(
-        "tinker",
-        "0.38.0",
-        (
-            SMALL_CHUNKS,
-            "proto_compress_fwdbwd=true",
-            "sample_use_retrieve_futures=true",
-            "pjwt_auth_enabled=true",
-            "sample_cancel_enabled=true",
-        ),
-    ),
+    Walker("tinker", "0.38.0", ALL_FLAGS),
     Walker("tinkerwire", OFFICIAL_VERSION),
+    Walker("tinkerwire", "0.6.3", is_told=True),
+    Walker("tinkerwire", "0.22.7", MESSAGE_FLAGS, is_told=True),
+    Walker("tinkerwire", "0.25.0", (SMALL_CHUNKS,), is_told=True),
+    Walker("tinkerwire", "0.38.0", is_told=True),
+    Walker("tinkerwire", "0.38.0", ALL_FLAGS, is_told=True),
 ]
 
 
@@ -88,6 +99,7 @@ def walk(walker: Walker, base_url: str | None = None, timeout_s: float = 60.0) -
     with contextlib.ExitStack() as stack:
         url = base_url or stack.enter_context(embedded_server(walker.version, walker.flags))
         command = [python, "-m", "tests.official.flow", "--client", walker.client, "--base-url", url]
+        command += ["--settings", json.dumps(walker.settings)]
         done = subprocess.run(
             [*command, "--timeout", str(timeout_s)], cwd=ROOT, capture_output=True, text=True, check=False
         )
@@ -104,7 +116,8 @@ def section(walks: dict[Walker, list[dict[str, Any]]]) -> str:
         "## The embedded server",
         "",
         "Made by `make test-official`, over HTTP, each client against `tinkerwire serve --wire` of its own version; "
-        "the steps are those below, and some for newer versions. Skipped: what the client does not have.",
+        "ours is told the version, but for 0.16.1, where it finds out. The steps are those below, and some for newer "
+        "versions. Skipped: what the client, or the wire that the server speaks, does not have.",
         "",
     ]
     for walker, records in walks.items():

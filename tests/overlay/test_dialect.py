@@ -318,3 +318,15 @@ def test_messages_are_what_they_say() -> None:
         forward_backward_input=m.ForwardBackwardInput(data=[datum()], loss_fn="cross_entropy"), model_id="m1", seq_id=3
     )
     assert served.decode_request(binary.encode_request(request, "0.38.0")) == request
+
+
+def test_the_newer_map_of_settings_is_sent_where_it_is_needed(server: Scripted) -> None:
+    """In a range of versions numbers go where all of them look, and texts where only the newer do."""
+    server.rules["client/config"] = lambda _: CONFIG
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        training.forward_backward([datum()], "ppo", {"clip": 0.5}).result(PATIENCE_S)
+        training.forward_backward([datum()], "ppo", {"clip": 0.5, "mode": "x"}).result(PATIENCE_S)
+    numbers, texts = server.bodies("forward_backward")
+    assert (numbers["loss_fn_config"], "loss_fn_config_v2" in numbers) == ({"clip": 0.5}, False)
+    assert texts["loss_fn_config_v2"] == {"mode": {"text": "x"}, "clip": {"number": 0.5}}
