@@ -47,17 +47,18 @@ bench: $(READY)  ## CPU, time and memory against the official SDK, in one run
 bench-transports: $(READY)  ## HTTP clients for Python, side by side
 	$(BIN)/python -m tests.bench.transports
 
-test-official: $(READY)  ## the official SDK drives the embedded server
+test-official: $(READY)  ## the official SDK drives the embedded server, and judges models and binary messages
 	$(BIN)/python -m tests.official.run
-	$(BIN)/python -m pytest tests/official/binary_suite.py tests/official/values_suite.py
+	$(BIN)/python -m pytest -n 2 tests/official/binary_suite.py tests/official/models_suite.py \
+		tests/official/values_suite.py
 
 test-cookbook: $(READY)  ## the cookbook's own tests with the official SDK and on the drop-in; the first time takes 2 GB
 	$(BIN)/python -m tests.cookbook.run
 
-test-peers: $(READY)  ## our client drives real servers of other people
+test-peers: $(READY)  ## our client drives two real servers of other people
 	$(BIN)/python -m tests.peers.run
 
-probe-peers: $(READY)  ## what real servers answer to about sixty edge cases
+probe-peers: $(READY)  ## what those servers answer to about a hundred edge cases
 	$(BIN)/python -m tests.peers.probe
 
 lock: $(READY)  ## resolve dev.lock anew

@@ -11,7 +11,7 @@ from typing import Any
 
 from tinkerwire_base import behaviour
 from tinkerwire_base.checks import INT64_MAX, INT64_MIN
-from tinkerwire_base.projection import superset
+from tinkerwire_base.projection import is_binary, superset
 
 from .bundle import refs
 
@@ -90,6 +90,7 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
                 "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
                 "array": _find(detail, "x-array"),
                 "converts": field in converts,
+                "binary": is_binary(detail),
                 "base64": _find(detail, "contentEncoding") == "base64",
                 "until": original.get("properties", {}).get(field, {}).get("x-until"),
                 "starts_as": _starts_as(detail, _schemas(everything)),

@@ -890,10 +890,10 @@ class Datum(LossInputs, DataclassMethods, Strict):
     """Input of the model."""
     loss_fn_inputs: LossFnInputs
     """Tensors of the loss."""
-    model_input_spans: ProvenanceSpans | None = field(default=None, validator=fits())
-    """Where the tokens of model_input come from, in order; null for unsaid. In binary messages only. (wire 0.26.2 and later)"""
-    loss_fn_input_spans: ProvenanceSpans | None = field(default=None, validator=fits())
-    """Where the tokens of target_tokens come from, in order; null for unsaid. In binary messages only. (wire 0.26.2 and later)"""
+    model_input_spans: ProvenanceSpans | None = field(default=None, validator=fits(), metadata={"binary": True})
+    """Where the tokens of the input come from, runs in order that cover all of them. (wire 0.26.2 and later)"""
+    loss_fn_input_spans: ProvenanceSpans | None = field(default=None, validator=fits(), metadata={"binary": True})
+    """Where the tokens of target_tokens come from, runs in order that cover all of them. (wire 0.26.2 and later)"""
 
 
 @define
@@ -1884,21 +1884,32 @@ class ParsedCheckpointTinkerPath(TinkerPath, Open):
     """The checkpoint within its run, for example weights/0001."""
 
 
+@define(kw_only=False)
+class PromptAltTokens(DataclassMethods, Open):
+    """Alternatives drawn at each place of a prompt but the first, as matrices with one row per place.
+
+    Wire: 0.31.0 and later.
+    """
+
+    tokens: TensorData
+    """Token ids (int64)."""
+    logprobs: TensorData
+    """Logprob (nats, float32) of each of them."""
+
+
 @define
 class PromptProvenanceSpan(DataclassMethods, Strict):
-    """A run of tokens of the prompt of a sample.
+    """A run of tokens that come from the prompt of a sample.
 
     Wire: 0.26.2 and later.
     """
 
-    sequence_id: str = field(validator=fits())
-    """The sample, one of sample_sequence_ids."""
+    sequence_id: str = field(validator=fits(has_size(1)))
+    """The sample."""
     length: int = field(validator=fits(at_least(0)))
     """Tokens of the run."""
     offset: int = field(default=0, validator=fits(at_least(0)))
     """Tokens of the prompt before the run."""
-    type: Literal["prompt_tokens"] = field(default="prompt_tokens", validator=fits())
-    """Tag of the span; in binary messages the place where it stands says the same."""
 
 
 QueueState: TypeAlias = Literal["active", "paused_capacity", "paused_rate_limit"]
@@ -1979,7 +1990,7 @@ class SampleRequest(Strict):
 
 @define
 class SampleResponse(PromptLogprobs, DataclassMethods, Open):
-    """Result of asample, as JSON.
+    """Result of asample; as JSON until wire 0.25.0, and as a binary message since 0.18.2.
 
     Wire: 0.1.0 to before 0.25.0.
     """
@@ -1992,25 +2003,27 @@ class SampleResponse(PromptLogprobs, DataclassMethods, Open):
     """Likeliest tokens at each place of the prompt, best first; null where there are none. (wire 0.3.0 and later)"""
     prompt_cache_hit_tokens: int = field(default=0)
     """Number of tokens of the prompt that came from the cache. (wire 0.23.4 and later)"""
+    target_prompt_logprobs: TensorData | None = field(default=None, metadata={"binary": True})
+    """Logprobs (nats, float32) of the tokens that target_prompt_logprobs asked for, in its shape. (wire 0.30.4 and later)"""
+    prompt_alt_tokens: PromptAltTokens | None = field(default=None, metadata={"binary": True})
+    """Alternatives that prompt_alt_tokens_k asked for. (wire 0.31.0 and later)"""
     type: Literal["sample"] = field(default="sample")
     """Tag of the result."""
 
 
 @define
 class SampledProvenanceSpan(DataclassMethods, Strict):
-    """A run of tokens of a sample.
+    """A run of tokens that come from a sample.
 
     Wire: 0.26.2 and later.
     """
 
-    sequence_id: str = field(validator=fits())
-    """The sample, one of sample_sequence_ids."""
+    sequence_id: str = field(validator=fits(has_size(1)))
+    """The sample."""
     length: int = field(validator=fits(at_least(0)))
     """Tokens of the run."""
     offset: int = field(default=0, validator=fits(at_least(0)))
     """Tokens of the sample before the run."""
-    type: Literal["sampled_tokens"] = field(default="sampled_tokens", validator=fits())
-    """Tag of the span; in binary messages the place where it stands says the same."""
 
 
 ProvenanceSpan: TypeAlias = PromptProvenanceSpan | SampledProvenanceSpan
@@ -2042,6 +2055,10 @@ class SampledSequence(SampledTokens, DataclassMethods, Open):
     """Token ids drawn."""
     logprobs: list[float] | None = field(default=None)
     """Logprob (nats) of each token drawn."""
+    sequence_id: str | None = field(default=None, metadata={"binary": True})
+    """The sample as provenance spans name it, one of the sample_sequence_ids of its promise. (wire 0.26.2 and later)"""
+    topk_logprobs: list[list[TokenLogprob] | None] | None = field(default=None, metadata={"binary": True})
+    """Likeliest tokens at each place of the sample, best first; null where there are none. (wire 0.28.1 and later)"""
 
 
 @define

@@ -1,41 +1,38 @@
 """Requests to protobuf, and results from it, by the same models as JSON.
 
-What only binary messages have stands in ``extra_fields`` of their results: ``topk_logprobs`` of a sampled sequence
-(as topk_prompt_logprobs), and of a sample ``target_prompt_logprobs`` (TensorData) and ``prompt_alt_tokens`` (a dict
-of the TensorData tokens and logprobs). Fields that the contract does not know are left out.
+Fields that the contract does not know are left out. Numbers of samples stay arrays, of which their models make lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
-
-import numpy as np
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from tinkerwire_generated.messages import message
 from tinkerwire_generated.models import (
-    Datum,
     DmelChunk,
     EncodedTextChunk,
     ForwardBackwardOutput,
     ForwardBackwardRequest,
     ForwardRequest,
     ImageChunk,
+    PromptAltTokens,
+    ProvenanceSpan,
+    SampledProvenanceSpan,
     SampledSequence,
     SampleResponse,
     TensorData,
 )
 
 from .binary_messages import check_model, has_field, parsed, serialized
-from .binary_tensors import FLOAT32, INT32, int32, int32_bytes, numbers, put_tensor, split, tensor_of, topk_of
+from .binary_tensors import FLOAT32, INT32, int32, int32_bytes, put_tensor, split, stored, tensor_of, topk_of
 
-T = TypeVar("T")
-
-MEDIA_TYPE = "application/x-protobuf"
 STOP_REASONS: Mapping[int, str] = {0: "stop", 1: "length"}
 
 
-def encode_request(request: ForwardBackwardRequest | ForwardRequest, version: str | None = None) -> bytes:
+def encode_request(
+    request: ForwardBackwardRequest | ForwardRequest, version: str | None = None, floor: str | None = None
+) -> bytes:
     """The ForwardBackwardRequest message of a request; a ForwardRequest is one that is forward_only.
 
     A ``seq_id`` of None is sent as 0, which is how the message leaves it out.
@@ -43,6 +40,7 @@ def encode_request(request: ForwardBackwardRequest | ForwardRequest, version: st
     Args:
         request: what to send.
         version: the wire version that the server speaks; None for the newest.
+        floor: the oldest that it may speak, where only a range is known; ``version`` is then the newest.
 
     Raises:
         DialectError: the version lacks the message, or something that the request holds.
@@ -57,14 +55,15 @@ def encode_request(request: ForwardBackwardRequest | ForwardRequest, version: st
         loss_fn=given.loss_fn,
         forward_only=isinstance(request, ForwardRequest),
     )
-    _put_config(filled, given.loss_fn_config or {}, version)
+    _put_config(filled, given.loss_fn_config or {}, floor or version)
     for position, datum in enumerate(given.data):
         place, part = f"data[{position}]", filled.data.add()
         for index, chunk in enumerate(datum.model_input.chunks):
             _put_chunk(part.model_input.add(), f"{place}.model_input.chunks[{index}]", chunk, version)
         for name, tensor in datum.loss_fn_inputs.items():
             put_tensor(part.loss_fn_inputs[name], f"{place}.loss_fn_inputs[{name!r}]", tensor)
-        _put_spans(part, place, datum)
+        _put_spans(part.model_input_spans, datum.model_input_spans or ())
+        _put_spans(part.loss_fn_input_spans, datum.loss_fn_input_spans or ())
     return serialized(filled, version)
 
 
@@ -87,30 +86,34 @@ def decode_output(data: bytes) -> ForwardBackwardOutput:
 def decode_sample(data: bytes) -> SampleResponse:
     """The result of a SampleResponse message. ValueError, naming the place, when it is not sound."""
     found = parsed("SampleResponse", data)
-    extra: dict[str, Any] = {}
-    topk = None
+    topk: Any = None
+    target = alternatives = None
     if found.HasField("topk_prompt_logprobs"):
         topk = topk_of("topk_prompt_logprobs", found.topk_prompt_logprobs)
     if found.HasField("target_prompt_logprobs"):
-        extra["target_prompt_logprobs"] = tensor_of("target_prompt_logprobs", found.target_prompt_logprobs)
+        target = tensor_of("target_prompt_logprobs", found.target_prompt_logprobs)
     if found.HasField("prompt_alt_tokens"):
-        extra["prompt_alt_tokens"] = {
-            name: tensor_of(f"prompt_alt_tokens.{name}", getattr(found.prompt_alt_tokens, name))
-            for name in ("tokens", "logprobs")
-        }
-    return _open(
-        SampleResponse,
+        alternatives = PromptAltTokens(
+            tokens=tensor_of("prompt_alt_tokens.tokens", found.prompt_alt_tokens.tokens),
+            logprobs=tensor_of("prompt_alt_tokens.logprobs", found.prompt_alt_tokens.logprobs),
+        )
+    return SampleResponse(
         sequences=[_sequence(f"sequences[{position}]", each) for position, each in enumerate(found.sequences)],
-        prompt_logprobs=_optional_numbers(numbers("prompt_logprobs", found.prompt_logprobs, FLOAT32)),
+        prompt_logprobs=_logprobs("prompt_logprobs", found.prompt_logprobs),
         topk_prompt_logprobs=topk,
         prompt_cache_hit_tokens=found.prompt_cache_hit_tokens,
-        extra_fields=extra,
+        target_prompt_logprobs=target,
+        prompt_alt_tokens=alternatives,
     )
 
 
-def _put_config(filled: Any, config: Mapping[str, float | str], version: str | None) -> None:
-    """Numbers go into both maps, and texts, which only the second takes, into that; it came later than the first."""
-    has_texts = has_field(version, "ForwardBackwardRequest", "loss_fn_config_v2")
+def _put_config(filled: Any, config: Mapping[str, float | str], floor: str | None) -> None:
+    """Numbers go into both maps, and texts, which only the second takes, into that; it came later than the first.
+
+    A server that may not have the second gets it only where there is no other way.
+    """
+    has_texts = has_field(floor, "ForwardBackwardRequest", "loss_fn_config_v2")
+    has_texts = has_texts or any(isinstance(value, str) for value in config.values())
     for name, value in config.items():
         if isinstance(value, str):
             filled.loss_fn_config_v2[name].text = value
@@ -138,13 +141,11 @@ def _put_chunk(filled: Any, place: str, chunk: Any, version: str | None) -> None
         )
 
 
-def _put_spans(filled: Any, place: str, datum: Datum) -> None:
-    if (datum.model_input_spans is None) != (datum.loss_fn_input_spans is None):
-        raise ValueError(f"{place}: has one of model_input_spans and loss_fn_input_spans; with_provenance gives both")
-    for name in ("model_input_spans", "loss_fn_input_spans"):
-        for span in getattr(datum, name) or ():
-            part = getattr(getattr(filled, name).add(), span.type)
-            part.sequence_id, part.offset, part.length = span.sequence_id, span.offset, span.length
+def _put_spans(filled: Any, spans: Iterable[ProvenanceSpan]) -> None:
+    for span in spans:
+        one = filled.add()
+        part = one.sampled_tokens if isinstance(span, SampledProvenanceSpan) else one.prompt_tokens
+        part.sequence_id, part.offset, part.length = span.sequence_id, span.offset, span.length
 
 
 def _outputs(place: str, record: Any) -> Iterator[dict[str, TensorData]]:
@@ -161,28 +162,18 @@ def _outputs(place: str, record: Any) -> Iterator[dict[str, TensorData]]:
 
 
 def _sequence(place: str, each: Any) -> SampledSequence:
-    extra = {}
+    topk: Any = None
     if each.HasField("topk_sampled_logprobs"):
-        extra["topk_logprobs"] = topk_of(f"{place}.topk_sampled_logprobs", each.topk_sampled_logprobs)
-    return _open(
-        SampledSequence,
+        topk = topk_of(f"{place}.topk_sampled_logprobs", each.topk_sampled_logprobs)
+    tokens: Any = stored(f"{place}.tokens", each.tokens, INT32)
+    return SampledSequence(
         stop_reason=STOP_REASONS.get(each.stop_reason, str(each.stop_reason)),
-        tokens=numbers(f"{place}.tokens", each.tokens, INT32).tolist(),
-        logprobs=numbers(f"{place}.logprobs", each.logprobs, FLOAT32).tolist() or None,
-        extra_fields=extra,
+        tokens=tokens,
+        logprobs=_logprobs(f"{place}.logprobs", each.logprobs),
+        topk_logprobs=topk,
     )
 
 
-def _open(kind: type[T], **fields: Any) -> T:
-    """A model with ``extra_fields``, of which type checkers know nothing."""
-    make: Any = kind
-    found: T = make(**fields)
-    return found
-
-
-def _optional_numbers(values: Any) -> list[float | None] | None:
-    """A list with None for NaN; no values at all are None."""
-    found: list[float | None] = values.tolist()
-    for position in np.flatnonzero(np.isnan(values)):
-        found[position] = None
-    return found or None
+def _logprobs(place: str, data: bytes) -> Any:
+    """The array of them, None where there are none."""
+    return stored(place, data, FLOAT32) if data else None

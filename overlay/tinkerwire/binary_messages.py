@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from tinkerwire_base.dialect import Dialect, Span, dialect_error, is_in
+from tinkerwire_base.vocabulary import Span, Vocabulary, dialect_error, is_in
 from tinkerwire_generated.messages import BINARY_TIMES, MESSAGE_TIMES, message
 from tinkerwire_generated.times import FIELD_TIMES, NEWEST, REQUIRED_TIMES, VALUE_TIMES
 
@@ -27,11 +27,16 @@ def serialized(filled: Any, version: str | None) -> bytes:
         name = filled.DESCRIPTOR.name
         if not is_in(version, *MESSAGE_TIMES[name]):
             raise dialect_error(f"the binary message {name}", version, *MESSAGE_TIMES[name])
-        absent = _absent(version)
-        if absent:
-            _refuse_absent(filled, version, absent)
+        refuse_absent(filled, version)
     found: bytes = filled.SerializeToString(deterministic=True)
     return found
+
+
+def refuse_absent(filled: Any, version: str) -> None:
+    """Raise DialectError when a field is filled that the wire version lacks."""
+    absent = _absent(version)
+    if absent:
+        _refuse_absent(filled, version, absent)
 
 
 def has_field(version: str | None, name: str, field: str) -> bool:
@@ -49,10 +54,17 @@ def check_model(model: Any, version: str | None) -> None:
 @cache
 def _checks(version: str, cls: Any) -> tuple[Any, ...]:
     # Kinds of values are fields of the message, each with times of its own.
-    dialect = Dialect(
-        version=version, fields=FIELD_TIMES, types={}, required=REQUIRED_TIMES, values=VALUE_TIMES, kinds={}
+    words = Vocabulary(
+        floor=version,
+        ceiling=version,
+        name=f"wire {version}",
+        fields=FIELD_TIMES,
+        types={},
+        required=REQUIRED_TIMES,
+        values=VALUE_TIMES,
+        kinds={},
     )
-    return tuple(dialect.checks(cls))
+    return tuple(words.checks(cls))
 
 
 @cache

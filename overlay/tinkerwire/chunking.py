@@ -8,7 +8,10 @@ from math import prod
 import attrs
 
 from tinkerwire_base.checks import is_int
-from tinkerwire_generated.models import Datum, TensorData
+from tinkerwire_generated.models import ClientConfigResponse, Datum, TensorData
+
+MOST_BYTES_A_NUMBER = 8
+"""As a binary message."""
 
 
 @attrs.frozen(kw_only=True)
@@ -25,6 +28,13 @@ class ChunkLimits:
         is_int("ChunkLimits.numbers", self.numbers)
         if self.datums < 1 or self.numbers < 1:
             raise ValueError(f"ChunkLimits: {self.datums} datums and {self.numbers} numbers; both must be positive")
+
+    def within(self, config: ClientConfigResponse) -> ChunkLimits:
+        """These limits, or those that the server wants where they are tighter."""
+        return ChunkLimits(
+            datums=max(1, min(self.datums, config.fwdbwd_max_chunk_len)),
+            numbers=max(1, min(self.numbers, config.fwdbwd_max_chunk_bytes_count // MOST_BYTES_A_NUMBER)),
+        )
 
 
 def split(data: Sequence[Datum], limits: ChunkLimits) -> Iterator[list[Datum]]:

@@ -39,6 +39,16 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--api-key", help="the only API key to let in; any is let in without")
     serve.add_argument("--strict-sequence", action="store_true", help="refuse gaps in a model's seq_ids")
     serve.add_argument(
+        "--gap-wait", type=_seconds, default=10.0, help="seconds that operations behind a gap in seq_ids are held back"
+    )
+    serve.add_argument(
+        "--flag",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="tell clients this in client/config, as in proto_compress_fwdbwd=true; may be given several times",
+    )
+    serve.add_argument(
         "--misbehave",
         metavar="LIST",
         help="fail on purpose: delay_s, p_408, p_429, p_5xx, p_reset, p_lost_reply and only, as in "
@@ -66,6 +76,7 @@ def _seconds(text: str) -> float:
 def _serve(options: argparse.Namespace) -> int:
     # numpy and aiohttp are loaded by the commands that use them.
     from .local import EmbeddedServer, Misbehaviour  # noqa: PLC0415
+    from .local.client_config import parse_flag  # noqa: PLC0415
     from .local.http import serve  # noqa: PLC0415
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
@@ -75,6 +86,8 @@ def _serve(options: argparse.Namespace) -> int:
             wire_version=options.wire,
             hold_s=options.hold,
             strict_sequence=options.strict_sequence,
+            gap_wait_s=options.gap_wait,
+            client_config=dict(map(parse_flag, options.flag)),
             api_key=options.api_key,
             seed=options.seed,
             misbehaviour=Misbehaviour.parse(options.misbehave, options.seed or 0) if options.misbehave else None,

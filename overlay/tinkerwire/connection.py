@@ -1,4 +1,4 @@
-"""What all clients of one server share: address, credential, transport, converter, and the one retry loop."""
+"""What all clients of one server share: address, credential, transport, dialect, and the one retry loop."""
 
 from __future__ import annotations
 
@@ -13,25 +13,19 @@ from typing import Any, TypeVar
 
 import attrs
 
-from tinkerwire_base.call import Call, WireRequest, WireResponse
-from tinkerwire_base.converter import Converter
-from tinkerwire_base.dialect import dialect_error, is_in
-from tinkerwire_base.errors import APIConnectionError, ClientClosedError, TinkerError
-from tinkerwire_base.unset import UNSET
-from tinkerwire_generated.times import (
-    FIELD_TIMES,
-    KIND_TIMES,
-    OPERATION_TIMES,
-    PARAMETER_TIMES,
-    REQUIRED_TIMES,
-    TYPE_TIMES,
-    VALUE_TIMES,
-)
+from tinkerwire_base.call import Call, WireRequest, WireResponse, default_converter
+from tinkerwire_base.errors import APIConnectionError, APIStatusError, ClientClosedError, TinkerError
+from tinkerwire_generated.api.auth import client_config
+from tinkerwire_generated.models import ClientConfigRequest
+from tinkerwire_generated.times import NEWEST
 
+from . import bodies
 from .auth import Secret
 from .backpressure import InFlightLimit, Traffic
+from .dialect import BATCHES, Dialect, found, given
 from .futures import APIFuture
 from .loop import LOOP
+from .once import Once
 from .retry import RetryConfig
 from .transport import Transport
 from .version import __version__
@@ -47,6 +41,10 @@ UNHEARD_S = 10.0
 FIRST_WORD_S = 10.0
 """Nothing waits longer without a word in the log."""
 SAME_WORD_EVERY_S = 10.0
+ABSENT = (404, 405)
+"""What a server answers to a call that it does not have."""
+UNKNOWN = (404, 405, 415, 422)
+"""What a server may answer to something that its wire version does not have."""
 CLOSE_S = 5.0
 """How long close waits for operations to take notice."""
 
@@ -60,23 +58,23 @@ class Submission:
 
 
 class Connection:
-    """Sends calls to one server in one wire version. Its coroutines run on the loop thread only."""
+    """Sends calls to one server in its dialect. Its coroutines run on the loop thread only."""
 
     def __init__(
         self,
         base_url: str,
         api_key: Secret | None,
         transport: Transport,
-        wire_version: str,
+        dialect: Dialect | None,
         retry: RetryConfig,
         headers: Mapping[str, str],
     ) -> None:
         self.base_url = base_url
-        self.wire_version = wire_version
         self.retry = retry
-        self.converter = Converter(
-            wire_version, FIELD_TIMES, types=TYPE_TIMES, required=REQUIRED_TIMES, values=VALUE_TIMES, kinds=KIND_TIMES
-        )
+        self.known_dialect = dialect
+        """None until it is found out."""
+        self._discovery = Once(self._discover)
+        self._is_shut = False
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.closed = False
         self._pid = os.getpid()
@@ -103,13 +101,19 @@ class Connection:
             raise self._unusable()
         return APIFuture(LOOP.start(self._operation(work)))
 
-    async def close(self) -> None:
-        """End all operations with ClientClosedError, and close the transport."""
+    async def end_operations(self) -> None:
+        """End all operations with ClientClosedError; what is not one of them can still be sent."""
         self.closed = True
         for task in self._running:
             task.cancel()
         if self._running:
             await asyncio.wait(self._running, timeout=CLOSE_S)
+
+    async def close(self) -> None:
+        """End all operations with ClientClosedError, and close the transport."""
+        await self.end_operations()
+        self._is_shut = True
+        await self._discovery.close()
         await self._transport.close()
 
     @property
@@ -158,8 +162,35 @@ class Connection:
             DialectError: the wire version in use does not have the call or a field of it; nothing was sent.
             TinkerError: what the last attempt met.
         """
-        request = self.encode(call, Submission())
+        request = self.encode(call, Submission(), await self.dialect())
         return await self.send(request, self.reader(call, request), traffic, retry, timeout_s)
+
+    async def submit(self, call: Call[T], on_fault: Callable[[TinkerError, float], Any]) -> T:
+        """Send an operation on a model; one that may have another form is tried in that, if the server refuses it.
+
+        ``on_fault`` hears of each fault that is going to be retried. Errors: see :meth:`call`.
+        """
+        dialect = await self.dialect()
+        try:
+            answer = await self._submitted(call, dialect, on_fault)
+        except APIStatusError as refusal:
+            other = dialect.other_bodies(call, refusal.status_code)
+            if other is None:
+                raise
+            try:
+                answer = await self._submitted(call, other, on_fault)
+            except (TinkerError, ValueError, TypeError) as fault:
+                if isinstance(fault, APIStatusError) and fault.status_code == 415:
+                    self.known_dialect = dialect.confirmed()
+                raise refusal from fault
+            dialect = other
+        if call.operation.name in BATCHES:
+            self.known_dialect = dialect.confirmed()
+        return answer
+
+    async def _submitted(self, call: Call[T], dialect: Dialect, on_fault: Callable[[TinkerError, float], Any]) -> T:
+        request = self.encode(call, Submission(), dialect)
+        return await self.send(request, self.reader(call, request), Traffic.TRAINING, on_fault=on_fault)
 
     async def send(
         self,
@@ -200,10 +231,9 @@ class Connection:
                 word.cancel()
             await asyncio.sleep(wait)
 
-    def encode(self, call: Call[Any], submission: Submission) -> WireRequest:
-        """The bytes of a call in the wire version in use, with all headers but the credential."""
-        self._check_dialect(call)
-        request = call.encode(self.converter)
+    def encode(self, call: Call[Any], submission: Submission, dialect: Dialect) -> WireRequest:
+        """The bytes of a call in a dialect, with all headers but the credential."""
+        request = bodies.encode(call, dialect)
         headers = {**self._headers, **request.headers, **submission.headers}
         if request.method != "GET":
             headers["x-idempotency-key"] = submission.key
@@ -211,11 +241,22 @@ class Connection:
 
     def reader(self, call: Call[T], request: WireRequest) -> Callable[[WireResponse], T]:
         """What makes the result of an answer to a call, or raises its error."""
-        return lambda answer: call.parse(answer, self.converter, self.base_url + request.path)
+
+        def read(answer: WireResponse) -> T:
+            try:
+                return call.parse(answer, default_converter(), self.base_url + request.path)
+            except APIStatusError as fault:
+                if fault.status_code in UNKNOWN and self.known_dialect is not None:
+                    fault.dialect = self.known_dialect
+                    fault.message = f"{fault.message}; it was asked in {self.known_dialect}"
+                    fault.args = (fault.message,)
+                raise
+
+        return read
 
     async def exchange(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
         """Send once and bring the answer, whatever its status."""
-        if self.closed:
+        if self._is_shut:
             raise self._unusable()
         if self._api_key is not None:
             # The credential joins at the last moment, so that no request object ever shows it.
@@ -240,23 +281,23 @@ class Connection:
     def _is_hopeless(self, fault: TinkerError, elapsed: float) -> bool:
         return not self._was_heard and isinstance(fault, APIConnectionError) and elapsed > UNHEARD_S
 
-    # --- the wire version in use -----------------------------------------------------------------------------------
+    # --- the dialect in use -------------------------------------------------------------------------------------------
 
-    def has_operation(self, name: str) -> bool:
-        """Whether the wire version in use has this call."""
-        span = OPERATION_TIMES.get(name)
-        return span is None or is_in(self.wire_version, *span)
+    async def dialect(self) -> Dialect:
+        """What the server speaks; asks it once, unless the wire version was given."""
+        if self.known_dialect is None:
+            found_out = await self._discovery.get()
+            # A batch may have taught more in the meantime.
+            self.known_dialect = self.known_dialect or found_out
+        return self.known_dialect
 
-    def has_field(self, owner: str, name: str) -> bool:
-        """Whether the wire version in use has this field."""
-        span = FIELD_TIMES.get(owner, {}).get(name)
-        return span is None or is_in(self.wire_version, *span)
-
-    def _check_dialect(self, call: Call[Any]) -> None:
-        name = call.operation.name
-        if not self.has_operation(name):
-            raise dialect_error(f"the call {name}", self.wire_version, *OPERATION_TIMES[name])
-        for parameter, value in call.query.items():
-            span = PARAMETER_TIMES.get(name, {}).get(parameter)
-            if span is not None and value not in (None, UNSET) and not is_in(self.wire_version, *span):
-                raise dialect_error(f"{name}'s parameter {parameter}", self.wire_version, *span)
+    async def _discover(self) -> Dialect:
+        call = client_config(body=ClientConfigRequest(sdk_version=NEWEST))
+        request = self.encode(call, Submission(), given(NEWEST))
+        try:
+            config = await self.send(request, self.reader(call, request), Traffic.SESSION)
+        except APIStatusError as fault:
+            if fault.status_code not in ABSENT:
+                raise
+            return found(None)
+        return found(config)

@@ -9,7 +9,6 @@ MISSING: Mapping[str, str] = {
     "AdminClient": "the calls of an organization's administrator",
     "LossHandle": "a loss of one's own that the server computes",
     "PerDatumLossFn": "the function of such a loss",
-    "PromptAltTokens": "alternatives at each place of a prompt; they stand in the response as a dict",
     "RequestOptions": "settings of one HTTP request",
     "Timeout": "time-outs of HTTP by phase; RetryConfig has the deadlines of operations",
 }

@@ -7,14 +7,16 @@ import copy
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import attrs
+
 from tinkerwire_base.call import Call
-from tinkerwire_base.errors import TinkerError
+from tinkerwire_base.errors import APIError, ClientClosedError, TinkerError
 from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, LossFnType, UntypedAPIFuture
 
 from .backpressure import Traffic
 from .chunking import ChunkLimits, split
 from .combining import combine
-from .connection import Connection, Submission
+from .connection import Connection
 from .futures import APIFuture
 from .polling import Poll, Promise
 from .sequencing import Lane, is_refusal
@@ -61,14 +63,13 @@ class Operations:
         call: CallOfPart,
         data: Sequence[Datum],
         loss_fn: LossFnType,
-        config: Mapping[str, float] | None,
+        config: Mapping[str, float | str] | None,
     ) -> APIFuture[ForwardBackwardOutput]:
         """Run an operation on a batch now, in as many requests as the limits ask for, none other between them."""
-        parts = [
-            ForwardBackwardInput(data=chunk, loss_fn=loss_fn, loss_fn_config=dict(config) if config else None)
-            for chunk in split(_checked(data), self._limits)
-        ]
-        return self._connection.start(self._run_batch(kind, call, parts))
+        whole = ForwardBackwardInput(
+            data=_checked(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
+        )
+        return self._connection.start(self._run_batch(kind, call, whole))
 
     async def run_now(self, model_id: str, kind: str, call: CallOf, result_type: type[T]) -> T:
         """An operation that is part of the creation, whose place in the line it uses."""
@@ -137,26 +138,26 @@ class Operations:
             is_certain = is_certain and is_refusal(fault)
 
         try:
-            made = call(model_id, seq_id)
-            request = self._connection.encode(made, Submission())
-        except Exception:
-            self._lane.give_back(seq_id)
-            raise
-        try:
-            return await self._connection.send(
-                request, self._connection.reader(made, request), Traffic.TRAINING, on_fault=note
-            )
-        except TinkerError as fault:
+            return await self._connection.submit(call(model_id, seq_id), note)
+        except APIError as fault:
             if is_certain and is_refusal(fault):
                 self._lane.give_back(seq_id)
             raise
+        except ClientClosedError:
+            raise
+        except Exception:
+            # It did not get as far as the wire.
+            self._lane.give_back(seq_id)
+            raise
 
-    async def _run_batch(self, kind: str, call: CallOfPart, parts: list[ForwardBackwardInput]) -> ForwardBackwardOutput:
+    async def _run_batch(self, kind: str, call: CallOfPart, whole: ForwardBackwardInput) -> ForwardBackwardOutput:
         polls: list[asyncio.Task[ForwardBackwardOutput]] = []
         try:
             async with self._lane.hold(self._lane.queue()):
                 model_id = self._created()
-                for part in parts:
+                limits = self._limits.within((await self._connection.dialect()).config)
+                for chunk in split(whole.data, limits):
+                    part = attrs.evolve(whole, data=chunk)
                     asked = await self._submit(model_id, lambda m, s, part=part: call(m, s, part))  # type: ignore[misc]
                     polls.append(asyncio.create_task(self.poll(asked, kind, ForwardBackwardOutput, NO_METRICS)))
             return combine(await asyncio.gather(*polls))
@@ -166,7 +167,7 @@ class Operations:
             await asyncio.gather(*polls, return_exceptions=True)
 
 
-def _checked(data: Sequence[Datum]) -> Sequence[Datum]:
+def _checked(data: Sequence[Datum]) -> list[Datum]:
     if isinstance(data, Datum):
         raise TypeError("data: expected a list of datums, got one Datum")
     datums = list(data)

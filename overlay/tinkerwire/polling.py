@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from tinkerwire_base.call import WireRequest, WireResponse, error_of, response_info
+from tinkerwire_base.call import WireRequest, WireResponse, default_converter, error_of, response_info
 from tinkerwire_base.converter import parse_json
 from tinkerwire_base.errors import (
     APIConnectionError,
@@ -25,6 +25,7 @@ from tinkerwire_base.errors import (
 from tinkerwire_generated.api.futures import retrieve_future
 from tinkerwire_generated.models import FutureRetrieveRequest
 
+from . import bodies
 from .backpressure import Traffic
 from .connection import FIRST_WORD_S, Connection, Submission
 from .retry import RetryConfig, is_retryable
@@ -115,13 +116,15 @@ class Poll(Generic[T]):
         iteration = 0
         while True:
             asked = time.monotonic()
-            request = self._request(iteration)
+            request = await self._request(iteration)
             iteration += 1
             try:
                 answer = await self._connection.exchange(request, self._promise.traffic, POLL_TIMEOUT_S)
             except APIConnectionError as fault:
                 wait = self._wait_after(fault)
             else:
+                if bodies.is_binary(answer) and answer.status < 300:
+                    return self._finish_binary(answer)
                 value = _json(answer)
                 if _is_final(answer, value):
                     return self._finish(answer, value)
@@ -131,14 +134,16 @@ class Poll(Generic[T]):
                     wait = self._wait_after(self._fault(answer, value))
             await asyncio.sleep(wait)
 
-    def _request(self, iteration: int) -> WireRequest:
+    async def _request(self, iteration: int) -> WireRequest:
+        dialect = await self._connection.dialect()
         headers = {
+            "accept": dialect.accept(self._promise.result_type),
             "x-tinker-request-type": self._promise.request_type,
             "x-tinker-request-iteration": str(iteration),
         }
         # Every poll has a key of its own: a server that goes by keys would else repeat its first "not yet".
         body = FutureRetrieveRequest(request_id=self._promise.request_id)
-        return self._connection.encode(retrieve_future(body=body), Submission(headers=headers))
+        return self._connection.encode(retrieve_future(body=body), Submission(headers=headers), dialect)
 
     def _wait_for_more(self, value: Any, asked: float) -> float:
         """The wait after a poll that brought no result yet."""
@@ -196,7 +201,14 @@ class Poll(Generic[T]):
         if isinstance(value, dict):
             value.update({key: item for key, item in promise.in_place_of_null.items() if value.get(key) is None})
         try:
-            found: T = self._connection.converter.structure(value, promise.result_type)
+            found: T = default_converter().structure(value, promise.result_type)
+        except ValueError as fault:
+            raise self._misfit(answer, str(fault)) from None
+        return found
+
+    def _finish_binary(self, answer: WireResponse) -> T:
+        try:
+            found: T = bodies.decode(answer.content, self._promise.result_type)
         except ValueError as fault:
             raise self._misfit(answer, str(fault)) from None
         return found
@@ -241,7 +253,11 @@ class Poll(Generic[T]):
 
 
 def _is_final(answer: WireResponse, value: Any) -> bool:
-    return answer.status < 300 and not (isinstance(value, dict) and value.get("type") == "try_again")
+    """Whether it is the result, and not word that there is none yet, or only how large it is."""
+    is_word = isinstance(value, dict) and (
+        value.get("type") == "try_again" or value.get("status") == "complete_metadata"
+    )
+    return answer.status < 300 and not is_word
 
 
 def _json(answer: WireResponse) -> Any:

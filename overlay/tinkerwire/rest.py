@@ -208,7 +208,7 @@ class RestClient:
 
     async def _archive_url(self, training_run_id: str, checkpoint_id: str) -> CheckpointArchiveUrlResponse:
         call = runs_api.get_checkpoint_archive_url(training_run_id, checkpoint_id)
-        request = self._connection.encode(call, Submission())
+        request = self._connection.encode(call, Submission(), await self._connection.dialect())
         in_body = self._connection.reader(call, request)
 
         def read(answer: WireResponse) -> CheckpointArchiveUrlResponse:

@@ -27,6 +27,7 @@ from tinkerwire_generated.models import (
     SampleResponse,
     SamplingParams,
     SaveWeightsForSamplerResponseInternal,
+    TensorData,
     UntypedAPIFuture,
 )
 
@@ -45,13 +46,17 @@ SERVICE_UNAVAILABLE = 503
 class SamplingClient:
     """Samples from one set of weights. Made by a ServiceClient or a TrainingClient; awaiting it waits for that."""
 
-    def __init__(self, session: Session, retry_config: RetryConfig | None) -> None:
+    def __init__(
+        self, session: Session, retry_config: RetryConfig | None, *, record_stability_info: bool = False
+    ) -> None:
         self._session = session
         self._connection = session.connection
         self._retry = retry_config or session.connection.retry
         self._limit = (
             session.connection.sampling_limit if retry_config is None else InFlightLimit(retry_config.max_connections)
         )
+        # Servers whose wire has no such thing record nothing, which is what leaving it out asks for.
+        self._record_stability_info = True if record_stability_info else None
         self._seq_ids = itertools.count()
         self._creation: APIFuture[str]
 
@@ -62,12 +67,14 @@ class SamplingClient:
         model_path: str | None,
         base_model: str | None,
         retry_config: RetryConfig | None,
+        *,
+        record_stability_info: bool = False,
     ) -> Self:
         if (model_path is None) == (base_model is None):
             raise ValueError("give either model_path or base_model")
         if model_path is not None:
             refuse_path_of_kind("training", model_path, "be sampled from")
-        client = cls(session, retry_config)
+        client = cls(session, retry_config, record_stability_info=record_stability_info)
         client._creation = client._connection.start(client._open(model_path, base_model))
         return client
 
@@ -77,8 +84,10 @@ class SamplingClient:
         session: Session,
         save: Callable[[], Awaitable[SaveWeightsForSamplerResponseInternal]],
         retry_config: RetryConfig | None,
+        *,
+        record_stability_info: bool = False,
     ) -> Self:
-        client = cls(session, retry_config)
+        client = cls(session, retry_config, record_stability_info=record_stability_info)
 
         async def create() -> str:
             saved = await save()
@@ -117,6 +126,10 @@ class SamplingClient:
         sampling_params: SamplingParams,
         include_prompt_logprobs: bool = False,
         topk_prompt_logprobs: int = 0,
+        topk_sample_logprobs: int = 0,
+        target_prompt_logprobs: TensorData | None = None,
+        prompt_alt_tokens_k: int = 0,
+        prompt_logprobs_last_n: int | None = None,
     ) -> APIFuture[SampleResponse]:
         """Sample continuations of a prompt.
 
@@ -126,14 +139,32 @@ class SamplingClient:
             sampling_params: length, temperature, stop condition and so on.
             include_prompt_logprobs: also give the log probability of each prompt token, in nats.
             topk_prompt_logprobs: also give this many of the likeliest tokens at each prompt position.
+            topk_sample_logprobs: the same for the samples; wire 0.29.1 and later.
+            target_prompt_logprobs: also give the log probabilities of these tokens, an int64 tensor [positions, k],
+                at each prompt position; wire 0.30.4 and later.
+            prompt_alt_tokens_k: also give this many drawn alternatives at each prompt position; wire 0.31.0 and later.
+            prompt_logprobs_last_n: give prompt logprobs of only the last n tokens; wire 0.33.1 and later.
 
         Raises:
             ValueError, TypeError: an argument that cannot be sent; nothing was sent.
         """
         if num_samples < 1:
             raise ValueError(f"num_samples: {num_samples} is below 1")
-        if topk_prompt_logprobs < 0:
-            raise ValueError(f"topk_prompt_logprobs: {topk_prompt_logprobs} is below 0")
+        for name, count in (
+            ("topk_prompt_logprobs", topk_prompt_logprobs),
+            ("topk_sample_logprobs", topk_sample_logprobs),
+            ("prompt_alt_tokens_k", prompt_alt_tokens_k),
+        ):
+            if count < 0:
+                raise ValueError(f"{name}: {count} is below 0")
+        _check_last_n(prompt_logprobs_last_n, is_asked=include_prompt_logprobs)
+        if target_prompt_logprobs is not None and (
+            target_prompt_logprobs.dtype != "int64" or len(target_prompt_logprobs.shape or ()) != 2
+        ):
+            raise ValueError(
+                "target_prompt_logprobs: expected an int64 tensor of two dimensions, got "
+                f"{target_prompt_logprobs.dtype} of shape {target_prompt_logprobs.shape}"
+            )
         if not isinstance(sampling_params, SamplingParams):
             raise TypeError(f"sampling_params: expected SamplingParams, got {type(sampling_params).__name__}")
         request = SampleRequest(
@@ -142,6 +173,11 @@ class SamplingClient:
             sampling_params=sampling_params,
             prompt_logprobs=include_prompt_logprobs,
             topk_prompt_logprobs=topk_prompt_logprobs,
+            topk_sample_logprobs=topk_sample_logprobs,
+            target_prompt_logprobs=target_prompt_logprobs,
+            prompt_alt_tokens_k=prompt_alt_tokens_k,
+            prompt_logprobs_last_n=prompt_logprobs_last_n,
+            record_stability_info=self._record_stability_info,
         )
         return self._connection.start(self._sample(request))
 
@@ -152,20 +188,47 @@ class SamplingClient:
         sampling_params: SamplingParams,
         include_prompt_logprobs: bool = False,
         topk_prompt_logprobs: int = 0,
+        topk_sample_logprobs: int = 0,
+        target_prompt_logprobs: TensorData | None = None,
+        prompt_alt_tokens_k: int = 0,
+        prompt_logprobs_last_n: int | None = None,
     ) -> SampleResponse:
         """:meth:`sample`, awaited."""
-        return await self.sample(prompt, num_samples, sampling_params, include_prompt_logprobs, topk_prompt_logprobs)
+        return await self.sample(
+            prompt,
+            num_samples,
+            sampling_params,
+            include_prompt_logprobs,
+            topk_prompt_logprobs,
+            topk_sample_logprobs,
+            target_prompt_logprobs,
+            prompt_alt_tokens_k,
+            prompt_logprobs_last_n,
+        )
 
-    def compute_logprobs(self, prompt: ModelInput) -> APIFuture[list[float | None]]:
-        """The log probability of each prompt token given those before it, in nats; None for the first."""
+    def compute_logprobs(
+        self, prompt: ModelInput, prompt_logprobs_last_n: int | None = None
+    ) -> APIFuture[list[float | None]]:
+        """The log probability of each prompt token given those before it, in nats; None for the first.
+
+        With ``prompt_logprobs_last_n`` only the last n tokens have one, and the others None; wire 0.33.1 and later.
+        """
+        _check_last_n(prompt_logprobs_last_n, is_asked=True)
         request = SampleRequest(
-            num_samples=1, prompt=_checked(prompt), sampling_params=SamplingParams(max_tokens=1), prompt_logprobs=True
+            num_samples=1,
+            prompt=_checked(prompt),
+            sampling_params=SamplingParams(max_tokens=1),
+            prompt_logprobs=True,
+            prompt_logprobs_last_n=prompt_logprobs_last_n,
+            record_stability_info=self._record_stability_info,
         )
         return self._connection.start(self._logprobs(request))
 
-    async def compute_logprobs_async(self, prompt: ModelInput) -> list[float | None]:
+    async def compute_logprobs_async(
+        self, prompt: ModelInput, prompt_logprobs_last_n: int | None = None
+    ) -> list[float | None]:
         """:meth:`compute_logprobs`, awaited."""
-        return await self.compute_logprobs(prompt)
+        return await self.compute_logprobs(prompt, prompt_logprobs_last_n)
 
     def get_base_model(self) -> str:
         """The name of the base model."""
@@ -209,7 +272,8 @@ class SamplingClient:
     async def _draw(self, request: SampleRequest) -> SampleResponse:
         """One sample, under one number and one key however often the server is too busy for it."""
         call = asample(body=request)
-        encoded = self._connection.encode(call, Submission(headers=BACKPRESSURE))
+        dialect = await self._connection.dialect()
+        encoded = self._connection.encode(call, Submission(headers=BACKPRESSURE), dialect)
         first_refusal: float | None = None
         refusals = 0
         while True:
@@ -235,7 +299,7 @@ class SamplingClient:
                     self._back_off(wait)
                 else:
                     slot.sent()
-                    return await self._poll(asked)
+                    return _numbered(await self._poll(asked), asked.sample_sequence_ids)
 
     async def _poll(self, asked: UntypedAPIFuture) -> SampleResponse:
         promise = Promise(
@@ -279,9 +343,29 @@ class SamplingClient:
         return list(found) if len(found) == length else [None, *found]
 
 
+def _numbered(response: SampleResponse, sequence_ids: list[str] | None) -> SampleResponse:
+    """The response with the names that its sequences got when they were asked for, by servers that name them."""
+    if not sequence_ids:
+        return response
+    named = [
+        sequence.model_copy(update={"sequence_id": sequence_id})
+        for sequence, sequence_id in zip(response.sequences, sequence_ids, strict=False)
+    ]
+    return response.model_copy(update={"sequences": [*named, *response.sequences[len(named) :]]})
+
+
 def _checked(prompt: ModelInput) -> ModelInput:
     if not isinstance(prompt, ModelInput):
         raise TypeError(f"prompt: expected a ModelInput, got {type(prompt).__name__}; ModelInput.from_ints makes one")
     if not prompt.chunks:
         raise ValueError("prompt: it has no chunks; give at least one token")
     return prompt
+
+
+def _check_last_n(last_n: int | None, *, is_asked: bool) -> None:
+    if last_n is None:
+        return
+    if last_n < 1:
+        raise ValueError(f"prompt_logprobs_last_n: {last_n} is below 1")
+    if not is_asked:
+        raise ValueError("prompt_logprobs_last_n: set include_prompt_logprobs, too; there are none without")

@@ -8,28 +8,27 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
-from tinkerwire_base.projection import parse_version
+from tinkerwire_base.call import default_converter
 from tinkerwire_generated.api.service import get_server_capabilities
-from tinkerwire_generated.models import GetServerCapabilitiesResponse
-from tinkerwire_generated.times import NEWEST
+from tinkerwire_generated.models import ClientConfigResponse, GetServerCapabilitiesResponse, OptimizerConfig
 
 from .auth import EMBEDDED, resolve_api_key, resolve_base_url
 from .backpressure import Traffic
 from .chunking import ChunkLimits
 from .connection import Connection
+from .dialect import Dialect, given
 from .futures import APIFuture
 from .loop import LOOP
 from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
-from .session import Session
+from .session import FinishStatus, Session
 from .training import TrainingClient
 from .transport import AiohttpTransport, HttpxTransport, Transport
-from .version import DEFAULT_WIRE
 
 if TYPE_CHECKING:
     import httpx
@@ -43,10 +42,13 @@ class ServiceClient:
     Args:
         user_metadata: kept with the session.
         project_id: project of the session; default TINKER_PROJECT_ID.
+        display_name: what people call the session.
         base_url: the server; default TINKER_BASE_URL, then the Tinker service. ``"local"`` is the embedded server.
         api_key: default TINKER_API_KEY; loopback servers and the embedded one need none.
         default_headers_overrides: headers for every request.
-        wire_version: which version of the wire the server speaks; default TINKER_WIRE_VERSION, then 0.16.1.
+        wire_version: which version of the wire the server speaks; default TINKER_WIRE_VERSION, then it
+            is found out by one request, and another where the server takes batches in a form of its own.
+        client_config: with wire_version, what such a server would say in client/config, as the flags in it.
         retry: the retry policy and time limits of all operations.
         chunk_limits: how large one forward or forward_backward request may be.
         http_client: an ``httpx.AsyncClient`` to send with, in place of the built-in transport.
@@ -62,10 +64,12 @@ class ServiceClient:
         user_metadata: dict[str, str] | None = None,
         project_id: str | None = None,
         *,
+        display_name: str | None = None,
         base_url: str | None = None,
         api_key: str | None = None,
         default_headers_overrides: Mapping[str, str] | None = None,
         wire_version: str | None = None,
+        client_config: Mapping[str, Any] | None = None,
         retry: RetryConfig | None = None,
         chunk_limits: ChunkLimits | None = None,
         http_client: httpx.AsyncClient | None = None,
@@ -74,6 +78,8 @@ class ServiceClient:
         _expect("retry", retry, RetryConfig)
         _expect("chunk_limits", chunk_limits, ChunkLimits)
         _expect("base_url", base_url, str)
+        _expect("display_name", display_name, str)
+        _expect("client_config", client_config, Mapping)
         _expect("api_key", api_key, str)
         _expect("user_metadata", user_metadata, Mapping)
         _expect("default_headers_overrides", default_headers_overrides, Mapping)
@@ -83,13 +89,16 @@ class ServiceClient:
             url,
             key,
             transport or _transport(url, http_client),
-            _wire_version(wire_version),
+            _dialect(wire_version, client_config),
             retry or RetryConfig(),
             default_headers_overrides or {},
         )
         self._chunk_limits = chunk_limits or ChunkLimits()
         self._session = Session(
-            self._connection, user_metadata, project_id or os.environ.get("TINKER_PROJECT_ID") or None
+            self._connection,
+            user_metadata,
+            project_id or os.environ.get("TINKER_PROJECT_ID") or None,
+            display_name,
         )
         self._close_lock = threading.Lock()
         self._closing: APIFuture[None] | None = None
@@ -113,16 +122,14 @@ class ServiceClient:
     ) -> None:
         await self.close("success" if fault is None else "errored" if isinstance(fault, Exception) else "interrupted")
 
-    def close(
-        self, status: Literal["success", "errored", "interrupted"] = "success", detail: str | None = None
-    ) -> APIFuture[None]:
+    def close(self, status: FinishStatus = "success", detail: str | None = None) -> APIFuture[None]:
         """End the session and close all connections; a second call gives the first one's future.
 
         ``status`` and ``detail`` are for servers whose wire version can be told how a session ended.
         """
         with self._close_lock:
             if self._closing is None:
-                self._closing = self._begin_close()
+                self._closing = self._begin_close(status, detail)
             return self._closing
 
     def create_lora_training_client(
@@ -134,6 +141,7 @@ class ServiceClient:
         train_attn: bool = True,
         train_unembed: bool = True,
         user_metadata: dict[str, str] | None = None,
+        optimizer: OptimizerConfig | None = None,
     ) -> TrainingClient:
         """A client for a new LoRA adapter on ``base_model``.
 
@@ -144,6 +152,8 @@ class ServiceClient:
             rank: rank of the adapter's matrices, at least 1.
             seed: seed of their first values; None lets the server choose.
             train_mlp, train_attn, train_unembed: which parts get an adapter; at least one.
+            user_metadata: kept with the model.
+            optimizer: the kind of optimizer; None is AdamW, others exist in wire 0.29.1 and later.
 
         Raises:
             ValueError: a rank below 1, or no part to train.
@@ -158,6 +168,7 @@ class ServiceClient:
             train_attn=train_attn,
             train_unembed=train_unembed,
             user_metadata=user_metadata,
+            optimizer=optimizer,
         )
 
     async def create_lora_training_client_async(self, base_model: str, *args: Any, **kwargs: Any) -> TrainingClient:
@@ -165,38 +176,74 @@ class ServiceClient:
         return await self.create_lora_training_client(base_model, *args, **kwargs)
 
     def create_training_client_from_state(
-        self, path: str, base_model: str | None = None, user_metadata: dict[str, str] | None = None
+        self,
+        path: str,
+        base_model: str | None = None,
+        user_metadata: dict[str, str] | None = None,
+        weights_access_token: str | None = None,
+        optimizer: OptimizerConfig | None = None,
     ) -> TrainingClient:
-        """A client for a new adapter that starts with the weights saved at ``path``, and a fresh optimizer."""
+        """A client for a new adapter that starts with the weights saved at ``path``, and a fresh optimizer.
+
+        Args:
+            path: what save_state gave.
+            base_model: the base model, where the server is not to be asked for it.
+            user_metadata: kept with the model, over that of the model which was saved.
+            weights_access_token: for weights that are not one's own; wire 0.18.2 and later.
+            optimizer: the kind of optimizer; None is AdamW, others exist in wire 0.29.1 and later.
+
+        Raises:
+            ValueError: a path of sampler weights; nothing was sent.
+        """
         return TrainingClient._from_state(
-            self._session, self._chunk_limits, path, base_model, user_metadata, optimizer=False
+            self._session,
+            self._chunk_limits,
+            path,
+            base_model=base_model,
+            user_metadata=user_metadata,
+            weights_access_token=weights_access_token,
+            optimizer=optimizer,
+            with_optimizer_state=False,
         )
 
-    async def create_training_client_from_state_async(
-        self, path: str, base_model: str | None = None, user_metadata: dict[str, str] | None = None
-    ) -> TrainingClient:
+    async def create_training_client_from_state_async(self, path: str, *args: Any, **kwargs: Any) -> TrainingClient:
         """:meth:`create_training_client_from_state`, awaited."""
-        return await self.create_training_client_from_state(path, base_model, user_metadata)
+        return await self.create_training_client_from_state(path, *args, **kwargs)
 
     def create_training_client_from_state_with_optimizer(
-        self, path: str, base_model: str | None = None, user_metadata: dict[str, str] | None = None
+        self,
+        path: str,
+        base_model: str | None = None,
+        user_metadata: dict[str, str] | None = None,
+        weights_access_token: str | None = None,
     ) -> TrainingClient:
-        """A client that goes on where the one that saved ``path`` was, its optimizer included."""
+        """A client that goes on where the one that saved ``path`` was, its optimizer included.
+
+        Arguments and errors as for :meth:`create_training_client_from_state`.
+        """
         return TrainingClient._from_state(
-            self._session, self._chunk_limits, path, base_model, user_metadata, optimizer=True
+            self._session,
+            self._chunk_limits,
+            path,
+            base_model=base_model,
+            user_metadata=user_metadata,
+            weights_access_token=weights_access_token,
+            optimizer=None,
+            with_optimizer_state=True,
         )
 
     async def create_training_client_from_state_with_optimizer_async(
-        self, path: str, base_model: str | None = None, user_metadata: dict[str, str] | None = None
+        self, path: str, *args: Any, **kwargs: Any
     ) -> TrainingClient:
         """:meth:`create_training_client_from_state_with_optimizer`, awaited."""
-        return await self.create_training_client_from_state_with_optimizer(path, base_model, user_metadata)
+        return await self.create_training_client_from_state_with_optimizer(path, *args, **kwargs)
 
     def create_sampling_client(
         self,
         model_path: str | None = None,
         base_model: str | None = None,
         retry_config: RetryConfig | None = None,
+        record_stability_info: bool = False,
     ) -> SamplingClient:
         """A client that samples from saved sampler weights, or from a base model.
 
@@ -205,16 +252,19 @@ class ServiceClient:
         Raises:
             ValueError: neither or both given, or a path that cannot be sampled from.
         """
-        return SamplingClient._create(self._session, model_path, base_model, retry_config)
+        return SamplingClient._create(
+            self._session, model_path, base_model, retry_config, record_stability_info=record_stability_info
+        )
 
     async def create_sampling_client_async(
         self,
         model_path: str | None = None,
         base_model: str | None = None,
         retry_config: RetryConfig | None = None,
+        record_stability_info: bool = False,
     ) -> SamplingClient:
         """:meth:`create_sampling_client`, awaited."""
-        return await self.create_sampling_client(model_path, base_model, retry_config)
+        return await self.create_sampling_client(model_path, base_model, retry_config, record_stability_info)
 
     def create_rest_client(self) -> RestClient:
         """A client for training runs, checkpoints and sessions, over the same connection."""
@@ -231,7 +281,12 @@ class ServiceClient:
     def _capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
         return self._connection.start(self._connection.call(get_server_capabilities(), Traffic.REST))
 
-    def _begin_close(self) -> APIFuture[None]:
+    @property
+    def dialect(self) -> Dialect:
+        """How this client speaks to its server; waits until that is found out. A first batch may teach more."""
+        return self._connection.start(self._connection.dialect()).result()
+
+    def _begin_close(self, status: FinishStatus, detail: str | None) -> APIFuture[None]:
         end: Future[None] = Future()
         # Not to be cancelled: half closed is worse than either.
         end.set_running_or_notify_cancel()
@@ -246,22 +301,27 @@ class ServiceClient:
 
         self._connection.closed = True
         if self._connection.is_of_this_process:
-            LOOP.start(self._close()).add_done_callback(finish)
+            LOOP.start(self._close(status, detail)).add_done_callback(finish)
         else:
             # The connections are the parent's, who still uses them.
             end.set_result(None)
         return APIFuture(end)
 
-    async def _close(self) -> None:
-        await self._session.close()
-        await self._connection.close()
+    async def _close(self, status: FinishStatus, detail: str | None) -> None:
+        await self._connection.end_operations()
+        try:
+            await self._session.close(status, detail)
+        finally:
+            await self._connection.close()
 
 
-def _wire_version(given: str | None) -> str:
-    version = given or os.environ.get("TINKER_WIRE_VERSION") or DEFAULT_WIRE
-    if parse_version(version) > parse_version(NEWEST):
-        raise ValueError(f"wire_version: {version} is not known; the newest known is {NEWEST}")
-    return version
+def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) -> Dialect | None:
+    version = wire_version or os.environ.get("TINKER_WIRE_VERSION")
+    if version:
+        return given(version, default_converter().structure(dict(client_config or {}), ClientConfigResponse))
+    if client_config is not None:
+        raise ValueError("client_config: without wire_version the server itself is asked; leave one or give both")
+    return None
 
 
 def _expect(name: str, value: object, kind: type) -> None:

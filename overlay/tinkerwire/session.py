@@ -7,13 +7,20 @@ import logging
 import os
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-from tinkerwire_generated.api.session import create_session, session_heartbeat
-from tinkerwire_generated.models import CreateSessionRequest, SessionHeartbeatRequest
+from tinkerwire_base.errors import TinkerError
+from tinkerwire_generated.api.session import create_session, finish_session, session_heartbeat
+from tinkerwire_generated.models import (
+    CreateSessionRequest,
+    FinishSessionRequest,
+    SessionFinishReason,
+    SessionHeartbeatRequest,
+)
 
 from .backpressure import Traffic
-from .connection import Connection
+from .connection import ABSENT, Connection
+from .once import Once
 from .retry import RetryConfig
 
 log = logging.getLogger("tinkerwire")
@@ -22,26 +29,34 @@ HEARTBEAT_S = 10.0
 HEARTBEAT_TIMEOUT_S = 10.0
 SILENCE_S = 120.0
 """A heartbeat that fails for this long is worth a warning."""
+FINISH_TIMEOUT_S = 10.0
+FinishStatus = Literal["success", "errored", "interrupted"]
 ONCE = RetryConfig(enable_retry_logic=False)
 
 
 class Session:
     """One session; its counters number the models and samplers made in it. Used on the loop thread."""
 
-    def __init__(self, connection: Connection, user_metadata: Mapping[str, Any] | None, project_id: str | None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        user_metadata: Mapping[str, Any] | None,
+        project_id: str | None,
+        display_name: str | None,
+    ) -> None:
         self.connection = connection
         self._user_metadata = dict(user_metadata or {})
         self._project_id = project_id
-        self._id: asyncio.Task[str] | None = None
+        self._display_name = display_name
+        self._session_id: str | None = None
+        self._created = Once(self._create)
         self._heartbeat: asyncio.Task[None] | None = None
         self._models = 0
         self._samplers = 0
 
     async def id(self) -> str:
         """The session's id; the first to ask creates the session, and a failed creation is tried again."""
-        if self._id is None or (self._id.done() and (self._id.cancelled() or self._id.exception())):
-            self._id = asyncio.create_task(self._create())
-        return await asyncio.shield(self._id)
+        return await self._created.get()
 
     def next_model_seq_id(self) -> int:
         """The number of the next model, from 0."""
@@ -53,19 +68,35 @@ class Session:
         self._samplers += 1
         return self._samplers - 1
 
-    async def close(self) -> None:
-        """Stop the heartbeat; the server lets the session run out."""
-        tasks: list[asyncio.Task[Any]] = [task for task in (self._heartbeat, self._id) if task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async def close(self, status: FinishStatus, detail: str | None) -> None:
+        """Stop the heartbeat, and tell the server how the session ended, if it is one that can be told."""
+        await self._created.close()
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+            await asyncio.gather(self._heartbeat, return_exceptions=True)
+        if self._session_id is not None:
+            await self._finish(self._session_id, status, detail)
+
+    async def _finish(self, session_id: str, status: FinishStatus, detail: str | None) -> None:
+        if not (await self.connection.dialect()).may_have_operation("finish_session"):
+            return
+        body = FinishSessionRequest(reason=SessionFinishReason(type=status), detail=detail)
+        call = finish_session(session_id, body=body)
+        try:
+            await self.connection.call(call, Traffic.SESSION, retry=ONCE, timeout_s=FINISH_TIMEOUT_S)
+        except TinkerError as fault:
+            # The session runs out by itself, so nothing is lost but the reason.
+            if getattr(fault, "status_code", None) not in ABSENT:
+                log.warning("session %s: the server could not be told that it is over: %s", session_id, fault)
 
     async def _create(self) -> str:
+        dialect = await self.connection.dialect()
         body = CreateSessionRequest(
             tags=_tags(),
             user_metadata=self._user_metadata,
-            sdk_version=self.connection.wire_version,
+            sdk_version=dialect.ceiling,
             project_id=self._project_id,
+            display_name=self._display_name,
         )
         created = await self.connection.call(create_session(body=body), Traffic.SESSION)
         for level, message in (
@@ -76,6 +107,7 @@ class Session:
             if message:
                 log.log(level, "%s", message)
         self._heartbeat = asyncio.create_task(self._beat(created.session_id))
+        self._session_id = created.session_id
         return created.session_id
 
     async def _beat(self, session_id: str) -> None:

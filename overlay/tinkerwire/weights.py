@@ -13,10 +13,9 @@ from tinkerwire_generated.api.weights import weights_info
 from tinkerwire_generated.models import ParsedCheckpointTinkerPath, WeightsInfoRequest
 
 from .backpressure import Traffic
-from .connection import Connection
+from .connection import ABSENT, Connection
 
 SCHEME = "tinker://"
-MISSING = (404, 405)
 
 
 @attrs.frozen(kw_only=True)
@@ -28,7 +27,8 @@ class Source:
     train_unembed: bool = True
     train_mlp: bool = True
     train_attn: bool = True
-    user_metadata: Mapping[str, Any] = attrs.field(factory=dict)
+    user_metadata: Mapping[str, Any] | None = None
+    """None where the server does not say."""
 
 
 def refuse_path_of_kind(kind: str, path: str, purpose: str) -> None:
@@ -49,11 +49,11 @@ def refuse_path_of_kind(kind: str, path: str, purpose: str) -> None:
 
 async def source_of(connection: Connection, path: str) -> Source:
     """The model that the weights at ``path`` come from, by weights_info or, where that is missing, by their run."""
-    if connection.has_operation("weights_info"):
+    if (await connection.dialect()).may_have_operation("weights_info"):
         try:
             info = await connection.call(weights_info(body=WeightsInfoRequest(tinker_path=path)), Traffic.REST)
         except APIStatusError as fault:
-            if fault.status_code not in MISSING:
+            if fault.status_code not in ABSENT:
                 raise
         else:
             return Source(
@@ -65,9 +65,7 @@ async def source_of(connection: Connection, path: str) -> Source:
             )
     run_id = ParsedCheckpointTinkerPath.from_tinker_path(path).training_run_id
     run = await connection.call(get_training_run(run_id), Traffic.REST)
-    return Source(
-        base_model=run.base_model, lora_rank=_rank(path, run.lora_rank), user_metadata=run.user_metadata or {}
-    )
+    return Source(base_model=run.base_model, lora_rank=_rank(path, run.lora_rank), user_metadata=run.user_metadata)
 
 
 def _rank(path: str, rank: int | None) -> int:

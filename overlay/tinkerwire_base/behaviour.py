@@ -172,6 +172,8 @@ class LossInputs:
     if TYPE_CHECKING:
         model_input: Any
         loss_fn_inputs: Any
+        model_input_spans: Any
+        loss_fn_input_spans: Any
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.loss_fn_inputs, Mapping):
@@ -181,31 +183,37 @@ class LossInputs:
             )
         tensor_type = sys.modules[type(self).__module__].TensorData
         _set(self, "loss_fn_inputs", {k: _tensor(tensor_type, k, v) for k, v in self.loss_fn_inputs.items()})
+        if (self.model_input_spans is None) != (self.loss_fn_input_spans is None):
+            raise ValueError(
+                f"{type(self).__name__}: give both model_input_spans and loss_fn_input_spans, or none of them"
+            )
 
     def with_provenance(self, model_input: Sequence[Any], loss_fn_inputs: Sequence[Any]) -> Self:
-        """The same example, with word of where its tokens come from.
+        """A copy that says where its tokens come from, as lists of PromptProvenanceSpan and SampledProvenanceSpan.
 
         Args:
-            model_input: spans that cover the tokens of ``model_input``, in order.
-            loss_fn_inputs: spans that cover the tokens of ``target_tokens``, in order.
+            model_input: runs that cover the input, in its order.
+            loss_fn_inputs: runs that cover ``target_tokens``.
 
         Raises:
-            TypeError: something that is no span.
-            ValueError: spans that cover more or fewer tokens than there are.
+            ValueError: the lengths of the runs do not add up to that of what they cover.
         """
-        spans = {"model_input_spans": list(model_input), "loss_fn_input_spans": list(loss_fn_inputs)}
-        found: Self = attrs.evolve(self, **spans)  # type: ignore[misc]
         _check_cover("model_input", model_input, self.model_input.length)
-        targets = self.loss_fn_inputs.get("target_tokens")
-        if targets is not None and len(targets.shape or [0]) == 1:
-            _check_cover("loss_fn_inputs", loss_fn_inputs, len(targets.raw))
-        return found
+        target = self.loss_fn_inputs.get("target_tokens")
+        # Where targets have more than one dimension, the server says what a run is.
+        if target is not None and len([len(target.raw)] if target.shape is None else target.shape) == 1:
+            _check_cover("loss_fn_inputs", loss_fn_inputs, len(target.raw))
+        return attrs.evolve(
+            self,
+            model_input_spans=list(model_input),
+            loss_fn_input_spans=list(loss_fn_inputs),  # type: ignore[misc]
+        )
 
 
 def _check_cover(name: str, spans: Sequence[Any], length: int) -> None:
-    covered = sum(span.length for span in spans)
-    if covered != length:
-        raise ValueError(f"with_provenance: the spans of {name} cover {covered} tokens of {length}; cover each once")
+    total = sum(span.length for span in spans)
+    if total != length:
+        raise ValueError(f"{name}: the runs cover {total} tokens, but there are {length}; they must cover all of them")
 
 
 def _tensor(tensor_type: Any, name: str, value: Any) -> Any:

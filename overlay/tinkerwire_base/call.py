@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 JSON = "application/json"
+PROTOBUF = "application/x-protobuf"
 
 
 @attrs.frozen(kw_only=True)

@@ -1,9 +1,9 @@
 """Objects to JSON and back, by the generated models; one converter per wire version.
 
-Out: every field that the wire version has, defaults included, so that no server's own default can differ;
-optional nulls are left out; a value that the version cannot express, or lacks, raises DialectError. Numpy arrays
-are left to orjson. In: unknown keys are kept on open models, unknown enum values pass, and lists of plain
-values are handed over as they came, once it is sure that they are lists.
+Out: every field that the wire version has, defaults included, so that no server's own default can differ; optional
+nulls are left out; a value that the version cannot express, or lacks, raises DialectError, and so does one that JSON
+has no place for. Numpy arrays are left to orjson. In: unknown keys are kept on open models, unknown enum values pass,
+and lists of plain values are handed over as they came, once it is sure that they are lists.
 """
 
 from __future__ import annotations
@@ -23,12 +23,10 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 from cattrs.v import format_exception
 
 from . import hooks
-from .dialect import Dialect, KindTimes, RequiredTimes, Span, Times, ValueTimes
-from .dialect import dialect_error as dialect_error
-from .dialect import is_in as is_in
-from .model import Open, Strict, fields_of, resolve, wire_name
+from .model import Open, Strict, by_value, default_of, fields_of, is_binary, resolve, wire_name
 from .twofold import AsGiven
 from .unset import UNSET
+from .vocabulary import KindTimes, RequiredTimes, Span, Times, ValueTimes, Vocabulary, binary_only
 
 T = TypeVar("T")
 
@@ -55,6 +53,10 @@ class Converter:
         required: when a field is required that other versions let be absent.
         values: since when and until when values of enums exist.
         kinds: since when fields take scalars of some type.
+        floor: the oldest version that the other side may speak, when only a range is known; ``version`` is then
+            the newest. What only some of them have is sent unless it is at its default.
+        name: what errors call the version, or the range.
+        binary: read and write what JSON has no place for as well, as the dicts of Python code have it.
     """
 
     def __init__(
@@ -66,12 +68,18 @@ class Converter:
         required: RequiredTimes | None = None,
         values: ValueTimes | None = None,
         kinds: KindTimes | None = None,
+        floor: str | None = None,
+        name: str | None = None,
+        binary: bool = False,
     ) -> None:
         self.version = version
-        self._dialect: Dialect | None = None
+        self._binary = binary
+        self._vocabulary: Vocabulary | None = None
         if version is not None:
-            self._dialect = Dialect(
-                version=version,
+            self._vocabulary = Vocabulary(
+                floor=floor or version,
+                ceiling=version,
+                name=name or f"wire {version}",
                 fields=times or {},
                 types=types or {},
                 required=required or {},
@@ -135,7 +143,7 @@ class Converter:
         conv.register_unstructure_hook(datetime, lambda value: value.isoformat())
         conv.register_structure_hook(bytes, hooks.structure_bytes)
         conv.register_unstructure_hook(bytes, lambda value: b64encode(value).decode())
-        conv.register_structure_hook_factory(attrs.has, lambda cls: _structure_class(conv, cls))
+        conv.register_structure_hook_factory(attrs.has, lambda cls: self._structure_class(conv, cls))
         conv.register_unstructure_hook_factory(attrs.has, lambda cls: self._unstructure_class(conv, cls))
         conv.register_structure_hook_factory(
             hooks.is_list, lambda tp: hooks.structure_only(list, tp, list_structure_factory(tp, conv))
@@ -153,19 +161,24 @@ class Converter:
 
     def _unstructure_class(self, conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
         resolve(cls)
-        checks = list(self._dialect.checks(cls)) if self._dialect else []
-        absent = self._dialect.absent_fields(cls) if self._dialect else {}
-        fields = [a for a in fields_of(cls) if a.name not in absent]
-        overrides: dict[str, Any] = _renames(cls)
+        words = self._vocabulary
+        checks = [] if self._binary else list(binary_only(cls, self.version))
+        checks += words.checks(cls) if words else []
+        absent = words.absent_fields(cls) if words else {}
+        doubtful = words.doubtful_fields(cls) if words else []
+        fields = [a for a in fields_of(cls) if a.name not in absent and self._has(a)]
+        overrides: dict[str, Any] = self._renames(cls)
         overrides |= {name: override(omit=True) for name in absent}
         raw = {wire_name(a): vars(cls)[a.name] for a in fields if a.name in getattr(cls, "_as_given", ())}
         overrides |= {a.name: override(omit=True) for a in fields if wire_name(a) in raw}
         unstructure: Callable[..., Any] = make_dict_unstructure_fn(cls, conv, **overrides)
         # Not cattrs' omit_if_default, which compares, and so fails on arrays.
         blank = [(a.name, wire_name(a), a.default) for a in fields if a.default is None or a.default is UNSET]
+        known = [a for a in fields if a.name in doubtful and a.default is not None and a.default is not UNSET]
+        plain = [(a.name, wire_name(a), default_of(a)) for a in known]
         is_open = issubclass(cls, Open)
         kept = [(wire, AsGiven(listed).__get__) for wire, listed in raw.items()]
-        if not checks and not blank and not is_open and not kept:
+        if not checks and not blank and not plain and not is_open and not kept:
             return unstructure
 
         def unstructure_checked(value: Any) -> Any:
@@ -177,45 +190,50 @@ class Converter:
             for name, wire, default in blank:
                 if getattr(value, name) is default:
                     del found[wire]
+            for name, wire, default in plain:
+                if by_value(getattr(value, name)) == default:
+                    del found[wire]
             if is_open and value.extra_fields:
                 found.update(value.extra_fields)
             return found
 
         return unstructure_checked
 
+    def _structure_class(self, conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
+        resolve(cls)
+        inner: Callable[..., Any] = make_dict_structure_fn(
+            cls, conv, _cattrs_forbid_extra_keys=issubclass(cls, Strict), **self._renames(cls)
+        )
+        is_open = issubclass(cls, Open)
+        known = {wire_name(a) for a in fields_of(cls) if self._has(a)}
+
+        def structure(value: Any, kind: Any) -> Any:
+            if type(value) is not dict:
+                return hooks.already((cls,), value)
+            found = inner(value, kind)
+            if is_open and not known >= value.keys():
+                unknown = {key: item for key, item in value.items() if key not in known}
+                object.__setattr__(found, "extra_fields", unknown)
+            return found
+
+        return structure
+
+    def _renames(self, cls: type) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            a.name: override(rename=a.metadata["wire"]) for a in fields_of(cls) if "wire" in a.metadata
+        }
+        found |= {a.name: override(omit=True) for a in fields_of(cls) if not self._has(a)}
+        if issubclass(cls, Open):
+            found["extra_fields"] = override(omit=True)
+        return found
+
+    def _has(self, attribute: attrs.Attribute[Any]) -> bool:
+        return self._binary or not is_binary(attribute)
+
 
 def _worded(fault: BaseException, kind: type | None) -> str:
     # Where cattrs has words of its own for these, they say less.
     return str(fault) if isinstance(fault, ValueError | TypeError) else format_exception(fault, kind)
-
-
-def _structure_class(conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
-    resolve(cls)
-    inner: Callable[..., Any] = make_dict_structure_fn(
-        cls, conv, _cattrs_forbid_extra_keys=issubclass(cls, Strict), **_renames(cls)
-    )
-    is_open = issubclass(cls, Open)
-    known = {wire_name(a) for a in fields_of(cls)}
-
-    def structure(value: Any, kind: Any) -> Any:
-        if type(value) is not dict:
-            raise hooks.expected((dict,), value)
-        found = inner(value, kind)
-        if is_open and not known >= value.keys():
-            unknown = {key: item for key, item in value.items() if key not in known}
-            object.__setattr__(found, "extra_fields", unknown)
-        return found
-
-    return structure
-
-
-def _renames(cls: type) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        a.name: override(rename=a.metadata["wire"]) for a in fields_of(cls) if "wire" in a.metadata
-    }
-    if issubclass(cls, Open):
-        found["extra_fields"] = override(omit=True)
-    return found
 
 
 def _dumps(value: Any) -> bytes:

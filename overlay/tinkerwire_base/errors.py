@@ -102,6 +102,8 @@ class APIStatusError(APIError):
     """The server answered with an error status."""
 
     response: ResponseInfo
+    dialect: Any = None
+    """The Dialect in which a client asked, where the status says that the server does not know what it was sent."""
 
     def __init__(self, message: str, *, response: ResponseInfo, **parts: Any) -> None:
         super().__init__(message, response=response, **parts)
@@ -211,6 +213,8 @@ class DialectError(TinkerError, ValueError):
     """The first version that has it; None when it is missing."""
     until: str | None
     """The first version after that lacks it again."""
+    dialect: Any = None
+    """The Dialect of the client that raised it, None elsewhere."""
 
     def __init__(
         self, message: str, *, what: str = "", version: str = "", since: str | None = None, until: str | None = None

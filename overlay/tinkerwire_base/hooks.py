@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, Literal, get_args, get_origin
@@ -63,6 +63,13 @@ def expected(kinds: tuple[type, ...], value: Any) -> TypeError:
     """The error for a value of another JSON type than ``kinds``."""
     names = [_JSON_NAMES.get(kind.__name__, kind.__name__) for kind in (*kinds, type(value))]
     return TypeError(f"expected {' or '.join(sorted(set(names[:-1])))}, got {names[-1]}")
+
+
+def already(models: Sequence[type], value: Any) -> Any:
+    """A value that is one of the models, as Python code may put it into a dict. TypeError for others."""
+    if isinstance(value, tuple(models)):
+        return value
+    raise expected((dict,), value)
 
 
 def structure_scalar(kind: type) -> Hook:
@@ -136,7 +143,7 @@ def structure_union(conv: cattrs.Converter, tp: Any) -> Hook:
     def structure(value: Any, _: Any) -> Any:
         if value is None and nullable:
             return None
-        if not others or (models and type(value) is dict):
+        if not others or (models and type(value) is dict) or type(value) in models:
             return pick(value)
         for hook, kind in others:
             try:
@@ -180,10 +187,11 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type]) -> Callable
     required = {cls: [a for a in fields_of(cls) if a.default is attrs.NOTHING] for cls in models}
     needs = {cls: {wire_name(a): type(None) in members_of(a.type) for a in required[cls]} for cls in models}
     known = {cls: {wire_name(a) for a in fields_of(cls)} for cls in models}
+    twins = _twins({cls: (known[cls], needs[cls], _tags_of(cls)) for cls in models})
 
     def structure(value: Any) -> Any:
         if type(value) is not dict:
-            raise expected((dict,), value)
+            return already(models, value)
         keys = value.keys()
         # A model that needs nothing takes an empty object, but not one that shares no key with it.
         near = [cls for cls in models if known[cls] & keys or not keys]
@@ -193,13 +201,28 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type]) -> Callable
             raise ValueError(f"keys {sorted(keys)} (type {value.get('type')!r}) fit none of {names}")
         # One that refuses unknown keys is meant only by keys that it knows.
         fitting = [cls for cls in fitting if not issubclass(cls, Strict) or keys <= known[cls]] or fitting
-        # A tag that was sent says more than keys: any optimizer takes what AdamW's own model is meant for.
-        best = max(
-            fitting, key=lambda cls: (bool(_tags_of(cls).keys() & keys), len(known[cls] & keys), len(needs[cls]))
-        )
+        best = max(fitting, key=lambda cls: _likeness(cls, len(known[cls] & keys), len(needs[cls]), keys))
+        if best in twins:
+            raise ValueError(f"keys {sorted(keys)} fit {twins[best]} alike; give an object of the class that is meant")
         return hooks[best](value, best)
 
     return structure
+
+
+def _twins(traits: Mapping[type, Any]) -> dict[type, str]:
+    """The models that no object tells apart, as all their traits are the same, with the names of those alike."""
+    groups = {cls: [other.__name__ for other, theirs in traits.items() if theirs == own] for cls, own in traits.items()}
+    return {cls: " and ".join(names) for cls, names in groups.items() if len(names) > 1}
+
+
+def _likeness(cls: type, known: int, needed: int, keys: Collection[str]) -> tuple[bool, int, bool, int]:
+    """How much an object looks like a model, by the numbers of keys that the model knows and needs.
+
+    A tag that was sent says more than keys: any optimizer takes what AdamW's own model is meant for. One that was not
+    says as much: settings without a tag are those of AdamW, which has none.
+    """
+    tags = _tags_of(cls).keys()
+    return bool(tags & keys), known, not tags, needed
 
 
 def _has(value: Mapping[str, Any], needs: Mapping[str, bool]) -> bool:

@@ -93,6 +93,11 @@ def fields_of(cls: type) -> list[attrs.Attribute[Any]]:
     return [a for a in attrs.fields(cls) if not (a.name == "extra_fields" and issubclass(cls, Open))]
 
 
+def is_binary(attribute: attrs.Attribute[Any]) -> bool:
+    """Whether JSON has no place for a field."""
+    return bool(attribute.metadata.get("binary"))
+
+
 def wire_name(attribute: attrs.Attribute[Any]) -> str:
     """The key of a field on the wire."""
     name: str = attribute.metadata.get("wire", attribute.name)

@@ -6,6 +6,8 @@ Time markers: ``x-since`` (first version that has a thing), ``x-until`` (first t
 before that version it was so. An entry whose ``schema`` says what shape values have (type, $ref, anyOf ...) is
 the whole earlier schema, otherwise only what was different. On the schema of a media type it says which type
 the body had before.
+
+What is marked ``x-binary`` JSON has no place for: it is in no plain document, and in the superset as the rest.
 """
 
 from __future__ import annotations
@@ -49,6 +51,11 @@ def is_alive(node: Any, version: Version) -> bool:
     return not isinstance(gaps, list) or not any(
         parse_version(gap["since"]) <= version < parse_version(gap["until"]) for gap in gaps
     )
+
+
+def is_binary(node: Any) -> bool:
+    """Whether ``node`` is a thing that JSON has no place for."""
+    return isinstance(node, Mapping) and node.get("x-binary") is True
 
 
 def project(document: Json, version: str) -> Json:
@@ -115,7 +122,11 @@ def _at(node: Any, now: Version, dead: set[str]) -> Any:
     if not isinstance(node, dict):
         return node
     node, _ = _earlier_form(node, now)
-    found = {key: _at(item, now, dead) for key, item in node.items() if key not in MARKERS and is_alive(item, now)}
+    found = {
+        key: _at(item, now, dead)
+        for key, item in node.items()
+        if key not in MARKERS and is_alive(item, now) and not is_binary(item)
+    }
     if isinstance(node.get("properties"), dict) and isinstance(node.get("required", []), list):
         _adjust_required(found, node, now)
     if isinstance(node.get("enum"), list):

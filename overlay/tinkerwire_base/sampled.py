@@ -7,7 +7,19 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .tensors import Array
-from .twofold import LOGPROBS, TOKENS, TOPK, AsArray, AsList, Both, Numbers, Topk, TopkLogprobs, stand_in
+from .twofold import (
+    LOGPROBS,
+    PROMPT_LOGPROBS,
+    TOKENS,
+    TOPK,
+    AsArray,
+    AsList,
+    Both,
+    Numbers,
+    Topk,
+    TopkLogprobs,
+    stand_in,
+)
 
 
 class _Results:
@@ -18,8 +30,6 @@ class _Results:
     """The official arguments in their order."""
     _twofold: ClassVar[Mapping[str, Numbers | Topk]] = {}
     """What is both a list NAME and an array NAME_np, and comes as _NAME_list or NAME_np in official arguments."""
-    if TYPE_CHECKING:
-        extra_fields: Any
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -33,7 +43,7 @@ class _Results:
             setattr(cls, "__init__", _taking_official(cls, cls.__dict__["__init__"]))  # noqa: B010  (mypy)
 
     @classmethod
-    def _of_official(cls, fields: frozenset[str], args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
+    def _of_official(cls, args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
         """The arguments of the generated constructor for official ones."""
         if len(args) > len(cls._positions):
             raise TypeError(f"{cls.__name__} takes at most {len(cls._positions)} positional arguments, got {len(args)}")
@@ -41,21 +51,11 @@ class _Results:
             if name in given:
                 raise TypeError(f"{cls.__name__}: {name} is given twice")
             given[name] = value
-        for name, form in cls._twofold.items():
+        for name in cls._twofold:
             held = Both(given.pop(f"_{name}_list", None), given.pop(f"{name}_np", None))
             if held.listed is not None or held.array is not None:
-                given[name] = (
-                    held if name in fields else form.to_list(held.array) if held.listed is None else held.listed
-                )
-        # What the contract has no field for is kept as a key that it does not know.
-        others = {name: given.pop(name) for name in (*cls._positions, *cls._twofold) if name in given.keys() - fields}
-        extra = {name: value for name, value in others.items() if value is not None}
-        if extra:
-            given["extra_fields"] = {**given.get("extra_fields", {}), **extra}
+                given[name] = held
         return given
-
-    def _extra(self, name: str) -> Any:
-        return self.extra_fields.get(name)
 
 
 def _taking_official(cls: Any, made: Callable[..., None]) -> Callable[..., None]:
@@ -64,7 +64,7 @@ def _taking_official(cls: Any, made: Callable[..., None]) -> Callable[..., None]
     @functools.wraps(made)
     def init(self: Any, *args: Any, **given: Any) -> None:
         if args or not given.keys() <= fields:
-            given = cls._of_official(fields, args, given)
+            given = cls._of_official(args, given)
         made(self, **given)
 
     return init
@@ -88,29 +88,13 @@ class SampledTokens(_Results):
     if TYPE_CHECKING:
         tokens_np: Array
         logprobs_np: Array | None
+        topk_logprobs_np: TopkLogprobs | None
 
     @classmethod
-    def _of_official(cls, fields: frozenset[str], args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
-        found = super()._of_official(fields, args, given)
+    def _of_official(cls, args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
+        found = super()._of_official(args, given)
         found.setdefault("tokens", [])
         return found
-
-    @property
-    def sequence_id(self) -> str | None:
-        """Identifies the sample within its session; None where the server gives none."""
-        found: str | None = self._extra("sequence_id")
-        return found
-
-    @property
-    def topk_logprobs(self) -> list[list[tuple[int, float]] | None] | None:
-        """The likeliest tokens at each place, best first; None when they were not asked for."""
-        found: list[list[tuple[int, float]] | None] | None = self._extra("topk_logprobs")
-        return found
-
-    @property
-    def topk_logprobs_np(self) -> TopkLogprobs | None:
-        """``topk_logprobs`` as two matrices."""
-        return None if self.topk_logprobs is None else TOPK.to_array(self.topk_logprobs)
 
 
 class PromptLogprobs(_Results):
@@ -127,17 +111,10 @@ class PromptLogprobs(_Results):
         "_prompt_logprobs_list",
         "_topk_prompt_logprobs_list",
     )
-    _twofold: ClassVar[Mapping[str, Numbers | Topk]] = {"prompt_logprobs": LOGPROBS, "topk_prompt_logprobs": TOPK}
+    _twofold: ClassVar[Mapping[str, Numbers | Topk]] = {
+        "prompt_logprobs": PROMPT_LOGPROBS,
+        "topk_prompt_logprobs": TOPK,
+    }
     if TYPE_CHECKING:
         prompt_logprobs_np: Array | None
         topk_prompt_logprobs_np: TopkLogprobs | None
-
-    @property
-    def target_prompt_logprobs(self) -> Any:
-        """Logprobs (nats) of the tokens that were asked for, a TensorData; None when there were none."""
-        return self._extra("target_prompt_logprobs")
-
-    @property
-    def prompt_alt_tokens(self) -> Any:
-        """Tokens drawn at each place of the prompt, and their logprobs; None when they were not asked for."""
-        return self._extra("prompt_alt_tokens")

@@ -45,18 +45,22 @@ def test_fields_replace_asdict() -> None:
     assert by_name["tokens"].default is dataclasses.MISSING
 
 
-def test_provenance() -> None:
-    """Spans that cover each token once; what covers more or fewer is refused."""
-    sampled = m.SampledProvenanceSpan(sequence_id="s", length=1)
-    prompt = m.PromptProvenanceSpan(sequence_id="s", length=1)
-    datum = m.Datum(m.ModelInput.from_ints([1, 2]), {"target_tokens": [2, 3]})
-    found = datum.with_provenance(model_input=[prompt, sampled], loss_fn_inputs=[sampled, sampled])
-    assert found.model_input_spans == [prompt, sampled] and found.model_input == datum.model_input
-    assert m.Datum.model_validate(found.model_dump()) == found
-    assert prompt != sampled
-    with pytest.raises(ValueError, match="the spans of model_input cover 1 tokens of 2"):
-        datum.with_provenance([prompt], [sampled, sampled])
-    with pytest.raises(ValueError, match="the spans of loss_fn_inputs cover 3 tokens of 2"):
-        datum.with_provenance([prompt, sampled], [sampled] * 3)
-    with pytest.raises(TypeError, match="model_input_spans"):
-        datum.with_provenance([1, sampled], [sampled] * 2)  # type: ignore[list-item]
+def test_spans_are_what_their_class_says() -> None:
+    """Objects are taken as they are; dicts, which both classes dump alike, are not guessed at."""
+    run = {"sequence_id": "s", "length": 2}
+    spans: Any = {
+        "model_input_spans": [m.SampledProvenanceSpan(**run)],
+        "loss_fn_input_spans": [m.PromptProvenanceSpan(**run)],
+    }
+    assert spans["model_input_spans"] != spans["loss_fn_input_spans"]
+    datum = m.Datum(m.ModelInput.from_ints([1, 2]), {"target_tokens": [2, 3]}, **spans)
+    assert m.Datum.model_validate({**DATUM.model_dump(), **spans}).model_input_spans == spans["model_input_spans"]
+    assert dataclasses.asdict(datum)["model_input_spans"] == [{**run, "offset": 0}]
+    with pytest.raises(ValueError, match=r"fit PromptProvenanceSpan and SampledProvenanceSpan alike"):
+        m.Datum.model_validate(datum.model_dump())
+
+
+def test_alternatives_by_position() -> None:
+    """Tokens before logprobs."""
+    tokens, logprobs = m.TensorData([1], "int64", [1, 1]), m.TensorData([-0.5], "float32", [1, 1])
+    assert m.PromptAltTokens(tokens, logprobs) == m.PromptAltTokens(tokens=tokens, logprobs=logprobs)

@@ -256,6 +256,14 @@ def test_other_marks_stay() -> None:
     assert superset(document({"A": TEXT | marks}))["components"]["schemas"]["A"] == TEXT | marks
 
 
+def test_what_json_has_no_place_for_is_in_no_plain_document() -> None:
+    """Properties and schemas that are marked x-binary are for models only."""
+    schemas = {"Run": TEXT | {"x-binary": True}, "A": {"type": "object", "properties": {"a": TEXT, "b": ref("Run")}}}
+    schemas["A"]["properties"]["b"]["x-binary"] = True
+    assert schemas_at("0.16.1", **schemas) == {"A": {"type": "object", "properties": {"a": TEXT}}}
+    assert superset(document(schemas))["components"]["schemas"] == schemas
+
+
 def superset_of(**schema: Any) -> dict[str, Any]:
     found: dict[str, Any] = superset(document({"A": schema, "ID": TEXT}))["components"]["schemas"]["A"]
     return found

@@ -5,25 +5,128 @@ Its name keeps it out of the fast suite: run `pytest tests/official/binary_suite
 
 from __future__ import annotations
 
-import json
-import subprocess
-from pathlib import Path
+from base64 import b64decode, b64encode
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
-from tests.official.venv import ensure_venv
+from tests.official.judge import Judge
 
+from support.binary_models import FORWARD_REQUESTS, REQUESTS, outputs, plain, samples, sequences
+from support.drawing import examples
 from tinkerwire import binary
 from tinkerwire.local import binary as served
+from tinkerwire_base.vocabulary import is_in
 from tinkerwire_generated import models as m
+from tinkerwire_generated.messages import BINARY_TIMES, MESSAGE_TIMES, message
 
-HERE = Path(__file__).parent
+VERSION = "0.38.0"
 pytestmark = pytest.mark.timeout(1800)
 
+DTYPES = {"float32": 1, "int64": 2, "int32": 3, "bfloat16": 4}
+NUMBERS = {1: "<f4", 2: "<i8", 3: "<i4", 4: "<u2"}
+"""How each DType lies in bytes; bfloat16 as whole numbers of 16 bits."""
+BITS = np.array([0x3F80, 0xC020, 0x7F80, 0x0001, 0x0000, 0x8000])
+"""1, -2.5, infinity, the smallest number, 0 and -0 as bfloat16."""
 
-def our_request() -> m.ForwardBackwardRequest:
-    """The request that the worker makes, too."""
+NOT_EXCHANGED = {
+    **{
+        f"SamplingParams.{name}": "no call sends it"
+        for name in ("max_tokens", "seed", "temperature", "top_k", "top_p", "stop_strs", "stop_tokens")
+    },
+    "StopStrings.values": "part of SamplingParams",
+    "StopTokens.values": "part of SamplingParams",
+    "ImageChunk.override_dimensions": "the SDK never sets it",
+    "ImageDimensions.width": "part of override_dimensions",
+    "ImageDimensions.height": "part of override_dimensions",
+}
+"""Fields of the messages that its code neither reads nor writes."""
+DIFFERENT = {
+    "bfloat16 dense": "the SDK takes the bits for whole numbers",
+    "bfloat16 sparse": "the SDK takes the bits for whole numbers",
+}
+"""Tensors of samples that it reads otherwise than we do."""
+
+
+def is_uniform(output: m.ForwardBackwardOutput) -> bool:
+    """Whether all datums have outputs of the same names, which the SDK takes for granted."""
+    return len({frozenset(each) for each in output.loss_fn_outputs}) <= 1
+
+
+KNOWN_REASONS = sequences().map(lambda s: attrs.evolve(s, stop_reason="stop" if s.stop_reason == "stop" else "length"))
+OUR_REQUESTS = examples(REQUESTS | FORWARD_REQUESTS, 200)
+OUR_OUTPUTS = examples(outputs().filter(is_uniform), 150)
+OUR_SAMPLES = examples(samples(KNOWN_REASONS), 150)
+
+
+def numbers(dtype: int, count: int) -> bytes:
+    """So many values of a DType."""
+    values = np.resize(BITS, count) if dtype == 4 else np.arange(count) - 2
+    return values.astype(NUMBERS[dtype]).tobytes()
+
+
+def batched(dtype: int, sizes: list[int], trailing: list[int]) -> Any:
+    """A BatchedTensor whose tensors have so many values."""
+    offsets = np.cumsum([0, *sizes]) * np.dtype(NUMBERS[dtype]).itemsize
+    return message("BatchedTensor")(
+        data=numbers(dtype, sum(sizes)), offsets=offsets.astype("<i8").tobytes(), dtype=dtype, trailing_shape=trailing
+    )
+
+
+def output_of(dtype: int) -> bytes:
+    """A result of two records, the second of which leaves the number of datums to the offsets."""
+    fields = {"flat": batched(dtype, [2, 0, 3], []), "rows": batched(dtype, [4, 2, 0], [2])}
+    more = {"flat": batched(dtype, [1], []), "rows": batched(dtype, [6], [3])}
+    records = [{"type_tag": "a:B", "num_datums": 3, "fields": fields}, {"num_datums": 1, "fields": more}]
+    made = [message("ArrayRecord")(**record) for record in records]
+    metrics = {"loss:sum": 0.25}
+    filled = message("ForwardBackwardOutput")(loss_fn_output_type="a:B", loss_fn_outputs=made, metrics=metrics)
+    found: bytes = filled.SerializeToString()
+    return found
+
+
+def sample_of(dtype: int, *, is_sparse: bool) -> bytes:
+    """A sample with tensors of a DType."""
+    tensor = message("Tensor")(dtype=dtype, shape=[2, 3])
+    if is_sparse:
+        tensor.sparse_csr.values = numbers(dtype, 2)
+        tensor.sparse_csr.crow_indices = np.array([0, 1, 2], "<i8").tobytes()
+        tensor.sparse_csr.col_indices = np.array([2, 0], "<i8").tobytes()
+    else:
+        tensor.dense = numbers(dtype, 6)
+    alternatives = message("PromptAltTokens")(tokens=tensor, logprobs=tensor)
+    filled = message("SampleResponse")(target_prompt_logprobs=tensor, prompt_alt_tokens=alternatives)
+    found: bytes = filled.SerializeToString()
+    return found
+
+
+WRITTEN_OUTPUTS = {dtype: output_of(dtype) for dtype in NUMBERS}
+WRITTEN_SAMPLES = {
+    f"{name} {form}": sample_of(dtype, is_sparse=form == "sparse")
+    for name, dtype in DTYPES.items()
+    for form in ("dense", "sparse")
+}
+
+SENT = {
+    "requests": [binary.encode_request(each) for each in OUR_REQUESTS],
+    "outputs": [*map(served.encode_output, OUR_OUTPUTS), *WRITTEN_OUTPUTS.values()],
+    "samples": [*map(served.encode_sample, OUR_SAMPLES), *WRITTEN_SAMPLES.values()],
+}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """What the official SDK makes of all of it."""
+    with Judge(VERSION, "binary_worker.py") as judge:
+        answer: dict[str, Any] = judge.ask(
+            {kind: [b64encode(each).decode() for each in all_] for kind, all_ in SENT.items()}
+        )
+    return answer
+
+
+def own_request() -> m.ForwardBackwardRequest:
+    """The request that the worker makes by constructors of the SDK."""
     sparse = m.TensorData(
         data=[5, 6], dtype="int64", shape=[2, 3], sparse_crow_indices=[0, 1, 2], sparse_col_indices=[2, 0]
     )
@@ -35,89 +138,117 @@ def our_request() -> m.ForwardBackwardRequest:
     image = m.ImageChunk(data=b"\x89PNG", format="png", expected_tokens=3)
     text = m.EncodedTextChunk(tokens=[1, -2, 2**31 - 1])
     datum = m.Datum(model_input=m.ModelInput(chunks=[text, image]), loss_fn_inputs=inputs)
+    prompt = m.PromptProvenanceSpan(sequence_id="a", length=2)
+    sample = m.SampledProvenanceSpan(sequence_id="b", offset=5, length=4)
+    datum = datum.with_provenance(model_input=[prompt, sample], loss_fn_inputs=[sample])
     given = m.ForwardBackwardInput(data=[datum], loss_fn="ppo", loss_fn_config={"beta": 0.5, "loss_id": "x"})
     return m.ForwardBackwardRequest(forward_backward_input=given, model_id="run", seq_id=7)
 
 
-def our_output() -> m.ForwardBackwardOutput:
-    """Two runs of datums with different trailing shapes."""
-    rows = [np.ones((2, 2), np.float32), np.zeros((1, 2), np.float32), np.ones((1, 3), np.float32)]
-    outputs = [{"logprobs": m.TensorData.from_numpy(row)} for row in rows]
-    return m.ForwardBackwardOutput(loss_fn_output_type="Rec", loss_fn_outputs=outputs, metrics={"loss:sum": 2.5})
-
-
-def our_sample() -> m.SampleResponse:
-    """Everything that a sample can have."""
-    sequence: Any = m.SampledSequence
-    response: Any = m.SampleResponse
-    topk = [None, [(5, -0.5)], [(6, -1.0), (7, -2.0)]]
-    ids, logprobs = np.array([[1, 2], [3, 4]]), np.array([[-1.0, -2.0], [-3.0, -4.0]], np.float32)
-    alternatives = {"tokens": m.TensorData.from_numpy(ids), "logprobs": m.TensorData.from_numpy(logprobs)}
-    one = sequence(
-        stop_reason="stop", tokens=[1, 2, 3], logprobs=[-0.5, -1.0, -2.0], extra_fields={"topk_logprobs": topk}
-    )
-    found: m.SampleResponse = response(
-        sequences=[one, m.SampledSequence(stop_reason="length", tokens=[])],
-        prompt_logprobs=[None, -1.5, -2.5],
-        topk_prompt_logprobs=topk,
-        prompt_cache_hit_tokens=4,
-        extra_fields={"target_prompt_logprobs": m.TensorData.from_numpy(logprobs), "prompt_alt_tokens": alternatives},
-    )
-    return found
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files that both sides wrote."""
-    folder = tmp_path_factory.mktemp("binary")
-    (folder / "our_request.bin").write_bytes(binary.encode_request(our_request()))
-    (folder / "our_output.bin").write_bytes(served.encode_output(our_output()))
-    (folder / "our_sample.bin").write_bytes(served.encode_sample(our_sample()))
-    python = ensure_venv("official-0.38.0", HERE / "requirements-0.38.0.txt")
-    command = [str(python), "-I", str(HERE / "binary_worker.py"), str(folder)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert not run.returncode, run.stderr
-    return folder
-
-
-@pytest.fixture(scope="module")
-def found(folder: Path) -> dict[str, Any]:
-    """What the official SDK read."""
-    read: dict[str, Any] = json.loads((folder / "found.json").read_text())
-    return read
-
-
-def test_their_request_decodes_here(folder: Path) -> None:
+def test_a_request_of_their_own_decodes_here(found: dict[str, Any]) -> None:
     """Equal arrays, and the same everything else; a tensor whose shape they left out has one dimension."""
-    assert served.decode_request((folder / "request.bin").read_bytes()) == our_request()
+    assert served.decode_request(b64decode(found["own"])) == own_request()
 
 
-def test_our_request_decodes_there(folder: Path) -> None:
-    """Equal to theirs as their own class sees it, but for the shape that they leave out when the user gave none."""
-    from tinkerwire_generated.messages import message  # noqa: PLC0415
+def test_their_requests_decode_here(found: dict[str, Any]) -> None:
+    """What their code writes of the content of ours is what we wrote it of."""
+    for data, request in zip(found["requests"], OUR_REQUESTS, strict=True):
+        assert plain(served.decode_request(b64decode(data))) == plain(request)
 
+
+def test_our_requests_are_theirs(found: dict[str, Any]) -> None:
+    """Their code writes the same message of the same content, field by field."""
     kind = message("ForwardBackwardRequest")
-    ours = kind.FromString((folder / "our_request.bin").read_bytes())
-    theirs = kind.FromString((folder / "request.bin").read_bytes())
-    theirs.data[0].loss_fn_inputs["weights"].shape.append(2)
-    assert ours == theirs
+    for data, sent in zip(found["requests"], SENT["requests"], strict=True):
+        assert kind.FromString(b64decode(data)) == kind.FromString(sent)
 
 
-def test_our_output_decodes_there(found: dict[str, Any]) -> None:
-    """Type, tensors with their shapes, and metrics."""
-    rows = [[2, 2], [1.0] * 4], [[1, 2], [0.0] * 2], [[1, 3], [1.0] * 3]
-    assert found["output"] == ["Rec", [{"logprobs": ["float32", *row]} for row in rows], {"loss:sum": 2.5}]
+def as_read(model: Any) -> Any:
+    """A tensor as the worker says it."""
+    if model is None:
+        return None
+    _, dtype, shape, data, rows = plain(model)
+    return [dtype, shape, data, *rows]
 
 
-def test_our_sample_decodes_there(found: dict[str, Any]) -> None:
-    """Every part of it."""
-    topk = [None, [[5, -0.5]], [[6, -1.0], [7, -2.0]]]
-    logprobs = ["float32", [2, 2], [-1.0, -2.0, -3.0, -4.0]]
-    assert found["sample"] == {
-        "sequences": [["stop", [1, 2, 3], [-0.5, -1.0, -2.0], topk], ["length", [], None, None]],
-        "prompt_logprobs": [None, -1.5, -2.5],
-        "topk_prompt_logprobs": topk,
-        "cache": 4,
-        "target": logprobs,
-        "alternatives": [["int64", [2, 2], [1, 2, 3, 4]], logprobs],
+def read_output(output: m.ForwardBackwardOutput) -> Any:
+    """The result of a loss as the worker says it."""
+    outputs = [{name: as_read(each) for name, each in one.items()} for one in output.loss_fn_outputs]
+    kind = output.loss_fn_output_type.rpartition(":")[2] if outputs else output.loss_fn_output_type
+    return [kind, outputs, output.metrics]
+
+
+def read_sample(sample: m.SampleResponse) -> Any:
+    """A sample as the worker says it."""
+    alternatives = sample.prompt_alt_tokens
+    return {
+        "sequences": [
+            [plain(part) for part in (s.stop_reason, s.tokens, s.logprobs, s.topk_logprobs)] for s in sample.sequences
+        ],
+        "prompt_logprobs": plain(sample.prompt_logprobs),
+        "topk_prompt_logprobs": plain(sample.topk_prompt_logprobs),
+        "prompt_cache_hit_tokens": sample.prompt_cache_hit_tokens,
+        "target_prompt_logprobs": as_read(sample.target_prompt_logprobs),
+        "prompt_alt_tokens": alternatives and [as_read(alternatives.tokens), as_read(alternatives.logprobs)],
     }
+
+
+def test_our_outputs_decode_there(found: dict[str, Any]) -> None:
+    """Type, tensors with their shapes, and metrics."""
+    for read, output in zip(found["outputs"], OUR_OUTPUTS, strict=False):
+        assert read == read_output(output)
+
+
+def test_our_samples_decode_there(found: dict[str, Any]) -> None:
+    """Every part of it."""
+    for read, sample in zip(found["samples"], OUR_SAMPLES, strict=False):
+        assert read == read_sample(sample)
+
+
+def test_outputs_of_every_dtype_are_read_alike(found: dict[str, Any]) -> None:
+    """The narrow ones, which only servers send, become what we make of them."""
+    for read, data in zip(found["outputs"][len(OUR_OUTPUTS) :], WRITTEN_OUTPUTS.values(), strict=True):
+        assert read == read_output(binary.decode_output(data))
+
+
+def test_samples_of_every_dtype_are_read_alike(found: dict[str, Any]) -> None:
+    """Dense and sparse; the difference that is listed is there."""
+    different = {}
+    for read, (kind, data) in zip(found["samples"][len(OUR_SAMPLES) :], WRITTEN_SAMPLES.items(), strict=True):
+        if read != read_sample(binary.decode_sample(data)):
+            different[kind] = read["target_prompt_logprobs"][2]
+    assert different.keys() == DIFFERENT.keys()
+    assert different == {"bfloat16 dense": BITS.tolist(), "bfloat16 sparse": BITS[:2].tolist()}
+
+
+def test_every_field_and_value_is_exchanged(found: dict[str, Any]) -> None:
+    """No field of the messages, no DType and no StopReason is missing in what the judge wrote or read."""
+    kinds = {"requests": "ForwardBackwardRequest", "outputs": "ForwardBackwardOutput", "samples": "SampleResponse"}
+    seen: set[str] = set()
+    for kind, name in kinds.items():
+        for data in SENT[kind]:
+            seen |= set(filled(message(name).FromString(data)))
+    expected = {*(f"DType {dtype}" for dtype in NUMBERS), "StopReason 0", "StopReason 1"}
+    for name in (name for name, span in MESSAGE_TIMES.items() if is_in(VERSION, *span)):
+        for field in message(name).DESCRIPTOR.fields:
+            if is_in(VERSION, *BINARY_TIMES.get(name, {}).get(field.name, MESSAGE_TIMES[name])):
+                expected.add(f"{name}.{field.name}")
+    assert expected - seen == set(NOT_EXCHANGED)
+    assert seen <= expected
+
+
+def filled(found: Any) -> Any:
+    """The names of all fields that are set in a message and its parts, and the values of enums."""
+    for field in found.DESCRIPTOR.fields:
+        if field.enum_type is not None:
+            yield f"{field.enum_type.name} {getattr(found, field.name)}"
+    for field, value in found.ListFields():
+        yield f"{found.DESCRIPTOR.name}.{field.name}"
+        kind = field.message_type
+        if kind is None:
+            continue
+        is_map = kind.GetOptions().map_entry
+        parts = (value.values() if is_map else value) if not hasattr(value, "ListFields") else [value]
+        for part in parts:
+            if hasattr(part, "ListFields"):
+                yield from filled(part)

@@ -1,25 +1,28 @@
 """Runs in the environment of the official SDK 0.38.0: its code makes and reads binary messages.
 
-python binary_worker.py FOLDER: writes request.bin by its own code, and what it reads in the other files as JSON.
+A line of stdin is {"requests": [...], "outputs": [...], "samples": [...]}, each a list of messages in base64. The
+line of stdout that answers it has of each request what the SDK's own code writes of the same content, of each
+result what it reads, and under "own" a request that was made by its own constructors.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
+from base64 import b64decode, b64encode
 from typing import Any
 
 import numpy as np
 import tinker
+from tinker.proto import tinker_public_pb2 as pb
 from tinker.proto.request_conv import forward_backward_request_to_proto
 from tinker.proto.response_conv import deserialize_forward_backward_output, deserialize_sample_response
 from tinker.types.forward_backward_input import ForwardBackwardInput
 from tinker.types.forward_backward_request import ForwardBackwardRequest
 
 
-def request() -> ForwardBackwardRequest:
-    """Text and image, a tensor without shape, a dense and a sparse matrix, numbers and texts in the config."""
+def own_request() -> ForwardBackwardRequest:
+    """Text and image, a tensor without shape, a dense and a sparse matrix, spans, numbers and texts in the config."""
     image = tinker.types.ImageChunk(data=b"\x89PNG", format="png", expected_tokens=3)
     text = tinker.types.EncodedTextChunk(tokens=[1, -2, 2**31 - 1])
     sparse = tinker.TensorData(
@@ -31,39 +34,112 @@ def request() -> ForwardBackwardRequest:
         "advantages": tinker.TensorData.from_numpy(np.arange(6, dtype=np.float32).reshape(2, 3)),
     }
     datum = tinker.Datum(model_input=tinker.ModelInput(chunks=[text, image]), loss_fn_inputs=inputs)
+    prompt = tinker.PromptProvenanceSpan(sequence_id="a", length=2)
+    sample = tinker.SampledProvenanceSpan(sequence_id="b", offset=5, length=4)
+    datum = datum.with_provenance(model_input=[prompt, sample], loss_fn_inputs=[sample])
     given = ForwardBackwardInput(data=[datum], loss_fn="ppo", loss_fn_config={"beta": 0.5, "loss_id": "x"})
     return ForwardBackwardRequest(forward_backward_input=given, model_id="run", seq_id=7)
 
 
-def tensor(found: Any) -> Any:
-    """A tensor as lists."""
-    return None if found is None else [found.dtype, found.shape, found.data]
-
-
-def main(folder: Path) -> None:
-    """Write what the official code makes, and what it reads."""
-    own = forward_backward_request_to_proto(request())
-    (folder / "request.bin").write_bytes(own.SerializeToString())
-    output = deserialize_forward_backward_output((folder / "our_output.bin").read_bytes())
-    sample = deserialize_sample_response((folder / "our_sample.bin").read_bytes())
-    alternatives: Any = sample.prompt_alt_tokens
-    found = {
-        "output": [
-            output.loss_fn_output_type,
-            [{name: tensor(each) for name, each in one.items()} for one in output.loss_fn_outputs],
-            output.metrics,
-        ],
-        "sample": {
-            "sequences": [[s.stop_reason, s.tokens, s.logprobs, s.topk_logprobs] for s in sample.sequences],
-            "prompt_logprobs": sample.prompt_logprobs,
-            "topk_prompt_logprobs": sample.topk_prompt_logprobs,
-            "cache": sample.prompt_cache_hit_tokens,
-            "target": tensor(sample.target_prompt_logprobs),
-            "alternatives": [tensor(alternatives.tokens), tensor(alternatives.logprobs)],
-        },
+def rewritten(data: bytes) -> bytes:
+    """A request once more: read field by field, made into objects of the SDK, and written by its code."""
+    message = pb.ForwardBackwardRequest.FromString(data)
+    config: dict[str, Any] = {
+        name: getattr(value, value.WhichOneof("value")) for name, value in message.loss_fn_config_v2.items()
     }
-    (folder / "found.json").write_text(json.dumps(found))
+    given = ForwardBackwardInput(
+        data=[datum(each) for each in message.data], loss_fn=message.loss_fn, loss_fn_config=config or None
+    )
+    request = ForwardBackwardRequest(
+        forward_backward_input=given, model_id=message.model_id, seq_id=message.seq_id or None
+    )
+    found = forward_backward_request_to_proto(request)
+    # The SDK sets it where it sends the request.
+    found.forward_only = message.forward_only
+    return found.SerializeToString()
+
+
+def datum(message: Any) -> tinker.Datum:
+    """An example."""
+    spans = message.model_input_spans or message.loss_fn_input_spans
+    return tinker.Datum(
+        model_input=tinker.ModelInput(chunks=[chunk(each) for each in message.model_input]),
+        loss_fn_inputs={name: tensor(each) for name, each in message.loss_fn_inputs.items()},
+        model_input_spans=[span(each) for each in message.model_input_spans] if spans else None,
+        loss_fn_input_spans=[span(each) for each in message.loss_fn_input_spans] if spans else None,
+    )
+
+
+def chunk(message: Any) -> Any:
+    """Text, an image or a dmel."""
+    kind = message.WhichOneof("chunk")
+    if kind == "encoded_text":
+        return tinker.types.EncodedTextChunk(tokens=np.frombuffer(message.encoded_text.tokens, "<i4").tolist())
+    if kind == "dmel":
+        return tinker.DmelChunk(dmel=message.dmel.dmel)
+    image = message.image
+    expected = image.expected_tokens if image.HasField("expected_tokens") else None
+    return tinker.types.ImageChunk(data=image.data, format=image.format, expected_tokens=expected)
+
+
+def tensor(message: Any) -> tinker.TensorData:
+    """A dense or sparse tensor."""
+    name, dtype = {pb.DTYPE_FLOAT32: ("float32", "<f4"), pb.DTYPE_INT64: ("int64", "<i8")}[message.dtype]
+    sparse = message.sparse_csr if message.WhichOneof("encoding") == "sparse_csr" else None
+    values = np.frombuffer(sparse.values if sparse else message.dense, dtype)
+    rows: dict[str, Any] = {}
+    if sparse:
+        rows["sparse_crow_indices"] = np.frombuffer(sparse.crow_indices, "<i8").tolist()
+        rows["sparse_col_indices"] = np.frombuffer(sparse.col_indices, "<i8").tolist()
+    return tinker.TensorData(data=values, dtype=name, shape=list(message.shape), **rows)
+
+
+def span(message: Any) -> Any:
+    """Where a run of tokens comes from."""
+    kind = message.WhichOneof("span")
+    part = getattr(message, kind)
+    make = tinker.PromptProvenanceSpan if kind == "prompt_tokens" else tinker.SampledProvenanceSpan
+    return make(sequence_id=part.sequence_id, offset=part.offset, length=part.length)
+
+
+def output(data: bytes) -> Any:
+    """What the SDK reads of the result of a loss."""
+    found = deserialize_forward_backward_output(data)
+    outputs = [{name: plain(each) for name, each in one.items()} for one in found.loss_fn_outputs]
+    return [found.loss_fn_output_type, outputs, found.metrics]
+
+
+def sample(data: bytes) -> Any:
+    """What it reads of a sample."""
+    found = deserialize_sample_response(data)
+    alternatives = found.prompt_alt_tokens
+    return {
+        "sequences": [[s.stop_reason, s.tokens, s.logprobs, s.topk_logprobs] for s in found.sequences],
+        "prompt_logprobs": found.prompt_logprobs,
+        "topk_prompt_logprobs": found.topk_prompt_logprobs,
+        "prompt_cache_hit_tokens": found.prompt_cache_hit_tokens,
+        "target_prompt_logprobs": plain(found.target_prompt_logprobs),
+        "prompt_alt_tokens": alternatives and [plain(alternatives.tokens), plain(alternatives.logprobs)],
+    }
+
+
+def plain(found: Any) -> Any:
+    """A tensor as lists."""
+    if found is None:
+        return None
+    return [found.dtype, found.shape, found.data, found.sparse_crow_indices, found.sparse_col_indices]
+
+
+def answer(question: dict[str, list[str]]) -> dict[str, Any]:
+    """See the module."""
+    return {
+        "own": b64encode(forward_backward_request_to_proto(own_request()).SerializeToString()).decode(),
+        "requests": [b64encode(rewritten(b64decode(each))).decode() for each in question["requests"]],
+        "outputs": [output(b64decode(each)) for each in question["outputs"]],
+        "samples": [sample(b64decode(each)) for each in question["samples"]],
+    }
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), flush=True)  # noqa: T201

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import urllib.request
 from typing import Any
 
-from tests.official.walk import RANK, Step, Walk, expect, expect_refused
+from tests.official.walk import RANK, Skipped, Step, Walk, expect, expect_refused, near
 
 
 def _rest(walk: Walk) -> Any:
@@ -94,6 +96,8 @@ def get_session(walk: Walk) -> str:
 
 
 def get_archive_url(walk: Walk) -> str:
+    if not hasattr(_rest(walk), "get_checkpoint_archive_url_from_tinker_path"):
+        raise Skipped("SDK 0.36.0 and later have no archive")
     path = walk["sampler_path"]
     if "/sampler_weights/" not in path:
         path = path.replace("/flow-sampler", "/sampler_weights/flow-sampler")
@@ -142,6 +146,47 @@ def delete_checkpoint(walk: Walk) -> str:
     return "gone from the listing"
 
 
+def save_weights_external(walk: Walk) -> str:
+    """The file that is offered holds arrays of the adapter."""
+    if not hasattr(_rest(walk), "get_external_weights_urls"):
+        raise Skipped("SDK before 0.28.1 saves nothing to download")
+    path = walk.wait(walk["training"].save_weights_external("flow-external")).path
+    answer = walk.wait(_rest(walk).get_external_weights_urls(path))
+    with urllib.request.urlopen(next(iter(answer.urls.values())), timeout=walk.timeout_s) as file:
+        size = len(file.read())
+    expect(size > 0, "an empty file")
+    return f"{size} bytes"
+
+
+def copy_weights(walk: Walk) -> str:
+    """The copy is sampled as the original is."""
+    if not hasattr(_rest(walk), "copy_weights"):
+        raise Skipped("SDK before 0.26.2 does not copy")
+    path = walk.wait(_rest(walk).copy_weights(walk["state_path"], "flow-project"))
+    training = walk.service.create_training_client_from_state(path)
+    near(walk.loss(training), walk["state_loss"], 1e-4, "loss of the copy")
+    return path
+
+
+def user_metadata(walk: Walk) -> str:
+    if "user_metadata" not in inspect.signature(walk.client.TrainingClient.save_state).parameters:
+        raise Skipped("SDK before 0.27.2 saves no metadata")
+    path = walk.wait(walk["training"].save_state("flow-metadata", user_metadata={"note": "kept"})).path
+    kept = _checkpoint(walk, path).user_metadata
+    expect(kept == {"note": "kept"}, f"user_metadata {kept}")
+    return "kept"
+
+
+def overwrite(walk: Walk) -> str:
+    training = walk["training"]
+    if "overwrite" not in inspect.signature(walk.client.TrainingClient.save_state).parameters:
+        raise Skipped("SDK before 0.20.0 does not overwrite")
+    walk.wait(training.save_state("flow-over"))
+    error = expect_refused("a name that is taken", lambda: walk.wait(training.save_state("flow-over")))
+    walk.wait(training.save_state("flow-over", overwrite=True))
+    return f"taken when asked for; else {error[:80]}"
+
+
 def unknown_run_is_refused(walk: Walk) -> str:
     return expect_refused("an unknown run", lambda: walk.wait(_rest(walk).get_training_run("no-such-run")))
 
@@ -160,6 +205,10 @@ STEPS: list[Step] = [
     get_archive_url,
     set_ttl,
     save_state_with_ttl,
+    save_weights_external,
+    copy_weights,
+    user_metadata,
+    overwrite,
     publish,
     unpublish,
     delete_checkpoint,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
-from tests.official.walk import LINES, Step, Walk, expect
+from tests.official.walk import LINES, Skipped, Step, Walk, expect
 
 PROMPT = LINES[0]
 TOKENS = 8
@@ -113,6 +114,46 @@ def sample_topk_prompt_logprobs(walk: Walk) -> str:
     return f"first position {lists[0]}, then 3 pairs each"
 
 
+def _signature(walk: Walk) -> Any:
+    # Of the class: what clients give at creation may be a stand-in that takes anything.
+    return inspect.signature(walk.client.SamplingClient.sample).parameters
+
+
+def sample_topk_logprobs(walk: Walk) -> str:
+    if "topk_sample_logprobs" not in _signature(walk):
+        raise Skipped("SDK before 0.29.1 does not ask for them")
+    sequence = _sample(walk, walk["sampler"], changes={"temperature": 0.0}, topk_sample_logprobs=3).sequences[0]
+    lists = sequence.topk_logprobs
+    expect(lists is not None and len(lists) == len(sequence.tokens), f"{lists} for {len(sequence.tokens)} tokens")
+    for token, logprob, pairs in zip(sequence.tokens, sequence.logprobs, lists, strict=True):
+        expect(len(pairs) == 3 and pairs[0][0] == token, f"the likeliest of {pairs} is not {token}")
+        expect(abs(pairs[0][1] - logprob) < 1e-5, f"logprob {pairs[0][1]}, not {logprob}")
+    return "3 pairs each, the likeliest is the one drawn"
+
+
+def sample_target_prompt_logprobs(walk: Walk) -> str:
+    """Those of the prompt's own tokens are the prompt's logprobs."""
+    if "target_prompt_logprobs" not in _signature(walk):
+        raise Skipped("SDK before 0.30.4 does not ask for them")
+    targets = walk.types.TensorData.from_numpy(np.asarray([[token, 1] for token in PROMPT], dtype=np.int64))
+    response = _sample(walk, walk["sampler"], include_prompt_logprobs=True, target_prompt_logprobs=targets)
+    found = response.target_prompt_logprobs.to_numpy()
+    expect(found.shape == (len(PROMPT), 2), f"shape {found.shape}")
+    own = np.asarray(response.prompt_logprobs[1:], dtype=float)
+    difference = float(np.abs(found[1:, 0] - own).max())
+    expect(difference < 1e-5, f"they differ from prompt_logprobs by {difference}")
+    return f"shape {found.shape}, the same as prompt_logprobs"
+
+
+def sample_last_prompt_logprobs(walk: Walk) -> str:
+    if "prompt_logprobs_last_n" not in _signature(walk):
+        raise Skipped("SDK before 0.33.1 does not ask for the last ones only")
+    response = _sample(walk, walk["sampler"], include_prompt_logprobs=True, prompt_logprobs_last_n=5)
+    given = [value is not None for value in response.prompt_logprobs]
+    expect(given == [False] * (len(PROMPT) - 5) + [True] * 5, f"given {given}")
+    return "the last 5"
+
+
 def compute_logprobs(walk: Walk) -> str:
     """The prompt's logprobs when sampling are those of forward with the same weights."""
     values = walk.wait(walk["sampler"].compute_logprobs(walk.types.ModelInput.from_ints(PROMPT)))
@@ -156,6 +197,9 @@ STEPS: list[Step] = [
     sample_stop_strings,
     sample_prompt_logprobs,
     sample_topk_prompt_logprobs,
+    sample_topk_logprobs,
+    sample_target_prompt_logprobs,
+    sample_last_prompt_logprobs,
     compute_logprobs,
     sample_many_at_once,
     get_base_model,

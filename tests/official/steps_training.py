@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.official.walk import LINES, RANK, SEED, Step, Walk, expect, expect_refused, logprobs_of, near
+from tests.official.walk import LINES, RANK, SEED, Skipped, Step, Walk, expect, expect_refused, logprobs_of, near
 
 
 def get_server_capabilities(walk: Walk) -> str:
@@ -219,5 +219,16 @@ STEPS: list[Step] = [
     unknown_state_is_refused,
 ]
 
+
+def close(walk: Walk) -> str:
+    """The client tells the server that it is done."""
+    if not hasattr(walk.service, "close"):
+        raise Skipped("SDK before 0.27.2 does not close")
+    closing = walk.service.close("success")
+    if hasattr(closing, "result"):
+        walk.wait(closing)
+    return "closed"
+
+
 # A server may be of no more use after these.
-LAST_STEPS: list[Step] = [token_outside_vocabulary_is_refused]
+LAST_STEPS: list[Step] = [token_outside_vocabulary_is_refused, close]

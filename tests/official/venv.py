@@ -6,17 +6,17 @@ import hashlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-OFFICIAL_NAME = "official-0.16.1"
-OFFICIAL_LOCK = Path(__file__).with_name("requirements-0.16.1.txt")
+OFFICIAL_VERSION = "0.16.1"
 
 
-def ensure_venv(name: str, lock: Path, *, installer: str = "uv") -> Path:
+def ensure_venv(name: str, lock: Path, *, installer: str = "uv", pip_options: Sequence[str] = ()) -> Path:
     """Return the python of `.venv-NAME`, making the environment anew when its lock file changed.
 
-    `installer` is "uv" (fast; pip is used where uv is missing) or "pip".
+    `installer` is "uv" (fast; pip is used where uv is missing) or "pip", which is given the `pip_options`.
     """
     if sys.version_info < (3, 11):
         raise SystemExit(
@@ -36,14 +36,14 @@ def ensure_venv(name: str, lock: Path, *, installer: str = "uv") -> Path:
         _run([uv, "pip", "install", "--quiet", "--python", str(python), "-r", str(lock)])
     else:
         _run([sys.executable, "-m", "venv", str(folder)])
-        _run([str(python), "-m", "pip", "install", "--quiet", "-r", str(lock)])
+        _run([str(python), "-m", "pip", "install", "--quiet", *pip_options, "-r", str(lock)])
     stamp.write_text(wanted)
     return python
 
 
-def official_python() -> Path:
-    """Return the python of the environment that holds the official SDK 0.16.1."""
-    return ensure_venv(OFFICIAL_NAME, OFFICIAL_LOCK)
+def official_python(version: str = OFFICIAL_VERSION) -> Path:
+    """Return the python of the environment that holds a version of the official SDK."""
+    return ensure_venv(f"official-{version}", Path(__file__).with_name(f"requirements-{version}.txt"))
 
 
 def _uv() -> str | None:

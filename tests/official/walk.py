@@ -19,19 +19,28 @@ class Blocked(Exception):
     """A step cannot run, because the step that makes what it needs did not work."""
 
 
+class Skipped(Exception):
+    """A step that this client does not have; says why."""
+
+
 class Wrong(Exception):
     """The server answered, but the answer makes no sense."""
 
 
 class Walk:
-    """One walk of the flow: the client under test, the server, and what the steps have made so far."""
+    """One walk of the flow: the client under test, the server, and what the steps have made so far.
 
-    def __init__(self, client: ModuleType, base_url: str, base_model: str | None, timeout_s: float) -> None:
+    ``settings`` are for the service client.
+    """
+
+    def __init__(
+        self, client: ModuleType, base_url: str, base_model: str | None, timeout_s: float, **settings: Any
+    ) -> None:
         self.client = client
         self.types: Any = client.types
         self.base_model = base_model
         self.timeout_s = timeout_s
-        self.service: Any = client.ServiceClient(base_url=base_url, api_key="tml-flow")
+        self.service: Any = client.ServiceClient(base_url=base_url, api_key="tml-flow", **settings)
         self._made: dict[str, Any] = {}
 
     def keep(self, **things: Any) -> None:

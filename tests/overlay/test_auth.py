@@ -36,11 +36,12 @@ def test_the_argument_goes_before_the_environment(server: Scripted, monkeypatch:
     for options in ({}, {"api_key": "", "base_url": ""}, {"api_key": "given"}):
         with tw.ServiceClient(**options) as client:
             client.get_server_capabilities()
-    assert [asked.headers["x-api-key"] for asked in server.asked] == ["from-environment"] * 2 + ["given"]
+    asked_keys = [asked.headers["x-api-key"] for asked in server.named("get_server_capabilities")]
+    assert asked_keys == ["from-environment"] * 2 + ["given"]
     monkeypatch.setenv("TINKER_BASE_URL", "http://127.0.0.1:1")
     with tw.ServiceClient(base_url=server.url) as client:
         client.get_server_capabilities()
-    assert len(server.asked) == 4
+    assert len(server.named("get_server_capabilities")) == 4
 
 
 def test_the_address(monkeypatch: pytest.MonkeyPatch) -> None:

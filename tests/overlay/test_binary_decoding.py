@@ -165,6 +165,15 @@ SEQUENCE = "sequences[0]"
             of_datum(loss_fn_inputs={"w": message("Tensor")(dtype=1, sparse_csr={}, shape=[2, 2])}),
             "data[0].loss_fn_inputs['w']: TensorData.sparse_crow",
         ),
+        (of_datum(model_input_spans=[{}]), "data[0].model_input_spans[0]: is neither"),
+        (
+            of_datum(loss_fn_input_spans=[{"sampled_tokens": {"length": 1}}]),
+            "data[0].loss_fn_input_spans[0]: SampledProvenanceSpan.sequence_id",
+        ),
+        (
+            of_datum(loss_fn_input_spans=[{"prompt_tokens": {"sequence_id": "s", "length": -1}}]),
+            "data[0].loss_fn_input_spans[0]: PromptProvenanceSpan.length: -1",
+        ),
         (
             lambda: served.decode_request(message("ForwardBackwardRequest")(loss_fn="new").SerializeToString()),
             "ForwardBackwardInput.loss_fn: 'new'",
@@ -218,5 +227,6 @@ def test_a_sample_as_the_models_of_json_have_it() -> None:
     first, second = found.sequences
     assert (first.stop_reason, first.tokens, first.logprobs[0]) == ("length", [7, -1], -0.5)
     assert (second.stop_reason, second.tokens, second.logprobs) == ("9", [], None)
-    assert second.extra_fields == {"topk_logprobs": found.topk_prompt_logprobs}
+    assert (first.topk_logprobs, second.topk_logprobs) == (None, found.topk_prompt_logprobs)
+    assert found.extra_fields == {}
     assert of_sample(prompt_logprobs=b"", topk_prompt_logprobs={"k": 4})() == m.SampleResponse(sequences=[])

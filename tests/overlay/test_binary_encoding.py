@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -54,6 +55,32 @@ def test_a_forward_request_is_one_that_is_forward_only() -> None:
     assert sent(request).forward_only
     assert sent(request).seq_id == 0
     assert served.decode_request(binary.encode_request(request)) == request
+
+
+SPANS: Any = {
+    "model_input": [
+        m.PromptProvenanceSpan(sequence_id="s", length=2),
+        m.SampledProvenanceSpan(sequence_id="s", length=1),
+    ],
+    "loss_fn_inputs": [m.SampledProvenanceSpan(sequence_id="s", offset=4, length=3)],
+}
+
+
+def with_spans(request: m.ForwardBackwardRequest) -> m.ForwardBackwardRequest:
+    """The request, whose datum says where its tokens come from."""
+    given = request.forward_backward_input
+    data = [datum.with_provenance(**SPANS) for datum in given.data]
+    return attrs.evolve(request, forward_backward_input=attrs.evolve(given, data=data))
+
+
+def test_provenance_spans_field_by_field() -> None:
+    """Both lists, each span in the part that says what it is a run of."""
+    found = sent(with_spans(asked(TOKENS, target_tokens=np.arange(3)))).data[0]
+    prompt, sample = found.model_input_spans
+    assert (prompt.WhichOneof("span"), sample.WhichOneof("span")) == ("prompt_tokens", "sampled_tokens")
+    assert (prompt.prompt_tokens.sequence_id, prompt.prompt_tokens.offset, prompt.prompt_tokens.length) == ("s", 0, 2)
+    (target,) = found.loss_fn_input_spans
+    assert (target.sampled_tokens.offset, target.sampled_tokens.length) == (4, 3)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +140,7 @@ def test_what_has_no_binary_form_is_refused_by_place_and_value(
         ),
         (asked(config={"loss_id": "x"}), "0.26.1", "ForwardBackwardRequest.loss_fn_config_v2"),
         (asked(TOKENS, m.DmelChunk(dmel=b"x")), "0.23.3", "Chunk.dmel"),
+        (with_spans(asked(TOKENS)), "0.26.1", "Datum.model_input_spans"),
         (asked(m.ImageChunk(data=b"x", format="png", height=1)), None, "ImageChunk.height"),
     ],
 )
@@ -134,9 +162,8 @@ def test_older_versions_take_what_they_know() -> None:
 
 def test_a_sample_for_an_older_client_has_nothing_that_it_does_not_know() -> None:
     """The server's side is held against the version, too."""
-    make: Any = m.SampleResponse
     target = m.TensorData(data=[0.5], dtype="float32")
-    sample = make(sequences=[], extra_fields={"target_prompt_logprobs": target})
+    sample = m.SampleResponse(sequences=[], target_prompt_logprobs=target)
     assert served.encode_sample(sample, "0.30.4")
     with pytest.raises(DialectError, match=r"SampleResponse\.target_prompt_logprobs is not in wire 0\.30\.3"):
         served.encode_sample(sample, "0.30.3")
@@ -164,6 +191,7 @@ def lost(shape: list[int], values: list[float]) -> m.ForwardBackwardOutput:
         (lambda: served.encode_sample(sampled(tokens=[2**31])), "sequences[0].tokens[0]: 2147483648"),
         (lambda: served.encode_sample(sampled(logprobs=["x"])), "sequences[0].logprobs: cannot be read"),
         (lambda: served.encode_sample(sampled(extra_fields={"new": 1})), "sequences[0].extra_fields['new']"),
+        (lambda: served.encode_sample(sampled(sequence_id="s")), "sequences[0].sequence_id: has no place"),
         (lambda: served.encode_output(lost([], [1.0])), "loss_fn_outputs['x']: a tensor without dimensions"),
         (lambda: served.encode_output(lost([3, 0], [])), "loss_fn_outputs[0:]['x']: rows of [0]"),
     ],

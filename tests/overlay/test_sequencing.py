@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, datum, open_client
-from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
+from support.scripted import PATIENCE_S, SUBMISSIONS, Answer, Asked, Hold, Scripted, in_turn, seq_ids
 from tinkerwire.backpressure import Traffic
 from tinkerwire.futures import APIFuture
 from tinkerwire.sequencing import Lane, is_refusal
@@ -25,18 +24,12 @@ from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import ResponseInfo, status_error
 
 pytestmark = pytest.mark.timeout(60)
-SUBMISSIONS = ("forward", "forward_backward", "optim_step", "save_weights", "load_weights", "save_weights_for_sampler")
 NUMBERED = {"loss_fn_output_type": "T", "loss_fn_outputs": [], "metrics": {}}
 
 
 @pytest.fixture
 def training(client: tw.ServiceClient) -> tw.TrainingClient:
     return client.create_lora_training_client("base", rank=8)
-
-
-def seq_ids(server: Scripted) -> list[int]:
-    """The numbers of all operations, in the order in which the server met them."""
-    return [asked.body["seq_id"] for asked in server.asked if asked.name in SUBMISSIONS]
 
 
 def anything(training: tw.TrainingClient, which: int) -> Any:
@@ -211,90 +204,6 @@ def test_what_cannot_be_encoded_leaves_no_gap(server: Scripted) -> None:
     assert seq_ids(server) == [1]
 
 
-def test_cancelled_before_it_was_sent(server: Scripted, training: tw.TrainingClient) -> None:
-    """Operations cancelled in the line are never sent, leave no gap, and hold up nobody; order is kept."""
-    hold = Hold()
-    server.rules["forward_backward"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
-    first = training.forward_backward([datum()], "cross_entropy")
-    server.wait_for_requests("forward_backward")
-    futures = [training.optim_step(ADAM) for _ in range(10)]
-    for future in futures[::2]:
-        assert future.cancel()
-    hold.release()
-    first.result(PATIENCE_S)
-    for future in futures[1::2]:
-        future.result(PATIENCE_S)
-    for future in futures[::2]:
-        with pytest.raises(tw.CancelledSubmissionError, match="was cancelled"):
-            future.result(PATIENCE_S)
-    assert seq_ids(server) == list(range(1, 7))
-
-
-def test_cancelling_in_line_lets_nobody_overtake(server: Scripted, training: tw.TrainingClient) -> None:
-    """When the operation in the middle is cancelled, the last still waits for the first to be taken."""
-    hold = Hold()
-    server.rules["forward_backward"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
-    first = training.forward_backward([datum()], "cross_entropy")
-    server.wait_for_requests("forward_backward")
-    middle, last = training.optim_step(ADAM), training.save_state("a")
-    middle.cancel()
-    # One more operation on another model shows that the loop had time to make the mistake.
-    training._session.connection.start(asyncio.sleep(0.02)).result(PATIENCE_S)
-    assert not server.named("save_weights")
-    hold.release()
-    first.result(PATIENCE_S)
-    last.result(PATIENCE_S)
-
-
-def test_cancelled_while_it_is_sent(server: Scripted, training: tw.TrainingClient) -> None:
-    """An operation cancelled with its request on the way fails at once; the request goes to its end, without a gap."""
-    hold = Hold()
-    server.rules["forward_backward"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
-    sent = training.forward_backward([datum()], "cross_entropy")
-    server.wait_for_requests("forward_backward")
-    following = training.optim_step(ADAM)
-    sent.cancel()
-    with pytest.raises(tw.CancelledSubmissionError):
-        sent.result(PATIENCE_S)
-    training._session.connection.start(asyncio.sleep(0.02)).result(PATIENCE_S)
-    assert server.active["forward_backward"] == 1
-    assert not server.named("optim_step")
-    hold.release()
-    following.result(PATIENCE_S)
-    assert seq_ids(server) == [1, 2]
-    assert not server.polls("ForwardBackward")
-
-
-def test_cancelled_while_it_is_sent_and_then_refused(
-    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
-) -> None:
-    """When the request of a cancelled operation is refused in the end, its number is free, and nobody hears of it."""
-    hold = Hold()
-    server.rules["optim_step"] = in_turn(Answer({"detail": "bad"}, status=422, hold=hold), server.happy)
-    sent = training.optim_step(ADAM)
-    server.wait_for_requests("optim_step")
-    following = training.optim_step(ADAM)
-    sent.cancel()
-    hold.release()
-    following.result(PATIENCE_S)
-    assert seq_ids(server) == [1, 1]
-    gc.collect()
-    assert not caplog.records
-
-
-def test_cancelled_while_it_is_sent_and_then_closed(server: Scripted) -> None:
-    """Close does not wait for the request of a cancelled operation."""
-    hold = Hold()
-    server.rules["optim_step"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
-    with open_client(server.url) as client:
-        sent = client.create_lora_training_client("base").optim_step(ADAM)
-        server.wait_for_requests("optim_step")
-        sent.cancel()
-        client.close().result(PATIENCE_S)
-    server.wait_for(lambda: server.active["optim_step"] == 0, "the client hangs up")
-    hold.release()
-
-
 def test_a_slow_or_failed_result_holds_up_nobody(server: Scripted, training: tw.TrainingClient) -> None:
     """Submissions go on while an earlier result hangs, and after one failed."""
     hold = Hold()
@@ -322,51 +231,6 @@ def test_more_results_waited_for_than_connections(server: Scripted, training: tw
     for future in futures:
         future.result(PATIENCE_S)
     assert seq_ids(server) == list(range(1, 302))
-
-
-@pytest.mark.parametrize("step", ["create_session", "create_model", "retrieve_future"])
-def test_a_failed_creation_reaches_every_operation(server: Scripted, client: tw.ServiceClient, step: str) -> None:
-    """When the model cannot be created, each queued operation fails with the reason and its cause; nothing is sent."""
-    server.rules[step] = lambda _: Answer({"detail": "out of GPUs"}, status=404)
-    training = client.create_lora_training_client("base")
-    futures = [training.optim_step(ADAM), training.save_state("a"), training.forward([datum()], "cross_entropy")]
-    sampling = training.save_weights_and_get_sampling_client()
-    with pytest.raises(tw.NotFoundError, match="out of GPUs"):
-        training.result(PATIENCE_S)
-    with pytest.raises(tw.NotFoundError, match="out of GPUs"):
-        training.get_info()
-    for waiting in (*futures, sampling, training.optim_step(ADAM)):
-        with pytest.raises(tw.TinkerError, match=r"not created: .*out of GPUs") as caught:
-            waiting.result(PATIENCE_S)
-        assert isinstance(caught.value.__cause__, tw.NotFoundError)
-    assert seq_ids(server) == []
-
-
-def test_a_cancelled_creation_is_said(server: Scripted, client: tw.ServiceClient) -> None:
-    """Operations behind a creation that was cancelled say so."""
-    hold = Hold()
-    server.rules["create_model"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
-    training = client.create_lora_training_client("base")
-    future = training.optim_step(ADAM)
-    server.wait_for_requests("create_model")
-
-    async def give_up() -> None:
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(training.result_async(), 0.01)
-
-    asyncio.run(give_up())
-    with pytest.raises(tw.TinkerError, match="not created: that was cancelled"):
-        future.result(PATIENCE_S)
-    hold.release()
-
-
-def test_a_model_whose_weights_did_not_load_trains_nothing(server: Scripted, client: tw.ServiceClient) -> None:
-    """create_training_client_from_state: when the load fails, no operation runs on the bare model."""
-    server.on_poll("LoadWeights", lambda _: Answer({"error": "no such checkpoint", "category": "user"}))
-    training = client.create_training_client_from_state("tinker://m0/weights/a")
-    with pytest.raises(tw.TinkerError, match="no such checkpoint"):
-        training.optim_step(ADAM).result(PATIENCE_S)
-    assert not server.named("optim_step")
 
 
 @given(st.lists(st.sampled_from(["send", "refuse", "cancel", "doubt"]), max_size=30))

@@ -1,6 +1,7 @@
-"""The flow against the peer server, with the official SDK as the measure for ours.
+"""The flow against each peer server, with the official SDK that works with it as the measure for ours.
 
-    python -m tests.peers.run                     both clients; writes the table to docs/compatibility.md
+    python -m tests.peers.run                     both clients; writes a table for each peer to docs/compatibility.md
+    python -m tests.peers.run --peer skyrl        one peer only
     python -m tests.peers.run --clients tinker    the official SDK alone, printed only
 
 Records of every step, and all that went over the wire, are left in build/peers. Exit code 1 when a step that
@@ -18,21 +19,23 @@ from typing import Any
 
 from tests.official.report import DOCS, write_section
 from tests.official.venv import ROOT, official_python
+from tests.peers.peer import BUILD, Peer
 from tests.peers.recorder import Record, recorded
-from tests.peers.skyrl_tx import NAME, skyrl_tx
+from tests.peers.skyrl import SKYRL
+from tests.peers.skyrl_tx import SKYRL_TX
 
 OURS, THEIRS = "tinkerwire", "tinker"
-TITLES = {THEIRS: "official SDK 0.16.1", OURS: "tinkerwire"}
-BUILD = ROOT / "build" / "peers"
+CLIENTS = (THEIRS, OURS)
+PEERS = {peer.name: peer for peer in (SKYRL_TX, SKYRL)}
 ANSWER_CHARACTERS = 220
 Steps = list[dict[str, Any]]
 
 
-def walk(client: str, timeout_s: float) -> Steps:
+def walk(peer: Peer, client: str, timeout_s: float) -> Steps:
     """Run the flow with one client against a server of its own; return the steps with the server's refusals."""
-    python = str(official_python()) if client == THEIRS else sys.executable
+    python = str(official_python(peer.official)) if client == THEIRS else sys.executable
     command = [python, "-m", "tests.official.flow", "--client", client, "--timeout", str(timeout_s)]
-    with skyrl_tx() as server, recorded(server) as (url, wire):
+    with peer.running() as server, recorded(server) as (url, wire):
         done = subprocess.run([*command, "--base-url", url], cwd=ROOT, capture_output=True, text=True, check=False)
         steps: Steps = [json.loads(line) for line in done.stdout.splitlines()]
         if not steps:
@@ -40,8 +43,8 @@ def walk(client: str, timeout_s: float) -> Steps:
     for step in steps:
         step["refusals"] = _refusals(step, wire)
     BUILD.mkdir(parents=True, exist_ok=True)
-    (BUILD / f"{client}-steps.json").write_text(json.dumps(steps, indent=1))
-    (BUILD / f"{client}-wire.jsonl").write_text("".join(json.dumps(record) + "\n" for record in wire))
+    (BUILD / f"{peer.name}-{client}-steps.json").write_text(json.dumps(steps, indent=1))
+    (BUILD / f"{peer.name}-{client}-wire.jsonl").write_text("".join(json.dumps(record) + "\n" for record in wire))
     return steps
 
 
@@ -62,6 +65,7 @@ def _without_ids(text: str) -> str:
     for pattern, name in (
         (r"\b(model|sampling|session)_[0-9a-f]{6,}\b", r"\1_ID"),
         (r" object at 0x[0-9a-f]+", ""),
+        (r"(?<=ForwardBackwardOutput\().*", "..."),
         (r"datetime\.datetime\([^)]*\)", "a datetime"),
         (r"(?<=['\" ])/[^ '\"]*/(?=checkpoints/)", ""),
     ):
@@ -69,25 +73,30 @@ def _without_ids(text: str) -> str:
     return text if len(text) <= ANSWER_CHARACTERS else text[:ANSWER_CHARACTERS] + "..."
 
 
-def table(walks: dict[str, Steps]) -> str:
+def table(peer: Peer, walks: dict[str, Steps]) -> str:
     """Return the Markdown section: a step a line, a client a column, and the server's answer."""
-    clients = [client for client in TITLES if client in walks]
+    clients = [client for client in CLIENTS if client in walks]
+    titles = {THEIRS: f"official SDK {peer.official}", OURS: "tinkerwire"}
     lines = [
-        f"## {NAME}",
+        f"## {peer.title}",
         "",
         "Made by `make test-peers`: the same steps (tests/official/steps_*.py) through each client. `works`: done and "
         "checked; `wrong`: answered, but the check of the answer failed; `error`: an exception; `blocked`: what the "
-        "step needs was not to be had; `timeout`: no end.",
+        "step needs was not to be had; `timeout`: no end; `skipped`: the client does not have it.",
         "",
-        f"| step | {' | '.join(TITLES[client] for client in clients)} | what was found |",
+        f"| step | {' | '.join(titles[client] for client in clients)} | what was found |",
         f"|---|{'---|' * len(clients)}---|",
     ]
     for steps in zip(*(walks[client] for client in clients), strict=True):
         outcomes = " | ".join(step["outcome"] for step in steps)
         lines.append(f"| {steps[0]['step']} | {outcomes} | {_finding(list(steps))} |")
-    counts = [f"{sum(step['ok'] for step in walks[client])} with {TITLES[client]}" for client in clients]
+    counts = [f"{_working(walks[client])} with {titles[client]}" for client in clients]
     lines += ["", f"Of {len(walks[clients[0]])} steps there work: {', '.join(counts)}."]
     return "\n".join(lines) + "\n"
+
+
+def _working(steps: Steps) -> int:
+    return sum(step["outcome"] == "works" for step in steps)
 
 
 def _finding(steps: Steps) -> str:
@@ -104,27 +113,34 @@ def losses(walks: dict[str, Steps]) -> list[str]:
     return [
         f"{ours['step']}: {ours['outcome']}: {ours['detail']}"
         for theirs, ours in zip(walks[THEIRS], walks[OURS], strict=True)
-        if theirs["ok"] and not ours["ok"]
+        if theirs["outcome"] == "works" and not ours["ok"]
     ]
+
+
+def measure(peer: Peer, clients: list[str], timeout_s: float) -> int:
+    """Walk and report for one peer, and return the number of steps where our client is behind."""
+    walks = {client: walk(peer, client, timeout_s) for client in clients}
+    text = table(peer, walks)
+    if len(walks) < len(CLIENTS):
+        sys.stdout.write(text)
+        return 0
+    write_section(DOCS / "compatibility.md", peer.title, text, title="Compatibility")
+    behind = losses(walks)
+    sys.stdout.write("".join(f"FAILED {peer.title}: {line}\n" for line in behind))
+    sys.stdout.write(f"{peer.title}: {_working(walks[OURS])} passed, {len(behind)} failed\n")
+    return len(behind)
 
 
 def main() -> int:
     """Walk, report, and return 1 when our client is behind."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clients", nargs="+", choices=list(TITLES), default=list(TITLES))
+    parser.add_argument("--peer", choices=list(PEERS), help="only this one")
+    parser.add_argument("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS))
     parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="deadline of one step")
     options = parser.parse_args()
-    walks = {client: walk(client, options.timeout) for client in options.clients}
-    text = table(walks)
-    if len(walks) < 2:
-        sys.stdout.write(text)
-        return 0
-    write_section(DOCS / "compatibility.md", NAME, text, title="Compatibility")
-    behind = losses(walks)
-    sys.stdout.write("".join(f"FAILED {line}\n" for line in behind))
-    passed = sum(step["ok"] for step in walks[OURS])
-    sys.stdout.write(f"{passed} passed, {len(behind)} failed\n")
-    return 1 if behind else 0
+    peers = [PEERS[options.peer]] if options.peer else list(PEERS.values())
+    behind = [measure(peer, options.clients, options.timeout) for peer in peers]
+    return int(any(behind))
 
 
 if __name__ == "__main__":

@@ -56,14 +56,24 @@ CHUNKS = st.one_of(
     ),
     st.builds(m.DmelChunk, dmel=st.binary(max_size=5)),
 )
-DATUMS = st.builds(
-    m.Datum,
-    model_input=st.builds(m.ModelInput, chunks=st.lists(CHUNKS, max_size=3)),
-    loss_fn_inputs=st.dictionaries(NAMES, tensors() | sparse(), max_size=3),
-)
+WHOLE = st.integers(0, 2**63 - 1)
+RUN = {"sequence_id": st.text(st.characters(codec="utf-8"), min_size=1, max_size=8), "offset": WHOLE, "length": WHOLE}
+SPANS = st.lists(st.builds(m.PromptProvenanceSpan, **RUN) | st.builds(m.SampledProvenanceSpan, **RUN), max_size=3)
+
+
+@st.composite
+def datums(draw: st.DrawFn) -> m.Datum:
+    """Examples, with both lists of provenance spans now and then; two empty lists are as none."""
+    model_input = m.ModelInput(chunks=draw(st.lists(CHUNKS, max_size=3)))
+    inputs = draw(st.dictionaries(NAMES, tensors() | sparse(), max_size=3))
+    first, second = draw(st.tuples(SPANS, SPANS))
+    spans: Any = {"model_input_spans": first, "loss_fn_input_spans": second} if first or second else {}
+    return m.Datum(model_input=model_input, loss_fn_inputs=inputs, **spans)
+
+
 INPUTS = st.builds(
     m.ForwardBackwardInput,
-    data=st.lists(DATUMS, max_size=3),
+    data=st.lists(datums(), max_size=3),
     loss_fn=st.sampled_from(["cross_entropy", "ppo", "dro"]),
     loss_fn_config=st.none()
     | st.dictionaries(NAMES, st.floats(allow_nan=False, allow_infinity=False) | NAMES, min_size=1, max_size=3),
@@ -104,34 +114,26 @@ TOPK = st.lists(
 @st.composite
 def sequences(draw: st.DrawFn) -> m.SampledSequence:
     """Samples, with reasons to come, and with the likeliest tokens now and then."""
-    make: Any = m.SampledSequence
-    found: m.SampledSequence = make(
+    return m.SampledSequence(
         stop_reason=draw(st.sampled_from(["stop", "length", "2", "2147483647", "-3"])),
         tokens=draw(st.lists(INT32, max_size=5)),
         logprobs=draw(st.none() | st.lists(FLOAT32, min_size=1, max_size=5)),
-        extra_fields=draw(st.fixed_dictionaries({}, optional={"topk_logprobs": TOPK})),
+        topk_logprobs=draw(st.none() | TOPK),
     )
-    return found
 
 
 @st.composite
-def samples(draw: st.DrawFn) -> m.SampleResponse:
+def samples(draw: st.DrawFn, each: st.SearchStrategy[m.SampledSequence] | None = None) -> m.SampleResponse:
     """Results of sampling, with all that only binary messages have."""
-    make: Any = m.SampleResponse
-    alternatives = st.fixed_dictionaries({"tokens": tensors("int64"), "logprobs": tensors("float32")})
-    found: m.SampleResponse = make(
-        sequences=draw(st.lists(sequences(), max_size=3)),
+    alternatives = st.builds(m.PromptAltTokens, tokens=tensors("int64"), logprobs=tensors("float32"))
+    return m.SampleResponse(
+        sequences=draw(st.lists(sequences() if each is None else each, max_size=3)),
         prompt_logprobs=draw(st.none() | st.lists(st.none() | FLOAT32, min_size=1, max_size=5)),
         topk_prompt_logprobs=draw(st.none() | TOPK),
         prompt_cache_hit_tokens=draw(INT32),
-        extra_fields=draw(
-            st.fixed_dictionaries(
-                {},
-                optional={"target_prompt_logprobs": tensors("float32") | sparse(), "prompt_alt_tokens": alternatives},
-            )
-        ),
+        target_prompt_logprobs=draw(st.none() | tensors("float32") | sparse()),
+        prompt_alt_tokens=draw(st.none() | alternatives),
     )
-    return found
 
 
 def plain(value: Any) -> Any:

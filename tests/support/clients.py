@@ -42,6 +42,7 @@ def loop_threads() -> list[threading.Thread]:
 
 @contextmanager
 def open_client(url: str, **options: object) -> Iterator[tw.ServiceClient]:
-    """A client with the fast policy for the block."""
-    with tw.ServiceClient(**{"base_url": url, "api_key": KEY, "retry": FAST, **options}) as client:  # type: ignore[arg-type]
+    """A client with the fast policy for the block; it asks for no dialect unless ``wire_version`` is None."""
+    defaults = {"base_url": url, "api_key": KEY, "retry": FAST, "wire_version": "0.16.1"}
+    with tw.ServiceClient(**{**defaults, **options}) as client:  # type: ignore[arg-type]
         yield client

@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from tinkerwire_base.projection import is_binary
 from tinkerwire_base.timestamps import parse_timestamp
 
 Json = dict[str, Any]
@@ -28,7 +29,7 @@ KNOWN = frozenset(
     {"$ref", "type", "const", "enum", "anyOf", "discriminator", "properties", "required", "additionalProperties"}
     | {"items", "prefixItems", "minItems", "maxItems", "minimum", "maximum", "format", "contentEncoding", "default"}
     | {"exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
-    | {"description", "x-array", "x-behaviour", "x-dataclass", "x-undeclared", "x-sdk-name"}
+    | {"description", "x-array", "x-behaviour", "x-dataclass", "x-undeclared", "x-sdk-name", "x-binary"}
 )
 
 
@@ -97,8 +98,8 @@ class Instances:
             return st.sampled_from(schema["enum"])
         if "anyOf" in schema:
             return self._any_of(schema["anyOf"], unknown_keys)
-        if schema.get("x-behaviour", "x-dataclass") == "TensorValues":
-            return tensors()
+        if schema.get("x-behaviour") == "TensorValues":
+            return tensors() | sparse_matrices() if "sparse_crow_indices" in schema["properties"] else tensors()
         kind = schema.get("type")
         if isinstance(kind, list):
             return st.one_of([self._by({**schema, "type": each}, unknown_keys) for each in kind])
@@ -116,7 +117,8 @@ class Instances:
         rest = schema.get("additionalProperties", True)
         if "properties" not in schema:
             return st.dictionaries(NAMES, self._by(rest, unknown_keys) if rest is not True else ANYTHING, max_size=3)
-        fields = {name: self._by(detail, unknown_keys) for name, detail in schema["properties"].items()}
+        properties = {name: detail for name, detail in schema["properties"].items() if not is_binary(detail)}
+        fields = {name: self._by(detail, unknown_keys) for name, detail in properties.items()}
         required = schema.get("required", [])
         known = st.fixed_dictionaries(
             {name: fields[name] for name in required},
@@ -166,3 +168,19 @@ def tensors(draw: st.DrawFn) -> Json:
     shapes: list[Any] = [None, [len(data)], [1, len(data)], [len(data), 1]]
     found = {"data": data, "dtype": dtype, "shape": draw(st.sampled_from(shapes))}
     return found if found["shape"] is not None or draw(st.booleans()) else {"data": data, "dtype": dtype}
+
+
+@st.composite
+def sparse_matrices(draw: st.DrawFn) -> Json:
+    """Matrices in compressed rows, whose indices fit."""
+    width = draw(st.integers(1, 3))
+    rows = draw(st.lists(st.sets(st.integers(0, width - 1)).map(sorted), max_size=3))
+    columns = [column for row in rows for column in row]
+    starts = [sum(map(len, rows[:position])) for position in range(len(rows) + 1)]
+    return {
+        "data": draw(st.lists(st.integers(-9, 9), min_size=len(columns), max_size=len(columns))),
+        "dtype": draw(st.sampled_from(["int64", "float32"])),
+        "shape": [len(rows), width],
+        "sparse_crow_indices": starts,
+        "sparse_col_indices": columns,
+    }

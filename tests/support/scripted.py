@@ -8,16 +8,25 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import zstandard
 from aiohttp import web
+from google.protobuf.json_format import MessageToDict
+
+from tinkerwire_base.call import PROTOBUF
+from tinkerwire_generated.messages import message
 
 PREFIX = "/api/v1/"
+ZSTD = b"\x28\xb5\x2f\xfd"
+"""How zstd begins; some versions of the HTTP library have taken it away already."""
 PATIENCE_S = 30.0
 """How long a test waits for something that has to come; nothing is asserted about how long it takes."""
+SUBMISSIONS = ("forward", "forward_backward", "optim_step", "save_weights", "load_weights", "save_weights_for_sampler")
+"""The operations of a model that are numbered."""
 
 
 @dataclass
@@ -176,13 +185,13 @@ class Scripted:
         self.rules["retrieve_future"] = by_kind
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        text = await request.text()
+        content = await request.read()
         asked = Asked(
             name=request.path.removeprefix(PREFIX),
             method=request.method,
             headers={name.lower(): value for name, value in request.headers.items()},
             query=dict(request.query),
-            body=json.loads(text) if text else None,
+            body=_body(content, request.headers),
             time=time.monotonic(),
             peer=request.transport.get_extra_info("peername") if request.transport else ("", 0),
         )
@@ -224,6 +233,15 @@ class Scripted:
         return response
 
 
+def _body(content: bytes, headers: Mapping[str, str]) -> Any:
+    """The JSON value of a body; a binary message as protobuf writes it in JSON."""
+    if headers.get("content-type") != PROTOBUF:
+        return json.loads(content) if content else None
+    if content.startswith(ZSTD):
+        content = zstandard.ZstdDecompressor().decompress(content)
+    return MessageToDict(message("ForwardBackwardRequest").FromString(content), preserving_proto_field_name=True)
+
+
 @contextmanager
 def scripted_server() -> Iterator[Scripted]:
     """A scripted server that runs for the block."""
@@ -234,7 +252,9 @@ def scripted_server() -> Iterator[Scripted]:
     async def start() -> web.AppRunner:
         app = web.Application(client_max_size=2**30)
         app.router.add_route("*", "/{tail:.*}", server._handle)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
+        runner = web.AppRunner(
+            app, auto_decompress=False, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
+        )
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0, backlog=4096)
         await site.start()
@@ -259,3 +279,8 @@ def scripted_server() -> Iterator[Scripted]:
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(PATIENCE_S)
+
+
+def seq_ids(server: Scripted) -> list[int]:
+    """The numbers of all operations, in the order in which the server met them."""
+    return [asked.body["seq_id"] for asked in server.asked if asked.name in SUBMISSIONS]

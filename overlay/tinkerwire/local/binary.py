@@ -17,13 +17,16 @@ from tinkerwire_generated.models import (
     ForwardRequest,
     ImageChunk,
     ModelInput,
+    PromptProvenanceSpan,
+    ProvenanceSpan,
+    SampledProvenanceSpan,
     SampledSequence,
     SampleResponse,
     TensorData,
 )
 
 from ..binary import STOP_REASONS
-from ..binary_messages import parsed, serialized
+from ..binary_messages import check_model, parsed, refuse_absent, serialized
 from ..binary_tensors import (
     INT32,
     float32_bytes,
@@ -40,15 +43,20 @@ from ..binary_tensors import (
 _STOP_NUMBERS = {name: number for number, name in STOP_REASONS.items()}
 
 
-def decode_request(data: bytes) -> ForwardBackwardRequest | ForwardRequest:
+def decode_request(data: bytes, version: str | None = None) -> ForwardBackwardRequest | ForwardRequest:
     """The request of a ForwardBackwardRequest message; a ForwardRequest when it is forward_only.
 
-    Provenance spans, which no model holds, are left out.
+    Args:
+        data: what was sent.
+        version: the wire version that is served; None for the newest.
 
     Raises:
+        DialectError: it holds what the version lacks.
         ValueError: it is not sound, or holds what no model can; with the place.
     """
     found = parsed("ForwardBackwardRequest", data)
+    if version is not None:
+        refuse_absent(found, version)
     given = _sound(
         "request",
         ForwardBackwardInput,
@@ -56,6 +64,7 @@ def decode_request(data: bytes) -> ForwardBackwardRequest | ForwardRequest:
         loss_fn=found.loss_fn,
         loss_fn_config=_config(found),
     )
+    check_model(given, version)
     about: dict[str, Any] = {"model_id": found.model_id, "seq_id": found.seq_id or None}
     if found.forward_only:
         return ForwardRequest(forward_input=given, **about)
@@ -87,15 +96,13 @@ def encode_output(output: ForwardBackwardOutput, version: str | None = None) -> 
 
 
 def encode_sample(response: SampleResponse, version: str | None = None) -> bytes:
-    """The SampleResponse message of a result, whose ``extra_fields`` are as those of ``decode_sample``.
+    """The SampleResponse message of a result.
 
     Raises:
         DialectError: the version lacks the message, or something that the result holds.
         ValueError, OverflowError: it holds what the message cannot; with the place.
     """
-    extra = dict(response.extra_fields)
-    target, alternatives = extra.pop("target_prompt_logprobs", None), extra.pop("prompt_alt_tokens", None) or {}
-    _refuse_extra("SampleResponse", extra)
+    _refuse_extra("SampleResponse", response.extra_fields)
     filled = message("SampleResponse")()
     filled.prompt_cache_hit_tokens = int32("prompt_cache_hit_tokens", response.prompt_cache_hit_tokens)
     for position, sequence in enumerate(response.sequences):
@@ -104,10 +111,13 @@ def encode_sample(response: SampleResponse, version: str | None = None) -> bytes
         filled.prompt_logprobs = float32_bytes("prompt_logprobs", response.prompt_logprobs)
     if response.topk_prompt_logprobs is not None:
         put_topk(filled.topk_prompt_logprobs, "topk_prompt_logprobs", response.topk_prompt_logprobs)
-    if target is not None:
-        put_tensor(filled.target_prompt_logprobs, "target_prompt_logprobs", target)
-    for name, tensor in alternatives.items():
-        put_tensor(getattr(filled.prompt_alt_tokens, name), f"prompt_alt_tokens.{name}", tensor)
+    if response.target_prompt_logprobs is not None:
+        put_tensor(filled.target_prompt_logprobs, "target_prompt_logprobs", response.target_prompt_logprobs)
+    alternatives = response.prompt_alt_tokens
+    if alternatives is not None:
+        _refuse_extra("prompt_alt_tokens", alternatives.extra_fields)
+        put_tensor(filled.prompt_alt_tokens.tokens, "prompt_alt_tokens.tokens", alternatives.tokens)
+        put_tensor(filled.prompt_alt_tokens.logprobs, "prompt_alt_tokens.logprobs", alternatives.logprobs)
     return serialized(filled, version)
 
 
@@ -119,8 +129,23 @@ def _datum(place: str, each: Any) -> Datum:
         name: tensor_of(f"{place}.loss_fn_inputs[{name!r}]", tensor)
         for name, tensor in sorted(each.loss_fn_inputs.items())
     }
-    datum: Datum = _sound(place, Datum, model_input=ModelInput(chunks=chunks), loss_fn_inputs=tensors)
+    spans: dict[str, Any] = {}
+    if each.model_input_spans or each.loss_fn_input_spans:
+        # The message does not tell an empty list from none, and they come in pairs.
+        for name in ("model_input_spans", "loss_fn_input_spans"):
+            spans[name] = [_span(f"{place}.{name}[{i}]", span) for i, span in enumerate(getattr(each, name))]
+    datum: Datum = _sound(place, Datum, model_input=ModelInput(chunks=chunks), loss_fn_inputs=tensors, **spans)
     return datum
+
+
+def _span(place: str, each: Any) -> ProvenanceSpan:
+    kind = each.WhichOneof("span")
+    if kind is None:
+        raise ValueError(f"{place}: is neither from a prompt nor from a sample")
+    part = getattr(each, kind)
+    make = SampledProvenanceSpan if kind == "sampled_tokens" else PromptProvenanceSpan
+    span: ProvenanceSpan = _sound(place, make, sequence_id=part.sequence_id, offset=part.offset, length=part.length)
+    return span
 
 
 def _chunk(place: str, each: Any) -> EncodedTextChunk | ImageChunk | DmelChunk:
@@ -165,15 +190,15 @@ def _kind_of(output: Mapping[str, TensorData]) -> Sequence[tuple[str, str, tuple
 
 
 def _put_sequence(filled: Any, place: str, sequence: SampledSequence) -> None:
-    extra = dict(sequence.extra_fields)
-    topk = extra.pop("topk_logprobs", None)
-    _refuse_extra(place, extra)
+    _refuse_extra(place, sequence.extra_fields)
+    if sequence.sequence_id is not None:
+        raise ValueError(f"{place}.sequence_id: has no place in a binary message; it goes with the promise")
     filled.stop_reason = _stop_number(f"{place}.stop_reason", sequence.stop_reason)
     filled.tokens = int32_bytes(f"{place}.tokens", sequence.tokens)
     if sequence.logprobs is not None:
         filled.logprobs = float32_bytes(f"{place}.logprobs", sequence.logprobs)
-    if topk is not None:
-        put_topk(filled.topk_sampled_logprobs, f"{place}.topk_logprobs", topk)
+    if sequence.topk_logprobs is not None:
+        put_topk(filled.topk_sampled_logprobs, f"{place}.topk_logprobs", sequence.topk_logprobs)
 
 
 def _stop_number(place: str, reason: str) -> int:

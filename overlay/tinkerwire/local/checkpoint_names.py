@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import attrs
 
 from tinkerwire.local.answers import invalid
+from tinkerwire.local.contract import Json
 from tinkerwire_base.behaviour import CHECKPOINT_KINDS, TINKER_SCHEME
 from tinkerwire_generated.models import ParsedCheckpointTinkerPath
 
@@ -14,11 +16,20 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=+@:-]{0,127}")
 
 WEIGHTS = "weights"
 SAMPLER_WEIGHTS = "sampler_weights"
+EXTERNAL_WEIGHTS = "external_weights"
+KINDS: Mapping[str, str] = {**CHECKPOINT_KINDS, EXTERNAL_WEIGHTS: "external"}
+"""The middle part of a path, and what such a checkpoint is for."""
+
+
+def kinds_in(document: Json) -> list[str]:
+    """The kinds of checkpoints in the contract of one wire version."""
+    types = document["components"]["schemas"]["CheckpointType"]["enum"]
+    return [kind for kind, checkpoint_type in KINDS.items() if checkpoint_type in types]
 
 
 @attrs.frozen
 class CheckpointKey:
-    """Which checkpoint: its run, weights or sampler_weights, and its name."""
+    """Which checkpoint: its run, its kind (one of :data:`KINDS`), and its name."""
 
     run_id: str
     kind: str
@@ -31,8 +42,8 @@ class CheckpointKey:
 
     @property
     def checkpoint_type(self) -> str:
-        """What it is for: training or sampler."""
-        return CHECKPOINT_KINDS[self.kind]
+        """What it is for: training, sampler or external."""
+        return KINDS[self.kind]
 
     @property
     def tinker_path(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from urllib.parse import quote
@@ -13,13 +13,26 @@ from urllib.parse import quote
 import attrs
 
 from tinkerwire.local.answers import Refusal
-from tinkerwire.local.checkpoint_names import SAMPLER_WEIGHTS, WEIGHTS, CheckpointKey
+from tinkerwire.local.checkpoint_names import CheckpointKey
 from tinkerwire.local.engine import EngineError
 from tinkerwire.local.runs import Run, Runs
 from tinkerwire.local.storage import Array, read_arrays, read_json, write_arrays, write_json
 from tinkerwire_generated.models import Checkpoint
 
 log = logging.getLogger("tinkerwire.local")
+
+
+@attrs.frozen(kw_only=True)
+class About:
+    """What a client says of a checkpoint that it saves.
+
+    Args:
+        ttl_s: seconds after which it is deleted; None for never.
+        user_metadata: free keys and values.
+    """
+
+    ttl_s: float | None = None
+    user_metadata: dict[str, str] | None = None
 
 
 @attrs.define(kw_only=True)
@@ -31,6 +44,7 @@ class Saved:
     size_bytes: int
     public: bool = False
     expires_at: float | None = None
+    user_metadata: dict[str, str] | None = None
 
     def to_wire(self) -> Checkpoint:
         """As listings show it."""
@@ -42,6 +56,7 @@ class Saved:
             size_bytes=self.size_bytes,
             public=self.public,
             expires_at=None if self.expires_at is None else _utc(self.expires_at),
+            user_metadata=self.user_metadata,
         )
 
 
@@ -49,27 +64,41 @@ class Checkpoints:
     """The checkpoints of all runs; its methods may be called from any thread.
 
     A checkpoint exists once its .json does: the arrays are written before it and removed after it.
+
+    Args:
+        kinds: those that clients know; others, which a server of a newer wire version left, are not seen.
+        clock: seconds since the epoch.
     """
 
-    def __init__(self, runs: Runs, clock: Callable[[], float]) -> None:
+    def __init__(self, runs: Runs, kinds: Iterable[str], clock: Callable[[], float]) -> None:
         self._runs = runs
         self._clock = clock
         self._lock = threading.RLock()
         self._saved: dict[CheckpointKey, Saved] = {}
         self._writing: set[CheckpointKey] = set()
         for run in runs.newest_first():
-            for kind in (WEIGHTS, SAMPLER_WEIGHTS):
+            for kind in kinds:
                 self._read_folder(run, kind)
 
     def save(
-        self, run: Run, kind: str, name: str | None, arrays: Mapping[str, Array], ttl_s: float | None
+        self,
+        run: Run,
+        kind: str,
+        name: str | None,
+        arrays: Mapping[str, Array],
+        about: About,
+        *,
+        overwrite: bool = False,
     ) -> CheckpointKey:
         """Write a checkpoint; without a name it gets the next free number.
+
+        Args:
+            overwrite: whether it may take the place of one of the same name.
 
         Raises:
             EngineError: the run has one of that name; nothing is changed.
         """
-        key = self._reserve(run, kind, name)
+        key = self._reserve(run, kind, name, overwrite)
         try:
             # Nobody waits for the disk: listings go on meanwhile.
             write_arrays(self._file(key, "npz"), arrays)
@@ -78,7 +107,8 @@ class Checkpoints:
                 key=key,
                 saved_at=now,
                 size_bytes=self._file(key, "npz").stat().st_size,
-                expires_at=None if ttl_s is None else now + ttl_s,
+                expires_at=None if about.ttl_s is None else now + about.ttl_s,
+                user_metadata=about.user_metadata,
             )
             self._write(saved)
             with self._lock:
@@ -138,10 +168,10 @@ class Checkpoints:
             self._write(changed)
             self._saved[key] = changed
 
-    def _reserve(self, run: Run, kind: str, name: str | None) -> CheckpointKey:
+    def _reserve(self, run: Run, kind: str, name: str | None, overwrite: bool) -> CheckpointKey:
         with self._lock:
             key = CheckpointKey(run.run_id, kind, name or self._free_name(run, kind))
-            if self._live(key) is not None or key in self._writing:
+            if (self._live(key) is not None and not overwrite) or key in self._writing:
                 raise EngineError(
                     f"{key.tinker_path} exists already and is not replaced; save under another name, or delete it first"
                 )

@@ -25,7 +25,9 @@ def contract(wire_version: str) -> Json:
         raise ValueError(f"wire version {wire_version} is newer than {NEWEST}, the newest that the contract describes")
     if parse_version(wire_version) < parse_version(MODELS_FLOOR):
         raise ValueError(f"wire version {wire_version} is older than {MODELS_FLOOR}, the oldest that is served")
-    return project(_all_versions(), wire_version)
+    document = project(_all_versions(), wire_version)
+    document["info"]["version"] = wire_version
+    return document
 
 
 @lru_cache(maxsize=1)

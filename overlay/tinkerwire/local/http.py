@@ -9,11 +9,10 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from tinkerwire.local.content import LARGEST_BODY_BYTES
 from tinkerwire.local.misbehaviour import ConnectionDropped
 from tinkerwire.local.server import EmbeddedServer
 from tinkerwire_base.call import WireRequest
-
-LARGEST_BODY_BYTES = 2**30
 
 
 def application(server: EmbeddedServer) -> web.Application:
@@ -66,7 +65,14 @@ async def serve(
     Raises:
         OSError: the port cannot be had.
     """
-    runner = web.AppRunner(application(server), access_log=None, handler_cancellation=True, shutdown_timeout=2.0)
+    runner = web.AppRunner(
+        application(server),
+        access_log=None,
+        handler_cancellation=True,
+        shutdown_timeout=2.0,
+        # The server itself knows which encodings its wire version takes.
+        auto_decompress=False,
+    )
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port, reuse_address=True)

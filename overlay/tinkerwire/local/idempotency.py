@@ -11,7 +11,20 @@ from tinkerwire_base.call import WireResponse
 
 MOST_REMEMBERED = 20_000
 
-REPEATABLE = frozenset({"retrieve_future", "session_heartbeat", "telemetry", "get_info", "weights_info"})
+REPEATABLE = frozenset(
+    {
+        "auth_token",
+        "client_config",
+        "client_dynamic_config",
+        "get_info",
+        "retrieve_future",
+        "retrieve_futures",
+        "search_sessions",
+        "session_heartbeat",
+        "telemetry",
+        "weights_info",
+    }
+)
 """Operations that are not GET and change nothing: each time they are asked, they are answered anew."""
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tinkerwire.local.answers import Refusal
 from tinkerwire.local.engine import EngineError, LoraModel, base_model
 from tinkerwire.local.promises import Promise
@@ -15,17 +13,24 @@ from tinkerwire.local.workers import Worker
 class TrainedModel:
     """One model. The engine's part belongs to the worker's thread: only jobs of the worker may touch it."""
 
-    def __init__(self, run: Run, session_id: str, *, strict_sequence: bool) -> None:
+    def __init__(self, run: Run, session_id: str, *, strict_sequence: bool, gap_wait_s: float) -> None:
         self.run = run
         self.session_id = session_id
-        self.sequence: Sequence[Promise] = Sequence(strict=strict_sequence)
         self.worker = Worker(f"tinkerwire-{run.run_id}")
+        self.sequence: Sequence[Promise] = Sequence(self.worker.put, strict=strict_sequence, gap_wait_s=gap_wait_s)
         self._engine: LoraModel | None = None
 
     @property
     def model_id(self) -> str:
         """Its identifier, and that of its training run."""
         return self.run.run_id
+
+    def close(self, *, finish: bool = False) -> None:
+        """Take no more work; what is queued and held is done still when ``finish``, else dropped."""
+        if finish:
+            self.sequence.turns.flush()
+        self.sequence.turns.close()
+        self.worker.close(finish=finish)
 
     def build(self) -> None:
         """Make the engine's model: the first job of the worker."""
@@ -64,6 +69,10 @@ class Models:
             raise Refusal(404, f"there is no model {model_id!r}; create_model gives one")
         raise Refusal(410 if "expired" in reason else 404, f"model {model_id} is gone: {reason}")
 
+    def find(self, model_id: str | None) -> TrainedModel | None:
+        """The model of that id, or None."""
+        return None if model_id is None else self._models.get(model_id)
+
     def remove(self, model_id: str, reason: str) -> TrainedModel | None:
         """Forget a model; what is queued on its worker is left to the caller."""
         model = self._models.pop(model_id, None)
@@ -71,8 +80,8 @@ class Models:
             self._gone[model_id] = reason
         return model
 
-    def close(self, each: Callable[[TrainedModel], None]) -> None:
-        """Forget all models, telling of each."""
-        for model in list(self._models.values()):
-            each(model)
+    def close(self) -> list[TrainedModel]:
+        """Forget all models, and give them back."""
+        left = list(self._models.values())
         self._models.clear()
+        return left

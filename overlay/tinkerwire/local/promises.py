@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import uuid
@@ -15,13 +14,12 @@ import numpy as np
 
 from tinkerwire.local.answers import Refusal
 from tinkerwire.local.engine import EngineError
-from tinkerwire.local.workers import Worker
-from tinkerwire_base.converter import Converter
+from tinkerwire.local.results import Result, ResultEncoder
+from tinkerwire.local.signals import Signal
+from tinkerwire_base.errors import DialectError
 from tinkerwire_generated.models import RequestFailedResponse
 
 log = logging.getLogger("tinkerwire.local")
-
-Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 
 
 @attrs.frozen(kw_only=True)
@@ -42,45 +40,30 @@ class Keeping:
 class Promise:
     """The result of queued work, encoded, as soon as it is there; may be awaited on any event loop."""
 
-    def __init__(self, request_id: str, model_id: str | None) -> None:
+    def __init__(self, request_id: str, model_id: str | None, on_end: Callable[[Promise], None] | None) -> None:
         self.request_id = request_id
         self.model_id = model_id
-        self.content: bytes | None = None
+        self.result: Result | None = None
         self.finished_at = 0.0
         self.fetched = False
+        self._on_end = on_end
         self._lock = threading.Lock()
-        self._waiters: list[Waiter] = []
+        self._arrival = Signal()
 
-    async def wait(self, timeout_s: float) -> bytes | None:
+    async def wait(self, timeout_s: float) -> Result | None:
         """The result; None when it is not there after ``timeout_s`` seconds."""
-        loop = asyncio.get_running_loop()
-        arrival: asyncio.Future[None] = loop.create_future()
-        waiter = (loop, arrival)
-        with self._lock:
-            if self.content is not None:
-                return self.content
-            self._waiters.append(waiter)
-        try:
-            await asyncio.wait({arrival}, timeout=timeout_s)
-        finally:
-            with self._lock:
-                if waiter in self._waiters:
-                    self._waiters.remove(waiter)
-        return self.content
+        await self._arrival.wait(timeout_s, lambda: self.result is not None)
+        return self.result
 
-    def resolve(self, content: bytes, now: float) -> bool:
+    def resolve(self, result: Result, now: float) -> bool:
         """Set the result, from any thread, and wake who waits; False when there was one already."""
         with self._lock:
-            if self.content is not None:
+            if self.result is not None:
                 return False
-            self.content, self.finished_at = content, now
-            waiters, self._waiters = self._waiters, []
-        for loop, arrival in waiters:
-            try:
-                loop.call_soon_threadsafe(_wake, arrival)
-            except RuntimeError:
-                # That loop was closed: nobody waits there any more.
-                continue
+            self.result, self.finished_at = result, now
+        self._arrival.wake()
+        if self._on_end is not None:
+            self._on_end(self)
         return True
 
 
@@ -88,11 +71,12 @@ class Promises:
     """All promises of a server; its methods may be called from any thread.
 
     Args:
+        encoder: makes results of what work returns.
         clock: seconds since the epoch.
     """
 
-    def __init__(self, converter: Converter, keeping: Keeping, clock: Callable[[], float]) -> None:
-        self._converter = converter
+    def __init__(self, encoder: ResultEncoder, keeping: Keeping, clock: Callable[[], float]) -> None:
+        self._encoder = encoder
         self._keeping = keeping
         self._clock = clock
         self._prefix = f"f-{uuid.uuid4().hex[:8]}-"
@@ -108,14 +92,31 @@ class Promises:
         """How many have no result yet."""
         return len(self._open)
 
-    def run(self, worker: Worker, work: Callable[[], Any], model_id: str | None = None) -> Promise:
-        """Queue ``work`` on a worker; what it returns (a model) or raises becomes the result."""
+    def run(
+        self,
+        put: Callable[[Callable[[], None]], None],
+        work: Callable[[], Any],
+        model_id: str | None = None,
+        on_end: Callable[[Promise], None] | None = None,
+    ) -> Promise:
+        """Queue ``work``; what it returns (a model) or raises becomes the result.
+
+        Args:
+            put: queues a job on a worker.
+            work: is not begun when the promise was cancelled before.
+            model_id: the model that is worked on.
+            on_end: is told of the promise once its result is there, from any thread.
+        """
         with self._lock:
             self._count += 1
-            promise = Promise(f"{self._prefix}{self._count}", model_id)
+            promise = Promise(f"{self._prefix}{self._count}", model_id, on_end)
             self._open[promise.request_id] = promise
-        worker.put(lambda: self._finish(promise, self._outcome(promise, work)))
+        put(lambda: self._work(promise, work))
         return promise
+
+    def cancel(self, promise: Promise) -> None:
+        """Fail a promise that has no result yet; work that has begun goes on for nobody."""
+        self._finish(promise, self._failure("it was cancelled by cancel_future", "user"))
 
     def get(self, request_id: str) -> Promise:
         """The promise of that id.
@@ -139,7 +140,7 @@ class Promises:
             if promise.fetched or promise.request_id not in self._finished:
                 return
             promise.fetched = True
-            size = len(promise.content or b"")
+            size = len(promise.result.content) if promise.result is not None else 0
             self._fetched[promise.request_id] = size
             self._fetched_bytes += size
             while self._fetched_bytes > self._keeping.fetched_bytes and len(self._fetched) > 1:
@@ -151,28 +152,32 @@ class Promises:
         for promise in left:
             self._finish(promise, self._failure(reason, "server"))
 
-    def _outcome(self, promise: Promise, work: Callable[[], Any]) -> bytes:
+    def _work(self, promise: Promise, work: Callable[[], Any]) -> None:
+        if promise.result is None:
+            self._finish(promise, self._outcome(promise, work))
+
+    def _outcome(self, promise: Promise, work: Callable[[], Any]) -> Result:
         try:
             # Numbers that leave the range of floats are found and named afterwards; numpy need not warn of them.
             with np.errstate(all="ignore"):
-                return self._converter.encode(work())
-        except (EngineError, Refusal) as fault:
+                return self._encoder.result(work())
+        except (EngineError, Refusal, DialectError) as fault:
             return self._failure(str(fault), "user")
         except Exception as fault:
             log.exception("request %s failed", promise.request_id)
             kind = type(fault).__name__
             return self._failure(f"the server failed: {kind}: {fault}; its log has the traceback", "server")
 
-    def _failure(self, reason: str, category: str) -> bytes:
-        return self._converter.encode(RequestFailedResponse(error=reason, category=category))
+    def _failure(self, reason: str, category: str) -> Result:
+        return self._encoder.result(RequestFailedResponse(error=reason, category=category))
 
-    def _finish(self, promise: Promise, content: bytes) -> None:
+    def _finish(self, promise: Promise, result: Result) -> None:
         now = self._clock()
         with self._lock:
             if self._open.pop(promise.request_id, None) is None:
                 return
             self._finished[promise.request_id] = promise
-        promise.resolve(content, now)
+        promise.resolve(result, now)
         with self._lock:
             self._drop_old()
 
@@ -180,7 +185,7 @@ class Promises:
         oldest_kept = self._clock() - self._keeping.seconds
         while self._finished:
             first = next(iter(self._finished.values()))
-            is_old = first.content is not None and first.finished_at <= oldest_kept
+            is_old = first.result is not None and first.finished_at <= oldest_kept
             if not is_old and len(self._finished) <= self._keeping.results:
                 return
             self._drop(first.request_id)
@@ -188,8 +193,3 @@ class Promises:
     def _drop(self, request_id: str) -> None:
         self._finished.pop(request_id, None)
         self._fetched_bytes -= self._fetched.pop(request_id, 0)
-
-
-def _wake(arrival: asyncio.Future[None]) -> None:
-    if not arrival.done():
-        arrival.set_result(None)

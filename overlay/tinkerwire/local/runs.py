@@ -81,6 +81,10 @@ class Runs:
             raise Refusal(404, f"there is no training run {run_id!r}; list_training_runs lists them")
         return run
 
+    def find(self, run_id: str) -> Run | None:
+        """The run of that id, or None."""
+        return self._runs.get(run_id)
+
     def newest_first(self) -> list[Run]:
         """All runs, those of earlier servers on the same folder too."""
         with self._lock:

@@ -8,6 +8,7 @@ from collections import OrderedDict
 import attrs
 
 from tinkerwire.local.answers import Refusal
+from tinkerwire.local.completions import Completions
 from tinkerwire.local.engine import Adapter, base_model
 from tinkerwire.local.engine.sampler import Sampler
 from tinkerwire.local.promises import Promise
@@ -32,6 +33,9 @@ class SamplingSession:
     adapter: Adapter | None = None
     samples: Resends[Promise] = attrs.field(factory=lambda: Resends("seq_id"))
     """Promises of asample by seq_id."""
+    completions: Completions = attrs.field(factory=Completions)
+    copies: int = 0
+    """How many copies of its client have joined."""
 
 
 class SamplingSessions:

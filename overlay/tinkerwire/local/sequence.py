@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import attrs
 
 from tinkerwire.local.answers import conflict
+from tinkerwire.local.turns import Job, Turns
 
 T = TypeVar("T")
 MOST_REMEMBERED = 4096
@@ -52,35 +54,36 @@ class Resends(Generic[T]):
 
 
 class Sequence(Generic[T]):
-    """The seq_ids of one model.
+    """The seq_ids of one model: each is one operation, and operations run in their order.
 
     Args:
-        strict: whether each seq_id must follow the one before it at once; else gaps upward are accepted.
+        go: takes a job whose turn it is.
+        strict: whether each seq_id must follow the one before it at once; else one that is ahead is held back.
+        gap_wait_s: seconds for which it is; see :class:`~tinkerwire.local.turns.Turns`.
     """
 
-    def __init__(self, *, strict: bool) -> None:
+    def __init__(self, go: Callable[[Job], None], *, strict: bool, gap_wait_s: float) -> None:
         self._strict = strict
         self._resends: Resends[T] = Resends("seq_id")
-        self.last = 0
-        """Highest seq_id accepted; clients count from 1."""
+        self.turns = Turns(go, 0.0 if strict else gap_wait_s)
 
     def find(self, seq_id: int, key: str | None, fingerprint: bytes) -> T | None:
         """The result of a resend, None for a request that may be accepted now.
 
         Raises:
-            Refusal: 409 for a seq_id out of order, or one that another request has.
+            Refusal: 409 for a seq_id that comes too late, one that another request has, and in strict sequences one
+                that is ahead.
         """
-        expected = self.last + 1
-        if seq_id >= expected:
-            if self._strict and seq_id > expected:
-                raise conflict(f"seq_id {seq_id} is too high: expected {expected}; send the operations in order")
-            return None
         earlier = self._resends.find(seq_id, key, fingerprint) if seq_id > 0 else None
-        if earlier is None:
+        expected = self.turns.passed + 1
+        if earlier is not None or expected == seq_id:
+            return earlier
+        if seq_id < expected:
             raise conflict(f"seq_id {seq_id} is too low: expected {expected} or higher; seq_ids only go up")
-        return earlier
+        if self._strict:
+            raise conflict(f"seq_id {seq_id} is too high: expected {expected}; send the operations in order")
+        return None
 
     def accept(self, seq_id: int, key: str | None, fingerprint: bytes, result: T) -> None:
-        """Count a request that runs now."""
-        self.last = seq_id
+        """Remember a request under its seq_id."""
         self._resends.accept(seq_id, key, fingerprint, result)

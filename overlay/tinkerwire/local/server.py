@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,6 +17,7 @@ from typing_extensions import Self
 
 from tinkerwire.local.answers import Answer, Refusal
 from tinkerwire.local.archives import PREFIX as ARCHIVES
+from tinkerwire.local.client_config import ClientConfig
 from tinkerwire.local.contract import contract
 from tinkerwire.local.engine import BASE_MODELS
 from tinkerwire.local.handlers import HANDLERS
@@ -26,11 +27,16 @@ from tinkerwire.local.promises import Keeping
 from tinkerwire.local.requests import Request
 from tinkerwire.local.router import Router
 from tinkerwire.local.state import Settings, State
+from tinkerwire.local.tokens import PREFIX as TOKEN_PREFIX
 from tinkerwire.local.validation import Validator
 from tinkerwire.version import DEFAULT_WIRE
 from tinkerwire_base.call import JSON, Operation, WireRequest, WireResponse
+from tinkerwire_generated.operations import OPERATIONS
 
 log = logging.getLogger("tinkerwire.local")
+
+OPEN_PATHS = frozenset({OPERATIONS["healthz"].path, OPERATIONS["auth_config"].path})
+"""Where no key is asked for."""
 
 
 class EmbeddedServer:
@@ -42,15 +48,18 @@ class EmbeddedServer:
         hold_s: seconds that a request for a result is held before it is answered "try again".
         session_ttl_s: seconds without a sign of life after which a session expires; None for never.
         strict_sequence: whether a gap in a model's seq_ids is refused.
+        gap_wait_s: seconds for which operations behind a gap in a model's seq_ids are held back, unless it is refused.
         api_key: the only X-API-Key that is let in; None lets in any, and none.
         misbehaviour: failures on purpose.
         seed: makes adapters and samples that come without a seed the same in every run.
         most_queued_samples: unfinished requests beyond which samples are pushed back with 429.
+        most_inline_bytes: larger results are answered by their size first, where a client allows that.
+        client_config: flags that clients are told, by name; the wire version's own defaults for the others.
         keeping: how long results are kept.
         clock: seconds since the epoch; for tests.
 
     Raises:
-        ValueError: a wire version that the contract does not have.
+        ValueError: a wire version that the contract does not have, or a flag that the version does not have.
     """
 
     def __init__(
@@ -61,14 +70,20 @@ class EmbeddedServer:
         hold_s: float = 30.0,
         session_ttl_s: float | None = 3600.0,
         strict_sequence: bool = False,
+        gap_wait_s: float = 10.0,
         api_key: str | None = None,
         misbehaviour: Misbehaviour | None = None,
         seed: int | None = None,
         most_queued_samples: int = 20_000,
+        most_inline_bytes: int = 2**20,
+        client_config: Mapping[str, Any] | None = None,
         keeping: Keeping | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         document = contract(wire_version)
+        config = ClientConfig(document, client_config or {}, strict_sequence=strict_sequence)
+        self.wire_version = wire_version
+        """Whose contract is served."""
         self._router = Router(document)
         self._validator = Validator(document)
         self._api_key = api_key
@@ -85,7 +100,10 @@ class EmbeddedServer:
             hold_s=hold_s,
             session_ttl_s=session_ttl_s,
             strict_sequence=strict_sequence,
+            gap_wait_s=gap_wait_s,
             most_queued_samples=most_queued_samples,
+            most_inline_bytes=most_inline_bytes,
+            config=config,
             seed=seed,
             keeping=keeping or Keeping(),
             clock=clock,
@@ -145,9 +163,13 @@ class EmbeddedServer:
     def _check(self, request: WireRequest, headers: Mapping[str, str]) -> None:
         if self._closed:
             raise Refusal(503, "this server was closed", {"x-should-retry": "false"})
-        if self._api_key is not None and not request.path.endswith("/healthz"):
+        # The address of an archive is a secret in itself, and clients of object stores send no key.
+        is_open = request.path in OPEN_PATHS or request.path.startswith(ARCHIVES)
+        if self._api_key is not None and not is_open:
             given = headers.get("x-api-key")
-            if given != self._api_key:
+            if given is not None and given.startswith(TOKEN_PREFIX) and self._state.settings.config.wants_tokens:
+                self._state.tokens.check(given)
+            elif given != self._api_key:
                 what = "wrong" if given else "missing"
                 raise Refusal(401, f"the API key is {what}; send the server's own in X-API-Key")
 
@@ -164,18 +186,25 @@ class EmbeddedServer:
                 operation=operation.name,
                 path=path,
                 query=self._validator.query(operation, wire.query),
-                body=self._validator.body(operation, wire.content, headers.get("content-type", "")),
+                body=self._validator.body(operation, wire.content, headers),
                 headers=headers,
                 key=key,
                 fingerprint=fingerprint,
             )
-            outcome = HANDLERS[operation.name](self._state, request)
+            outcome = self._begin(request)
             if isinstance(outcome, Answer):
                 response = self._encode(outcome)
                 if key:
                     self._first_answers.keep(key, operation.name, fingerprint, response)
                 return response
         return self._encode(await outcome)
+
+    def _begin(self, request: Request) -> Answer | Awaitable[Answer]:
+        try:
+            return HANDLERS[request.operation](self._state, request)
+        except Refusal:
+            self._state.skip(request.body)
+            raise
 
     def _archive(self, request: WireRequest) -> WireResponse:
         if request.method != "GET":
@@ -187,7 +216,7 @@ class EmbeddedServer:
         body: Any = answer.body
         if body is None:
             return WireResponse(status=answer.status, headers=answer.headers)
-        content = body if isinstance(body, bytes) else self._state.converter.encode(body)
+        content = body if isinstance(body, bytes) else self._state.encoder.json(body)
         return WireResponse(status=answer.status, headers={"content-type": JSON, **answer.headers}, content=content)
 
 

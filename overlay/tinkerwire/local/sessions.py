@@ -23,6 +23,10 @@ class Session:
     sdk_version: str
     created_at: float
     last_seen: float
+    display_name: str | None = None
+    project_id: str | None = None
+    ending: str | None = None
+    """How its client said it was done: success, errored or interrupted."""
     expired: bool = False
     model_ids: list[str] = attrs.field(factory=list)
     sampler_ids: list[str] = attrs.field(factory=list)
@@ -47,7 +51,13 @@ class Sessions:
         self._on_expiry = on_expiry
         self._sessions: dict[str, Session] = {}
 
-    def open(self, tags: list[str], user_metadata: Mapping[str, Any] | None, sdk_version: str) -> Session:
+    def open(
+        self,
+        tags: list[str],
+        user_metadata: Mapping[str, Any] | None,
+        sdk_version: str,
+        display_name: str | None = None,
+    ) -> Session:
         """A new session."""
         now = self._clock()
         session = Session(
@@ -57,6 +67,7 @@ class Sessions:
             sdk_version=sdk_version,
             created_at=now,
             last_seen=now,
+            display_name=display_name,
         )
         self._sessions[session.session_id] = session
         return session

@@ -13,14 +13,18 @@ from typing import Any
 import attrs
 
 from tinkerwire.local.archives import Archives
+from tinkerwire.local.checkpoint_names import kinds_in
 from tinkerwire.local.checkpoints import Checkpoints
+from tinkerwire.local.client_config import ClientConfig
+from tinkerwire.local.contract import contract
 from tinkerwire.local.models import Models, TrainedModel
 from tinkerwire.local.promises import Keeping, Promise, Promises
+from tinkerwire.local.results import ResultEncoder
 from tinkerwire.local.runs import Runs
 from tinkerwire.local.samplers import SamplingSessions
 from tinkerwire.local.sessions import Session, Sessions
+from tinkerwire.local.tokens import Tokens
 from tinkerwire.local.workers import Worker
-from tinkerwire_base.converter import Converter
 
 log = logging.getLogger("tinkerwire.local")
 
@@ -36,7 +40,10 @@ class Settings:
     hold_s: float
     session_ttl_s: float | None
     strict_sequence: bool
+    gap_wait_s: float
     most_queued_samples: int
+    most_inline_bytes: int
+    config: ClientConfig
     seed: int | None
     keeping: Keeping
     clock: Callable[[], float]
@@ -48,21 +55,36 @@ class State:
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.settings = settings
         self.lock = threading.RLock()
-        self.converter = Converter()
-        self.promises = Promises(self.converter, settings.keeping, settings.clock)
+        self.encoder = ResultEncoder(settings.wire_version)
+        self.promises = Promises(self.encoder, settings.keeping, settings.clock)
         self.sessions = Sessions(settings.session_ttl_s, settings.clock, self._release)
         self.models = Models()
         self.samplers = SamplingSessions()
         self.runs = Runs(folder / "runs", settings.clock)
-        self.checkpoints = Checkpoints(self.runs, settings.clock)
+        self.checkpoints = Checkpoints(self.runs, kinds_in(contract(settings.wire_version)), settings.clock)
         self.archives = Archives(settings.clock)
+        self.tokens = Tokens(settings.clock)
         self.sampling = Worker("tinkerwire-sampling", threads=max(1, os.cpu_count() or 1))
 
-    def train(self, model: TrainedModel, work: Callable[[], Any]) -> Promise:
-        """Queue work on a model behind all that is queued on it already."""
+    def train(self, model: TrainedModel, work: Callable[[], Any], seq_id: int | None = None) -> Promise:
+        """Queue work on a model: at the turn of its seq_id, or without one behind all that is queued already."""
         self.sessions.alive(model.session_id)
         self.runs.touch(model.run)
-        return self.promises.run(model.worker, work, model.model_id)
+
+        def put(job: Callable[[], None]) -> None:
+            if seq_id is None:
+                model.worker.put(job)
+            else:
+                model.sequence.turns.put(seq_id, job)
+
+        return self.promises.run(put, work, model.model_id)
+
+    def skip(self, body: Any) -> None:
+        """Let operations on a model not wait for one that was refused."""
+        model = self.models.find(getattr(body, "model_id", None))
+        seq_id = getattr(body, "seq_id", None)
+        if model is not None and seq_id is not None:
+            model.sequence.turns.skip(seq_id)
 
     def seed_for(self, *what: object) -> int | None:
         """A seed for what came without one: drawn from the server's, None when it has none."""
@@ -74,15 +96,16 @@ class State:
         """Forget a model and drop what is queued on it."""
         model = self.models.remove(model_id, reason)
         if model is not None:
-            model.worker.close()
+            model.close()
             self.promises.abandon(model_id, f"model {model_id} is gone: {reason}")
 
     def close(self) -> bool:
         """Stop all work; what has no result yet fails. False when some is still at it after :data:`JOIN_S`."""
         workers = [self.sampling]
-        self.models.close(lambda model: workers.append(model.worker))
-        for worker in workers:
-            worker.close()
+        self.sampling.close()
+        for model in self.models.close():
+            model.close()
+            workers.append(model.worker)
         self.promises.abandon(None, "the server was closed before this was done")
         ended = [worker.join(JOIN_S) for worker in workers]
         return all(ended)

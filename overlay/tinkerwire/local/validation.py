@@ -11,8 +11,10 @@ import orjson
 
 from tinkerwire.local import misfits
 from tinkerwire.local.answers import Item, Refusal
+from tinkerwire.local.binary import decode_request
+from tinkerwire.local.content import EVERYWHERE, ZSTD, decoded
 from tinkerwire.local.contract import Json, resolve
-from tinkerwire_base.call import Operation
+from tinkerwire_base.call import JSON, PROTOBUF, Operation
 from tinkerwire_base.converter import Converter
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
@@ -25,6 +27,7 @@ class Validator:
 
     def __init__(self, document: Json) -> None:
         self._document = document
+        self._version = document["info"]["version"]
         self._operations: dict[str, Json] = {
             operation["operationId"]: operation for item in document["paths"].values() for operation in item.values()
         }
@@ -32,18 +35,32 @@ class Validator:
         self._bodies: dict[str, jsonschema_rs.Validator] = {}
         self._queries: dict[str, jsonschema_rs.Validator] = {}
 
-    def body(self, operation: Operation, content: bytes | None, content_type: str) -> Any:
+    def body(self, operation: Operation, content: bytes | None, headers: Mapping[str, str]) -> Any:
         """The request model, None for operations without a body.
 
+        Args:
+            operation: what is asked for.
+            content: the body as it came.
+            headers: by lower-case name.
+
         Raises:
-            Refusal: 415 for another media type, 422 for a body that does not fit.
+            Refusal: 415 for another media type or encoding, 400 for a broken encoding, 422 for a body that does not
+                fit.
         """
+        encoding = headers.get("content-encoding", "").strip().lower()
         if "requestBody" not in self._operations[operation.name]:
             return None
-        media = content_type.partition(";")[0].strip().lower()
-        if media and media != "application/json" and not media.endswith("+json"):
-            raise Refusal(415, f"{operation.name} takes application/json, not {media}")
-        value = _parse(content)
+        taken = self._operations[operation.name]["requestBody"]["content"]
+        media = headers.get("content-type", "").partition(";")[0].strip().lower() or JSON
+        if media.endswith("+json"):
+            media = JSON
+        if media not in taken:
+            raise Refusal(415, f"{operation.name} takes {' or '.join(taken)} in wire {self._version}, not {media}")
+        self._check_encoding(operation, media, encoding)
+        plain = decoded(content or b"", encoding)
+        if media == PROTOBUF:
+            return self._binary(plain)
+        value = _parse(plain)
         validator = self._bodies.get(operation.name) or self._body_validator(operation.name)
         if not validator.is_valid(value):
             raise Refusal(422, misfits.items(validator.iter_errors(value), "body"))
@@ -51,6 +68,22 @@ class Validator:
             return self._converter.structure(value, operation.request)
         except ValueError as fault:
             raise Refusal(422, [_item_of_model(fault)]) from None
+
+    def _check_encoding(self, operation: Operation, media: str, encoding: str) -> None:
+        named = {each["name"].lower() for each in self._operations[operation.name].get("parameters", [])}
+        taken = (ZSTD, *EVERYWHERE) if "content-encoding" in named and media == PROTOBUF else EVERYWHERE
+        if encoding not in ("", "identity", *taken):
+            where = f"{operation.name} as {media}"
+            raise Refusal(
+                415,
+                f"{where} takes Content-Encoding {', '.join(taken)} or none in wire {self._version}, not {encoding}",
+            )
+
+    def _binary(self, content: bytes) -> Any:
+        try:
+            return decode_request(content, self._version)
+        except (ValueError, OverflowError) as fault:
+            raise Refusal(422, [{"loc": ["body"], "msg": str(fault), "type": "value_error"}]) from None
 
     def query(self, operation: Operation, given: Sequence[tuple[str, str]]) -> dict[str, Any]:
         """All query parameters, converted, with defaults for those that are not given.
@@ -72,7 +105,7 @@ class Validator:
 
     def _body_validator(self, name: str) -> jsonschema_rs.Validator:
         content = self._operations[name]["requestBody"]["content"]
-        schema = content["application/json"]["schema"]
+        schema = content[JSON]["schema"]
         return self._bodies.setdefault(name, self._build(schema))
 
     def _query_validator(self, name: str, schemas: Mapping[str, Json]) -> jsonschema_rs.Validator:
@@ -91,7 +124,7 @@ class Validator:
         return jsonschema_rs.Draft202012Validator(whole)
 
 
-def _parse(content: bytes | None) -> Any:
+def _parse(content: bytes) -> Any:
     if not content:
         raise Refusal(422, [{"loc": ["body"], "msg": "there is no body; send a JSON object", "type": "missing"}])
     try:

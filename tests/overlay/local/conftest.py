@@ -14,42 +14,49 @@ import jsonschema_rs
 import orjson
 import pytest
 
+from tinkerwire.binary import decode_output, encode_request
 from tinkerwire.local import EmbeddedServer
 from tinkerwire.local.answers import Refusal
 from tinkerwire.local.contract import contract
 from tinkerwire.local.engine import LoraModel
 from tinkerwire.local.router import Router
-from tinkerwire_base.call import WireRequest
+from tinkerwire_base.call import PROTOBUF, WireRequest
+from tinkerwire_base.converter import Converter
+from tinkerwire_generated.models import ForwardBackwardInput, ForwardBackwardRequest, ForwardRequest
 
 NANO = "tinkerwire/byte-nano"
-
-
-DOCUMENT = contract("0.16.1")
-ROUTER = Router(DOCUMENT)
+CONVERTER = Converter()
+ACCEPT = "application/x-protobuf, application/json"
 
 
 @cache
-def _answer_validator(operation: str, status: int) -> jsonschema_rs.Validator | None:
-    """For the body that the contract gives the operation at a status; None for no body."""
-    row = next(op for item in DOCUMENT["paths"].values() for op in item.values() if op["operationId"] == operation)
+def router(version: str) -> Router:
+    return Router(contract(version))
+
+
+@cache
+def _answer_validator(version: str, operation: str, status: int) -> jsonschema_rs.Validator | None:
+    """For the JSON body that the contract gives the operation at a status; None for no body."""
+    document = contract(version)
+    row = next(op for item in document["paths"].values() for op in item.values() if op["operationId"] == operation)
     response = row["responses"].get(str(status)) or row["responses"]["default"]
     content = response.get("content")
     if content is None:
         return None
-    schema = {**content["application/json"]["schema"], "components": DOCUMENT["components"]}
+    schema = {**content["application/json"]["schema"], "components": document["components"]}
     return jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
 
 
-def check_answer(request: WireRequest, status: int, body: Any) -> None:
+def check_answer(version: str, request: WireRequest, status: int, body: Any) -> None:
     """Every answer that any test gets fits the contract."""
     try:
-        operation, _ = ROUTER.find(request.method, request.path)
+        operation, _ = router(version).find(request.method, request.path)
     except Refusal:
         return
-    validator = _answer_validator(operation.name, status)
+    validator = _answer_validator(version, operation.name, status)
     if validator is None:
         assert body is None, f"{operation.name} {status}: {body}"
-    else:
+    elif not isinstance(body, bytes):
         validator.validate(body)
 
 
@@ -62,7 +69,7 @@ class Reply:
 
 @attrs.frozen
 class Caller:
-    """Calls one server; paths are relative to /api/v1/."""
+    """Calls one server; paths are relative to /api/v1/ unless they begin with a slash."""
 
     server: EmbeddedServer
 
@@ -80,10 +87,17 @@ class Caller:
         if key is not None:
             sent["x-idempotency-key"] = key
         content = body if isinstance(body, bytes) else None if body is None else orjson.dumps(body)
-        request = WireRequest(method=method, path="/api/v1/" + path, query=tuple(query), headers=sent, content=content)
+        request = WireRequest(
+            method=method,
+            path=path if path.startswith("/") else f"/api/v1/{path}",
+            query=tuple(query),
+            headers=sent,
+            content=content,
+        )
         answer = await self.server.handle(request)
-        value = orjson.loads(answer.content) if answer.content else None
-        check_answer(request, answer.status, value)
+        is_json = answer.headers.get("content-type") == "application/json"
+        value: Any = orjson.loads(answer.content) if is_json else answer.content or None
+        check_answer(self.server.wire_version, request, answer.status, value)
         return Reply(answer.status, value, answer.headers)
 
     def __call__(self, method: str, path: str, body: Any = None, **more: Any) -> Reply:
@@ -91,6 +105,17 @@ class Caller:
 
     def post(self, path: str, body: Any, **more: Any) -> Reply:
         return self("POST", path, body, **more)
+
+    def binary(self, model_id: str, seq_id: int = 0, *, forward: bool = False, **headers: str) -> Reply:
+        """The answer to a binary forward_backward of :func:`batch`."""
+        given = CONVERTER.structure(batch(), ForwardBackwardInput)
+        about: Any = {"model_id": model_id, "seq_id": seq_id or None}
+        request: Any = ForwardRequest(forward_input=given, **about)
+        if not forward:
+            request = ForwardBackwardRequest(forward_backward_input=given, **about)
+        content = encode_request(request, self.server.wire_version)
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.post("forward_backward", content, headers={"content-type": PROTOBUF, **sent})
 
     def submit(self, path: str, body: Any, **more: Any) -> str:
         """The request_id of queued work."""
@@ -100,7 +125,8 @@ class Caller:
         return found
 
     def result(self, request_id: str) -> Any:
-        reply = self.post("retrieve_future", {"request_id": request_id})
+        """The result; a binary one as it came."""
+        reply = self.post("retrieve_future", {"request_id": request_id}, headers={"accept": ACCEPT})
         assert reply.status == 200, reply
         return reply.body
 
@@ -128,6 +154,11 @@ class Caller:
         """Change the model's weights."""
         self.do("forward_backward", {"model_id": model_id, "forward_backward_input": batch()})
         self.do("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 0.01}})
+
+    def binary_loss(self, model_id: str) -> float:
+        """The same by binary messages."""
+        found = decode_output(self.result(self.binary(model_id, forward=True).body["request_id"]))
+        return found.metrics["loss:sum"]
 
     def loss(self, model_id: str) -> float:
         output = self.do("forward", {"model_id": model_id, "forward_input": batch()})

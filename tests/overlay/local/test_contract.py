@@ -13,6 +13,7 @@ from tinkerwire_generated.operations import OPERATIONS
 from tinkerwire_generated.times import OPERATION_TIMES
 
 SERVED = "0.16.1"
+SERVED_VERSIONS = ("0.3.0", SERVED, "0.25.0", "0.26.2", "0.38.0")
 
 
 def there(version: str) -> set[str]:
@@ -36,7 +37,7 @@ def router() -> Router:
 
 def test_every_operation_has_a_handler() -> None:
     """No operation that is served is left out, and no handler is for none."""
-    assert HANDLERS.keys() == there("0.3.0") | there(SERVED)
+    assert HANDLERS.keys() == {name for version in SERVED_VERSIONS for name in there(version)}
 
 
 @pytest.mark.parametrize("name", TODAY)

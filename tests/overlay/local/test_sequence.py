@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -55,8 +56,9 @@ def test_a_refused_request_may_be_mended_under_its_key(call: Any) -> None:
     assert call.post("optim_step", _step(model_id, 1), key="k").status == 200
 
 
-def test_a_used_seq_id_with_another_body_is_a_conflict(call: Any) -> None:
+def test_a_used_seq_id_with_another_body_is_a_conflict(serve: Any) -> None:
     """The refusal names the expected seq_id and says that a retry is of no use."""
+    call = serve(gap_wait_s=0.0)
     model_id = call.model()
     call.submit("optim_step", _step(model_id, 1))
     call.submit("optim_step", _step(model_id, 5))
@@ -91,6 +93,66 @@ def test_operations_run_in_the_order_of_their_seq_ids(call: Any, gate: threading
     losses = [call.result(each)["metrics"]["loss:sum"] for each in (slow, after)]
     assert call.result(save)["path"].endswith("/weights/before")
     assert losses[0] > losses[1]
+
+
+def _trained(call: Any, order: list[int], batch: Any) -> list[float]:
+    """The losses of four chunks and a step, sent in an order, and the loss after them."""
+    model_id = call.model()
+    promises = {}
+    for seq_id in order:
+        if seq_id == 5:
+            promises[seq_id] = call.submit("optim_step", _step(model_id, 5))
+            continue
+        body = {"model_id": model_id, "seq_id": seq_id, "forward_backward_input": batch([70 + seq_id, 80, 90])}
+        promises[seq_id] = call.submit("forward_backward", body)
+    losses = [call.result(promises[seq_id])["metrics"]["loss:sum"] for seq_id in range(1, 5)]
+    call.result(promises[5])
+    return [*losses, call.loss(model_id)]
+
+
+@pytest.mark.parametrize("order", [[2, 3, 4, 1, 5], [5, 4, 3, 2, 1], [1, 5, 3, 2, 4]])
+def test_the_order_of_arrival_changes_nothing(serve: Any, order: list[int], batch: Any) -> None:
+    """Chunks of one batch come in parallel, and a step ahead of them: to the bit as if all had come in order."""
+    call = serve(gap_wait_s=60.0)
+    assert _trained(call, order, batch) == _trained(call, [1, 2, 3, 4, 5], batch)
+
+
+def test_a_gap_holds_for_a_while_only(serve: Any) -> None:
+    """What is behind it gets its promise at once and its result in time; what comes too late then is refused."""
+    call = serve(gap_wait_s=0.3, hold_s=0.05)
+    model_id = call.model()
+    call.submit("optim_step", _step(model_id, 1))
+    ahead = call.submit("optim_step", _step(model_id, 3))
+    assert call.submit("optim_step", _step(model_id, 3)) == ahead
+    assert call.post("retrieve_future", {"request_id": ahead}).status == 408
+    deadline = time.monotonic() + 10
+    while (reply := call.post("retrieve_future", {"request_id": ahead})).status == 408:
+        assert time.monotonic() < deadline
+    assert reply.body["metrics"]["optimizer_step:max"] == 2
+    assert "expected 4" in call.post("optim_step", _step(model_id, 2)).body["detail"]
+
+
+def test_a_refused_operation_is_not_waited_for(serve: Any) -> None:
+    """Official clients go on after a refusal, with the next number."""
+    call = serve(gap_wait_s=60.0, hold_s=5.0)
+    model_id = call.model()
+    call.submit("optim_step", _step(model_id, 1))
+    bad = {"model_id": model_id, "seq_id": 2, "path": "no path", "optimizer": True}
+    assert call.post("load_weights", bad).status == 422
+    assert call.do("optim_step", _step(model_id, 3))["metrics"]["optimizer_step:max"] == 2
+
+
+def test_what_is_held_ends_with_its_model(serve: Any) -> None:
+    """Unloading does it still; closing the server fails it."""
+    call = serve(gap_wait_s=60.0, hold_s=5.0)
+    model_id = call.model()
+    held = call.submit("optim_step", _step(model_id, 3))
+    call.do("unload_model", {"model_id": model_id})
+    assert "metrics" in call.result(held)
+    waiting = call.submit("optim_step", _step(call.model(), 3))
+    promise = call.server._state.promises.get(waiting)
+    call.server.close()
+    assert promise.result.failed
 
 
 def test_models_do_not_wait_for_each_other(call: Any, gate: threading.Event, batch: Any) -> None:

@@ -12,7 +12,7 @@ from tinkerwire.local.engine.arrays import AnyArray, FloatArray, IntArray
 from tinkerwire.local.engine.config import ModelConfig
 from tinkerwire.local.engine.errors import EngineError
 
-__all__ = ["Example", "float_input", "token_array"]
+__all__ = ["Example", "float_input", "token_array", "token_ids"]
 
 
 def _input_arrays(inputs: Mapping[str, Any]) -> dict[str, AnyArray]:
@@ -51,6 +51,11 @@ def token_array(where: str, values: AnyArray, config: ModelConfig) -> IntArray:
             f"{where} has {values.size} tokens but {config.name} reads at most {config.max_context}; "
             "shorten it or split it"
         )
+    return token_ids(where, values, config)
+
+
+def token_ids(where: str, values: AnyArray, config: ModelConfig) -> IntArray:
+    """values, one dimension of any length, as int64 token ids; EngineError for what is none of the vocabulary."""
     if values.dtype.kind not in "iuf":
         raise EngineError(f"{where} has dtype {values.dtype}; pass integers")
     bad = ~((values >= 0) & (values < config.vocab_size) & (values == np.floor(values)))

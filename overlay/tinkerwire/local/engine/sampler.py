@@ -8,11 +8,12 @@ import attrs
 import numpy as np
 
 from tinkerwire.local.engine import lora
-from tinkerwire.local.engine.arrays import FloatArray, IntArray
+from tinkerwire.local.engine.arrays import AnyArray, FloatArray, IntArray
 from tinkerwire.local.engine.base import BaseModel
 from tinkerwire.local.engine.cache import KeyValueCache
+from tinkerwire.local.engine.config import ModelConfig
 from tinkerwire.local.engine.errors import EngineError
-from tinkerwire.local.engine.example import token_array
+from tinkerwire.local.engine.example import token_array, token_ids
 from tinkerwire.local.engine.logits import log_softmax
 from tinkerwire.local.engine.sampling_rule import SamplingRule
 from tinkerwire.local.engine.stopping import Stop, StopRule
@@ -25,11 +26,16 @@ TopkLogprobs = list[list[tuple[int, float]] | None]
 
 @attrs.define
 class SampledSequence:
-    """One continuation; its logprobs (nats) are those of the plain model, whatever the sampling rule."""
+    """One continuation; its logprobs (nats) are those of the plain model, whatever the sampling rule.
+
+    Args:
+        topk_logprobs: the likeliest (token, logprob) at each of its positions, best first; empty when not asked for.
+    """
 
     tokens: list[int] = attrs.field(factory=list)
     logprobs: list[float] = attrs.field(factory=list)
     stop_reason: str = "length"
+    topk_logprobs: list[list[tuple[int, float]]] = attrs.field(factory=list)
 
 
 @attrs.frozen
@@ -39,11 +45,13 @@ class Samples:
     Args:
         prompt_logprobs: one a prompt token, the first None because nothing comes before it.
         topk_prompt_logprobs: the likeliest (token, logprob) at each prompt position, best first; the first None.
+        target_logprobs: at each prompt position those of the tokens that were asked about; NaN at the first.
     """
 
     sequences: list[SampledSequence]
     prompt_logprobs: list[float | None] | None = None
     topk_prompt_logprobs: TopkLogprobs | None = None
+    target_logprobs: FloatArray | None = None
 
 
 class Sampler:
@@ -77,6 +85,8 @@ class Sampler:
         seed: int | None = None,
         prompt_logprobs: bool = False,
         topk_prompt_logprobs: int = 0,
+        topk_sample_logprobs: int = 0,
+        target_tokens: AnyArray | None = None,
     ) -> Samples:
         """Continue the prompt num_samples times.
 
@@ -85,6 +95,8 @@ class Sampler:
             stop: a text, texts or token ids that end a continuation; they stay in it.
             seed: any int; sample i draws the same numbers whatever num_samples is. None: a fresh one.
             topk_prompt_logprobs: how many likeliest tokens to report at each prompt position; 0: none.
+            topk_sample_logprobs: the same at each position of a continuation.
+            target_tokens: token ids (prompt positions, any number) to report the logprobs of.
 
         Raises:
             EngineError: an argument out of range, or a prompt that the model cannot read.
@@ -93,20 +105,22 @@ class Sampler:
         rule = SamplingRule(temperature=temperature, top_k=top_k, top_p=top_p)
         rule.check()
         stop_rule = StopRule.read(stop, self._config)
-        _require_counts(num_samples, max_tokens, topk_prompt_logprobs)
+        _require_counts(num_samples, max_tokens, topk_prompt_logprobs, topk_sample_logprobs)
+        targets = None if target_tokens is None else _targets(target_tokens, len(tokens), self._config)
         room = self._config.max_context - len(tokens)
         length = room if max_tokens is None else min(max_tokens, room)
         cache = KeyValueCache()
         hidden, _ = forward(self._config, self._weights, tokens[None], cache)
         last = self._logprobs(hidden[:, -1])
         draws = _draws(seed, num_samples, length)
-        sequences = self._continue(cache, last, draws, rule, stop_rule)
-        asked = prompt_logprobs or topk_prompt_logprobs > 0
+        sequences = self._continue(cache, last, draws, rule, stop_rule, topk_sample_logprobs)
+        asked = prompt_logprobs or topk_prompt_logprobs > 0 or targets is not None
         about = self._logprobs(hidden[0, :-1]) if asked else None
         return Samples(
             sequences,
             _prompt_logprobs(about, tokens) if about is not None and prompt_logprobs else None,
-            _topk(about, topk_prompt_logprobs) if about is not None and topk_prompt_logprobs else None,
+            [None, *_topk(about, topk_prompt_logprobs)] if about is not None and topk_prompt_logprobs else None,
+            _target_logprobs(about, targets) if about is not None and targets is not None else None,
         )
 
     def _logprobs(self, hidden: FloatArray) -> FloatArray:
@@ -125,6 +139,7 @@ class Sampler:
         draws: FloatArray,
         rule: SamplingRule,
         stop_rule: StopRule,
+        topk: int,
     ) -> list[SampledSequence]:
         """Decode all samples side by side, dropping rows as they stop; draws is (samples, length)."""
         n_samples, length = draws.shape
@@ -135,6 +150,9 @@ class Sampler:
         cache, logprobs = cache.select(same_row), logprobs[same_row]
         for at in range(length):
             chosen = rule.choose(logprobs, draws[alive, at])
+            if topk:
+                for row, best in zip(alive, _topk(logprobs, topk), strict=True):
+                    sequences[row].topk_logprobs.append(best)
             going = _record([sequences[row] for row in alive], chosen, logprobs, stop_rule)
             if at + 1 == length or not going.size:
                 break
@@ -150,13 +168,29 @@ def _prompt_logprobs(logprobs: FloatArray, tokens: IntArray) -> list[float | Non
     return [None, *own.tolist()]
 
 
-def _require_counts(num_samples: int, max_tokens: int | None, topk: int) -> None:
+def _targets(values: AnyArray, length: int, config: ModelConfig) -> IntArray:
+    if values.ndim != 2 or len(values) != length:
+        raise EngineError(
+            f"sample: target tokens have shape {values.shape}; pass {length} rows, one for each token of the prompt"
+        )
+    flat = token_ids("sample: target tokens", values.reshape(-1), config)
+    return flat.reshape(values.shape)
+
+
+def _target_logprobs(logprobs: FloatArray, targets: IntArray) -> FloatArray:
+    found = np.full(targets.shape, np.nan, dtype=np.float32)
+    found[1:] = np.take_along_axis(logprobs, targets[1:], axis=-1)
+    return found
+
+
+def _require_counts(num_samples: int, max_tokens: int | None, topk_prompt: int, topk_sample: int) -> None:
     if num_samples < 1:
         raise EngineError(f"sample: num_samples is {num_samples}; pass 1 or more")
     if max_tokens is not None and max_tokens < 0:
         raise EngineError(f"sample: max_tokens is {max_tokens}; pass 0 or more, or None to fill the context")
-    if topk < 0:
-        raise EngineError(f"sample: topk_prompt_logprobs is {topk}; pass 0 or more, 0 for none")
+    for name, count in (("topk_prompt_logprobs", topk_prompt), ("topk_sample_logprobs", topk_sample)):
+        if count < 0:
+            raise EngineError(f"sample: {name} is {count}; pass 0 or more, 0 for none")
 
 
 def _draws(seed: int | None, num_samples: int, length: int) -> FloatArray:
@@ -180,8 +214,8 @@ def _record(sequences: list[SampledSequence], chosen: IntArray, logprobs: FloatA
     return np.array(going, dtype=np.int64)
 
 
-def _topk(logprobs: FloatArray, count: int) -> TopkLogprobs:
+def _topk(logprobs: FloatArray, count: int) -> list[list[tuple[int, float]]]:
     order = np.argsort(-logprobs, axis=-1, kind="stable")[:, :count]
     best = np.take_along_axis(logprobs, order, axis=-1)
     rows = zip(order.tolist(), best.tolist(), strict=True)
-    return [None, *(list(zip(ids, values, strict=True)) for ids, values in rows)]
+    return [list(zip(ids, values, strict=True)) for ids, values in rows]

@@ -2,7 +2,18 @@
 
 from collections.abc import Mapping
 
-from tinkerwire.local.handlers import futures, runs, sampling, service, sessions, training, weights
+from tinkerwire.local.handlers import (
+    clients,
+    futures,
+    runs,
+    sampling,
+    service,
+    sessions,
+    sharing,
+    training,
+    unavailable,
+    weights,
+)
 from tinkerwire.local.handlers.handler import Handler as Handler
 
 HANDLERS: Mapping[str, Handler] = {
@@ -13,5 +24,8 @@ HANDLERS: Mapping[str, Handler] = {
     **sampling.HANDLERS,
     **futures.HANDLERS,
     **runs.HANDLERS,
+    **sharing.HANDLERS,
+    **clients.HANDLERS,
+    **unavailable.HANDLERS,
 }
 """By the operation's name. One that must wait gives back a coroutine."""

@@ -13,9 +13,12 @@ from tinkerwire.local.state import State
 from tinkerwire_generated.models import UntypedAPIFuture
 
 
-def queued(promise: Promise) -> Answer:
-    """The answer that promises a result."""
-    return Answer(body=UntypedAPIFuture(request_id=promise.request_id, model_id=promise.model_id))
+def queued(promise: Promise, num_samples: int | None = None) -> Answer:
+    """The answer that promises a result; for samples, with an identifier of each."""
+    ids = None if num_samples is None else [f"{promise.request_id}:{number}" for number in range(num_samples)]
+    return Answer(
+        body=UntypedAPIFuture(request_id=promise.request_id, model_id=promise.model_id, sample_sequence_ids=ids)
+    )
 
 
 def resend(model: TrainedModel, request: Request, fingerprint: bytes | None = None) -> Promise | None:
@@ -37,7 +40,8 @@ def enqueue(
     fingerprint: bytes | None = None,
 ) -> Answer:
     """Queue a new operation on its model and count its seq_id."""
-    promise = state.train(model, work)
-    if request.body.seq_id is not None:
-        model.sequence.accept(request.body.seq_id, request.key, fingerprint or request.fingerprint, promise)
+    seq_id = request.body.seq_id
+    promise = state.train(model, work, seq_id)
+    if seq_id is not None:
+        model.sequence.accept(seq_id, request.key, fingerprint or request.fingerprint, promise)
     return queued(promise)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from email.utils import formatdate
-from typing import Any
-
-import orjson
 
 from tinkerwire.local.answers import DONE, Answer, Refusal
-from tinkerwire.local.checkpoint_names import SAMPLER_WEIGHTS, WEIGHTS, CheckpointKey
+from tinkerwire.local.checkpoint_names import EXTERNAL_WEIGHTS, KINDS, SAMPLER_WEIGHTS, WEIGHTS, CheckpointKey
 from tinkerwire.local.handlers.handler import Handler
+from tinkerwire.local.handlers.metadata import texts
 from tinkerwire.local.handlers.pages import page
 from tinkerwire.local.handlers.weights import checked_ttl
 from tinkerwire.local.requests import Request
@@ -19,6 +17,7 @@ from tinkerwire.local.runs import Run
 from tinkerwire.local.state import OWNER, State
 from tinkerwire_generated.models import (
     CheckpointsListResponse,
+    ExternalWeightsUrlsResponse,
     SetCheckpointTtlRequest,
     TrainingRun,
     TrainingRunsResponse,
@@ -49,15 +48,8 @@ def _described(state: State, run: Run) -> TrainingRun:
         last_request_time=datetime.fromtimestamp(run.last_request_at, timezone.utc),
         last_checkpoint=newest.get(WEIGHTS),
         last_sampler_checkpoint=newest.get(SAMPLER_WEIGHTS),
-        user_metadata=_texts(run.user_metadata),
+        user_metadata=texts(run.user_metadata),
     )
-
-
-def _texts(metadata: dict[str, Any] | None) -> dict[str, str] | None:
-    """Metadata as the answer has it, texts only; other values as JSON."""
-    if metadata is None:
-        return None
-    return {key: value if isinstance(value, str) else orjson.dumps(value).decode() for key, value in metadata.items()}
 
 
 def list_checkpoints(state: State, request: Request) -> Answer:
@@ -111,18 +103,34 @@ def get_checkpoint_archive_url(state: State, request: Request) -> Answer:
     """Redirect to the arrays of a checkpoint: at this server, or, in process, to the file itself."""
     key = _key(state, request)
     state.checkpoints.get(key)
+    address, expires_at = _address(state, request, key)
+    return Answer(status=302, headers={"location": address, "expires": formatdate(expires_at, usegmt=True)})
+
+
+def get_external_weights_urls(state: State, request: Request) -> Answer:
+    """Say where the file of a checkpoint lies that was saved to download."""
+    key = _key(state, request)
+    state.checkpoints.get(key)
+    if key.kind != EXTERNAL_WEIGHTS:
+        raise Refusal(404, f"{key.tinker_path} was not saved to download; save_weights_external does that")
+    address, expires_at = _address(state, request, key)
+    expires = datetime.fromtimestamp(expires_at, timezone.utc)
+    return Answer(body=ExternalWeightsUrlsResponse(urls={f"{key.name}.npz": address}, expires=expires))
+
+
+def _address(state: State, request: Request, key: CheckpointKey) -> tuple[str, float]:
+    """Where the arrays of a checkpoint can be had, and until when, in seconds since the epoch."""
     file = state.checkpoints.path_of(key)
     path, expires_at = state.archives.offer(file)
     host = request.headers.get("host")
-    location = f"http://{host}{path}" if host else file.as_uri()
-    return Answer(status=302, headers={"location": location, "expires": formatdate(expires_at, usegmt=True)})
+    return f"http://{host}{path}" if host else file.as_uri(), expires_at
 
 
 def _key(state: State, request: Request) -> CheckpointKey:
     run = state.runs.get(request.path["training_run_id"])
     kind, _, name = request.path["checkpoint_id"].partition("/")
-    if kind not in (WEIGHTS, SAMPLER_WEIGHTS) or not name:
-        wanted = f"{WEIGHTS}/NAME or {SAMPLER_WEIGHTS}/NAME"
+    if kind not in KINDS or not name:
+        wanted = " or ".join(f"{each}/NAME" for each in KINDS)
         raise Refusal(404, f"{request.path['checkpoint_id']!r} is no checkpoint id; it should read {wanted}")
     return CheckpointKey(run.run_id, kind, name)
 
@@ -138,4 +146,5 @@ HANDLERS: Mapping[str, Handler] = {
     "unpublish_checkpoint": unpublish_checkpoint,
     "set_checkpoint_ttl": set_checkpoint_ttl,
     "get_checkpoint_archive_url": get_checkpoint_archive_url,
+    "get_external_weights_urls": get_external_weights_urls,
 }

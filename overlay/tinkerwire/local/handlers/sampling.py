@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from tinkerwire.local import inputs
 from tinkerwire.local.answers import Answer, Refusal, invalid
 from tinkerwire.local.checkpoint_names import SAMPLER_WEIGHTS, read_path
 from tinkerwire.local.engine import BASE_MODELS, Adapter, EngineError
+from tinkerwire.local.handlers.creating import unknown_base_model
 from tinkerwire.local.handlers.handler import Handler
 from tinkerwire.local.handlers.queueing import queued
-from tinkerwire.local.handlers.training import unknown_base_model
 from tinkerwire.local.requests import Request
 from tinkerwire.local.samplers import SamplingSession
 from tinkerwire.local.state import State
@@ -18,12 +19,18 @@ from tinkerwire_generated.models import (
     CreateSamplingSessionRequest,
     CreateSamplingSessionResponse,
     GetSamplerResponse,
+    JoinSamplingSessionRequest,
+    JoinSamplingSessionResponse,
     SampledSequence,
     SampleRequest,
     SampleResponse,
+    TensorData,
 )
 
+T = TypeVar("T")
 MOST_SAMPLES = 1024
+SEQ_IDS_PER_CLONE = 1_000_000_000
+"""The copy of number n of a sampling client counts its seq_ids from n times this."""
 
 
 def create_sampling_session(state: State, request: Request) -> Answer:
@@ -80,19 +87,35 @@ def asample(state: State, request: Request) -> Answer:
     if body.seq_id is not None:
         earlier = session.samples.find(body.seq_id, request.key, request.fingerprint)
         if earlier is not None:
-            return queued(earlier)
+            return queued(earlier, body.num_samples)
     if not 1 <= body.num_samples <= MOST_SAMPLES:
         raise invalid("num_samples", f"expected 1 to {MOST_SAMPLES}, got {body.num_samples}")
     wants_push_back = request.headers.get("x-tinker-sampling-backpressure") == "1"
     if wants_push_back and state.promises.open_count >= state.settings.most_queued_samples:
         raise Refusal(429, f"{state.promises.open_count} requests are queued; come again later", {"retry-after": "1"})
+    _check_wishes(body)
     seed = body.sampling_params.seed
     if seed is None:
         seed = state.seed_for("sample", session.sampler_id.rpartition(":")[2], body.seq_id)
-    promise = state.promises.run(state.sampling, lambda: _sample(state, session, body, seed))
+    completions = session.completions.of_clone((body.seq_id or 0) // SEQ_IDS_PER_CLONE)
+    promise = state.promises.run(
+        state.sampling.put, lambda: _sample(state, session, body, seed), on_end=completions.add
+    )
     if body.seq_id is not None:
         session.samples.accept(body.seq_id, request.key, request.fingerprint, promise)
-    return queued(promise)
+    return queued(promise, body.num_samples)
+
+
+def _check_wishes(body: SampleRequest) -> None:
+    """Refuse what this engine cannot give, or nobody can."""
+    if body.prompt_alt_tokens_k:
+        raise invalid("prompt_alt_tokens_k", "this server draws no alternatives to a prompt; leave it at 0")
+    last_n = body.prompt_logprobs_last_n
+    if last_n is not None and (last_n < 1 or not body.prompt_logprobs):
+        raise invalid("prompt_logprobs_last_n", f"expected 1 or more, with prompt_logprobs, got {last_n}")
+    target = body.target_prompt_logprobs
+    if target is not None and (target.dtype != "int64" or len(target.shape or ()) != 2):
+        raise invalid("target_prompt_logprobs", f"expected int64 of two dimensions, got {target.dtype} {target.shape}")
 
 
 def _session_of(state: State, body: SampleRequest) -> SamplingSession:
@@ -123,19 +146,47 @@ def _sample(state: State, session: SamplingSession, body: SampleRequest, seed: i
         seed=seed,
         prompt_logprobs=bool(body.prompt_logprobs),
         topk_prompt_logprobs=body.topk_prompt_logprobs,
+        topk_sample_logprobs=body.topk_sample_logprobs,
+        target_tokens=None if body.target_prompt_logprobs is None else body.target_prompt_logprobs.to_numpy(),
     )
+    target = samples.target_logprobs
     return SampleResponse(
         sequences=[
-            SampledSequence(stop_reason=each.stop_reason, tokens=each.tokens, logprobs=each.logprobs)
+            SampledSequence(
+                stop_reason=each.stop_reason,
+                tokens=each.tokens,
+                logprobs=each.logprobs,
+                topk_logprobs=list(each.topk_logprobs) if body.topk_sample_logprobs else None,
+            )
             for each in samples.sequences
         ],
-        prompt_logprobs=samples.prompt_logprobs,
-        topk_prompt_logprobs=samples.topk_prompt_logprobs,
+        # Not from_array, which refuses the NaN of the first place.
+        target_prompt_logprobs=None
+        if target is None
+        else TensorData(data=target.reshape(-1), dtype="float32", shape=list(target.shape)),
+        prompt_logprobs=_last(samples.prompt_logprobs, body.prompt_logprobs_last_n),
+        topk_prompt_logprobs=_last(samples.topk_prompt_logprobs, body.prompt_logprobs_last_n),
     )
+
+
+def _last(values: list[T | None] | None, count: int | None) -> list[T | None] | None:
+    """The values, with None in place of those before the last ``count``."""
+    if values is None or count is None:
+        return values
+    return [None] * max(0, len(values) - count) + values[-count:]
+
+
+def join_sampling_session(state: State, request: Request) -> Answer:
+    """Number the copies of a sampling client, from 1; the first client itself is 0."""
+    body: JoinSamplingSessionRequest = request.body
+    session = state.samplers.get(body.sampling_session_id)
+    session.copies += 1
+    return Answer(body=JoinSamplingSessionResponse(client_counter=session.copies))
 
 
 HANDLERS: Mapping[str, Handler] = {
     "create_sampling_session": create_sampling_session,
     "get_sampler": get_sampler,
     "asample": asample,
+    "join_sampling_session": join_sampling_session,
 }

@@ -24,7 +24,10 @@ def healthz(state: State, request: Request) -> Answer:
 
 def get_server_capabilities(state: State, request: Request) -> Answer:
     """List the base models."""
-    models = [SupportedModel(model_name=name) for name in BASE_MODELS]
+    models = [
+        SupportedModel(model_name=name, max_context_length=config.max_context, trainable=True, sampleable=True)
+        for name, config in BASE_MODELS.items()
+    ]
     return Answer(body=GetServerCapabilitiesResponse(supported_models=models))
 
 

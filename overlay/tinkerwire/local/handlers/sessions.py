@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tinkerwire.local.answers import Answer
+from tinkerwire.local.answers import DONE, Answer
 from tinkerwire.local.handlers.handler import Handler
+from tinkerwire.local.handlers.metadata import texts
 from tinkerwire.local.handlers.pages import page
 from tinkerwire.local.requests import Request
 from tinkerwire.local.state import State
 from tinkerwire_generated.models import (
+    AssignSessionProjectRequest,
     CreateSessionRequest,
     CreateSessionResponse,
+    FinishSessionRequest,
     GetSessionResponse,
     ListSessionsResponse,
     SessionHeartbeatRequest,
@@ -22,7 +25,8 @@ from tinkerwire_generated.models import (
 def create_session(state: State, request: Request) -> Answer:
     """Open a session."""
     body: CreateSessionRequest = request.body
-    session = state.sessions.open(body.tags, body.user_metadata, body.sdk_version)
+    session = state.sessions.open(body.tags, body.user_metadata, body.sdk_version, body.display_name)
+    session.project_id = body.project_id
     return Answer(body=CreateSessionResponse(session_id=session.session_id))
 
 
@@ -42,8 +46,29 @@ def list_sessions(state: State, request: Request) -> Answer:
 def get_session(state: State, request: Request) -> Answer:
     """Say what was created under a session."""
     session = state.sessions.get(request.path["session_id"])
-    body = GetSessionResponse(training_run_ids=list(session.model_ids), sampler_ids=list(session.sampler_ids))
+    body = GetSessionResponse(
+        training_run_ids=list(session.model_ids),
+        sampler_ids=list(session.sampler_ids),
+        user_metadata=texts(session.user_metadata),
+        display_name=session.display_name,
+    )
     return Answer(body=body)
+
+
+def finish_session(state: State, request: Request) -> Answer:
+    """Note that a client is done; others may use the session still, so it lives until it expires."""
+    body: FinishSessionRequest = request.body
+    session = state.sessions.get(request.path["session_id"])
+    session.ending = body.reason.type
+    return DONE
+
+
+def assign_session_project(state: State, request: Request) -> Answer:
+    """Note the project of a session."""
+    body: AssignSessionProjectRequest = request.body
+    session = state.sessions.get(request.path["session_id"])
+    session.project_id = body.project_id
+    return DONE
 
 
 HANDLERS: Mapping[str, Handler] = {
@@ -51,4 +76,6 @@ HANDLERS: Mapping[str, Handler] = {
     "session_heartbeat": session_heartbeat,
     "list_sessions": list_sessions,
     "get_session": get_session,
+    "finish_session": finish_session,
+    "assign_session_project": assign_session_project,
 }

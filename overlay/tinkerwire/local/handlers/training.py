@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tinkerwire.local import inputs
 from tinkerwire.local.answers import Answer, Refusal, invalid
 from tinkerwire.local.engine import BASE_MODELS, EngineError, LoraSettings
+from tinkerwire.local.handlers.creating import Plan, check_optimizer, new_model, unknown_base_model
 from tinkerwire.local.handlers.handler import Handler
 from tinkerwire.local.handlers.queueing import enqueue, queued, resend
 from tinkerwire.local.models import TrainedModel
@@ -17,7 +18,6 @@ from tinkerwire_generated.models import (
     CreateModelRequest,
     CreateModelResponse,
     ForwardBackwardOutput,
-    ForwardBackwardRequest,
     ForwardRequest,
     GetInfoRequest,
     GetInfoResponse,
@@ -36,26 +36,16 @@ TOKENIZER = "tinkerwire/bytes"
 def create_model(state: State, request: Request) -> Answer:
     """Create a model; the same model_seq_id of a session is the same model."""
     body: CreateModelRequest = request.body
-    session = state.sessions.alive(body.session_id)
-    if body.model_seq_id < 0:
-        raise invalid("model_seq_id", f"expected 0 or more, got {body.model_seq_id}")
-    earlier = session.models.find(body.model_seq_id, request.key, request.fingerprint)
-    if earlier is not None:
-        return queued(earlier)
-    model_id = f"{session.session_id}:train:{body.model_seq_id}"
-    settings = _settings(state, body)
-    run = state.runs.add(model_id, body.base_model, settings, body.user_metadata)
-    model = TrainedModel(run, session.session_id, strict_sequence=state.settings.strict_sequence)
-    state.models.add(model)
-    session.model_ids.append(model_id)
+    check_optimizer(body.optimizer_config)
 
-    def work() -> CreateModelResponse:
+    def build(model: TrainedModel) -> CreateModelResponse:
         model.build()
-        return CreateModelResponse(model_id=model_id)
+        return CreateModelResponse(model_id=model.model_id)
 
-    promise = state.train(model, work)
-    session.models.accept(body.model_seq_id, request.key, request.fingerprint, promise)
-    return queued(promise)
+    def planned() -> Plan:
+        return Plan(body.base_model, _settings(state, body), body.user_metadata)
+
+    return new_model(state, request, body.session_id, body.model_seq_id, planned, build)
 
 
 def _settings(state: State, body: CreateModelRequest) -> LoraSettings:
@@ -83,11 +73,6 @@ def _settings(state: State, body: CreateModelRequest) -> LoraSettings:
     return settings
 
 
-def unknown_base_model(name: str) -> str:
-    """The text for a base model that does not exist."""
-    return f"there is no base model {name[:200]!r}; this server has {', '.join(BASE_MODELS)}"
-
-
 def get_info(state: State, request: Request) -> Answer:
     """Describe a model."""
     body: GetInfoRequest = request.body
@@ -109,33 +94,34 @@ def unload_model(state: State, request: Request) -> Answer:
     """Forget a model once what is queued on it is done."""
     body: UnloadModelRequest = request.body
     model = state.models.get(body.model_id)
+    model.sequence.turns.flush()
     promise: Promise = state.train(model, lambda: UnloadModelResponse(model_id=body.model_id, type="unload_model"))
     state.models.remove(body.model_id, "it was unloaded")
-    model.worker.close(finish=True)
+    model.close(finish=True)
     return queued(promise)
 
 
 def forward(state: State, request: Request) -> Answer:
     """Compute a loss."""
-    body: ForwardRequest = request.body
-    return _loss(state, request, body.model_id, gradients=False)
+    return _loss(state, request)
 
 
 def forward_backward(state: State, request: Request) -> Answer:
-    """Compute a loss and its gradients."""
-    body: ForwardBackwardRequest = request.body
-    return _loss(state, request, body.model_id, gradients=True)
+    """Compute a loss and its gradients, or only the loss."""
+    return _loss(state, request)
 
 
-def _loss(state: State, request: Request, model_id: str, *, gradients: bool) -> Answer:
-    model = state.models.get(model_id)
+def _loss(state: State, request: Request) -> Answer:
+    model = state.models.get(request.body.model_id)
     earlier = resend(model, request)
     if earlier is not None:
         return queued(earlier)
-    asked = request.body.forward_backward_input if gradients else request.body.forward_input
+    # The binary body of forward_backward may say forward_only.
+    only_forward = isinstance(request.body, ForwardRequest)
+    asked = request.body.forward_input if only_forward else request.body.forward_backward_input
 
     def work() -> ForwardBackwardOutput:
-        compute = model.engine.forward_backward if gradients else model.engine.forward
+        compute = model.engine.forward if only_forward else model.engine.forward_backward
         return inputs.output(compute(inputs.examples(asked.data), asked.loss_fn, asked.loss_fn_config))
 
     return enqueue(state, request, model, work)
@@ -150,7 +136,9 @@ def optim_step(state: State, request: Request) -> Answer:
         return queued(earlier)
     adam = body.adam_params
     if adam is None:
-        raise invalid("adam_params", "this server trains by AdamW; give its settings")
+        other = body.optimizer_params
+        told = "nothing" if other is None else repr(other.type)
+        raise invalid("adam_params", f"this server trains by AdamW; give its settings, not {told}")
 
     def work() -> OptimStepResponse:
         metrics = model.engine.optim_step(

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 from tinkerwire.local.answers import Answer, invalid
 from tinkerwire.local.checkpoint_names import SAMPLER_WEIGHTS, WEIGHTS, CheckpointKey, checked_name, read_path
+from tinkerwire.local.checkpoints import About
 from tinkerwire.local.engine import EngineError
+from tinkerwire.local.handlers.creating import Plan, check_optimizer, new_model
 from tinkerwire.local.handlers.handler import Handler
 from tinkerwire.local.handlers.queueing import enqueue, queued, resend
 from tinkerwire.local.models import TrainedModel
@@ -38,7 +40,9 @@ def save_weights(state: State, request: Request) -> Answer:
     ttl_s = checked_ttl(body.ttl_seconds)
 
     def work() -> SaveWeightsResponse:
-        key = state.checkpoints.save(model.run, WEIGHTS, name, model.engine.state_arrays(), ttl_s)
+        about = About(ttl_s=ttl_s, user_metadata=body.user_metadata)
+        arrays = model.engine.state_arrays()
+        key = state.checkpoints.save(model.run, WEIGHTS, name, arrays, about, overwrite=body.overwrite)
         return SaveWeightsResponse(path=key.tinker_path, type="save_weights")
 
     return enqueue(state, request, model, work)
@@ -54,9 +58,13 @@ def save_weights_for_sampler(state: State, request: Request) -> Answer:
     if earlier is not None:
         return queued(earlier)
     ttl_s = checked_ttl(body.ttl_seconds)
+    if body.kind != "snapshot":
+        # Weights of an inflight client change under it while it samples; the engine's samplers never change.
+        raise invalid("kind", f"this server opens snapshot clients only, not {body.kind!r}")
     if body.sampling_session_seq_id is None:
         name = None if body.path is None else checked_name("path", body.path)
-        return enqueue(state, request, model, lambda: _save_for_sampler(state, model, name, ttl_s))
+        about = About(ttl_s=ttl_s, user_metadata=body.user_metadata)
+        return enqueue(state, request, model, lambda: _save_for_sampler(state, model, name, about))
     if body.path is not None:
         raise invalid("path", "leave it out, or leave out sampling_session_seq_id: weights are saved or sampled from")
     sampler_id = _reserve_sampler(state, request, model, body.sampling_session_seq_id)
@@ -84,31 +92,63 @@ def _open_sampler(state: State, model: TrainedModel, sampler_id: str) -> SaveWei
 
 
 def _save_for_sampler(
-    state: State, model: TrainedModel, name: str | None, ttl_s: float | None
+    state: State, model: TrainedModel, name: str | None, about: About
 ) -> SaveWeightsForSamplerResponseInternal:
     arrays = dict(model.engine.adapter_snapshot().params)
-    key = state.checkpoints.save(model.run, SAMPLER_WEIGHTS, name, arrays, ttl_s)
+    key = state.checkpoints.save(model.run, SAMPLER_WEIGHTS, name, arrays, about)
     return SaveWeightsForSamplerResponseInternal(path=key.tinker_path, type="save_weights_for_sampler")
 
 
 def load_weights(state: State, request: Request) -> Answer:
-    """Load a checkpoint into a model of the same base model and adapter."""
+    """Load a checkpoint into a model of the same base model and adapter, or into a new one."""
     body: LoadWeightsRequest = request.body
     if body.model_id is None:
-        raise invalid("model_id", "this server loads into a model that is there; create_model makes one")
+        return _load_new(state, request)
+    for name in ("session_id", "model_seq_id", "base_model", "user_metadata", "optimizer_config"):
+        if getattr(body, name) is not None:
+            raise invalid(name, "it is for a new model; leave it out, or leave out model_id")
     model = state.models.get(body.model_id)
     earlier = resend(model, request)
     if earlier is not None:
         return queued(earlier)
-    key = read_path("path", body.path)
-    if key.kind != WEIGHTS:
-        raise invalid("path", f"{body.path} is for sampling only; load a checkpoint that save_weights made")
+    key = _training_path(body.path)
 
     def work() -> LoadWeightsResponse:
         _load(state, model, key, optimizer=bool(body.optimizer))
-        return LoadWeightsResponse(path=body.path, type="load_weights")
+        return LoadWeightsResponse(path=body.path, model_id=model.model_id, type="load_weights")
 
     return enqueue(state, request, model, work)
+
+
+def _load_new(state: State, request: Request) -> Answer:
+    body: LoadWeightsRequest = request.body
+    if body.session_id is None or body.model_seq_id is None:
+        raise invalid("model_id", "give it, or session_id and model_seq_id, which name a new model")
+    if body.seq_id is not None:
+        raise invalid("seq_id", "a new model has none yet; leave it out")
+    check_optimizer(body.optimizer_config)
+    key = _training_path(body.path)
+
+    def planned() -> Plan:
+        state.checkpoints.get(key)
+        saved = state.runs.get(key.run_id)
+        if body.base_model not in (None, saved.base_model):
+            raise invalid("base_model", f"{body.path} is of {saved.base_model}, not of {body.base_model}; leave it out")
+        return Plan(saved.base_model, saved.settings, body.user_metadata)
+
+    def build(model: TrainedModel) -> LoadWeightsResponse:
+        model.build()
+        _load(state, model, key, optimizer=bool(body.optimizer))
+        return LoadWeightsResponse(path=body.path, model_id=model.model_id, type="load_weights")
+
+    return new_model(state, request, body.session_id, body.model_seq_id, planned, build)
+
+
+def _training_path(path: str) -> CheckpointKey:
+    key = read_path("path", path)
+    if key.kind != WEIGHTS:
+        raise invalid("path", f"{path} is for sampling only; load a checkpoint that save_weights made")
+    return key
 
 
 def _load(state: State, model: TrainedModel, key: CheckpointKey, *, optimizer: bool) -> None:

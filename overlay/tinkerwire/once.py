@@ -1,0 +1,33 @@
+"""One result that many wait for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Once(Generic[T]):
+    """The result of some work, which the first to ask starts; after a failure the next to ask tries again.
+
+    Used on the loop thread. Whoever is cancelled while waiting takes nothing away from the others.
+    """
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+
+    async def get(self) -> T:
+        """The result; raises what the work raised."""
+        task = self._task
+        if task is None or (task.done() and (task.cancelled() or task.exception())):
+            task = self._task = asyncio.create_task(self._work())
+        return await asyncio.shield(task)
+
+    async def close(self) -> None:
+        """Cancel work that still goes on, and wait for its end."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)

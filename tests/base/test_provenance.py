@@ -1,0 +1,85 @@
+"""Examples that say where their tokens come from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tinkerwire_generated import models as m
+
+
+def prompt(length: int) -> m.PromptProvenanceSpan:
+    return m.PromptProvenanceSpan(sequence_id="s", length=length)
+
+
+def sampled(length: int, offset: int = 0) -> m.SampledProvenanceSpan:
+    return m.SampledProvenanceSpan(sequence_id="s", offset=offset, length=length)
+
+
+def datum(**inputs: Any) -> m.Datum:
+    return m.Datum(model_input=m.ModelInput.from_ints([1, 2, 3]), loss_fn_inputs=inputs)
+
+
+def test_a_copy_carries_both_lists() -> None:
+    """The datum itself stays as it was."""
+    plain = datum(target_tokens=[2, 3, 4])
+    found = plain.with_provenance(model_input=[prompt(2), sampled(1)], loss_fn_inputs=[prompt(1), sampled(2)])
+    assert found.model_input_spans == [prompt(2), sampled(1)]
+    assert found.loss_fn_input_spans == [prompt(1), sampled(2)]
+    assert plain.model_input_spans is None
+    assert found.loss_fn_inputs == plain.loss_fn_inputs
+    assert found != plain
+
+
+@pytest.mark.parametrize(
+    ("model_input", "loss_fn_inputs", "words"),
+    [
+        ([prompt(2)], [sampled(3)], "model_input: the runs cover 2 tokens, but there are 3"),
+        ([prompt(3)], [sampled(2), sampled(2, 2)], "loss_fn_inputs: the runs cover 4 tokens, but there are 3"),
+        ([], [sampled(3)], "model_input: the runs cover 0 tokens"),
+    ],
+)
+def test_runs_cover_everything(model_input: Any, loss_fn_inputs: Any, words: str) -> None:
+    """A miscount is named at once."""
+    with pytest.raises(ValueError, match=words):
+        datum(target_tokens=[2, 3, 4]).with_provenance(model_input, loss_fn_inputs)
+
+
+def test_targets_that_are_no_list_are_not_counted() -> None:
+    """A matrix of targets, and a datum without any, have no length to hold the runs against."""
+    for one in (datum(target_tokens=np.zeros((3, 2), np.int64)), datum(weights=[1.0])):
+        assert one.with_provenance([prompt(3)], [sampled(7)]).loss_fn_input_spans == [sampled(7)]
+
+
+def test_one_list_alone_is_refused() -> None:
+    """They come in pairs."""
+    with pytest.raises(ValueError, match="give both"):
+        m.Datum(model_input=m.ModelInput.empty(), loss_fn_inputs={}, model_input_spans=[])
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"sequence_id": "", "length": 1}, "sequence_id"),
+        ({"sequence_id": "s", "length": -1}, "length: -1"),
+        ({"sequence_id": "s", "length": 1, "offset": -1}, "offset: -1"),
+    ],
+)
+@pytest.mark.parametrize("kind", [m.PromptProvenanceSpan, m.SampledProvenanceSpan])
+def test_runs_are_sound(kind: Any, fields: Any, words: str) -> None:
+    """A run belongs to a sample, and neither its place nor its length is negative."""
+    with pytest.raises(ValueError, match=words):
+        kind(**fields)
+
+
+def test_only_runs_are_runs() -> None:
+    """Something else in the lists is named by its place."""
+    with pytest.raises(TypeError, match=r"Datum\.model_input_spans\[0\]"):
+        m.Datum(
+            model_input=m.ModelInput.empty(),
+            loss_fn_inputs={},
+            model_input_spans=[{"length": 1}],  # type: ignore[list-item]
+            loss_fn_input_spans=[],
+        )

@@ -1,0 +1,197 @@
+"""What clients and servers written by hand took or gave wrong as answers, each in its exact wire form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from support.wire_forms import NEWEST, OLDEST, fits, plain, schema_of, without
+
+TENSOR = {"data": [0.5, 1.0], "dtype": "float32", "shape": [2]}
+
+
+def test_optim_step_gives_metrics_and_no_success() -> None:
+    """The result is a map of numbers by name, which may be null or left out."""
+    assert list(schema_of("OptimStepResponse")["properties"]) == ["metrics"]
+    assert fits("OptimStepResponse", {"metrics": {"grad_norm:mean": 0.5}})
+    assert fits("OptimStepResponse", {"metrics": None})
+    assert fits("OptimStepResponse", {})
+    assert not fits("OptimStepResponse", {"metrics": {"note": "good"}})
+
+
+def members(version: str) -> set[str]:
+    return {m["$ref"].rpartition("/")[2] for m in schema_of("FutureRetrieveResponse", version)["anyOf"]}
+
+
+RESULTS = {
+    *("CreateModelResponse", "UnloadModelResponse", "ForwardBackwardOutput", "OptimStepResponse"),
+    *("SaveWeightsResponse", "SaveWeightsForSamplerResponse", "SaveWeightsForSamplerResponseInternal"),
+    *("LoadWeightsResponse", "SampleResponse"),
+}
+
+
+def test_results_of_futures_are_the_real_result_types() -> None:
+    """A 200 of retrieve_future is a result itself, a failure or a wait; since 0.14.0 also its size alone."""
+    assert members(OLDEST) == RESULTS | {"TryAgainResponse", "RequestFailedResponse"}
+    assert members("0.13.1") == members(OLDEST)
+    assert members("0.14.0") == members(OLDEST) | {"CompleteMetadataResponse"}
+    for answer in (
+        {"model_id": "m"},
+        {"sequences": [{"stop_reason": "stop", "tokens": [1]}]},
+        {"type": "try_again", "request_id": "r", "queue_state": "active"},
+        {"error": "out of memory", "category": "server"},
+        {"status": "complete_metadata", "response_payload_size": 1024},
+    ):
+        assert fits("FutureRetrieveResponse", answer)
+    assert not fits("FutureRetrieveResponse", [])
+
+
+def test_no_status_wraps_the_result_of_a_future() -> None:
+    """No answer has result or response_data; status is only on the answer that gives the size."""
+    for name in members(NEWEST):
+        fields = schema_of(name).get("properties", {})
+        assert not {"result", "response", "response_data", "data"} & fields.keys(), name
+        assert ("status" in fields) == (name == "CompleteMetadataResponse"), name
+    assert fits("CompleteMetadataResponse", {"status": "complete_metadata", "response_payload_size": 0})
+    assert not fits("CompleteMetadataResponse", {"status": "completed", "response_payload_size": 0})
+    assert not fits("CompleteMetadataResponse", {"status": "complete_metadata"})
+
+
+def test_try_again_says_why() -> None:
+    """queue_state is required and open for new values; the reason in words came with 0.7.0."""
+    body = {"request_id": "r", "queue_state": "paused_capacity"}
+    assert fits("TryAgainResponse", body)
+    assert fits("TryAgainResponse", body | {"queue_state": "paused_for_lunch"})
+    assert not fits("TryAgainResponse", without(body, "queue_state"))
+    assert fits("TryAgainResponse", body | {"queue_state_reason": "no machines"})
+    assert not fits("TryAgainResponse", body | {"queue_state_reason": 3})
+    assert "queue_state_reason" in schema_of("TryAgainResponse", "0.7.0")["properties"]
+    assert "queue_state_reason" not in schema_of("TryAgainResponse", "0.6.3")["properties"]
+
+
+@pytest.mark.parametrize(
+    ("value", "good"),
+    [
+        (None, True),
+        ([], True),
+        ([None, [[1, -0.5], [7, -2]], []], True),
+        ([[1, -0.5]], False),
+        ([[[1, -0.5, 0]]], False),
+        ([[[1]]], False),
+        ([[[0.5, -0.5]]], False),
+        ([[{"token": 1, "logprob": -0.5}]], False),
+        ([[[1, None]]], False),
+    ],
+)
+def test_topk_prompt_logprobs_are_pairs_by_place(value: Any, good: bool) -> None:
+    """A list with one entry per place of the prompt: null, or a list of pairs [token, logprob]."""
+    assert fits("SampleResponse", {"sequences": [], "topk_prompt_logprobs": value}) is good
+
+
+def test_stop_reason_survives_a_new_value() -> None:
+    """The reasons are length and stop, and a server may add one."""
+    assert schema_of("StopReason")["enum"] == ["length", "stop"]
+    for reason in ("length", "stop", "content_filter"):
+        assert fits("SampledSequence", {"stop_reason": reason, "tokens": []})
+    assert not fits("SampledSequence", {"stop_reason": None, "tokens": []})
+    assert not fits("SampledSequence", {"tokens": []})
+
+
+def test_archive_addresses_expire() -> None:
+    """The address comes as a redirect with Location and Expires, and becomes url and expires, both required."""
+    assert schema_of("CheckpointArchiveUrlResponse")["required"] == ["url", "expires"]
+    path = "/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}/archive"
+    answers = plain(NEWEST)["paths"][path]["get"]["responses"]
+    assert list(answers["302"]["headers"]) == ["Location", "Expires"]
+    assert "200" not in answers
+
+
+def test_supported_models_are_open_objects() -> None:
+    """A model of the server is an object whose other keys are kept, never a string."""
+    assert fits("GetServerCapabilitiesResponse", {"supported_models": [{"model_name": "b", "context": 32768}]})
+    assert fits("GetServerCapabilitiesResponse", {"supported_models": [{}]})
+    assert not fits("GetServerCapabilitiesResponse", {"supported_models": ["b"]})
+    assert schema_of("SupportedModel").get("additionalProperties", True) is True
+
+
+MOMENTS = {
+    "Checkpoint": ("time", "expires_at"),
+    "CheckpointArchiveUrlResponse": ("expires",),
+    "TrainingRun": ("last_request_time",),
+    "SessionStartEvent": ("timestamp",),
+    "SessionEndEvent": ("timestamp",),
+    "UnhandledExceptionEvent": ("timestamp",),
+    "GenericEvent": ("timestamp",),
+}
+
+
+@pytest.mark.parametrize(("name", "fields"), MOMENTS.items())
+def test_moments_carry_their_zone(name: str, fields: tuple[str, ...]) -> None:
+    """Every moment is an RFC 3339 text with Z or an offset; a naive one is no moment, nor is a number."""
+    for field in fields:
+        check = jsonschema_rs.validator_for(schema_of(name)["properties"][field], validate_formats=True)
+        assert check.is_valid("2025-10-01T12:00:00.5Z")
+        assert check.is_valid("2025-10-01T14:00:00+02:00")
+        assert not check.is_valid("2025-10-01T12:00:00")
+        assert not check.is_valid(1759320000)
+
+
+def test_cursors_are_typed_everywhere() -> None:
+    """Each cursor is offset, limit and total_count; lists of runs always have one, of checkpoints since 0.4.0."""
+    cursor = {"offset": 0, "limit": 20, "total_count": 1}
+    assert fits("TrainingRunsResponse", {"training_runs": [], "cursor": cursor})
+    assert not fits("TrainingRunsResponse", {"training_runs": []})
+    assert not fits("TrainingRunsResponse", {"training_runs": [], "cursor": None})
+    assert fits("CheckpointsListResponse", {"checkpoints": [], "cursor": cursor})
+    assert fits("CheckpointsListResponse", {"checkpoints": [], "cursor": None})
+    assert "cursor" not in schema_of("CheckpointsListResponse", OLDEST)["properties"]
+    for name in cursor:
+        bad = without(cursor, name)
+        assert not fits("TrainingRunsResponse", {"training_runs": [], "cursor": bad})
+        assert not fits("CheckpointsListResponse", {"checkpoints": [], "cursor": bad})
+
+
+def test_outputs_of_losses_are_maps_of_tensors() -> None:
+    """loss_fn_outputs has one map per datum, from names to tensors with data and dtype."""
+    body = {"loss_fn_output_type": "scalar", "metrics": {"loss:sum": 1.5}}
+    assert fits("ForwardBackwardOutput", body | {"loss_fn_outputs": [{"logprobs": TENSOR}, {}]})
+    assert not fits("ForwardBackwardOutput", body | {"loss_fn_outputs": [{"logprobs": [0.5]}]})
+    assert not fits("ForwardBackwardOutput", body | {"loss_fn_outputs": [TENSOR]})
+    assert not fits("ForwardBackwardOutput", body | {"loss_fn_outputs": {"logprobs": TENSOR}})
+
+
+def test_the_loss_is_a_metric() -> None:
+    """ForwardBackwardOutput has three fields, all required, and no loss among them."""
+    schema = schema_of("ForwardBackwardOutput")
+    assert list(schema["properties"]) == ["loss_fn_output_type", "loss_fn_outputs", "metrics"]
+    assert schema["required"] == list(schema["properties"])
+
+
+def test_categories_of_errors_are_three() -> None:
+    """unknown, server and user, in lower case; another word passes, for the reader to make of it what it can."""
+    assert schema_of("RequestErrorCategory")["enum"] == ["unknown", "server", "user"]
+    for category in ("unknown", "server", "user", "User", "quota"):
+        assert fits("RequestFailedResponse", {"error": "e", "category": category})
+    assert not fits("RequestFailedResponse", {"error": "e", "category": None})
+    assert not fits("RequestFailedResponse", {"category": "user"})
+
+
+def test_parsed_tinker_paths_have_four_parts() -> None:
+    """The whole path, run, type and checkpoint; the checkpoint keeps its folder, and its slash stays in paths."""
+    body = {
+        "tinker_path": "tinker://run/weights/0001",
+        "training_run_id": "run",
+        "checkpoint_type": "training",
+        "checkpoint_id": "weights/0001",
+    }
+    assert fits("ParsedCheckpointTinkerPath", body)
+    for name in body:
+        assert not fits("ParsedCheckpointTinkerPath", without(body, name))
+    assert not fits("ParsedCheckpointTinkerPath", body | {"checkpoint_type": "weights"})
+    for path, item in plain(NEWEST)["paths"].items():
+        for operation in item.values():
+            for parameter in operation.get("parameters", []):
+                is_checkpoint = parameter["name"] == "checkpoint_id"
+                assert parameter.get("x-multi-segment", False) is is_checkpoint, path

@@ -1,0 +1,94 @@
+"""Runs in the environment of an official SDK: its own types validate JSON values and dump them.
+
+Each line of stdin is a question and has an answer of one line:
+
+    {"names": true}                  the names of all types that the package defines
+    {"schema": [MODULE, NAME]}       the JSON Schema that pydantic makes of a type, null where it makes none
+    {"judge": [MODULE, NAME], "values": [...]}
+                                     of each value either what is wrong with it, or both its dumps: "wire", as this
+                                     version of the SDK dumps what it sends, and "full", with nothing left out
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import importlib
+import json
+import sys
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin
+
+import pydantic
+import tinker
+from pydantic import TypeAdapter
+from typing_extensions import is_typeddict
+
+COMPONENTS = "#/components/schemas/{model}"
+# What the resources of each version hand to model_dump.
+LEFT_OUT = {"0.16.1": {"exclude_unset": True}, "0.38.0": {"exclude_none": True}}[tinker.__version__]
+
+
+def names() -> list[str]:
+    """Classes that may stand for a type of the wire."""
+    found = set()
+    root = Path(tinker.__path__[0])
+    for file in root.rglob("*.py"):
+        # Some folders of the package are none by its own account.
+        part = ".".join([root.name, *file.relative_to(root).with_suffix("").parts]).removesuffix(".__init__")
+        if part.endswith(("__main__", "_test")):
+            continue
+        module = importlib.import_module(part)
+        for name, value in vars(module).items():
+            # Public classes say that they are of the package itself.
+            if getattr(value, "__module__", None) in (part, "tinker") and is_shaped(value):
+                found.add(name)
+    return sorted(found)
+
+
+def is_shaped(cls: Any) -> bool:
+    """Whether something is a class that says what fields or values it has."""
+    kinds = (pydantic.BaseModel, enum.Enum)
+    return isinstance(cls, type) and (issubclass(cls, kinds) or dataclasses.is_dataclass(cls) or is_typeddict(cls))
+
+
+@cache
+def adapter(module: str, name: str) -> TypeAdapter[Any]:
+    """What validates and dumps values of a type; of a union, of its members that have a JSON form."""
+    kind = getattr(importlib.import_module(module), name)
+    if get_origin(kind) is Union:
+        kind = Union[tuple(member for member in get_args(kind) if not dataclasses.is_dataclass(member))]  # noqa: UP007
+    return TypeAdapter(kind)
+
+
+def judged(kind: TypeAdapter[Any], value: Any) -> dict[str, Any]:
+    """One value: its dumps, or what is wrong with it."""
+    try:
+        found = kind.validate_python(value)
+    except pydantic.ValidationError as fault:
+        return {"error": str(fault)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wire = kind.dump_python(found, mode="json", by_alias=True, **LEFT_OUT)
+        return {"wire": wire, "full": kind.dump_python(found, mode="json", by_alias=True)}
+
+
+def answer(question: dict[str, Any]) -> Any:
+    """See the module."""
+    if "names" in question:
+        return names()
+    if "schema" in question:
+        try:
+            return adapter(*question["schema"]).json_schema(ref_template=COMPONENTS)
+        except pydantic.PydanticUserError:
+            return None
+    kind = adapter(*question["judge"])
+    return [judged(kind, value) for value in question["values"]]
+
+
+if __name__ == "__main__":
+    lines, sys.stdout = sys.stdout, sys.stderr
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), file=lines, flush=True)

@@ -1,0 +1,98 @@
+"""Models from saved weights, by load_weights alone; optimizers; and what is given for the asking only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+NANO = "tinkerwire/byte-nano"
+
+
+@pytest.fixture
+def call(serve: Any) -> Any:
+    return serve(wire_version="0.38.0")
+
+
+@pytest.fixture
+def model_id(call: Any) -> str:
+    """A model that was trained for a step."""
+    found: str = call.model()
+    call.result(call.binary(found).body["request_id"])
+    call.do("optim_step", {"model_id": found, "adam_params": {"learning_rate": 0.01}})
+    return found
+
+
+def _load(session_id: str, number: int, path: str, **more: Any) -> dict[str, Any]:
+    return {"session_id": session_id, "model_seq_id": number, "path": path, "optimizer": False, **more}
+
+
+def test_a_model_is_created_from_weights(call: Any, model_id: str) -> None:
+    """Its id follows from the session and the number; the loss is that of the weights; a resend makes no second."""
+    path = call.do("save_weights", {"model_id": model_id, "path": "a"})["path"]
+    session_id = model_id.partition(":")[0]
+    body = _load(session_id, 5, path, user_metadata={"a": 1}, optimizer_config={"type": "adamw"})
+    first = call.submit("load_weights", body)
+    assert call.submit("load_weights", body) == first
+    assert call.result(first) == {"path": path, "model_id": f"{session_id}:train:5", "type": "load_weights"}
+    assert call.binary_loss(f"{session_id}:train:5") == call.binary_loss(model_id)
+    info = call.post("get_info", {"model_id": f"{session_id}:train:5"}).body
+    assert (info["lora_rank"], info["optimizer_config"]) == (4, {"type": "adamw"})
+    run = call("GET", f"training_runs/{session_id}:train:5").body
+    assert run["user_metadata"] == {"a": "1"}
+
+
+@pytest.mark.parametrize("optimizer", [False, True])
+def test_the_optimizer_comes_along_when_asked_for(call: Any, model_id: str, optimizer: bool) -> None:
+    """The step count goes on, or starts afresh."""
+    path = call.do("save_weights", {"model_id": model_id, "path": "a"})["path"]
+    body = {**_load(model_id.partition(":")[0], 1, path), "optimizer": optimizer}
+    loaded = call.do("load_weights", body)["model_id"]
+    metrics = call.do("optim_step", {"model_id": loaded, "adam_params": {}})["metrics"]
+    assert metrics["optimizer_step:max"] == (2 if optimizer else 1)
+
+
+def test_what_cannot_be_created_is_refused(call: Any, model_id: str) -> None:
+    """With the field, and before a model is made."""
+    path = call.do("save_weights", {"model_id": model_id, "path": "a"})["path"]
+    session_id = model_id.partition(":")[0]
+    good = _load(session_id, 1, path)
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({**good, "base_model": "tinkerwire/byte-small"}, "base_model"),
+        ({**good, "optimizer_config": {"type": "dimuon"}}, "optimizer_config"),
+        ({**good, "seq_id": 1}, "seq_id"),
+        ({**good, "model_id": model_id}, "session_id"),
+        ({**good, "path": path.replace("/weights/", "/sampler_weights/")}, "path"),
+        ({"path": path, "optimizer": False}, "model_id"),
+    ]
+    for body, field in wrong:
+        refused = call.post("load_weights", body)
+        assert (refused.status, refused.body["detail"][0]["loc"]) == (422, ["body", field])
+    assert call.post("load_weights", {**good, "path": path + "x"}).status == 404
+    assert call("GET", "training_runs").body["cursor"]["total_count"] == 1
+
+
+def test_only_adamw_trains(call: Any, model_id: str) -> None:
+    """Any other optimizer is refused by name, at creation and at a step."""
+    body = {"session_id": model_id.partition(":")[0], "model_seq_id": 9, "base_model": NANO}
+    for config in ({"type": "dimuon", "version": 1}, {"type": "sgd", "momentum": 1}):
+        refused = call.post("create_model", {**body, "optimizer_config": config})
+        assert (refused.status, config["type"] in refused.body["detail"][0]["msg"]) == (422, True)
+    step = {"model_id": model_id, "optimizer_params": {"type": "dimuon", "learning_rate": 0.1}}
+    refused = call.post("optim_step", step)
+    assert (refused.status, "dimuon" in refused.body["detail"][0]["msg"]) == (422, True)
+
+
+def test_a_checkpoint_is_replaced_when_asked(call: Any, model_id: str) -> None:
+    """And not otherwise; the new metadata takes the place of the old."""
+    body = {"model_id": model_id, "path": "a", "user_metadata": {"n": "1"}}
+    path = call.do("save_weights", body)["path"]
+    old = call.binary_loss(model_id)
+    call.result(call.binary(model_id).body["request_id"])
+    call.do("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 0.01}})
+    assert "exists already" in call.do("save_weights", body)["error"]
+    assert call.do("save_weights", {**body, "overwrite": True, "user_metadata": {"n": "2"}})["path"] == path
+    kept = call("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"]
+    assert [each["user_metadata"] for each in kept] == [{"n": "2"}]
+    loaded = call.do("load_weights", _load(model_id.partition(":")[0], 1, path))["model_id"]
+    assert call.binary_loss(loaded) == call.binary_loss(model_id) < old

@@ -1,0 +1,97 @@
+"""Jobs go by their numbers, and nothing waits for ever for what does not come."""
+
+from __future__ import annotations
+
+import threading
+import time
+from itertools import permutations
+
+import pytest
+
+from tinkerwire.local.turns import Turns
+
+
+class Log:
+    """The numbers of the jobs that went, in order."""
+
+    def __init__(self, gap_wait_s: float) -> None:
+        self.went: list[int] = []
+        self.turns = Turns(lambda job: job(), gap_wait_s)
+
+    def put(self, *numbers: int) -> list[int]:
+        for number in numbers:
+            self.turns.put(number, lambda number=number: self.went.append(number))
+        return self.went
+
+
+@pytest.mark.parametrize("order", list(permutations((1, 2, 3, 4))))
+def test_the_order_of_arrival_does_not_matter(order: tuple[int, ...]) -> None:
+    """All that are there go in the order of their numbers, none before those below it."""
+    assert Log(60).put(*order) == [1, 2, 3, 4]
+
+
+def test_what_is_ahead_is_held() -> None:
+    """Until the gap is filled, and no longer."""
+    log = Log(60)
+    assert log.put(2, 4) == []
+    assert log.put(1) == [1, 2]
+    assert log.put(3) == [1, 2, 3, 4]
+
+
+def test_a_gap_is_passed_over_in_time() -> None:
+    """What is behind a gap goes once it has waited; each gap is waited for by itself."""
+    log = Log(0.2)
+    started = time.monotonic()
+    log.put(1, 3, 4, 6)
+    assert log.went == [1]
+    while len(log.went) < 4:
+        assert time.monotonic() - started < 5
+        time.sleep(0.01)
+    assert 0.39 < time.monotonic() - started < 3
+    assert (log.went, log.turns.passed) == ([1, 3, 4, 6], 6)
+
+
+def test_a_gap_that_is_filled_costs_no_later_one_its_time() -> None:
+    """The timer of a gap does not end the wait for another."""
+    log = Log(0.3)
+    log.put(2)
+    time.sleep(0.2)
+    log.put(1, 4)
+    time.sleep(0.2)
+    assert log.went == [1, 2]
+
+
+def test_what_was_refused_is_not_waited_for() -> None:
+    """It may still come, as long as nothing behind it has gone."""
+    log = Log(60)
+    log.turns.skip(1)
+    assert log.put(1) == [1]
+    log.turns.skip(2)
+    assert log.put(3) == [1, 3]
+    log.put(5)
+    log.turns.skip(4)
+    assert (log.went, log.turns.passed) == ([1, 3, 5], 5)
+
+
+def test_without_a_wait_everything_goes_at_once() -> None:
+    """And what comes late has had its turn."""
+    log = Log(0)
+    assert log.put(3) == [3]
+    assert log.turns.passed == 3
+
+
+def test_flush_lets_all_go_and_close_none() -> None:
+    """Over every gap, in order; no timer is left behind."""
+    threads = threading.active_count()
+    log = Log(60)
+    log.put(7, 3, 5)
+    log.turns.flush()
+    assert log.went == [3, 5, 7]
+    log.put(9)
+    log.turns.close()
+    log.turns.flush()
+    assert log.went == [3, 5, 7]
+    deadline = time.monotonic() + 5
+    while threading.active_count() > threads:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

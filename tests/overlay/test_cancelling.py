@@ -1,0 +1,103 @@
+"""Operations of a model that are cancelled, at each point of their way: none behind them is held up or overtakes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, datum, open_client
+from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn, seq_ids
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+def training(client: tw.ServiceClient) -> tw.TrainingClient:
+    return client.create_lora_training_client("base", rank=8)
+
+
+def test_cancelled_before_it_was_sent(server: Scripted, training: tw.TrainingClient) -> None:
+    """Operations cancelled in the line are never sent, leave no gap, and hold up nobody; order is kept."""
+    hold = Hold()
+    server.rules["forward_backward"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    first = training.forward_backward([datum()], "cross_entropy")
+    server.wait_for_requests("forward_backward")
+    futures = [training.optim_step(ADAM) for _ in range(10)]
+    for future in futures[::2]:
+        assert future.cancel()
+    hold.release()
+    first.result(PATIENCE_S)
+    for future in futures[1::2]:
+        future.result(PATIENCE_S)
+    for future in futures[::2]:
+        with pytest.raises(tw.CancelledSubmissionError, match="was cancelled"):
+            future.result(PATIENCE_S)
+    assert seq_ids(server) == list(range(1, 7))
+
+
+def test_cancelling_in_line_lets_nobody_overtake(server: Scripted, training: tw.TrainingClient) -> None:
+    """When the operation in the middle is cancelled, the last still waits for the first to be taken."""
+    hold = Hold()
+    server.rules["forward_backward"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    first = training.forward_backward([datum()], "cross_entropy")
+    server.wait_for_requests("forward_backward")
+    middle, last = training.optim_step(ADAM), training.save_state("a")
+    middle.cancel()
+    # One more operation on another model shows that the loop had time to make the mistake.
+    training._session.connection.start(asyncio.sleep(0.02)).result(PATIENCE_S)
+    assert not server.named("save_weights")
+    hold.release()
+    first.result(PATIENCE_S)
+    last.result(PATIENCE_S)
+
+
+def test_cancelled_while_it_is_sent(server: Scripted, training: tw.TrainingClient) -> None:
+    """An operation cancelled with its request on the way fails at once; the request goes to its end, without a gap."""
+    hold = Hold()
+    server.rules["forward_backward"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    sent = training.forward_backward([datum()], "cross_entropy")
+    server.wait_for_requests("forward_backward")
+    following = training.optim_step(ADAM)
+    sent.cancel()
+    with pytest.raises(tw.CancelledSubmissionError):
+        sent.result(PATIENCE_S)
+    training._session.connection.start(asyncio.sleep(0.02)).result(PATIENCE_S)
+    assert server.active["forward_backward"] == 1
+    assert not server.named("optim_step")
+    hold.release()
+    following.result(PATIENCE_S)
+    assert seq_ids(server) == [1, 2]
+    assert not server.polls("ForwardBackward")
+
+
+def test_cancelled_while_it_is_sent_and_then_refused(
+    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When the request of a cancelled operation is refused in the end, its number is free, and nobody hears of it."""
+    hold = Hold()
+    server.rules["optim_step"] = in_turn(Answer({"detail": "bad"}, status=422, hold=hold), server.happy)
+    sent = training.optim_step(ADAM)
+    server.wait_for_requests("optim_step")
+    following = training.optim_step(ADAM)
+    sent.cancel()
+    hold.release()
+    following.result(PATIENCE_S)
+    assert seq_ids(server) == [1, 1]
+    gc.collect()
+    assert not caplog.records
+
+
+def test_cancelled_while_it_is_sent_and_then_closed(server: Scripted) -> None:
+    """Close does not wait for the request of a cancelled operation."""
+    hold = Hold()
+    server.rules["optim_step"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    with open_client(server.url) as client:
+        sent = client.create_lora_training_client("base").optim_step(ADAM)
+        server.wait_for_requests("optim_step")
+        sent.cancel()
+        client.close().result(PATIENCE_S)
+    server.wait_for(lambda: server.active["optim_step"] == 0, "the client hangs up")
+    hold.release()

@@ -1,0 +1,34 @@
+"""What the contract takes at a version: its plain documents, and whether a body fits one of their schemas."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from tinkerwire_base.projection import project
+from tinkerwire_codegen.bundle import load
+
+CONTRACT = load(Path(__file__).parents[2] / "schema")
+OLDEST, NEWEST = "0.3.0", "0.16.1"
+
+
+@cache
+def plain(version: str) -> dict[str, Any]:
+    return project(CONTRACT, version)
+
+
+def schema_of(name: str, version: str = NEWEST) -> dict[str, Any]:
+    found: dict[str, Any] = plain(version)["components"]["schemas"][name]
+    return found
+
+
+def fits(name: str, body: Any, version: str = NEWEST) -> bool:
+    root = {"$ref": f"#/components/schemas/{name}", "components": plain(version)["components"]}
+    return bool(Draft202012Validator(root).is_valid(body))
+
+
+def without(body: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {key: value for key, value in body.items() if key not in names}
