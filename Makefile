@@ -49,8 +49,7 @@ bench-transports: $(READY)  ## HTTP clients for Python, side by side
 
 test-official: $(READY)  ## the official SDK drives the embedded server, and judges models and binary messages
 	$(BIN)/python -m tests.official.run
-	$(BIN)/python -m pytest -n 2 tests/official/binary_suite.py tests/official/models_suite.py \
-		tests/official/values_suite.py
+	$(BIN)/python -m pytest -n 2 tests/official/binary_suite.py tests/official/models_suite.py tests/official/values_suite.py
 
 test-cookbook: $(READY)  ## the cookbook's own tests with the official SDK and on the drop-in; the first time takes 2 GB
 	$(BIN)/python -m tests.cookbook.run
@@ -62,8 +61,8 @@ probe-peers: $(READY)  ## what those servers answer to about a hundred edge case
 	$(BIN)/python -m tests.peers.probe
 
 lock: $(READY)  ## resolve dev.lock anew
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group dev --upgrade \
-		pyproject.toml -o dev.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --group dev --upgrade \
+		--extra httpx --extra codegen --extra demo pyproject.toml -o dev.lock
 
 clean:  ## remove virtual environments and caches
 	rm -rf .venv* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

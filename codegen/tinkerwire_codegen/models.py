@@ -89,8 +89,8 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
             field: {
                 "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
                 "array": _find(detail, "x-array"),
-                "converts": field in converts,
                 "binary": is_binary(detail),
+                "converts": field in converts,
                 "base64": _find(detail, "contentEncoding") == "base64",
                 "until": original.get("properties", {}).get(field, {}).get("x-until"),
                 "starts_as": _starts_as(detail, _schemas(everything)),

@@ -44,7 +44,7 @@ BY_REASON: dict[str, tuple[str, ...]] = {
         "member of OptimParams: contract 'DimuonParams', facts None",
         "member of OptimizerConfig: contract 'DimuonOptimizerConfig', facts None",
     ),
-    "Python classes that go as protobuf only; tinker_public.proto has them as ProvenanceSpan.": (
+    "They go as protobuf only, so that no JSON type of the SDK declares them; see ProvenanceSpan in the contract.": (
         "type of types: contract None, facts 'ProvenanceSpans'",
     ),
     "The SDK reads the raw answer: the headers of a 302, and since 0.22.7 a body too.": (

@@ -1905,7 +1905,7 @@ class PromptProvenanceSpan(DataclassMethods, Strict):
     """
 
     sequence_id: str = field(validator=fits(has_size(1)))
-    """The sample."""
+    """The sample, one of sample_sequence_ids."""
     length: int = field(validator=fits(at_least(0)))
     """Tokens of the run."""
     offset: int = field(default=0, validator=fits(at_least(0)))
@@ -2019,7 +2019,7 @@ class SampledProvenanceSpan(DataclassMethods, Strict):
     """
 
     sequence_id: str = field(validator=fits(has_size(1)))
-    """The sample."""
+    """The sample, one of sample_sequence_ids."""
     length: int = field(validator=fits(at_least(0)))
     """Tokens of the run."""
     offset: int = field(default=0, validator=fits(at_least(0)))

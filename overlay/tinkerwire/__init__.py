@@ -23,6 +23,7 @@ from tinkerwire_base.errors import (
     RequestErrorCategory,
     RequestFailedError,
     RequestTimeoutError,
+    SessionExpiredError,
     TinkerError,
     UnprocessableEntityError,
 )
@@ -58,14 +59,17 @@ from tinkerwire_generated.models import (
     TrainingRun,
 )
 
-from . import missing, types
+from . import auth, missing, types
+from .admin import AdminClient
 from .chunking import ChunkLimits
 from .experimental import ExperimentalWarning
 from .futures import APIFuture
+from .gathering import as_completed, gather
 from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .service import ServiceClient
+from .tracking import FutureState, Progress, Waiting
 from .training import TrainingClient
 from .version import __version__
 
@@ -92,6 +96,7 @@ __all__ = [
     "APITimeoutError",
     "AdamOptimizerConfig",
     "AdamParams",
+    "AdminClient",
     "AuthenticationError",
     "BackcompatSamplingClientFuture",
     "BackcompatTrainingClientFuture",
@@ -112,6 +117,7 @@ __all__ = [
     "ExperimentalWarning",
     "ForwardBackwardOutput",
     "FutureExpiredError",
+    "FutureState",
     "InternalServerError",
     "LoraConfig",
     "ModelID",
@@ -124,6 +130,7 @@ __all__ = [
     "ParsedCheckpointTinkerPath",
     "PermissionDeniedError",
     "PrecisionWarning",
+    "Progress",
     "PromptProvenanceSpan",
     "RateLimitError",
     "RequestErrorCategory",
@@ -138,6 +145,7 @@ __all__ = [
     "SamplingClient",
     "SamplingParams",
     "ServiceClient",
+    "SessionExpiredError",
     "StopReason",
     "TensorData",
     "TensorDtype",
@@ -145,7 +153,11 @@ __all__ = [
     "TrainingClient",
     "TrainingRun",
     "UnprocessableEntityError",
+    "Waiting",
     "__title__",
     "__version__",
+    "as_completed",
+    "auth",
+    "gather",
     "types",
 ]

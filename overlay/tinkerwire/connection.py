@@ -14,19 +14,30 @@ from typing import Any, TypeVar
 import attrs
 
 from tinkerwire_base.call import Call, WireRequest, WireResponse, default_converter
-from tinkerwire_base.errors import APIConnectionError, APIStatusError, ClientClosedError, TinkerError
-from tinkerwire_generated.api.auth import client_config
-from tinkerwire_generated.models import ClientConfigRequest
+from tinkerwire_base.errors import (
+    APIConnectionError,
+    APIResponseValidationError,
+    APIStatusError,
+    ClientClosedError,
+    SessionExpiredError,
+    TinkerError,
+)
+from tinkerwire_generated.api.auth import auth_token, client_config
+from tinkerwire_generated.models import AuthTokenRequest, ClientConfigRequest
 from tinkerwire_generated.times import NEWEST
 
 from . import bodies
-from .auth import Secret
+from .authorization import Authorization
 from .backpressure import InFlightLimit, Traffic
+from .credentials import Credential
 from .dialect import BATCHES, Dialect, found, given
 from .futures import APIFuture
 from .loop import LOOP
 from .once import Once
 from .retry import RetryConfig
+from .secret import Secret, is_sendable
+from .telemetry import Telemetry, is_switched_on
+from .tracking import OnWait, Track, begin
 from .transport import Transport
 from .version import __version__
 
@@ -45,6 +56,9 @@ ABSENT = (404, 405)
 """What a server answers to a call that it does not have."""
 UNKNOWN = (404, 405, 415, 422)
 """What a server may answer to something that its wire version does not have."""
+GONE = 410
+"""What a server answers to operations in a session that it no longer has."""
+OF_A_SESSION = frozenset({Traffic.SESSION, Traffic.TRAINING, Traffic.SAMPLING})
 CLOSE_S = 5.0
 """How long close waits for operations to take notice."""
 
@@ -63,7 +77,7 @@ class Connection:
     def __init__(
         self,
         base_url: str,
-        api_key: Secret | None,
+        credential: Credential | None,
         transport: Transport,
         dialect: Dialect | None,
         retry: RetryConfig,
@@ -77,21 +91,27 @@ class Connection:
         self._is_shut = False
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.closed = False
+        self.session_id = ""
+        """Of the session that is used over this connection; empty while there is none."""
+        self.is_expired = False
+        """Whether the server said that this session is gone."""
+        self.on_wait: OnWait | None = None
+        """Hears on the loop thread of every wait that is long enough to be logged."""
         self._pid = os.getpid()
         self._running: set[asyncio.Task[Any]] = set()
         self._was_heard = False
         self._last_words: dict[str, float] = {}
         self._transport = transport
-        self._api_key = api_key
-        self._headers = {
-            "user-agent": f"tinkerwire/{__version__} Python/{platform.python_version()}",
-            **{name.lower(): value for name, value in headers.items()},
-        }
+        self.telemetry = Telemetry(self) if is_switched_on(base_url) else None
+        self._authorization = Authorization(credential, headers, self._token)
+        self._headers = {"user-agent": f"tinkerwire/{__version__} Python/{platform.python_version()}"}
+        if "user-agent" in self._authorization.headers:
+            self._headers.clear()
 
     # --- operations ------------------------------------------------------------------------------------------------
 
-    def start(self, work: Coroutine[Any, Any, T]) -> APIFuture[T]:
-        """Run an operation on the loop thread now.
+    def start(self, work: Coroutine[Any, Any, T], kind: str = "") -> APIFuture[T]:
+        """Run an operation on the loop thread now; ``kind`` is what texts call it.
 
         Raises:
             ClientClosedError: the client is closed, or was made before a fork.
@@ -99,7 +119,15 @@ class Connection:
         if self.closed or not self.is_of_this_process:
             work.close()
             raise self._unusable()
-        return APIFuture(LOOP.start(self._operation(work)))
+        track = Track(kind)
+        return APIFuture(LOOP.start(self._operation(work, track)), track)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run work that no operation waits for, and that ends with them; on the loop thread."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
 
     async def end_operations(self) -> None:
         """End all operations with ClientClosedError; what is not one of them can still be sent."""
@@ -114,6 +142,7 @@ class Connection:
         await self.end_operations()
         self._is_shut = True
         await self._discovery.close()
+        await self._authorization.close()
         await self._transport.close()
 
     @property
@@ -121,7 +150,7 @@ class Connection:
         """Whether this is the process that made the client, and not a fork of it."""
         return self._pid == os.getpid()
 
-    async def _operation(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _operation(self, work: Coroutine[Any, Any, T], track: Track) -> T:
         task = asyncio.current_task()
         assert task is not None
         if self.closed:
@@ -129,12 +158,21 @@ class Connection:
             raise self._unusable()
         self._running.add(task)
         task.add_done_callback(self._ended)
+        begin(track)
         try:
             return await work
         except asyncio.CancelledError:
             if self.closed:
                 raise self._unusable() from None
             raise
+        except Exception as fault:
+            if isinstance(fault, TinkerError):
+                self._authorization.redaction.fault(fault)
+            if self.telemetry is not None:
+                self.telemetry.note(fault)
+            raise
+        finally:
+            track.ended()
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
@@ -210,7 +248,12 @@ class Connection:
             retry: the policy; the client's own when None.
             not_here: faults that the caller deals with; they are raised at once.
             on_fault: hears of each fault that is going to be retried, and of the wait before it, in seconds.
+
+        Raises:
+            SessionExpiredError: the session that the request belongs to is gone.
         """
+        if self.is_expired and self._is_of_session(traffic):
+            raise self._expired("its heartbeat was answered so")
         policy = retry or self.retry
         started, attempt = time.monotonic(), 0
         while True:
@@ -219,9 +262,12 @@ class Connection:
             try:
                 return read(await self.exchange(request, traffic, timeout_s))
             except TinkerError as fault:
+                self._authorization.redaction.fault(fault)
                 elapsed = time.monotonic() - started
                 wait = policy.wait_before_retry(fault, attempt, elapsed)
                 if wait is None or isinstance(fault, not_here) or self._is_hopeless(fault, elapsed + wait):
+                    if isinstance(fault, APIStatusError) and fault.status_code == GONE and self._is_of_session(traffic):
+                        raise self._expired(fault.message) from fault
                     raise
                 if attempt > 1 or not self._was_heard:
                     self.say("retry", "%s; attempt %d follows in %.1f s", fault, attempt + 1, wait)
@@ -255,17 +301,44 @@ class Connection:
         return read
 
     async def exchange(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
-        """Send once and bring the answer, whatever its status."""
+        """Send and bring the answer, whatever its status; once more only if the server wants another token."""
         if self._is_shut:
             raise self._unusable()
-        if self._api_key is not None:
-            # The credential joins at the last moment, so that no request object ever shows it.
-            request = attrs.evolve(request, headers={**request.headers, "x-api-key": self._api_key.reveal()})
         if request.content is not None:
             timeout_s += len(request.content) / SLOWEST_UPLOAD_BYTES_PER_S
-        answer = await self._transport.send(request, traffic, timeout_s)
+        authorization = self._authorization
+        credential = authorization.credential_for(request, self.known_dialect.config if self.known_dialect else None)
+        secret = None if credential is None else await self._obtained(credential.get())
+        # The credential joins at the last moment, so that no request object that is kept ever shows it.
+        answer = await self._transport.send(authorization.signed(request, secret), traffic, timeout_s)
+        if credential is not None and secret is not None:
+            newer = await self._obtained(authorization.after_refusal(credential, secret, answer))
+            if newer is not None:
+                answer = await self._transport.send(authorization.signed(request, newer), traffic, timeout_s)
         self._was_heard = True
-        return answer
+        return authorization.redaction.answer(answer)
+
+    async def _obtained(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await work
+        except TinkerError as fault:
+            # Tried again already as often as it should be, and the request that waits for it was not taken up.
+            fault.__dict__["is_of_credential"] = True
+            raise
+
+    async def _token(self) -> Secret:
+        try:
+            answer = await self.call(auth_token(body=AuthTokenRequest()), Traffic.SESSION)
+            token = Secret(answer.jwt)
+            del answer
+        except APIResponseValidationError as fault:
+            # Its text shows the answer, in which the token may stand under another name.
+            token, status = Secret(""), fault.status_code
+        else:
+            status = 200
+        if not is_sendable(token.reveal()):
+            raise TinkerError(f"POST {self.base_url}/api/v1/auth/token: HTTP {status}: the answer holds no token")
+        return token
 
     def say(self, kind: str, message: str, *parts: object) -> None:
         """Log a warning, but of each kind not more than one in ten seconds: thousands of operations may have it."""
@@ -274,9 +347,23 @@ class Connection:
             self._last_words[kind] = now
             log.warning(message, *parts)
 
+    def redacted(self, value: Any) -> Any:
+        """A JSON value without the secrets of this client."""
+        return self._authorization.redaction.value(value)
+
     def _say_silent(self, request: WireRequest, attempt: int) -> None:
         what = f"{request.method} {self.base_url}{request.path}"
         self.say("silence", "%s: no answer yet after %.0f s; attempt %d", what, FIRST_WORD_S, attempt)
+
+    def _is_of_session(self, traffic: Traffic) -> bool:
+        return bool(self.session_id) and traffic in OF_A_SESSION
+
+    def _expired(self, why: str) -> SessionExpiredError:
+        return SessionExpiredError(
+            f"session {self.session_id}: the server says that it is gone ({why}); make a new ServiceClient, and new "
+            "clients from what was saved: save_state() before, create_training_client_from_state_with_optimizer() now",
+            session_id=self.session_id,
+        )
 
     def _is_hopeless(self, fault: TinkerError, elapsed: float) -> bool:
         return not self._was_heard and isinstance(fault, APIConnectionError) and elapsed > UNHEARD_S

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections.abc import Generator
-from typing import Any, Generic, TypeVar
+import logging
+import sys
+from collections.abc import Callable, Generator
+from typing import Any, Generic, NoReturn, TypeVar
 
-from tinkerwire_base.errors import CancelledSubmissionError
+from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError
 
 from .loop import LOOP
+from .tracking import FutureState, Progress, Track
 
 T = TypeVar("T")
+log = logging.getLogger("tinkerwire")
 
 
 class APIFuture(Generic[T]):
     """The result of an operation that runs already: awaitable on any event loop, usable from any thread.
 
-    The result, or the error, is kept: asking again gives the same object.
+    The result, or the error, is kept: asking again gives the same object. An error that nobody asks for is logged
+    once, when the future is dropped.
     """
 
-    def __init__(self, future: concurrent.futures.Future[T]) -> None:
+    def __init__(self, future: concurrent.futures.Future[T], track: Track | None = None) -> None:
+        self._was_heard = False
+        self._track = track or Track()
         self._future = future
 
+    # --- the result ------------------------------------------------------------------------------------------------
+
     def result(self, timeout: float | None = None) -> T:
-        """Wait for the result, at most ``timeout`` seconds.
+        """Wait for the result, at most ``timeout`` seconds; also inside a running event loop, which then stands still.
 
         Raises:
             TimeoutError: it is not there in time; the operation goes on.
@@ -59,23 +68,104 @@ class APIFuture(Generic[T]):
         return await self.result_async()
 
     def future(self) -> concurrent.futures.Future[T]:
-        """The ``concurrent.futures.Future`` underneath."""
+        """The ``concurrent.futures.Future`` underneath; who takes it answers for its error."""
+        self._was_heard = True
         return self._future
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """The error of the operation, or None; waits like :meth:`result`."""
+        self._wait(timeout)
+        self._was_heard = True
+        if self._future.cancelled():
+            return _cancelled()
+        return self._future.exception()
+
+    # --- the operation ---------------------------------------------------------------------------------------------
 
     def done(self) -> bool:
         """Whether there is a result or an error."""
         return self._future.done()
 
+    def cancelled(self) -> bool:
+        """Whether it was cancelled."""
+        return self._future.cancelled()
+
     def cancel(self) -> bool:
         """Stop waiting for it; an operation that was not sent yet is never sent. False when it is done."""
         return self._future.cancel()
 
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        """The error of the operation, or None; waits like :meth:`result`."""
-        self._wait(timeout)
+    def add_done_callback(self, callback: Callable[[APIFuture[T]], object]) -> None:
+        """Call ``callback`` with this future once it is done, or now if it is.
+
+        It runs on the client's own thread, where everything waits for it, so it must be short; what it raises is
+        logged.
+        """
+        self._future.add_done_callback(lambda _: callback(self))
+
+    on_done = add_done_callback
+
+    @property
+    def request_id(self) -> str | None:
+        """What the server calls the request; the last one of several, None while there is none."""
+        ids = self._track.request_ids
+        return ids[-1] if ids else None
+
+    @property
+    def state(self) -> FutureState:
+        """Where the operation is; see :data:`FutureState`."""
+        if not self._future.done():
+            return "submitted" if self._track.request_ids else "pending"
         if self._future.cancelled():
-            return _cancelled()
-        return self._future.exception()
+            return "cancelled"
+        return "failed" if self._future.exception() else "done"
+
+    @property
+    def queue_state(self) -> str | None:
+        """What the server last said of its queue, such as ``active`` or ``paused_capacity``; None if not waiting."""
+        return (self._track.queue_state or None) if self.state == "submitted" else None
+
+    @property
+    def queue_state_reason(self) -> str | None:
+        """Why, if the server said so, or what the last poll met."""
+        return (self._track.reason or None) if self.state == "submitted" else None
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is, in requests."""
+        track = self._track
+        ids, total = track.request_ids, track.total
+        done = total if self.state == "done" else min(track.done, total)
+        return Progress(done=done, total=total, request_ids=ids, elapsed_s=track.elapsed_s)
+
+    def heard(self) -> None:
+        """Note that its error reaches somebody in another way, so that it need not be logged."""
+        self._was_heard = True
+
+    def __repr__(self) -> str:
+        what = " ".join(part for part in ("APIFuture", self._track.kind, self.request_id) if part)
+        about = self.state
+        if about == "failed":
+            return f"<{what}: failed: {self._future.exception()!r:.200}>"
+        if about not in ("pending", "submitted"):
+            return f"<{what}: {about}>"
+        parts = [f"{about} for {self._track.elapsed_s:.1f} s"]
+        if self.queue_state:
+            parts.append(f"queue {self.queue_state}" + (f": {self._track.reason}" if self._track.reason else ""))
+        if self._track.total > 1:
+            parts.append(f"{self._track.done} of {self._track.total} requests done")
+        return f"<{what}: {', '.join(parts)}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an APIFuture cannot be pickled or copied: its operation runs in this process; send its result() instead"
+        )
+
+    def __del__(self) -> None:
+        if not self.__dict__.get("_was_heard", True) and not sys.is_finalizing():
+            what = self._track
+            self._future.add_done_callback(lambda future: _say_unheard(future, what))
+
+    # --- waiting ---------------------------------------------------------------------------------------------------
 
     def _wait(self, timeout: float | None) -> None:
         if LOOP.is_current_thread and not self._future.done():
@@ -105,6 +195,7 @@ class APIFuture(Generic[T]):
             raise TimeoutError(f"no result within {timeout:g} s; the operation goes on") from None
 
     def _outcome(self) -> T:
+        self._was_heard = True
         if self._future.cancelled():
             raise _cancelled()
         return self._future.result()
@@ -114,7 +205,23 @@ AwaitableConcurrentFuture = APIFuture
 """The official name of a future around one of ``concurrent.futures``, which code makes for its tests."""
 
 
+def describe(creation: APIFuture[str], what: str) -> str:
+    """What is being created, in words: its id, once it has one."""
+    if creation.state == "done":
+        return f"{what} {creation.result()}"
+    return f"{what} whose creation {'failed' if creation.state == 'failed' else 'is ' + creation.state}"
+
+
 def _cancelled() -> CancelledSubmissionError:
     return CancelledSubmissionError(
         "the operation was cancelled; if its request had been sent by then, the server still runs it"
     )
+
+
+def _say_unheard(future: concurrent.futures.Future[Any], track: Track) -> None:
+    fault = None if future.cancelled() else future.exception()
+    # Who closes a client knows that what was open is lost.
+    if fault is None or isinstance(fault, ClientClosedError):
+        return
+    what = " ".join((track.kind or "an operation", *track.request_ids[-1:]))
+    log.error("%s failed, and nobody asked for its result: %s", what, fault, exc_info=fault)

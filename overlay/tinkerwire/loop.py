@@ -25,7 +25,8 @@ class LoopThread:
 
     def forget(self) -> None:
         """Start from nothing. A forked child calls this: it has the parent's memory, but not its thread."""
-        self._lock = threading.Lock()
+        # Of the kind that a thread may take twice: signal handlers and finalizers come in between.
+        self._lock = threading.RLock()
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None

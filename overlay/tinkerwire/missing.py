@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 MISSING: Mapping[str, str] = {
-    "AdminClient": "the calls of an organization's administrator",
     "LossHandle": "a loss of one's own that the server computes",
     "PerDatumLossFn": "the function of such a loss",
     "RequestOptions": "settings of one HTTP request",

@@ -21,10 +21,17 @@ class Once(Generic[T]):
 
     async def get(self) -> T:
         """The result; raises what the work raised."""
+        return await asyncio.shield(self._started())
+
+    def begin(self) -> None:
+        """Start the work without waiting for it; whoever asks for the result later sees its error."""
+        self._started().add_done_callback(lambda task: None if task.cancelled() else task.exception())
+
+    def _started(self) -> asyncio.Task[T]:
         task = self._task
         if task is None or (task.done() and (task.cancelled() or task.exception())):
             task = self._task = asyncio.create_task(self._work())
-        return await asyncio.shield(task)
+        return task
 
     async def close(self) -> None:
         """Cancel work that still goes on, and wait for its end."""

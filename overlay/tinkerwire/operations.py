@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import attrs
@@ -18,14 +19,17 @@ from .chunking import ChunkLimits, split
 from .combining import combine
 from .connection import Connection
 from .futures import APIFuture
+from .losses import ArrayKind, CustomLoss, CustomLossFn
 from .polling import Poll, Promise
 from .sequencing import Lane, is_refusal
+from .tracking import current
 
 T = TypeVar("T")
 CallOf = Callable[[str, int], Call[UntypedAPIFuture]]
 """Makes the call of an operation from the model's id and the operation's seq_id."""
 CallOfPart = Callable[[str, int, ForwardBackwardInput], Call[UntypedAPIFuture]]
 """The same for one chunk of a batch."""
+Polls = list[asyncio.Task[ForwardBackwardOutput]]
 NO_METRICS: Mapping[str, Any] = {"metrics": {}}
 """Some servers send null in place of metrics."""
 
@@ -45,11 +49,11 @@ class Operations:
         self._lane = Lane()
         self._model_id: str | None = None
         self._creation_fault: Exception | None = None
-        self.creation: APIFuture[str] = connection.start(self._create(create))
+        self.creation: APIFuture[str] = connection.start(self._create(create), "CreateModel")
 
     def start(self, kind: str, call: CallOf, result_type: type[T]) -> APIFuture[T]:
         """Run an operation now; ``kind`` is its name in the server's metrics."""
-        return self._connection.start(self.run(kind, call, result_type))
+        return self._connection.start(self.run(kind, call, result_type), kind)
 
     async def run(self, kind: str, call: CallOf, result_type: type[T]) -> T:
         """An operation from its place in the line to its result."""
@@ -69,7 +73,19 @@ class Operations:
         whole = ForwardBackwardInput(
             data=_checked(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
         )
-        return self._connection.start(self._run_batch(kind, call, whole))
+        return self._connection.start(self._run_batch(kind, call, whole), kind)
+
+    def start_custom(
+        self,
+        forward: CallOfPart,
+        backward: CallOfPart,
+        data: Sequence[Datum],
+        loss_fn: CustomLossFn,
+        arrays: ArrayKind | None,
+    ) -> APIFuture[ForwardBackwardOutput]:
+        """Run a forward and a backward operation with a loss of the user's between them, none other between those."""
+        loss = CustomLoss(_checked(data), loss_fn, arrays)
+        return self._connection.start(self._run_custom(forward, backward, loss), "ForwardBackward")
 
     async def run_now(self, model_id: str, kind: str, call: CallOf, result_type: type[T]) -> T:
         """An operation that is part of the creation, whose place in the line it uses."""
@@ -106,6 +122,7 @@ class Operations:
     def _created(self) -> str:
         """The model's id once its creation is over. Raises its error when that failed."""
         if self._model_id is None:
+            self.creation.heard()
             why = self._creation_fault or "that was cancelled"
             text = f"the model of this client was not created: {why}"
             # Of the class of the cause, so that whoever catches that class catches it here, too.
@@ -146,25 +163,51 @@ class Operations:
         except ClientClosedError:
             raise
         except Exception:
-            # It did not get as far as the wire.
-            self._lane.give_back(seq_id)
+            # It did not get as far as the wire this time.
+            if is_certain:
+                self._lane.give_back(seq_id)
             raise
 
     async def _run_batch(self, kind: str, call: CallOfPart, whole: ForwardBackwardInput) -> ForwardBackwardOutput:
-        polls: list[asyncio.Task[ForwardBackwardOutput]] = []
-        try:
+        async with _polls() as polls:
+            async with self._lane.hold(self._lane.queue()):
+                await self._submit_batch(self._created(), kind, call, whole, polls)
+            return combine(await asyncio.gather(*polls))
+
+    async def _run_custom(self, forward: CallOfPart, backward: CallOfPart, loss: CustomLoss) -> ForwardBackwardOutput:
+        async with _polls() as polls:
+            # The place in the line is kept while the user's function runs: what was asked for later goes out later.
             async with self._lane.hold(self._lane.queue()):
                 model_id = self._created()
-                limits = self._limits.within((await self._connection.dialect()).config)
-                for chunk in split(whole.data, limits):
-                    part = attrs.evolve(whole, data=chunk)
-                    asked = await self._submit(model_id, lambda m, s, part=part: call(m, s, part))  # type: ignore[misc]
-                    polls.append(asyncio.create_task(self.poll(asked, kind, ForwardBackwardOutput, NO_METRICS)))
-            return combine(await asyncio.gather(*polls))
-        finally:
-            for poll in polls:
-                poll.cancel()
-            await asyncio.gather(*polls, return_exceptions=True)
+                async with _polls() as first:
+                    await self._submit_batch(model_id, "Forward", forward, loss.forward_input(), first)
+                    evaluated = await loss.evaluate(combine(await asyncio.gather(*first)))
+                await self._submit_batch(model_id, "ForwardBackward", backward, loss.backward_input(evaluated), polls)
+            return loss.result(evaluated, combine(await asyncio.gather(*polls)))
+
+    async def _submit_batch(
+        self, model_id: str, kind: str, call: CallOfPart, whole: ForwardBackwardInput, polls: Polls
+    ) -> None:
+        """Send a batch in order, and add the polls of its results; only while holding the turn."""
+        limits = self._limits.within((await self._connection.dialect()).config)
+        chunks = list(split(whole.data, limits))
+        current().total = len(chunks)
+        for chunk in chunks:
+            part = attrs.evolve(whole, data=chunk)
+            asked = await self._submit(model_id, lambda m, s, part=part: call(m, s, part))  # type: ignore[misc]
+            polls.append(asyncio.create_task(self.poll(asked, kind, ForwardBackwardOutput, NO_METRICS)))
+
+
+@asynccontextmanager
+async def _polls() -> AsyncIterator[Polls]:
+    """The polls of a batch, none of which outlives the block."""
+    polls: Polls = []
+    try:
+        yield polls
+    finally:
+        for poll in polls:
+            poll.cancel()
+        await asyncio.gather(*polls, return_exceptions=True)
 
 
 def _checked(data: Sequence[Datum]) -> list[Datum]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 import attrs
@@ -29,8 +30,10 @@ from . import bodies
 from .backpressure import Traffic
 from .connection import FIRST_WORD_S, Connection, Submission
 from .retry import RetryConfig, is_retryable
+from .tracking import OnWait, Waiting, current
 
 T = TypeVar("T")
+log = logging.getLogger("tinkerwire")
 
 POLL_TIMEOUT_S = 60.0
 """Servers hold an unfinished future for up to 45 s and more before they answer 408."""
@@ -43,17 +46,6 @@ POLLED_STATUSES = frozenset({429})
 FAILURE_KEYS = ("error", "detail")
 """Either of them makes an answer of status 200 the report of a failure; servers differ."""
 WORD_EVERY_S = 60.0
-
-
-@attrs.frozen(kw_only=True)
-class Waiting:
-    """What a poll is waiting for, for logs and for callbacks."""
-
-    request_type: str
-    request_id: str
-    waited_s: float
-    queue_state: str
-    reason: str
 
 
 @attrs.frozen(kw_only=True)
@@ -72,21 +64,27 @@ class Promise(Generic[T]):
 
 
 class Poll(Generic[T]):
-    """One promise being polled."""
+    """One promise being polled.
+
+    ``ready`` waits until the first poll is worth its while; without it, that is at once. ``on_wait`` hears of long
+    waits in place of the client's own listener.
+    """
 
     def __init__(
         self,
         connection: Connection,
         promise: Promise[T],
         policy: RetryConfig,
-        on_wait: Callable[[Waiting], None] | None = None,
+        on_wait: OnWait | None = None,
+        ready: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._connection = connection
         self._promise = promise
         self._policy = policy
-        self._on_wait = on_wait
+        self._on_wait = on_wait or connection.on_wait
+        self._track = current()
+        self._ready = ready
         self._started = time.monotonic()
-        self._queue_state, self._reason = "active", ""
         self._pause = FIRST_PAUSE_S
         self._faults = 0
         self._faulty_since = 0.0
@@ -103,8 +101,11 @@ class Poll(Generic[T]):
             APIError: the server cannot be asked.
         """
         self._word = asyncio.get_running_loop().call_later(FIRST_WORD_S, self._say)
+        self._track.submitted(self._promise.request_type, self._promise.request_id)
         try:
-            return await asyncio.wait_for(self._ask_until_done(), self._promise.deadline_s)
+            found = await asyncio.wait_for(self._ask_until_done(), self._promise.deadline_s)
+            self._track.done += 1
+            return found
         except TinkerError:
             raise
         except asyncio.TimeoutError:
@@ -114,6 +115,8 @@ class Poll(Generic[T]):
 
     async def _ask_until_done(self) -> T:
         iteration = 0
+        if self._ready is not None:
+            await self._ready(self._promise.request_id)
         while True:
             asked = time.monotonic()
             request = await self._request(iteration)
@@ -148,10 +151,10 @@ class Poll(Generic[T]):
     def _wait_for_more(self, value: Any, asked: float) -> float:
         """The wait after a poll that brought no result yet."""
         self._faults = self._bad_requests = 0
-        self._reason = ""
+        self._track.reason = ""
         if isinstance(value, dict):
-            self._queue_state = str(value.get("queue_state") or "active")
-            self._reason = str(value.get("queue_state_reason") or "")
+            self._track.queue_state = str(value.get("queue_state") or "active")
+            self._track.reason = str(value.get("queue_state_reason") or "")
         if time.monotonic() - asked >= FAST_S:
             self._pause = FIRST_PAUSE_S
             return 0.0
@@ -161,7 +164,7 @@ class Poll(Generic[T]):
     def _wait_after(self, fault: TinkerError) -> float:
         """The wait after a poll that brought a fault; raises it when waiting cannot help."""
         now = time.monotonic()
-        self._reason = str(fault)
+        self._track.reason = str(fault)
         if isinstance(fault, BadRequestError):
             self._bad_requests += 1
             if self._bad_requests > BAD_REQUEST_RETRIES:
@@ -227,8 +230,8 @@ class Poll(Generic[T]):
             request_type=self._promise.request_type,
             request_id=self._promise.request_id,
             waited_s=time.monotonic() - self._started,
-            queue_state=self._queue_state,
-            reason=self._reason,
+            queue_state=self._track.queue_state,
+            reason=self._track.reason,
         )
         self._connection.say(
             f"waiting {waiting.request_type}",
@@ -240,13 +243,16 @@ class Poll(Generic[T]):
             f": {waiting.reason}" if waiting.reason else "",
         )
         if self._on_wait is not None:
-            self._on_wait(waiting)
+            try:
+                self._on_wait(waiting)
+            except Exception:  # it is the user's, and takes nothing away from the result
+                log.exception("on_wait failed for %s %s", waiting.request_type, waiting.request_id)
 
     def _too_late(self) -> RequestTimeoutError:
-        promise = self._promise
+        promise, track = self._promise, self._track
         return RequestTimeoutError(
             f"{promise.request_type} {promise.request_id}: no result within {promise.deadline_s:g} s "
-            f"(queue {self._queue_state}{': ' + self._reason if self._reason else ''}); the server may still be "
+            f"(queue {track.queue_state}{': ' + track.reason if track.reason else ''}); the server may still be "
             "working on it; RetryConfig.progress_timeout sets this limit",
             request_id=promise.request_id,
         )

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
-from email.utils import parsedate_to_datetime
-from typing import Literal, TypeVar
+import os
+from typing import Literal
 
-from tinkerwire_base.call import Call, WireResponse, response_info
-from tinkerwire_base.errors import APIResponseValidationError
 from tinkerwire_base.unset import UNSET, UnsetType
 from tinkerwire_generated.api import runs as runs_api
 from tinkerwire_generated.api.sampling import get_sampler
-from tinkerwire_generated.api.service import get_server_capabilities
-from tinkerwire_generated.api.session import get_session, list_sessions
+from tinkerwire_generated.api.session import assign_session_project, get_session, list_sessions, search_sessions
 from tinkerwire_generated.api.weights import weights_info
 from tinkerwire_generated.models import (
+    AssignSessionProjectRequest,
     CheckpointArchiveUrlResponse,
     CheckpointsListResponse,
+    ExternalWeightsUrlsResponse,
     GetSamplerResponse,
-    GetServerCapabilitiesResponse,
     GetSessionResponse,
     ListSessionsResponse,
     ParsedCheckpointTinkerPath,
+    SessionSearchRequest,
+    SessionSearchResponse,
     SetCheckpointTtlRequest,
     TrainingRun,
     TrainingRunsResponse,
@@ -29,29 +28,18 @@ from tinkerwire_generated.models import (
     WeightsInfoResponse,
 )
 
-from .backpressure import Traffic
-from .connection import Connection, Submission
+from .admin import AdminClient
+from .archives import archive_url
+from .copying import copied
 from .futures import APIFuture
+from .traces import exported_trace
+from .weights import refuse_other_schemes
 
-T = TypeVar("T")
 Scope = Literal["owned", "accessible"]
-ARCHIVE_LIFE = timedelta(minutes=15)
-"""How long an archive address lasts when the server does not say."""
 
 
-class RestClient:
-    """Training runs, checkpoints and sessions of a server. Made by ServiceClient.create_rest_client."""
-
-    def __init__(self, _connection: Connection) -> None:
-        self._connection = _connection
-
-    def get_server_capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
-        """The models that the server supports."""
-        return self._ask(get_server_capabilities())
-
-    async def get_server_capabilities_async(self) -> GetServerCapabilitiesResponse:
-        """:meth:`get_server_capabilities`, awaited."""
-        return await self.get_server_capabilities()
+class RestClient(AdminClient):
+    """Training runs, checkpoints and sessions of a server; with the methods of AdminClient, by older names for it."""
 
     def get_training_run(self, training_run_id: str, access_scope: Scope = "owned") -> APIFuture[TrainingRun]:
         """One training run; its id is the model's id."""
@@ -82,16 +70,22 @@ class RestClient:
         return await self.get_weights_info_by_tinker_path(tinker_path)
 
     def list_training_runs(
-        self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned"
+        self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned", project_id: str | None = None
     ) -> APIFuture[TrainingRunsResponse]:
-        """One page of training runs, the latest first, with a cursor."""
-        return self._ask(runs_api.list_training_runs(limit=limit, offset=offset, access_scope=_scope(access_scope)))
+        """One page of training runs, of one project or (None) of all, the latest first, with a cursor."""
+        call = runs_api.list_training_runs(
+            limit=limit,
+            offset=offset,
+            access_scope=_scope(access_scope),
+            project_id=UNSET if project_id is None else project_id,
+        )
+        return self._ask(call)
 
     async def list_training_runs_async(
-        self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned"
+        self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned", project_id: str | None = None
     ) -> TrainingRunsResponse:
         """:meth:`list_training_runs`, awaited."""
-        return await self.list_training_runs(limit, offset, access_scope)
+        return await self.list_training_runs(limit, offset, access_scope, project_id)
 
     def list_checkpoints(self, training_run_id: str) -> APIFuture[CheckpointsListResponse]:
         """All checkpoints of one training run."""
@@ -158,7 +152,7 @@ class RestClient:
         self, training_run_id: str, checkpoint_id: str
     ) -> APIFuture[CheckpointArchiveUrlResponse]:
         """Where a checkpoint can be fetched as one archive, and until when."""
-        return self._connection.start(self._archive_url(training_run_id, checkpoint_id))
+        return self._connection.start(archive_url(self._connection, training_run_id, checkpoint_id))
 
     async def get_checkpoint_archive_url_async(
         self, training_run_id: str, checkpoint_id: str
@@ -174,6 +168,61 @@ class RestClient:
     async def get_checkpoint_archive_url_from_tinker_path_async(self, tinker_path: str) -> CheckpointArchiveUrlResponse:
         """:meth:`get_checkpoint_archive_url_from_tinker_path`, awaited."""
         return await self.get_checkpoint_archive_url_from_tinker_path(tinker_path)
+
+    def get_external_weights_urls(self, tinker_path: str) -> APIFuture[ExternalWeightsUrlsResponse]:
+        """Where the files of weights that save_weights_external saved can be fetched; wire 0.28.1 and later.
+
+        Raises:
+            ValueError: a path that is none, or of other weights; nothing was sent.
+        """
+        path = _parsed(tinker_path)
+        if path.checkpoint_type != "external":
+            raise ValueError(
+                f"{tinker_path!r} holds {path.checkpoint_type} weights; save_weights_external gives others"
+            )
+        return self._ask(runs_api.get_external_weights_urls(path.training_run_id, path.checkpoint_id))
+
+    async def get_external_weights_urls_async(self, tinker_path: str) -> ExternalWeightsUrlsResponse:
+        """:meth:`get_external_weights_urls`, awaited."""
+        return await self.get_external_weights_urls(tinker_path)
+
+    def copy_weights(
+        self,
+        path: str,
+        destination_project_id: str | None = None,
+        *,
+        ttl_seconds: int | None = None,
+        weights_access_token: str | None = None,
+    ) -> APIFuture[str]:
+        """Copy saved weights of somebody else into a project; the path of the copy. Wire 0.34.0 and later.
+
+        Args:
+            path: of the weights.
+            destination_project_id: the project; default TINKER_PROJECT_ID.
+            ttl_seconds: how long the copy is kept; None: for good.
+            weights_access_token: what their owner gave; None for weights that are public.
+
+        Raises:
+            ValueError: a path that is none, or no project; nothing was sent.
+        """
+        refuse_other_schemes(path)
+        project_id = destination_project_id or os.environ.get("TINKER_PROJECT_ID")
+        if not project_id:
+            raise ValueError("destination_project_id: give the id of a project, or set TINKER_PROJECT_ID")
+        return self._connection.start(copied(self._connection, path, project_id, ttl_seconds, weights_access_token))
+
+    async def copy_weights_async(
+        self,
+        path: str,
+        destination_project_id: str | None = None,
+        *,
+        ttl_seconds: int | None = None,
+        weights_access_token: str | None = None,
+    ) -> str:
+        """:meth:`copy_weights`, awaited."""
+        return await self.copy_weights(
+            path, destination_project_id, ttl_seconds=ttl_seconds, weights_access_token=weights_access_token
+        )
 
     def get_session(self, session_id: str, access_scope: Scope = "owned") -> APIFuture[GetSessionResponse]:
         """The training runs and samplers of a session."""
@@ -203,35 +252,35 @@ class RestClient:
         """:meth:`get_sampler`, awaited."""
         return await self.get_sampler(sampler_id)
 
-    def _ask(self, call: Call[T]) -> APIFuture[T]:
-        return self._connection.start(self._connection.call(call, Traffic.REST))
+    def search_sessions(self, request: SessionSearchRequest) -> APIFuture[SessionSearchResponse]:
+        """One page of the sessions that fit a request, with the cursor of the next; wire 0.36.0 and later."""
+        if not isinstance(request, SessionSearchRequest):
+            raise TypeError(f"request: expected a SessionSearchRequest, got {type(request).__name__}")
+        return self._ask(search_sessions(body=request))
 
-    async def _archive_url(self, training_run_id: str, checkpoint_id: str) -> CheckpointArchiveUrlResponse:
-        call = runs_api.get_checkpoint_archive_url(training_run_id, checkpoint_id)
-        request = self._connection.encode(call, Submission(), await self._connection.dialect())
-        in_body = self._connection.reader(call, request)
+    async def search_sessions_async(self, request: SessionSearchRequest) -> SessionSearchResponse:
+        """:meth:`search_sessions`, awaited."""
+        return await self.search_sessions(request)
 
-        def read(answer: WireResponse) -> CheckpointArchiveUrlResponse:
-            return (None if answer.status == 302 else in_body(answer)) or _moved_to(answer)
+    def assign_session_project(self, session_id: str, project_id: str) -> APIFuture[None]:
+        """Move a session to a project; wire 0.22.7 and later."""
+        return self._ask(assign_session_project(session_id, body=AssignSessionProjectRequest(project_id=project_id)))
 
-        return await self._connection.send(request, read, Traffic.REST)
+    async def assign_session_project_async(self, session_id: str, project_id: str) -> None:
+        """:meth:`assign_session_project`, awaited."""
+        await self.assign_session_project(session_id, project_id)
 
+    def export_session_trace(self, session_id: str) -> APIFuture[str]:
+        """The signed address of a session's trace, once the server has made it; wire 0.24.1 and later.
 
-def _moved_to(answer: WireResponse) -> CheckpointArchiveUrlResponse:
-    location = answer.headers.get("location")
-    if not location:
-        raise APIResponseValidationError(
-            f"get_checkpoint_archive_url: HTTP {answer.status} names no Location", response=response_info(answer)
-        )
-    return CheckpointArchiveUrlResponse(url=location, expires=_expires(answer.headers.get("expires")))
+        Raises:
+            TinkerError: of the future, when the server could not make it.
+        """
+        return self._connection.start(exported_trace(self._connection, session_id))
 
-
-def _expires(text: str | None) -> datetime:
-    try:
-        found = parsedate_to_datetime(text or "")
-    except ValueError:
-        return datetime.now(timezone.utc) + ARCHIVE_LIFE
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+    async def export_session_trace_async(self, session_id: str) -> str:
+        """:meth:`export_session_trace`, awaited."""
+        return await self.export_session_trace(session_id)
 
 
 def _parsed(tinker_path: str) -> ParsedCheckpointTinkerPath:

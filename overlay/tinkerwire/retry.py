@@ -83,6 +83,8 @@ class RetryConfig:
 
 def is_retryable(fault: TinkerError, statuses: Collection[int] = RETRIED_STATUSES) -> bool:
     """Whether sending again can help: the server's word if it gives one, else no answer, ``statuses`` and 5xx."""
+    if getattr(fault, "is_of_credential", False):
+        return False
     if isinstance(fault, APIStatusError):
         word = fault.response.headers.get("x-should-retry", "").lower()
         if word in ("true", "false"):

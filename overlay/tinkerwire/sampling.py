@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-import time
-from collections.abc import Awaitable, Callable, Generator
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
-import attrs
 from typing_extensions import Self
 
 from tinkerwire_base.errors import (
     APIResponseValidationError,
-    APIStatusError,
-    FutureExpiredError,
-    RateLimitError,
     ResponseInfo,
     TinkerError,
 )
-from tinkerwire_generated.api.sampling import asample, create_sampling_session, get_sampler
+from tinkerwire_generated.api.sampling import create_sampling_session, get_sampler
 from tinkerwire_generated.models import (
     CreateSamplingSessionRequest,
     ModelInput,
@@ -28,23 +22,31 @@ from tinkerwire_generated.models import (
     SamplingParams,
     SaveWeightsForSamplerResponseInternal,
     TensorData,
-    UntypedAPIFuture,
 )
 
+from .address import EMBEDDED
 from .backpressure import InFlightLimit, Traffic
-from .connection import Submission
-from .futures import APIFuture
-from .polling import Poll, Promise
-from .retry import RetryConfig, is_retryable
+from .clones import SampleNumbers, join
+from .drawing import Drawing
+from .futures import APIFuture, describe
+from .handles import Lease, SamplerHandle
+from .retry import RetryConfig
 from .session import Session
+from .telemetry import Telemetry
+from .tokenizers import load_tokenizer, tokenizer_id_of
 from .weights import refuse_path_of_kind
 
-BACKPRESSURE = {"x-tinker-sampling-backpressure": "1"}
-SERVICE_UNAVAILABLE = 503
+T = TypeVar("T")
 
 
 class SamplingClient:
-    """Samples from one set of weights. Made by a ServiceClient or a TrainingClient; awaiting it waits for that."""
+    """Samples from one set of weights. Made by a ServiceClient or a TrainingClient; awaiting it waits for that.
+
+    It can be pickled, copied, and used in a forked process. What comes out is a client of the same sampling session,
+    which numbers its samples in a range of its own, and serves as long as somebody holds it. Address, session,
+    dialect and retry policy travel; the API key, headers and HTTP clients of the user's do not: the other process
+    finds its own key, as a ServiceClient there would.
+    """
 
     def __init__(
         self, session: Session, retry_config: RetryConfig | None, *, record_stability_info: bool = False
@@ -52,12 +54,13 @@ class SamplingClient:
         self._session = session
         self._connection = session.connection
         self._retry = retry_config or session.connection.retry
-        self._limit = (
+        limit = (
             session.connection.sampling_limit if retry_config is None else InFlightLimit(retry_config.max_connections)
         )
+        self._drawing = Drawing(session, self._retry, limit, SampleNumbers())
         # Servers whose wire has no such thing record nothing, which is what leaving it out asks for.
         self._record_stability_info = True if record_stability_info else None
-        self._seq_ids = itertools.count()
+        self._lease: Lease | None = None
         self._creation: APIFuture[str]
 
     @classmethod
@@ -75,7 +78,7 @@ class SamplingClient:
         if model_path is not None:
             refuse_path_of_kind("training", model_path, "be sampled from")
         client = cls(session, retry_config, record_stability_info=record_stability_info)
-        client._creation = client._connection.start(client._open(model_path, base_model))
+        client._creation = client._connection.start(client._open(model_path, base_model), "CreateSamplingSession")
         return client
 
     @classmethod
@@ -97,8 +100,77 @@ class SamplingClient:
                 raise TinkerError("save_weights_for_sampler: the server named neither a sampling session nor a path")
             return await client._open(saved.path, None)
 
-        client._creation = client._connection.start(create())
+        client._creation = client._connection.start(create(), "SaveWeightsForSampler")
         return client
+
+    def __repr__(self) -> str:
+        return f"<SamplingClient {describe(self._creation, 'sampler')} at {self._connection.base_url}>"
+
+    def get_sampler_handle(self) -> str:
+        """This client as text without secrets, for :meth:`from_sampler_handle` in another process; waits for it.
+
+        Raises:
+            ValueError: a client of the embedded server of this process.
+            TinkerError: it was not created.
+        """
+        return self._handle(self._creation.result()).encode()
+
+    @classmethod
+    def from_sampler_handle(cls, handle: str, *, api_key: str | None = None) -> Self:
+        """The client of a handle; nothing is sent before it is used.
+
+        The API key goes to the address in the handle: take handles only from whom you trust.
+
+        Raises:
+            ValueError: no handle of this version of the client.
+            TinkerError: no API key for a server that needs one.
+        """
+        found = SamplerHandle.decode(handle)
+        lease = Lease.of(found, api_key)
+        client = cls(lease.session, None, record_stability_info=found.record_stability_info)
+        client._follow(lease, found.sampling_session_id)
+        return client
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self).from_sampler_handle, (self.get_sampler_handle(),))
+
+    def _handle(self, sampling_session_id: str) -> SamplerHandle:
+        session_id, dialect = self._session.known_id, self._connection.known_dialect
+        assert session_id is not None
+        assert dialect is not None
+        return SamplerHandle(
+            base_url=self._connection.base_url,
+            session_id=session_id,
+            sampling_session_id=sampling_session_id,
+            dialect=dialect,
+            retry=self._retry,
+            record_stability_info=bool(self._record_stability_info),
+        )
+
+    def _follow(self, lease: Lease, sampling_session_id: str) -> None:
+        """Be a copy that uses a lease."""
+        self._lease, self._session, self._connection = lease, lease.session, lease.connection
+        self._retry = lease.connection.retry
+        made: Future[str] = Future()
+        made.set_result(sampling_session_id)
+        self._creation = APIFuture(made)
+
+        # Without the lease, which ends with the last client that has it.
+        session, connection = lease.session, lease.connection
+
+        async def ask() -> int:
+            await session.id()
+            return await join(connection, sampling_session_id)
+
+        self._drawing = Drawing(session, self._retry, connection.sampling_limit, SampleNumbers(ask))
+
+    def _start(self, work: Coroutine[Any, Any, T], kind: str) -> APIFuture[T]:
+        """Run an operation; in a process that was forked since, as a copy."""
+        is_abroad = not self._connection.is_of_this_process and self._connection.base_url != EMBEDDED
+        if is_abroad and self._creation.state == "done":
+            sampling_session_id = self._creation.result()
+            self._follow(Lease.of(self._handle(sampling_session_id)), sampling_session_id)
+        return self._connection.start(work, kind)
 
     def __await__(self) -> Generator[Any, None, Self]:
         yield from self._creation.__await__()
@@ -113,6 +185,10 @@ class SamplingClient:
         """:meth:`result` for coroutines."""
         await self._creation.result_async(timeout)
         return self
+
+    def get_telemetry(self) -> Telemetry | None:
+        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        return self._connection.telemetry
 
     @property
     def sampling_session_id(self) -> str:
@@ -179,7 +255,7 @@ class SamplingClient:
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._connection.start(self._sample(request))
+        return self._start(self._sample(request), "Sample")
 
     async def sample_async(
         self,
@@ -222,7 +298,7 @@ class SamplingClient:
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._connection.start(self._logprobs(request))
+        return self._start(self._logprobs(request), "Sample")
 
     async def compute_logprobs_async(
         self, prompt: ModelInput, prompt_logprobs_last_n: int | None = None
@@ -238,12 +314,16 @@ class SamplingClient:
         """:meth:`get_base_model`, awaited."""
         return await self._base_model()
 
+    def get_tokenizer(self) -> Any:
+        """The tokenizer of the base model; see TrainingClient.get_tokenizer."""
+        return load_tokenizer(tokenizer_id_of(self.get_base_model()))
+
     def _base_model(self) -> APIFuture[str]:
         async def ask() -> str:
             found = await self._connection.call(get_sampler(await self._creation.watch()), Traffic.REST)
             return found.base_model
 
-        return self._connection.start(ask())
+        return self._start(ask(), "get_sampler")
 
     async def _open(self, model_path: str | None, base_model: str | None) -> str:
         request = CreateSamplingSessionRequest(
@@ -256,74 +336,7 @@ class SamplingClient:
         return created.sampling_session_id
 
     async def _sample(self, request: SampleRequest) -> SampleResponse:
-        """Draw until the server has not lost the sample: it costs nothing to draw again, unlike a training step."""
-        session_id = await self._creation.watch()
-        draw = 0
-        while True:
-            draw += 1
-            seq_id = next(self._seq_ids)
-            try:
-                return await self._draw(attrs.evolve(request, sampling_session_id=session_id, seq_id=seq_id))
-            except FutureExpiredError:
-                if draw >= self._retry.max_attempts or not self._retry.enable_retry_logic:
-                    raise
-                await asyncio.sleep(self._retry.delay(draw))
-
-    async def _draw(self, request: SampleRequest) -> SampleResponse:
-        """One sample, under one number and one key however often the server is too busy for it."""
-        call = asample(body=request)
-        dialect = await self._connection.dialect()
-        encoded = self._connection.encode(call, Submission(headers=BACKPRESSURE), dialect)
-        first_refusal: float | None = None
-        refusals = 0
-        while True:
-            async with self._limit.slot() as slot:
-                try:
-                    asked = await self._connection.send(
-                        encoded,
-                        self._connection.reader(call, encoded),
-                        Traffic.SAMPLING,
-                        self._retry,
-                        not_here=(RateLimitError,),
-                        on_fault=self._on_fault,
-                    )
-                except RateLimitError as fault:
-                    # The sample gives its place in flight back and stands in line anew, for as long as it takes.
-                    refusals += 1
-                    wait = self._retry.wait_after(fault, refusals)
-                    now = time.monotonic()
-                    first_refusal = now if first_refusal is None else first_refusal
-                    is_late = now + wait - first_refusal > self._retry.progress_timeout
-                    if is_late or not is_retryable(fault) or not self._retry.enable_retry_logic:
-                        raise
-                    self._back_off(wait)
-                else:
-                    slot.sent()
-                    return _numbered(await self._poll(asked), asked.sample_sequence_ids)
-
-    async def _poll(self, asked: UntypedAPIFuture) -> SampleResponse:
-        promise = Promise(
-            request_id=asked.request_id,
-            request_type="Sample",
-            result_type=SampleResponse,
-            traffic=Traffic.SAMPLING_FUTURES,
-            deadline_s=self._retry.progress_timeout,
-        )
-        return await Poll(self._connection, promise, self._retry).result()
-
-    def _on_fault(self, fault: TinkerError, wait: float) -> None:
-        if isinstance(fault, APIStatusError) and fault.status_code == SERVICE_UNAVAILABLE:
-            self._back_off(wait)
-
-    def _back_off(self, wait: float) -> None:
-        self._limit.push_back(wait)
-        self._connection.say(
-            "push-back",
-            "the server is too busy to sample; nothing new for %.1f s, %d samples in flight, %d waiting",
-            wait,
-            self._limit.in_flight,
-            self._limit.waiting,
-        )
+        return await self._drawing.sample(request, await self._creation.watch())
 
     async def _logprobs(self, request: SampleRequest) -> list[float | None]:
         response = await self._sample(request)
@@ -341,17 +354,6 @@ class SamplingClient:
             )
         # Some servers leave out the first token, of which there is nothing to say.
         return list(found) if len(found) == length else [None, *found]
-
-
-def _numbered(response: SampleResponse, sequence_ids: list[str] | None) -> SampleResponse:
-    """The response with the names that its sequences got when they were asked for, by servers that name them."""
-    if not sequence_ids:
-        return response
-    named = [
-        sequence.model_copy(update={"sequence_id": sequence_id})
-        for sequence, sequence_id in zip(response.sequences, sequence_ids, strict=False)
-    ]
-    return response.model_copy(update={"sequences": [*named, *response.sequences[len(named) :]]})
 
 
 def _checked(prompt: ModelInput) -> ModelInput:

@@ -62,6 +62,8 @@ class Lane:
 
 def is_refusal(fault: TinkerError) -> bool:
     """Whether the server certainly did not take a request up: it said so, or could not even be connected to."""
+    if getattr(fault, "is_of_credential", False):
+        return True
     if isinstance(fault, APIStatusError):
         return 300 <= fault.status_code < 500 and fault.status_code not in DOUBTFUL
     return isinstance(fault, APIConnectionError) and not getattr(fault, "may_be_sent", True)

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-import threading
-from collections.abc import Mapping
-from concurrent.futures import Future
+from collections.abc import Collection, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from typing_extensions import Self
 
-from tinkerwire_base.call import default_converter
 from tinkerwire_generated.api.service import get_server_capabilities
-from tinkerwire_generated.models import ClientConfigResponse, GetServerCapabilitiesResponse, OptimizerConfig
+from tinkerwire_generated.models import GetServerCapabilitiesResponse, OptimizerConfig
 
-from .auth import EMBEDDED, resolve_api_key, resolve_base_url
+from . import console
 from .backpressure import Traffic
 from .chunking import ChunkLimits
-from .connection import Connection
-from .dialect import Dialect, given
+from .copying import copied
+from .creation import model_from_state, new_model
+from .dialect import Dialect
 from .futures import APIFuture
-from .loop import LOOP
+from .opening import Closing, expect, open_connection
 from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .session import FinishStatus, Session
+from .telemetry import Telemetry
+from .tracking import OnWait
 from .training import TrainingClient
-from .transport import AiohttpTransport, HttpxTransport, Transport
+from .transport import Transport
+from .weights import refuse_other_schemes
 
 if TYPE_CHECKING:
     import httpx
@@ -44,19 +44,24 @@ class ServiceClient:
         project_id: project of the session; default TINKER_PROJECT_ID.
         display_name: what people call the session.
         base_url: the server; default TINKER_BASE_URL, then the Tinker service. ``"local"`` is the embedded server.
-        api_key: default TINKER_API_KEY; loopback servers and the embedded one need none.
-        default_headers_overrides: headers for every request.
+        api_key: default TINKER_API_KEY, then what the shell command TINKER_CREDENTIAL_CMD prints, then the key in
+            ``~/.tinker/credentials.json``; loopback servers and the embedded one need none.
+        default_headers_overrides: headers for every request, over those of Cloudflare Access from the environment.
+        plain_http_hosts: other machines that may be sent a credential over plain http, by host name; default
+            TINKER_PLAIN_HTTP_HOSTS, separated by commas.
         wire_version: which version of the wire the server speaks; default TINKER_WIRE_VERSION, then it
             is found out by one request, and another where the server takes batches in a form of its own.
         client_config: with wire_version, what such a server would say in client/config, as the flags in it.
         retry: the retry policy and time limits of all operations.
         chunk_limits: how large one forward or forward_backward request may be.
+        on_wait: called on the client's own thread with a :class:`Waiting` after 10 s without a result, and then
+            once a minute: what is waited for, its request id, and the state of the queue; it must be short.
         http_client: an ``httpx.AsyncClient`` to send with, in place of the built-in transport.
         transport: anything else that can send.
 
     Raises:
-        TinkerError: no API key for a server that needs one.
-        ValueError: an address or wire version that is none.
+        TinkerError: no API key for a server that needs one, or one that would go in the clear to another machine.
+        ValueError: a header that cannot be sent, an address or wire version that is none.
     """
 
     def __init__(
@@ -68,31 +73,30 @@ class ServiceClient:
         base_url: str | None = None,
         api_key: str | None = None,
         default_headers_overrides: Mapping[str, str] | None = None,
+        plain_http_hosts: Collection[str] | None = None,
         wire_version: str | None = None,
         client_config: Mapping[str, Any] | None = None,
         retry: RetryConfig | None = None,
         chunk_limits: ChunkLimits | None = None,
+        on_wait: OnWait | None = None,
         http_client: httpx.AsyncClient | None = None,
         transport: Transport | None = None,
     ) -> None:
-        _expect("retry", retry, RetryConfig)
-        _expect("chunk_limits", chunk_limits, ChunkLimits)
-        _expect("base_url", base_url, str)
-        _expect("display_name", display_name, str)
-        _expect("client_config", client_config, Mapping)
-        _expect("api_key", api_key, str)
-        _expect("user_metadata", user_metadata, Mapping)
-        _expect("default_headers_overrides", default_headers_overrides, Mapping)
-        url = resolve_base_url(base_url)
-        key = resolve_api_key(api_key, url)
-        self._connection = Connection(
-            url,
-            key,
-            transport or _transport(url, http_client),
-            _dialect(wire_version, client_config),
-            retry or RetryConfig(),
-            default_headers_overrides or {},
+        expect("chunk_limits", chunk_limits, ChunkLimits)
+        expect("display_name", display_name, str)
+        expect("user_metadata", user_metadata, Mapping)
+        self._connection = open_connection(
+            base_url,
+            api_key,
+            plain_http_hosts=plain_http_hosts,
+            headers=default_headers_overrides,
+            wire_version=wire_version,
+            client_config=client_config,
+            retry=retry,
+            http_client=http_client,
+            transport=transport,
         )
+        self._connection.on_wait = on_wait
         self._chunk_limits = chunk_limits or ChunkLimits()
         self._session = Session(
             self._connection,
@@ -100,9 +104,17 @@ class ServiceClient:
             project_id or os.environ.get("TINKER_PROJECT_ID") or None,
             display_name,
         )
-        self._close_lock = threading.Lock()
-        self._closing: APIFuture[None] | None = None
-        LOOP.acquire()
+        self._closing = Closing(self._connection)
+
+    def __repr__(self) -> str:
+        about = "closed" if self._connection.closed else self._session.known_id or "no session so far"
+        return f"<ServiceClient {self._connection.base_url}, {about}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a ServiceClient cannot be pickled or copied: its connections belong to this process; make one where it is "
+            "needed, or send a SamplingClient"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -127,10 +139,7 @@ class ServiceClient:
 
         ``status`` and ``detail`` are for servers whose wire version can be told how a session ended.
         """
-        with self._close_lock:
-            if self._closing is None:
-                self._closing = self._begin_close(status, detail)
-            return self._closing
+        return self._closing.begin(lambda: self._close(status, detail))
 
     def create_lora_training_client(
         self,
@@ -158,9 +167,8 @@ class ServiceClient:
         Raises:
             ValueError: a rank below 1, or no part to train.
         """
-        return TrainingClient._create(
+        create = new_model(
             self._session,
-            self._chunk_limits,
             base_model=base_model,
             rank=rank,
             seed=seed,
@@ -170,10 +178,23 @@ class ServiceClient:
             user_metadata=user_metadata,
             optimizer=optimizer,
         )
+        return TrainingClient(self._session, self._chunk_limits, create)
 
-    async def create_lora_training_client_async(self, base_model: str, *args: Any, **kwargs: Any) -> TrainingClient:
+    async def create_lora_training_client_async(
+        self,
+        base_model: str,
+        rank: int = 32,
+        seed: int | None = None,
+        train_mlp: bool = True,
+        train_attn: bool = True,
+        train_unembed: bool = True,
+        user_metadata: dict[str, str] | None = None,
+        optimizer: OptimizerConfig | None = None,
+    ) -> TrainingClient:
         """:meth:`create_lora_training_client`, awaited."""
-        return await self.create_lora_training_client(base_model, *args, **kwargs)
+        return await self.create_lora_training_client(
+            base_model, rank, seed, train_mlp, train_attn, train_unembed, user_metadata, optimizer
+        )
 
     def create_training_client_from_state(
         self,
@@ -195,9 +216,8 @@ class ServiceClient:
         Raises:
             ValueError: a path of sampler weights; nothing was sent.
         """
-        return TrainingClient._from_state(
+        create = model_from_state(
             self._session,
-            self._chunk_limits,
             path,
             base_model=base_model,
             user_metadata=user_metadata,
@@ -205,10 +225,20 @@ class ServiceClient:
             optimizer=optimizer,
             with_optimizer_state=False,
         )
+        return TrainingClient(self._session, self._chunk_limits, create)
 
-    async def create_training_client_from_state_async(self, path: str, *args: Any, **kwargs: Any) -> TrainingClient:
+    async def create_training_client_from_state_async(
+        self,
+        path: str,
+        base_model: str | None = None,
+        user_metadata: dict[str, str] | None = None,
+        weights_access_token: str | None = None,
+        optimizer: OptimizerConfig | None = None,
+    ) -> TrainingClient:
         """:meth:`create_training_client_from_state`, awaited."""
-        return await self.create_training_client_from_state(path, *args, **kwargs)
+        return await self.create_training_client_from_state(
+            path, base_model, user_metadata, weights_access_token, optimizer
+        )
 
     def create_training_client_from_state_with_optimizer(
         self,
@@ -221,9 +251,8 @@ class ServiceClient:
 
         Arguments and errors as for :meth:`create_training_client_from_state`.
         """
-        return TrainingClient._from_state(
+        create = model_from_state(
             self._session,
-            self._chunk_limits,
             path,
             base_model=base_model,
             user_metadata=user_metadata,
@@ -231,12 +260,19 @@ class ServiceClient:
             optimizer=None,
             with_optimizer_state=True,
         )
+        return TrainingClient(self._session, self._chunk_limits, create)
 
     async def create_training_client_from_state_with_optimizer_async(
-        self, path: str, *args: Any, **kwargs: Any
+        self,
+        path: str,
+        base_model: str | None = None,
+        user_metadata: dict[str, str] | None = None,
+        weights_access_token: str | None = None,
     ) -> TrainingClient:
         """:meth:`create_training_client_from_state_with_optimizer`, awaited."""
-        return await self.create_training_client_from_state_with_optimizer(path, *args, **kwargs)
+        return await self.create_training_client_from_state_with_optimizer(
+            path, base_model, user_metadata, weights_access_token
+        )
 
     def create_sampling_client(
         self,
@@ -270,6 +306,30 @@ class ServiceClient:
         """A client for training runs, checkpoints and sessions, over the same connection."""
         return RestClient(_connection=self._connection)
 
+    def copy_weights(
+        self, path: str, *, ttl_seconds: int | None = None, weights_access_token: str | None = None
+    ) -> APIFuture[str]:
+        """Copy saved weights of somebody else into the project of this client; the path of the copy.
+
+        Args:
+            path: of the weights.
+            ttl_seconds: how long the copy is kept; None: for good.
+            weights_access_token: what their owner gave; None for weights that are public.
+
+        Raises:
+            ValueError: a path that is none; nothing was sent. Of the future: this client has no project.
+            DialectError: of the future, before wire 0.26.2.
+        """
+        refuse_other_schemes(path)
+        copy = copied(
+            self._connection, path, self._session.project_id, ttl_seconds, weights_access_token, session=self._session
+        )
+        return self._connection.start(copy)
+
+    def get_console_url(self) -> str:
+        """The page of this session in the Tinker service's console; waits until there is a session."""
+        return console.session_page(self._connection.start(self._session.id()).result())
+
     def get_server_capabilities(self) -> GetServerCapabilitiesResponse:
         """The models that the server supports."""
         return self._capabilities().result()
@@ -286,26 +346,9 @@ class ServiceClient:
         """How this client speaks to its server; waits until that is found out. A first batch may teach more."""
         return self._connection.start(self._connection.dialect()).result()
 
-    def _begin_close(self, status: FinishStatus, detail: str | None) -> APIFuture[None]:
-        end: Future[None] = Future()
-        # Not to be cancelled: half closed is worse than either.
-        end.set_running_or_notify_cancel()
-
-        def finish(work: Future[None]) -> None:
-            LOOP.release()
-            fault = work.exception()
-            if fault is None:
-                end.set_result(None)
-            else:
-                end.set_exception(fault)
-
-        self._connection.closed = True
-        if self._connection.is_of_this_process:
-            LOOP.start(self._close(status, detail)).add_done_callback(finish)
-        else:
-            # The connections are the parent's, who still uses them.
-            end.set_result(None)
-        return APIFuture(end)
+    def get_telemetry(self) -> Telemetry | None:
+        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        return self._connection.telemetry
 
     async def _close(self, status: FinishStatus, detail: str | None) -> None:
         await self._connection.end_operations()
@@ -313,30 +356,3 @@ class ServiceClient:
             await self._session.close(status, detail)
         finally:
             await self._connection.close()
-
-
-def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) -> Dialect | None:
-    version = wire_version or os.environ.get("TINKER_WIRE_VERSION")
-    if version:
-        return given(version, default_converter().structure(dict(client_config or {}), ClientConfigResponse))
-    if client_config is not None:
-        raise ValueError("client_config: without wire_version the server itself is asked; leave one or give both")
-    return None
-
-
-def _expect(name: str, value: object, kind: type) -> None:
-    if value is not None and not isinstance(value, kind):
-        # Without the value, which may be a key.
-        raise TypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
-
-
-def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:
-    if http_client is not None and not inspect.iscoroutinefunction(getattr(http_client, "request", None)):
-        raise TypeError(f"http_client: expected an httpx.AsyncClient, got {type(http_client).__name__}")
-    if url == EMBEDDED:
-        if http_client is not None:
-            raise ValueError(f"http_client: base_url={EMBEDDED!r} has no socket for it to speak through; leave it away")
-        from .local import embedded_transport  # noqa: PLC0415  (the server is not loaded unless it is used)
-
-        return embedded_transport()
-    return AiohttpTransport(url) if http_client is None else HttpxTransport(http_client, url)

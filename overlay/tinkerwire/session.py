@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from tinkerwire_base.errors import TinkerError
+from tinkerwire_base.errors import SessionExpiredError, TinkerError
 from tinkerwire_generated.api.session import create_session, finish_session, session_heartbeat
 from tinkerwire_generated.models import (
     CreateSessionRequest,
@@ -19,6 +19,7 @@ from tinkerwire_generated.models import (
 )
 
 from .backpressure import Traffic
+from .cancelling import Cancellations
 from .connection import ABSENT, Connection
 from .once import Once
 from .retry import RetryConfig
@@ -45,18 +46,34 @@ class Session:
         display_name: str | None,
     ) -> None:
         self.connection = connection
+        self.cancellations = Cancellations(connection)
         self._user_metadata = dict(user_metadata or {})
-        self._project_id = project_id
+        self.project_id = project_id
         self._display_name = display_name
         self._session_id: str | None = None
+        self._is_own = True
         self._created = Once(self._create)
         self._heartbeat: asyncio.Task[None] | None = None
         self._models = 0
         self._samplers = 0
 
+    @classmethod
+    def joined(cls, connection: Connection, session_id: str) -> Session:
+        """A session that another process made: it is kept alive from here, too, but not ended."""
+        session = cls(connection, None, None, None)
+        session._session_id = connection.session_id = session_id
+        session._is_own = False
+        session._created = Once(session._join)
+        return session
+
     async def id(self) -> str:
         """The session's id; the first to ask creates the session, and a failed creation is tried again."""
         return await self._created.get()
+
+    @property
+    def known_id(self) -> str | None:
+        """The session's id; None before it is created. May be read on any thread."""
+        return self._session_id
 
     def next_model_seq_id(self) -> int:
         """The number of the next model, from 0."""
@@ -74,8 +91,12 @@ class Session:
         if self._heartbeat is not None:
             self._heartbeat.cancel()
             await asyncio.gather(self._heartbeat, return_exceptions=True)
-        if self._session_id is not None:
-            await self._finish(self._session_id, status, detail)
+        telemetry = self.connection.telemetry
+        is_to_be_told = self._session_id is not None and self._is_own and not self.connection.is_expired
+        await asyncio.gather(
+            *([self._finish(self._session_id, status, detail)] if self._session_id and is_to_be_told else []),
+            *([telemetry.close()] if telemetry is not None else []),
+        )
 
     async def _finish(self, session_id: str, status: FinishStatus, detail: str | None) -> None:
         if not (await self.connection.dialect()).may_have_operation("finish_session"):
@@ -95,7 +116,7 @@ class Session:
             tags=_tags(),
             user_metadata=self._user_metadata,
             sdk_version=dialect.ceiling,
-            project_id=self._project_id,
+            project_id=self.project_id,
             display_name=self._display_name,
         )
         created = await self.connection.call(create_session(body=body), Traffic.SESSION)
@@ -107,8 +128,15 @@ class Session:
             if message:
                 log.log(level, "%s", message)
         self._heartbeat = asyncio.create_task(self._beat(created.session_id))
-        self._session_id = created.session_id
+        self._session_id = self.connection.session_id = created.session_id
+        if self.connection.telemetry is not None:
+            self.connection.telemetry.begin(created.session_id)
         return created.session_id
+
+    async def _join(self) -> str:
+        assert self._session_id is not None
+        self._heartbeat = asyncio.create_task(self._beat(self._session_id))
+        return self._session_id
 
     async def _beat(self, session_id: str) -> None:
         last_heard = time.monotonic()
@@ -120,7 +148,8 @@ class Session:
                 last_heard = time.monotonic()
             except Exception as fault:  # nothing may end the heartbeat but the session's end
                 silence = time.monotonic() - last_heard
-                if getattr(fault, "status_code", None) == 410:
+                if isinstance(fault, SessionExpiredError):
+                    self.connection.is_expired = True
                     log.warning("session %s has expired on the server; its heartbeat ends", session_id)
                     return
                 if silence > SILENCE_S:

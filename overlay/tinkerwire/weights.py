@@ -36,8 +36,7 @@ def refuse_path_of_kind(kind: str, path: str, purpose: str) -> None:
 
     Servers name paths in their own ways, so only what is certainly wrong is refused.
     """
-    if not isinstance(path, str) or not path.startswith(SCHEME):
-        raise ValueError(f"{path!r} is not a {SCHEME} path; saving gives one in the .path of its result")
+    refuse_other_schemes(path)
     try:
         parsed = ParsedCheckpointTinkerPath.from_tinker_path(path)
     except ValueError:
@@ -45,6 +44,12 @@ def refuse_path_of_kind(kind: str, path: str, purpose: str) -> None:
     if parsed.checkpoint_type == kind:
         other = "save_state" if kind == "sampler" else "save_weights_for_sampler"
         raise ValueError(f"{path!r} holds {kind} weights, which cannot {purpose}; give a path that {other} returned")
+
+
+def refuse_other_schemes(path: str) -> None:
+    """ValueError for what is certainly no path of saved weights."""
+    if not isinstance(path, str) or not path.startswith(SCHEME):
+        raise ValueError(f"{path!r} is not a {SCHEME} path; saving gives one in the .path of its result")
 
 
 async def source_of(connection: Connection, path: str) -> Source:

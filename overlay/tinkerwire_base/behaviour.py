@@ -189,31 +189,30 @@ class LossInputs:
             )
 
     def with_provenance(self, model_input: Sequence[Any], loss_fn_inputs: Sequence[Any]) -> Self:
-        """A copy that says where its tokens come from, as lists of PromptProvenanceSpan and SampledProvenanceSpan.
+        """The same example, with word of where its tokens come from.
 
         Args:
-            model_input: runs that cover the input, in its order.
-            loss_fn_inputs: runs that cover ``target_tokens``.
+            model_input: spans that cover the tokens of ``model_input``, in order.
+            loss_fn_inputs: spans that cover the tokens of ``target_tokens``, in order.
 
         Raises:
-            ValueError: the lengths of the runs do not add up to that of what they cover.
+            TypeError: something that is no span.
+            ValueError: spans that cover more or fewer tokens than there are.
         """
+        spans = {"model_input_spans": list(model_input), "loss_fn_input_spans": list(loss_fn_inputs)}
+        found: Self = attrs.evolve(self, **spans)  # type: ignore[misc]
         _check_cover("model_input", model_input, self.model_input.length)
-        target = self.loss_fn_inputs.get("target_tokens")
+        targets = self.loss_fn_inputs.get("target_tokens")
         # Where targets have more than one dimension, the server says what a run is.
-        if target is not None and len([len(target.raw)] if target.shape is None else target.shape) == 1:
-            _check_cover("loss_fn_inputs", loss_fn_inputs, len(target.raw))
-        return attrs.evolve(
-            self,
-            model_input_spans=list(model_input),
-            loss_fn_input_spans=list(loss_fn_inputs),  # type: ignore[misc]
-        )
+        if targets is not None and len(targets.shape or [0]) == 1:
+            _check_cover("loss_fn_inputs", loss_fn_inputs, len(targets.raw))
+        return found
 
 
 def _check_cover(name: str, spans: Sequence[Any], length: int) -> None:
-    total = sum(span.length for span in spans)
-    if total != length:
-        raise ValueError(f"{name}: the runs cover {total} tokens, but there are {length}; they must cover all of them")
+    covered = sum(span.length for span in spans)
+    if covered != length:
+        raise ValueError(f"{name}: the spans cover {covered} tokens of {length}; cover each once")
 
 
 def _tensor(tensor_type: Any, name: str, value: Any) -> Any:

@@ -56,7 +56,7 @@ class Converter:
         floor: the oldest version that the other side may speak, when only a range is known; ``version`` is then
             the newest. What only some of them have is sent unless it is at its default.
         name: what errors call the version, or the range.
-        binary: read and write what JSON has no place for as well, as the dicts of Python code have it.
+        is_whole: whether to read the fields, too, that JSON on the wire has no place for, as dumps of models have them.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class Converter:
         kinds: KindTimes | None = None,
         floor: str | None = None,
         name: str | None = None,
-        binary: bool = False,
+        is_whole: bool = False,
     ) -> None:
         self.version = version
-        self._binary = binary
+        self._is_whole = is_whole
         self._vocabulary: Vocabulary | None = None
         if version is not None:
             self._vocabulary = Vocabulary(
@@ -143,7 +143,9 @@ class Converter:
         conv.register_unstructure_hook(datetime, lambda value: value.isoformat())
         conv.register_structure_hook(bytes, hooks.structure_bytes)
         conv.register_unstructure_hook(bytes, lambda value: b64encode(value).decode())
-        conv.register_structure_hook_factory(attrs.has, lambda cls: self._structure_class(conv, cls))
+        conv.register_structure_hook_factory(
+            attrs.has, lambda cls: _structure_class(conv, cls, is_whole=self._is_whole)
+        )
         conv.register_unstructure_hook_factory(attrs.has, lambda cls: self._unstructure_class(conv, cls))
         conv.register_structure_hook_factory(
             hooks.is_list, lambda tp: hooks.structure_only(list, tp, list_structure_factory(tp, conv))
@@ -162,12 +164,11 @@ class Converter:
     def _unstructure_class(self, conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
         resolve(cls)
         words = self._vocabulary
-        checks = [] if self._binary else list(binary_only(cls, self.version))
-        checks += words.checks(cls) if words else []
+        checks = [*binary_only(cls, self.version), *(words.checks(cls) if words else [])]
         absent = words.absent_fields(cls) if words else {}
         doubtful = words.doubtful_fields(cls) if words else []
-        fields = [a for a in fields_of(cls) if a.name not in absent and self._has(a)]
-        overrides: dict[str, Any] = self._renames(cls)
+        fields = [a for a in fields_of(cls) if a.name not in absent and not is_binary(a)]
+        overrides: dict[str, Any] = _renames(cls, is_whole=False)
         overrides |= {name: override(omit=True) for name in absent}
         raw = {wire_name(a): vars(cls)[a.name] for a in fields if a.name in getattr(cls, "_as_given", ())}
         overrides |= {a.name: override(omit=True) for a in fields if wire_name(a) in raw}
@@ -199,41 +200,40 @@ class Converter:
 
         return unstructure_checked
 
-    def _structure_class(self, conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
-        resolve(cls)
-        inner: Callable[..., Any] = make_dict_structure_fn(
-            cls, conv, _cattrs_forbid_extra_keys=issubclass(cls, Strict), **self._renames(cls)
-        )
-        is_open = issubclass(cls, Open)
-        known = {wire_name(a) for a in fields_of(cls) if self._has(a)}
-
-        def structure(value: Any, kind: Any) -> Any:
-            if type(value) is not dict:
-                return hooks.already((cls,), value)
-            found = inner(value, kind)
-            if is_open and not known >= value.keys():
-                unknown = {key: item for key, item in value.items() if key not in known}
-                object.__setattr__(found, "extra_fields", unknown)
-            return found
-
-        return structure
-
-    def _renames(self, cls: type) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            a.name: override(rename=a.metadata["wire"]) for a in fields_of(cls) if "wire" in a.metadata
-        }
-        found |= {a.name: override(omit=True) for a in fields_of(cls) if not self._has(a)}
-        if issubclass(cls, Open):
-            found["extra_fields"] = override(omit=True)
-        return found
-
-    def _has(self, attribute: attrs.Attribute[Any]) -> bool:
-        return self._binary or not is_binary(attribute)
-
 
 def _worded(fault: BaseException, kind: type | None) -> str:
     # Where cattrs has words of its own for these, they say less.
     return str(fault) if isinstance(fault, ValueError | TypeError) else format_exception(fault, kind)
+
+
+def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool) -> Callable[..., Any]:
+    resolve(cls)
+    inner: Callable[..., Any] = make_dict_structure_fn(
+        cls, conv, _cattrs_forbid_extra_keys=issubclass(cls, Strict), **_renames(cls, is_whole=is_whole)
+    )
+    is_open = issubclass(cls, Open)
+    known = {wire_name(a) for a in fields_of(cls) if is_whole or not is_binary(a)}
+
+    def structure(value: Any, kind: Any) -> Any:
+        if type(value) is not dict:
+            return hooks.already((cls,), value)
+        found = inner(value, kind)
+        if is_open and not known >= value.keys():
+            unknown = {key: item for key, item in value.items() if key not in known}
+            object.__setattr__(found, "extra_fields", unknown)
+        return found
+
+    return structure
+
+
+def _renames(cls: type, *, is_whole: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        a.name: override(rename=a.metadata["wire"]) for a in fields_of(cls) if "wire" in a.metadata
+    }
+    found |= {a.name: override(omit=True) for a in fields_of(cls) if is_binary(a) and not is_whole}
+    if issubclass(cls, Open):
+        found["extra_fields"] = override(omit=True)
+    return found
 
 
 def _dumps(value: Any) -> bytes:

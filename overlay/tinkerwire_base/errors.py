@@ -9,6 +9,7 @@ TinkerError
  +- RequestFailedError              the server ran the request and it failed
  +- RequestTimeoutError             a future was not ready within its deadline
  +- FutureExpiredError              the server no longer has the future (410)
+ +- SessionExpiredError             the server no longer has the session, nor anything made in it
  +- CancelledSubmissionError        the operation was cancelled before it was sent
  +- DialectError                    the wire version in use cannot express what was asked for
  +- ClientClosedError               used after close()
@@ -196,6 +197,15 @@ class FutureExpiredError(TinkerError):
 
     def __init__(self, message: str, *, request_id: str = "", **parts: Any) -> None:
         super().__init__(message, request_id=request_id, **parts)
+
+
+class SessionExpiredError(TinkerError):
+    """The server no longer has the session: what was made in it is gone, what was saved is not."""
+
+    session_id: str
+
+    def __init__(self, message: str, *, session_id: str = "", **parts: Any) -> None:
+        super().__init__(message, session_id=session_id, **parts)
 
 
 class CancelledSubmissionError(TinkerError):

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 def validated(cls: type[T], value: Any, *, from_attributes: bool) -> T:
     """The model of a dict. ValueError when something does not fit."""
-    if from_attributes and not isinstance(value, Mapping):
+    if from_attributes and not isinstance(value, Mapping | cls):
         names = (attribute.name for attribute in attrs.fields(cls))  # type: ignore[arg-type]
         value = {name: getattr(value, name) for name in names if hasattr(value, name)}
     found: T = _converter().structure(_as_json(value), cls)
@@ -38,7 +38,7 @@ def constructed(cls: type[T], values: Mapping[str, Any]) -> T:
 
 @cache
 def _converter() -> Converter:
-    return Converter(binary=True)
+    return Converter(is_whole=True)
 
 
 def _as_json(value: Any) -> Any:

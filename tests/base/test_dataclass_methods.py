@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from typing import Any
 
 import attrs
@@ -43,6 +44,23 @@ def test_fields_replace_asdict() -> None:
     by_name = {field.name: field for field in dataclasses.fields(sequence)}
     assert by_name["logprobs"].default is None and by_name["extra_fields"].default_factory is dict
     assert by_name["tokens"].default is dataclasses.MISSING
+
+
+def test_provenance() -> None:
+    """Spans that cover each token once; what covers more or fewer is refused."""
+    sampled = m.SampledProvenanceSpan(sequence_id="s", length=1)
+    prompt = m.PromptProvenanceSpan(sequence_id="s", length=1)
+    datum = m.Datum(m.ModelInput.from_ints([1, 2]), {"target_tokens": [2, 3]})
+    found = datum.with_provenance(model_input=[prompt, sampled], loss_fn_inputs=[sampled, sampled])
+    assert found.model_input_spans == [prompt, sampled] and found.model_input == datum.model_input
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert prompt != sampled
+    with pytest.raises(ValueError, match="model_input: the spans cover 1 tokens of 2"):
+        datum.with_provenance([prompt], [sampled, sampled])
+    with pytest.raises(ValueError, match="loss_fn_inputs: the spans cover 3 tokens of 2"):
+        datum.with_provenance([prompt, sampled], [sampled] * 3)
+    with pytest.raises(TypeError, match="model_input_spans"):
+        datum.with_provenance([1, sampled], [sampled] * 2)  # type: ignore[list-item]
 
 
 def test_spans_are_what_their_class_says() -> None:

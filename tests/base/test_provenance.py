@@ -36,9 +36,9 @@ def test_a_copy_carries_both_lists() -> None:
 @pytest.mark.parametrize(
     ("model_input", "loss_fn_inputs", "words"),
     [
-        ([prompt(2)], [sampled(3)], "model_input: the runs cover 2 tokens, but there are 3"),
-        ([prompt(3)], [sampled(2), sampled(2, 2)], "loss_fn_inputs: the runs cover 4 tokens, but there are 3"),
-        ([], [sampled(3)], "model_input: the runs cover 0 tokens"),
+        ([prompt(2)], [sampled(3)], "model_input: the spans cover 2 tokens of 3"),
+        ([prompt(3)], [sampled(2), sampled(2, 2)], "loss_fn_inputs: the spans cover 4 tokens of 3"),
+        ([], [sampled(3)], "model_input: the spans cover 0 tokens"),
     ],
 )
 def test_runs_cover_everything(model_input: Any, loss_fn_inputs: Any, words: str) -> None:

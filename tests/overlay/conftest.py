@@ -16,15 +16,21 @@ from tinkerwire.loop import LOOP
 
 
 @pytest.fixture(autouse=True)
-def clean(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No variable of the developer's gets in, no thread of the client's stays."""
+def clean(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """No variable or credential of the developer's gets in, no thread of the client's stays."""
     if "local" in request.path.parts:
         yield
         return
     for name in os.environ:
-        if name.startswith("TINKER") or name.lower().endswith("_proxy"):
+        if name.startswith(("TINKER", "CLOUDFLARE")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp() / "nobody"))
     yield
+    if loop_threads():
+        # Copies of sampling clients end when they are collected; an error that a test caught may hold one.
+        gc.collect()
     try:
         wait_until(lambda: not loop_threads(), "the client's thread ends after close")
     finally:

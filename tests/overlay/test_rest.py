@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 import tinkerwire as tw
+from support.clients import open_client
 from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+from tinkerwire import types
 
 pytestmark = pytest.mark.timeout(60)
 PATH = "tinker://m1/weights/a"
@@ -194,6 +196,68 @@ def test_what_a_server_lacks(server: Scripted, rest: tw.RestClient, status: int)
     assert len(server.asked) == 1
 
 
+NEWER: dict[str, tuple[Ask, str, str, dict[str, str], Any, Any]] = {
+    "runs of a project": (
+        lambda r: r.list_training_runs(project_id="p"),
+        "GET",
+        "training_runs",
+        {"limit": "20", "offset": "0", "project_id": "p"},
+        None,
+        {"training_runs": [], "cursor": CURSOR},
+    ),
+    "external weights": (
+        lambda r: r.get_external_weights_urls("tinker://m1/external_weights/a"),
+        "GET",
+        "training_runs/m1/checkpoints/external_weights/a/external_weights_urls",
+        {},
+        None,
+        {"urls": {"a.age": "https://x"}, "expires": "2026-01-01T00:00:00Z"},
+    ),
+    "project of a session": (
+        lambda r: r.assign_session_project("s1", "p"),
+        "PUT",
+        "sessions/s1/project",
+        {},
+        {"project_id": "p"},
+        {},
+    ),
+    "search": (
+        lambda r: r.search_sessions(types.SessionSearchRequest(display_name="d", limit=7)),
+        "POST",
+        "sessions/search",
+        {},
+        {"user_metadata": {}, "owner": {"type": "own"}, "limit": 7, "display_name": "d"},
+        {"sessions": []},
+    ),
+}
+
+
+@pytest.mark.parametrize(("ask", "method", "path", "query", "body", "answer"), NEWER.values(), ids=NEWER)
+def test_what_the_newest_wire_is_asked_for(
+    server: Scripted, ask: Ask, method: str, path: str, query: dict[str, str], body: Any, answer: Any
+) -> None:
+    """The same for what wire 0.16.1 does not have; there it is refused with the version that has it."""
+    server.rules[path] = lambda _: Answer(answer)
+    with open_client(server.url, wire_version="0.38.0") as client:
+        found = ask(client.create_rest_client()).result(PATIENCE_S)
+    (asked,) = server.asked
+    sent = {key: value for key, value in asked.body.items() if value is not None} if asked.body else asked.body
+    assert (asked.method, asked.name, asked.query, sent) == (method, path, query, body)
+    assert (found is None) == (answer == {})
+    with open_client(server.url) as old, pytest.raises(tw.DialectError, match=r"0\.16\.1"):
+        ask(old.create_rest_client()).result(PATIENCE_S)
+    assert len(server.asked) == 1
+
+
+def test_other_weights_have_no_external_addresses(server: Scripted, rest: tw.RestClient) -> None:
+    """Only paths of save_weights_external are asked about."""
+    with pytest.raises(ValueError, match="holds training weights"):
+        rest.get_external_weights_urls(PATH)
+    with pytest.raises(TypeError, match="expected a SessionSearchRequest, got dict"):
+        rest.search_sessions({"limit": 3})  # type: ignore[arg-type]
+    assert not server.asked
+
+
 def test_an_archive_by_redirect(server: Scripted, rest: tw.RestClient) -> None:
     """302 is the success: the address is its Location, which is not fetched; Expires says until when."""
     headers = {"location": "https://store.example/a.tar?sig=1", "expires": "Wed, 21 Oct 2026 07:28:00 GMT"}
@@ -262,7 +326,11 @@ def test_ids_that_would_be_another_address(server: Scripted, rest: tw.RestClient
     assert not server.asked
 
 
-PLAIN = [name for name in dir(tw.RestClient) if not name.startswith("_") and not name.endswith("_async")]
+ASK_NOTHING = ("get_telemetry", "close")
+"""Methods that need no answer of the server, and so have no twin."""
+PLAIN = [
+    name for name in dir(tw.RestClient) if not name.startswith("_") and not name.endswith(("_async", *ASK_NOTHING))
+]
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -279,19 +347,21 @@ def test_the_twins_pass_their_arguments_on(monkeypatch: pytest.MonkeyPatch, rest
     """A twin gives every argument to its method, in its place."""
 
     async def run(name: str) -> None:
-        given = tuple(inspect.signature(getattr(rest, name)).parameters)
+        parameters = inspect.signature(getattr(rest, name)).parameters.values()
+        named = {each.name: each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
+        given = tuple(each.name for each in parameters if each.name not in named)
         got: list[tuple[Any, ...]] = []
 
         async def answer() -> str:
             return name
 
-        def method(*arguments: Any) -> Any:
-            got.append(arguments)
+        def method(*arguments: Any, **more: Any) -> Any:
+            got.append((*arguments, more))
             return answer()
 
         monkeypatch.setattr(rest, name, method)
-        found = await getattr(rest, f"{name}_async")(*given)
-        assert got == [given]
+        found = await getattr(rest, f"{name}_async")(*given, **named)
+        assert got == [(*given, named)]
         assert found in (name, None)
 
     for name in PLAIN:

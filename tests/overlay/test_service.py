@@ -18,7 +18,8 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, KEY, PARAMS, PROMPT, datum, loop_threads, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted
-from tinkerwire import connection, service
+from tinkerwire import connection, opening
+from tinkerwire.loop import LOOP
 
 pytestmark = pytest.mark.timeout(60)
 TESTS = Path(__file__).parents[1]
@@ -206,8 +207,81 @@ def run_script(server: Scripted, code: str) -> subprocess.CompletedProcess[str]:
     """A program of its own that uses the server."""
     head = f"import tinkerwire as tw, os, sys\nURL, KEY = {server.url!r}, {KEY!r}\nfrom support.clients import *\n"
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", head + code]
-    environment = {**os.environ, "PYTHONPATH": str(TESTS), "PYTHONWARNINGS": "error"}
+    path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "error"}
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment)
+
+
+HANDLER = """
+import gc, signal, threading, time
+from tinkerwire.loop import LOOP
+
+class Stop(BaseException):
+    pass
+
+def is_socket(f):
+    try:
+        return "socket" in os.readlink("/proc/self/fd/" + f)
+    except OSError:
+        return False
+
+def stop(number, frame):
+    HOW
+
+signal.signal(signal.SIGTERM, stop)
+client = tw.ServiceClient(base_url=URL, api_key=KEY)
+training = client.create_lora_training_client("base").result(20)
+sampling = client.create_sampling_client(base_model="base").result(20)
+timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM))
+timer.start()
+try:
+    with client:
+        # Busy on this thread, so that the signal comes in between anywhere.
+        while True:
+            sampling.sample(PROMPT, 1, PARAMS), training.optim_step(ADAM).result(20)
+except (Stop, tw.ClientClosedError) as fault:
+    print("ended by", type(fault).__name__)
+timer.join()
+del training, sampling
+wait_until(lambda: not loop_threads(), "the thread ends")
+wait_until(lambda: not [f for f in os.listdir("/proc/self/fd") if is_socket(f)], "no socket is left")
+print("nothing is left")
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts sockets by /proc")
+@pytest.mark.parametrize(
+    ("how", "end"),
+    [
+        ("client.close('interrupted').result(10)", "ClientClosedError"),
+        ("client.close('interrupted')", "ClientClosedError"),
+        ("raise Stop", "Stop"),
+        ("client.close(); raise Stop", "Stop"),
+    ],
+)
+def test_signal_handlers_may_close(server: Scripted, how: str, end: str) -> None:
+    """A handler that closes, waits for that or raises: the program ends in order, and no thread or socket is left."""
+    run = run_script(server, HANDLER.replace("HOW", how))
+    assert run.stdout == f"ended by {end}\nnothing is left\n", run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_closing_while_it_is_being_closed(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A close that comes in the midst of another, as from a signal handler, is the same; both end."""
+    with open_client(server.url) as client:
+        use(client)
+        start, inner = LOOP.start, []
+
+        def interrupted(work: Any) -> Any:
+            monkeypatch.setattr(LOOP, "start", start)
+            inner.append(client.close())
+            inner[0].result(PATIENCE_S)
+            wait_until(lambda: not loop_threads(), "the loop is over")
+            return start(work)
+
+        monkeypatch.setattr(LOOP, "start", interrupted)
+        assert client.close() is inner[0]
+    assert not loop_threads()
 
 
 USE = """
@@ -272,8 +346,8 @@ def test_a_fork_does_not_share(server: Scripted, end: str) -> None:
 
 def test_the_transport_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded server for ``local``, aiohttp by default; nothing slow is imported for it."""
-    assert type(service._transport("http://127.0.0.1:1", None)).__name__ == "AiohttpTransport"
-    assert type(service._transport("local", None)).__name__ == "EmbeddedTransport"
+    assert type(opening._transport("http://127.0.0.1:1", None)).__name__ == "AiohttpTransport"
+    assert type(opening._transport("local", None)).__name__ == "EmbeddedTransport"
     slow = ("aiohttp", "httpx", "torch", "tinkerwire.local")
     code = f"import sys, tinkerwire; print([name for name in {slow} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client
 from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
-from tinkerwire import session
+from tinkerwire import session, transport
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -109,7 +109,7 @@ def test_the_heart_survives(server: Scripted, client: tw.ServiceClient, trouble:
 def test_a_heart_over_a_broken_transport_survives(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even an error of a foreign kind, from a transport of the user's, ends the heartbeat."""
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.01)
-    inner = tw.service.AiohttpTransport(server.url)
+    inner = transport.AiohttpTransport(server.url)
     tried: list[str] = []
 
     class Broken:

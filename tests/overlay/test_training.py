@@ -318,3 +318,32 @@ def test_every_method_has_its_async_twin(training: tw.TrainingClient) -> None:
             await future
 
     asyncio.run(run())
+
+
+def test_weights_to_download(server: Scripted) -> None:
+    """save_weights_external sends what it is given, in line; older wires refuse it."""
+    server.on_poll("SaveWeightsExternal", lambda _: Answer({"path": "tinker://m1/external_weights/a", "size_bytes": 1}))
+    with open_client(server.url, wire_version="0.38.0") as client:
+        training = client.create_lora_training_client("base")
+        saved = training.save_weights_external("a", 60, ["age1x"]).result(PATIENCE_S)
+        with pytest.raises(TypeError, match="age_encryption_recipients: expected a list"):
+            training.save_weights_external("a", age_encryption_recipients="age1x")  # type: ignore[arg-type]
+    assert saved.path == "tinker://m1/external_weights/a"
+    expected = {"model_id": "m1", "path": "a", "seq_id": 1, "ttl_seconds": 60, "age_encryption_recipients": ["age1x"]}
+    assert sent(server, "save_weights_external") == expected
+    with open_client(server.url) as old, pytest.raises(tw.DialectError, match=r"save_weights_external.*0\.16\.1"):
+        old.create_lora_training_client("base").save_weights_external("a").result(PATIENCE_S)
+
+
+def test_unload_model(server: Scripted, training: tw.TrainingClient) -> None:
+    """It goes out behind what was asked for before; wires that have it no more refuse it."""
+    server.on_poll("UnloadModel", lambda _: Answer({"model_id": "m1"}))
+    training.optim_step(ADAM)
+    assert training.unload_model().result(PATIENCE_S).model_id == "m1"
+    assert [asked.name for asked in server.asked if asked.name in ("optim_step", "unload_model")] == [
+        "optim_step",
+        "unload_model",
+    ]
+    assert sent(server, "unload_model") == {"model_id": "m1"}
+    with open_client(server.url, wire_version="0.38.0") as new, pytest.raises(tw.DialectError, match="unload_model"):
+        new.create_lora_training_client("base").unload_model().result(PATIENCE_S)

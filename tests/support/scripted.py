@@ -112,6 +112,8 @@ class Scripted:
         self.peak: Counter[str] = Counter()
         """The most of them at once."""
         self._promises = 0
+        self.promised: list[tuple[int, Any]] = []
+        """Number and body of each promise that was given."""
         self._changed = threading.Condition()
 
     def named(self, name: str) -> list[Asked]:
@@ -160,6 +162,7 @@ class Scripted:
         if asked.name == "retrieve_future":
             return Answer(self.result(body["request_id"]))
         self._promises += 1
+        self.promised.append((self._promises, body))
         return Answer({"request_id": f"{asked.name}/{self._promises}/{body.get('seq_id')}"})
 
     def result(self, request_id: str) -> Any:

@@ -1,0 +1,63 @@
+"""The address of a server: where it comes from, and whether a credential may go there."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from tinkerwire_base.errors import TinkerError
+
+DEFAULT_BASE_URL = "https://tinker.thinkingmachines.dev/services/tinker-prod"
+EMBEDDED = "local"
+"""The base URL that stands for the embedded server, in this process and without a socket."""
+
+
+def resolve_base_url(given: str | None) -> str:
+    """The server's address: the argument, then TINKER_BASE_URL, then the Tinker service; no trailing slash."""
+    url = (given or os.environ.get("TINKER_BASE_URL") or DEFAULT_BASE_URL).rstrip("/")
+    if url == EMBEDDED:
+        return url
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"base_url: {url!r} is not an http(s) URL; for the embedded server say base_url={EMBEDDED!r}")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        # Not shown: addresses stand in error texts and logs, and this one may hold a password.
+        raise ValueError("base_url: give scheme, host, port and path only; a credential goes into api_key=")
+    return url
+
+
+def is_loopback(base_url: str) -> bool:
+    """Whether a server is on this machine, by its address: no name is looked up but ``localhost``."""
+    host = urlsplit(base_url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def refuse_plain_http(base_url: str, hosts: Collection[str] | None) -> None:
+    """Refuse to send a credential in the clear.
+
+    Args:
+        hosts: those that may have it all the same; default TINKER_PLAIN_HTTP_HOSTS, separated by commas.
+
+    Raises:
+        TinkerError: the server is on another machine, its address is plain http, and its host is not named.
+        TypeError: ``hosts`` is one text rather than a collection of them.
+    """
+    if isinstance(hosts, str):
+        raise TypeError(f"plain_http_hosts: expected a collection of host names, got the str {hosts!r}")
+    parts = urlsplit(base_url)
+    if parts.scheme != "http" or is_loopback(base_url):
+        return
+    named = os.environ.get("TINKER_PLAIN_HTTP_HOSTS", "").split(",") if hosts is None else hosts
+    if parts.hostname not in {host.strip().strip("[]").lower() for host in named}:
+        raise TinkerError(
+            f"the API key would go over plain http to {parts.hostname}, to be read by anyone on the way; use https or "
+            f"a tunnel to a loopback address, or name the host: plain_http_hosts=[{parts.hostname!r}] or "
+            f"TINKER_PLAIN_HTTP_HOSTS={parts.hostname}"
+        )

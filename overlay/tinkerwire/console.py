@@ -1,0 +1,17 @@
+"""Pages of the Tinker service's console; other servers have none."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+CONSOLE = "https://tinker.thinkingmachines.ai"
+
+
+def session_page(session_id: str) -> str:
+    """The page of a session."""
+    return f"{CONSOLE}/sessions/{quote(session_id, safe=':')}"
+
+
+def run_page(training_run_id: str) -> str:
+    """The page of a training run."""
+    return f"{CONSOLE}/training_runs/{quote(training_run_id, safe=':')}"

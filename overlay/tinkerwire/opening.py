@@ -1,0 +1,128 @@
+"""The two ends of a client: the connection it opens, and how it is closed."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from tinkerwire_base.call import default_converter
+from tinkerwire_generated.models import ClientConfigResponse
+
+from .address import EMBEDDED, resolve_base_url
+from .connection import Connection
+from .credentials import access_headers, resolve_credential
+from .dialect import Dialect, given
+from .futures import APIFuture
+from .loop import LOOP
+from .retry import RetryConfig
+from .transport import AiohttpTransport, HttpxTransport, Transport
+
+if TYPE_CHECKING:
+    import httpx
+
+
+def open_connection(
+    base_url: str | None,
+    api_key: str | None,
+    *,
+    plain_http_hosts: Collection[str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    wire_version: str | None = None,
+    client_config: Mapping[str, Any] | None = None,
+    retry: RetryConfig | None = None,
+    http_client: httpx.AsyncClient | None = None,
+    transport: Transport | None = None,
+) -> Connection:
+    """A connection of a client's own, to be closed by :class:`Closing`; arguments as for ServiceClient."""
+    expect("base_url", base_url, str)
+    expect("api_key", api_key, str)
+    expect("default_headers_overrides", headers, Mapping)
+    expect("client_config", client_config, Mapping)
+    expect("retry", retry, RetryConfig)
+    url = resolve_base_url(base_url)
+    connection = Connection(
+        url,
+        resolve_credential(api_key, url, plain_http_hosts),
+        transport or _transport(url, http_client),
+        _dialect(wire_version, client_config),
+        retry or RetryConfig(),
+        {**access_headers(), **(headers or {})},
+    )
+    LOOP.acquire()
+    return connection
+
+
+class Closing:
+    """How a connection of a client's own ends: once, whoever asks for it, also from within a signal handler."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._has_begun = False
+        self._end: Future[None] = Future()
+        # Not to be cancelled: half closed is worse than either.
+        self._end.set_running_or_notify_cancel()
+        self._ended = APIFuture(self._end)
+
+    def begin(self, last: Callable[[], Coroutine[Any, Any, None]]) -> APIFuture[None]:
+        """Refuse new operations, do the ``last`` things on the loop, and leave it; later calls give the same future."""
+        self._connection.closed = True
+        if self._end.done():
+            return self._ended
+        if not self._connection.is_of_this_process:
+            # The connections are the parent's, who still uses them.
+            self._end.set_result(None)
+            return self._ended
+        try:
+            LOOP.start(self._finish(last))
+        except RuntimeError:
+            # No lock is held here, as a signal handler may close in the midst of it: that one was faster.
+            if not self._end.done():
+                raise
+        return self._ended
+
+    async def _finish(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if self._has_begun:
+            return
+        self._has_begun = True
+        fault: Exception | None = None
+        try:
+            await last()
+        except Exception as found:
+            fault = found
+        finally:
+            LOOP.release()
+            if fault is None:
+                self._end.set_result(None)
+            else:
+                self._end.set_exception(fault)
+
+
+def expect(name: str, value: object, kind: type) -> None:
+    """TypeError unless a value that was given is of a kind."""
+    if value is not None and not isinstance(value, kind):
+        # Without the value, which may be a key.
+        raise TypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
+
+
+def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) -> Dialect | None:
+    version = wire_version or os.environ.get("TINKER_WIRE_VERSION")
+    if version:
+        return given(version, default_converter().structure(dict(client_config or {}), ClientConfigResponse))
+    if client_config is not None:
+        raise ValueError("client_config: without wire_version the server itself is asked; leave one or give both")
+    return None
+
+
+def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:
+    if http_client is not None and not inspect.iscoroutinefunction(getattr(http_client, "request", None)):
+        raise TypeError(f"http_client: expected an httpx.AsyncClient, got {type(http_client).__name__}")
+    if url == EMBEDDED:
+        if http_client is not None:
+            raise ValueError(f"http_client: base_url={EMBEDDED!r} has no socket for it to speak through; leave it away")
+        from .local import embedded_transport  # noqa: PLC0415  (the server is not loaded unless it is used)
+
+        return embedded_transport()
+    return AiohttpTransport(url) if http_client is None else HttpxTransport(http_client, url)

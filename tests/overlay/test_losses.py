@@ -1,0 +1,275 @@
+"""Losses of the user's own: what goes forward and back, what comes of it, and what a bad one does."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import importlib.util
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, datum, open_client
+from support.embedded import embedded_http_server
+from support.scripted import PATIENCE_S, Answer, Scripted, seq_ids
+from tinkerwire import ChunkLimits
+
+pytestmark = pytest.mark.timeout(60)
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
+LOGPROBS = [-1.0, -2.0]
+
+
+def tensor(values: Any, shape: list[int]) -> dict[str, Any]:
+    return {"data": values, "dtype": "float32", "shape": shape}
+
+
+def output(count: int, metrics: dict[str, float]) -> dict[str, Any]:
+    """What a server says of a batch whose targets all have the same log probabilities."""
+    outputs = [{"logprobs": tensor(LOGPROBS, [2])} for _ in range(count)]
+    return {"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": metrics}
+
+
+@pytest.fixture
+def training(server: Scripted) -> Iterator[tw.TrainingClient]:
+    """A model whose batches go out one datum at a time."""
+    server.on_poll("Forward", lambda _: Answer(output(1, {"loss:sum": 0.0})))
+    server.on_poll("ForwardBackward", lambda _: Answer(output(1, {"loss:sum": 5.0, "tokens:sum": 2.0})))
+    with open_client(server.url, chunk_limits=ChunkLimits(datums=1)) as client:
+        yield client.create_lora_training_client("base")
+
+
+def squares(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+    """The sum of the squares of all log probabilities, whose gradients are twice those."""
+    loss = sum((each**2).sum() for each in logprobs)
+    return loss, {"datums": len(data)}, [2 * each for each in logprobs]
+
+
+def sent(server: Scripted, name: str) -> list[dict[str, Any]]:
+    """The data of all requests of a kind."""
+    field = {"forward": "forward_input", "forward_backward": "forward_backward_input"}[name]
+    return [each for body in server.bodies(name) for each in body[field]["data"]]
+
+
+def test_forward_then_backward_by_the_gradients(server: Scripted, training: tw.TrainingClient) -> None:
+    """Only targets and weights go out: forward as they are, back minus the gradients; the metrics are the loss's."""
+    rich = tw.Datum(
+        model_input=tw.ModelInput.from_ints([5, 6]),
+        loss_fn_inputs={"target_tokens": [6, 7], "advantages": [0.5, 0.5]},
+    )
+    given: list[Any] = []
+
+    def loss_fn(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+        given.extend((data, logprobs, threading.current_thread()))
+        return squares(data, logprobs)
+
+    found = training.forward_backward_custom([datum(), rich], loss_fn, arrays="numpy").result(PATIENCE_S)
+    assert given[0][1].loss_fn_inputs.keys() == {"target_tokens", "advantages"}
+    assert [(each.dtype, each.tolist()) for each in given[1]] == [(np.dtype("float32"), LOGPROBS)] * 2
+    assert given[2].name == "tinkerwire-loss"
+    first, second = sent(server, "forward")
+    assert first["loss_fn_inputs"]["weights"]["data"] == [1.0, 1.0]
+    assert second["loss_fn_inputs"] == {
+        "target_tokens": {"data": [6, 7], "dtype": "int64", "shape": [2]},
+        "weights": tensor([0.0, 0.0], [2]),
+    }
+    for back, forth in zip(sent(server, "forward_backward"), (first, second), strict=True):
+        assert back["model_input"] == forth["model_input"]
+        targets = forth["loss_fn_inputs"]["target_tokens"]
+        assert back["loss_fn_inputs"] == {"target_tokens": targets, "weights": tensor([2.0, 4.0], [2])}
+    assert {body["forward_backward_input"]["loss_fn"] for body in server.bodies("forward_backward")} == {
+        "cross_entropy"
+    }
+    assert found.metrics == {"tokens:sum": 4.0, "datums": 2.0, "loss:sum": 10.0, "surrogate_loss:sum": 10.0}
+    assert len(found.loss_fn_outputs) == 2
+
+
+def test_the_loss_wins_over_a_metric_of_its_name(server: Scripted, training: tw.TrainingClient) -> None:
+    """A server without loss:sum is no error, and a metric called so does not hide the loss."""
+    server.on_poll("ForwardBackward", lambda _: Answer(output(1, {})))
+    found = training.forward_backward_custom(
+        [datum()], lambda d, lp: (3.0, {"loss:sum": 1.0, "kl:mean": np.float32(0.5)}, lp), arrays="numpy"
+    ).result(PATIENCE_S)
+    assert found.metrics == {"loss:sum": 3.0, "kl:mean": 0.5}
+
+
+def test_later_operations_keep_their_place(server: Scripted, training: tw.TrainingClient) -> None:
+    """What is asked for while the function runs goes out after the backward pass; the loop runs on meanwhile."""
+    entered, go_on = threading.Event(), threading.Event()
+
+    def slow(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+        entered.set()
+        assert go_on.wait(PATIENCE_S)
+        return squares(data, logprobs)
+
+    before = training.optim_step(ADAM)
+    custom = training.forward_backward_custom([datum(), datum()], slow, arrays="numpy")
+    after = training.optim_step(ADAM)
+    assert entered.wait(PATIENCE_S)
+    training.get_info()
+    assert len(server.named("optim_step")) == 1
+    go_on.set()
+    for future in (before, custom, after):
+        future.result(PATIENCE_S)
+    names = [asked.name for asked in server.asked if "seq_id" in (asked.body or {})]
+    assert names == ["optim_step", *["forward"] * 2, *["forward_backward"] * 2, "optim_step"]
+    assert seq_ids(server) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected", "text"),
+    [
+        (KeyError("advantages"), KeyError, "advantages"),
+        (StopIteration("over"), RuntimeError, "loss_fn ended with StopIteration"),
+        (SystemExit(3), RuntimeError, "loss_fn ended with SystemExit"),
+        (concurrent.futures.CancelledError(), RuntimeError, "loss_fn ended with CancelledError"),
+    ],
+)
+def test_a_failing_function_fails_alone(
+    server: Scripted, training: tw.TrainingClient, fault: BaseException, expected: type[Exception], text: str
+) -> None:
+    """Its error is the operation's; nothing goes back, and the next operation is numbered on."""
+
+    def failing(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+        raise fault
+
+    custom = training.forward_backward_custom([datum()], failing, arrays="numpy")
+    after = training.optim_step(ADAM)
+    with pytest.raises(expected, match=text):
+        custom.result(PATIENCE_S)
+    after.result(PATIENCE_S)
+    assert not server.named("forward_backward")
+    assert seq_ids(server) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected", "text"),
+    [
+        (None, TypeError, r"returned NoneType; expected \(loss, metrics\)"),
+        ((1.0,), TypeError, "returned 1 things"),
+        ((1.0, {}), TypeError, r"without torch, return \(loss, metrics, gradients\)"),
+        ((1.0, [], [[0.0, 0.0]]), TypeError, "metrics are list"),
+        ((1.0, {"a": "b"}, [[0.0, 0.0]]), TypeError, "its metric 'a' is str, not a number"),
+        ((1.0, {"a": [1, 2]}, [[0.0, 0.0]]), ValueError, r"its metric 'a' has the shape \[2\]"),
+        (([1.0, 2.0], {}, [[0.0, 0.0]]), ValueError, r"its loss has the shape \[2\]; reduce it"),
+        ((1.0, {}, []), ValueError, "a list of 1 gradients, one per datum, got 0"),
+        ((1.0, {}, 7), ValueError, "got int"),
+        ((1.0, {}, [[0.0]]), ValueError, r"gradients\[0\]: it has the shape \[1\], its logprobs have \[2\]"),
+        ((1.0, {}, [["a", "b"]]), TypeError, r"gradients\[0\]: it is no array of numbers"),
+        ((1.0, {}, [[0.0, float("nan")]]), ValueError, r"gradients\[0\]\[1\]: nan"),
+    ],
+)
+def test_what_a_function_may_not_return(
+    server: Scripted, training: tw.TrainingClient, returned: Any, expected: type[Exception], text: str
+) -> None:
+    """Each wrong result is said, and nothing goes back."""
+    with pytest.raises(expected, match=text):
+        training.forward_backward_custom([datum()], lambda d, lp: returned, arrays="numpy").result(PATIENCE_S)
+    assert not server.named("forward_backward")
+
+
+def test_refused_before_anything_is_sent(server: Scripted, training: tw.TrainingClient) -> None:
+    """No data, no targets, no function, an async one, a kind of array or of loss that there is not."""
+    training.result(PATIENCE_S)
+    bare = tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={})
+
+    async def later(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+        return squares(data, logprobs)
+
+    with pytest.raises(ValueError, match="no datums"):
+        training.forward_backward_custom([], squares)
+    with pytest.raises(ValueError, match=r"data\[1\]: no target_tokens"):
+        training.forward_backward_custom([datum(), bare], squares)
+    with pytest.raises(TypeError, match="loss_fn: expected a function, got str"):
+        training.forward_backward_custom([datum()], "ppo")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="async function"):
+        training.forward_backward_custom([datum()], later)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="neither 'torch' nor 'numpy'"):
+        training.forward_backward_custom([datum()], squares, arrays="jax")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'logits' is not 'logprobs'"):
+        training.forward_backward_custom([datum()], squares, loss_type_input="logits")  # type: ignore[arg-type]
+    assert not server.named("forward")
+
+
+def test_the_old_argument_warns(training: tw.TrainingClient) -> None:
+    """loss_type_input is taken still."""
+    with pytest.warns(DeprecationWarning, match="loss_type_input"):
+        future = training.forward_backward_custom([datum()], squares, loss_type_input="logprobs", arrays="numpy")
+    assert future.result(PATIENCE_S).metrics["loss:sum"] == 5.0
+
+
+@pytest.mark.skipif(HAS_TORCH, reason="torch is installed")
+def test_without_torch(server: Scripted, training: tw.TrainingClient) -> None:
+    """Numpy arrays are the default, and torch is refused with the way out."""
+    assert training.forward_backward_custom([datum()], squares).result(PATIENCE_S).metrics["loss:sum"] == 5.0
+    with pytest.raises(ValueError, match="torch is not installed; install it, or say arrays='numpy'"):
+        training.forward_backward_custom([datum()], squares, arrays="torch")
+
+
+@pytest.mark.parametrize("outputs", [[], [{}], [{"logprobs": tensor([-1.0], [1])}]])
+def test_logprobs_that_do_not_fit(server: Scripted, training: tw.TrainingClient, outputs: list[Any]) -> None:
+    """A server whose log probabilities are not those of the targets is caught before the function sees them."""
+    body = {"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {}}
+    server.on_poll("Forward", lambda _: Answer(body))
+    with pytest.raises(tw.APIResponseValidationError, match=r"forward_backward_custom: .*(logprobs|outputs)"):
+        training.forward_backward_custom([datum()], squares, arrays="numpy").result(PATIENCE_S)
+
+
+@needs_torch
+def test_torch_differentiates(server: Scripted, training: tw.TrainingClient) -> None:
+    """Tensors are float32 leaves; what the loss leaves out has a gradient of nothing."""
+    seen: list[Any] = []
+
+    def loss_fn(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+        seen.extend(logprobs)
+        loss = (logprobs[0] ** 2).sum()
+        return loss, {"half": (loss / 2).detach()}
+
+    found = training.forward_backward_custom([datum(), datum()], loss_fn).result(PATIENCE_S)
+    assert all(each.is_leaf and each.requires_grad and str(each.dtype) == "torch.float32" for each in seen)
+    weights = [each["loss_fn_inputs"]["weights"]["data"] for each in sent(server, "forward_backward")]
+    assert weights == [[2.0, 4.0], [0.0, 0.0]]
+    assert found.metrics["loss:sum"] == 5.0 and found.metrics["half"] == 2.5
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("cut", "text"),
+    [
+        (lambda lp: lp.detach().sum(), "does not follow from the logprobs"),
+        (lambda lp: 1.0, "does not follow from the logprobs"),
+        (lambda lp: lp * 2, "reduce it to one number"),
+        (lambda lp: lp.new_ones(1, requires_grad=True).sum(), "does not depend on the logprobs"),
+    ],
+)
+def test_losses_that_torch_cannot_follow(training: tw.TrainingClient, cut: Any, text: str) -> None:
+    """What has no gradient by the log probabilities is said."""
+    with pytest.raises(ValueError, match=text):
+        training.forward_backward_custom([datum()], lambda d, lp: (cut(lp[0]), {})).result(PATIENCE_S)
+
+
+@pytest.mark.parametrize("wire_version", ["0.16.1", "0.38.0"])
+def test_it_trains_like_the_loss_it_is(wire_version: str) -> None:
+    """Cross-entropy written by hand moves the embedded server's model as its own does, as JSON and as messages."""
+    tokens = list(b"to be or not to be")
+    inputs = {"target_tokens": tokens[1:], "weights": [1.0] * (len(tokens) - 1)}
+    example = tw.Datum(model_input=tw.ModelInput.from_ints(tokens[:-1]), loss_fn_inputs=inputs)
+
+    def by_hand(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+        return -logprobs[0].sum(), {}, [np.full(len(logprobs[0]), -1.0)]
+
+    with (
+        embedded_http_server("--wire", wire_version) as url,
+        tw.ServiceClient(base_url=url, wire_version=wire_version) as client,
+    ):
+        one, other = (client.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=0) for _ in range(2))
+        for _ in range(2):
+            plain = one.forward_backward([example], "cross_entropy")
+            custom = other.forward_backward_custom([example], by_hand, arrays="numpy")
+            one.optim_step(ADAM).result(PATIENCE_S)
+            other.optim_step(ADAM).result(PATIENCE_S)
+            losses = [future.result(PATIENCE_S).metrics["loss:sum"] for future in (plain, custom)]
+            assert losses[0] == pytest.approx(losses[1], rel=1e-6)
