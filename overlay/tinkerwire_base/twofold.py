@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from .tensors import Array
+from .tensors import Array, flat_array
 
 EMPTY_TOKEN, EMPTY_LOGPROB = 0, -99999.0
 """What fills the places of top-k matrices where there is no token; logprob in nats."""
@@ -42,7 +42,7 @@ class Numbers:
 
     def to_array(self, listed: Sequence[Any]) -> Any:
         """The array of a list."""
-        return np.asarray(listed, dtype=self._dtype)
+        return flat_array(listed, self._dtype)
 
     def to_list(self, array: Any) -> list[Any]:
         """The list of an array."""
