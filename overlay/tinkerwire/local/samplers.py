@@ -9,7 +9,7 @@ import attrs
 
 from tinkerwire.local.answers import Refusal
 from tinkerwire.local.completions import Completions
-from tinkerwire.local.engine import Adapter, base_model
+from tinkerwire.local.engine import Adapter, ModelConfig, base_model
 from tinkerwire.local.engine.sampler import Sampler
 from tinkerwire.local.promises import Promise
 from tinkerwire.local.sequence import Resends
@@ -23,12 +23,15 @@ class SamplingSession:
     """What a sampling session samples from.
 
     Args:
+        base_model: the name that the server offers it under.
+        config: the engine's model of that name.
         model_path: the checkpoint; None for the base model, and for weights that were never saved.
         adapter: None for the base model.
     """
 
     sampler_id: str
     base_model: str
+    config: ModelConfig
     model_path: str | None = None
     adapter: Adapter | None = None
     samples: Resends[Promise] = attrs.field(factory=lambda: Resends("seq_id"))
@@ -72,7 +75,7 @@ class SamplingSessions:
         with self._lock:
             ready = self._ready.get(session.sampler_id)
             if ready is None:
-                ready = Sampler(base_model(session.base_model), session.adapter)
+                ready = Sampler(base_model(session.config.name), session.adapter)
                 self._ready[session.sampler_id] = ready
                 if len(self._ready) > MOST_READY:
                     self._ready.popitem(last=False)

@@ -86,7 +86,12 @@ def _reserve_sampler(state: State, request: Request, model: TrainedModel, number
 
 def _open_sampler(state: State, model: TrainedModel, sampler_id: str) -> SaveWeightsForSamplerResponseInternal:
     state.samplers.add(
-        SamplingSession(sampler_id=sampler_id, base_model=model.run.base_model, adapter=model.engine.adapter_snapshot())
+        SamplingSession(
+            sampler_id=sampler_id,
+            base_model=model.run.base_model,
+            config=model.config,
+            adapter=model.engine.adapter_snapshot(),
+        )
     )
     return SaveWeightsForSamplerResponseInternal(sampling_session_id=sampler_id, type="save_weights_for_sampler")
 
