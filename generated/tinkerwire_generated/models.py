@@ -1979,7 +1979,7 @@ class SampleRequest(Strict):
     topk_sample_logprobs: int = field(default=0, validator=fits())
     """Number of likeliest tokens to give at each place of the samples; 0 for none. (wire 0.29.1 and later)"""
     target_prompt_logprobs: TensorData | None = field(default=None, validator=fits())
-    """Token ids (int64, 2-D, by place of the prompt) to give logprobs of; null for none. (wire 0.30.4 and later)"""
+    """Token ids (int64, 2-D) to give logprobs of, row i for place i + 1 of the prompt; null for none. (wire 0.30.4 and later)"""
     prompt_alt_tokens_k: int = field(default=0, validator=fits())
     """Number of alternatives to draw at each place of the prompt; 0 for none. (wire 0.31.0 and later)"""
     prompt_logprobs_last_n: int | None = field(default=None, validator=fits())

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class ByteTokenizer:
-    """Text to tokens and back; of the methods of a Hugging Face tokenizer it has those two, and one to write its files."""
+    """Text to tokens and back; of a Hugging Face tokenizer it has those methods, and save_pretrained."""
 
     name_or_path = "tinkerwire/bytes"
     eos_token = "<|endoftext|>"
@@ -57,7 +57,7 @@ class ByteTokenizer:
 
 
 def _letter(byte: int) -> str:
-    """What stands for a byte in byte-level vocabularies: itself where Latin-1 prints it, else a letter from U+0100 on."""
+    """What stands for a byte in byte-level vocabularies: itself where Latin-1 prints it, else one from U+0100 on."""
     printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
     if byte in printed:
         return chr(byte)

@@ -216,8 +216,8 @@ class SamplingClient:
             include_prompt_logprobs: also give the log probability of each prompt token, in nats.
             topk_prompt_logprobs: also give this many of the likeliest tokens at each prompt position.
             topk_sample_logprobs: the same for the samples; wire 0.29.1 and later.
-            target_prompt_logprobs: also give the log probabilities of these tokens, an int64 tensor [positions, k],
-                at each prompt position; wire 0.30.4 and later.
+            target_prompt_logprobs: also give the log probabilities of these tokens, an int64 tensor
+                [positions - 1, k] whose row i is about prompt position i + 1; wire 0.30.4 and later.
             prompt_alt_tokens_k: also give this many drawn alternatives at each prompt position; wire 0.31.0 and later.
             prompt_logprobs_last_n: give prompt logprobs of only the last n tokens; wire 0.33.1 and later.
 

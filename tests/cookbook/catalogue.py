@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import attrs
-
 from tests.cookbook.materials import MODEL
 
 LOSS = "train_mean_nll"
@@ -99,9 +98,7 @@ RECIPES = (
     ),
     Recipe(
         module="multiplayer_rl.guess_number.train",
-        options=_options(
-            f"{HERE} group_size=4 batch_size=2 max_tokens=8 max_steps=2 eval_every=0 save_every=1"
-        ),
+        options=_options(f"{HERE} group_size=4 batch_size=2 max_tokens=8 max_steps=2 eval_every=0 save_every=1"),
         number=REWARD,
     ),
     Recipe(

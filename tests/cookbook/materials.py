@@ -38,7 +38,7 @@ def write_materials(folder: Path) -> None:
         _write(folder / f"HuggingFaceH4/no_robots/{split}.jsonl", [_no_robots(rng, n) for n in range(count)])
     for split, count in (("train", 96), ("test", 16)):
         _write(folder / f"Anthropic/hh-rlhf/{split}.jsonl", [_preference(rng) for _ in range(count)])
-    for split, count in (("train", 384), ("test", 8)):
+    for split, count in (("train", 192), ("test", 8)):
         _write(folder / f"openai/gsm8k/{split}.jsonl", [_sum(rng) for _ in range(count)])
     (folder / "openai/gsm8k/README.md").write_text(GSM8K_CARD)
     _write(folder / "zwhe99/DeepMath-103K/train.jsonl", [_sum(rng) for _ in range(24)])

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
-
 from tests.cookbook.catalogue import Recipe
+from tests.cookbook.materials import MODEL
 
 Row = Mapping[str, Any]
 
@@ -76,9 +76,10 @@ def table(official: Sequence[Ended], ours: Sequence[Ended], version: str) -> str
     lines = [
         f"## Recipes of tinker-cookbook {version} on the embedded server",
         "",
-        "By `make test-recipes`, each recipe unmodified, with its own options, once with the official SDK 0.38.0 and once "
-        "on the drop-in. Hubs are out of reach: the tokenizer and small data sets of the same form lie in folders of the "
-        "wanted names, and the server offers `tinkerwire/byte-small` under the name of the recipes' default model.",
+        "By `make test-recipes`: each recipe unmodified, with options of its own, once with the official SDK 0.38.0 "
+        "and once on the drop-in, each against a server of the same seed. Hubs are out of reach: the tokenizer and "
+        "small data sets of the same form lie in folders of the wanted names, and the server offers `tinkerwire/byte-small` "
+        f"under the name of the basic recipes' own model, {MODEL}.",
         "",
         "| recipe | client | steps | checkpoints | number | first | last | resumed at | last | s |",
         "|---|---|---|---|---|---|---|---|---|---|",

@@ -96,7 +96,8 @@ class Sampler:
             seed: any int; sample i draws the same numbers whatever num_samples is. None: a fresh one.
             topk_prompt_logprobs: how many likeliest tokens to report at each prompt position; 0: none.
             topk_sample_logprobs: the same at each position of a continuation.
-            target_tokens: token ids (prompt positions, any number) to report the logprobs of.
+            target_tokens: token ids (prompt positions - 1, any number) to report the logprobs of; row i is about
+                position i + 1.
 
         Raises:
             EngineError: an argument out of range, or a prompt that the model cannot read.
@@ -106,7 +107,7 @@ class Sampler:
         rule.check()
         stop_rule = StopRule.read(stop, self._config)
         _require_counts(num_samples, max_tokens, topk_prompt_logprobs, topk_sample_logprobs)
-        targets = None if target_tokens is None else _targets(target_tokens, len(tokens), self._config)
+        targets = None if target_tokens is None else _targets(target_tokens, len(tokens) - 1, self._config)
         room = self._config.max_context - len(tokens)
         length = room if max_tokens is None else min(max_tokens, room)
         cache = KeyValueCache()
@@ -171,16 +172,15 @@ def _prompt_logprobs(logprobs: FloatArray, tokens: IntArray) -> list[float | Non
 def _targets(values: AnyArray, length: int, config: ModelConfig) -> IntArray:
     if values.ndim != 2 or len(values) != length:
         raise EngineError(
-            f"sample: target tokens have shape {values.shape}; pass {length} rows, one for each token of the prompt"
+            f"sample: target tokens have shape {values.shape}; pass {length} rows, one for each token of the "
+            "prompt but the first"
         )
     flat = token_ids("sample: target tokens", values.reshape(-1), config)
     return flat.reshape(values.shape)
 
 
 def _target_logprobs(logprobs: FloatArray, targets: IntArray) -> FloatArray:
-    found = np.full(targets.shape, np.nan, dtype=np.float32)
-    found[1:] = np.take_along_axis(logprobs, targets[1:], axis=-1)
-    return found
+    return np.take_along_axis(logprobs, targets, axis=-1).astype(np.float32)
 
 
 def _require_counts(num_samples: int, max_tokens: int | None, topk_prompt: int, topk_sample: int) -> None:
