@@ -38,11 +38,14 @@ def write_materials(folder: Path) -> None:
         _write(folder / f"HuggingFaceH4/no_robots/{split}.jsonl", [_no_robots(rng, n) for n in range(count)])
     for split, count in (("train", 96), ("test", 16)):
         _write(folder / f"Anthropic/hh-rlhf/{split}.jsonl", [_preference(rng) for _ in range(count)])
-    for split, count in (("train", 192), ("test", 8)):
+    for split, count in (("train", 136), ("test", 8)):
         _write(folder / f"openai/gsm8k/{split}.jsonl", [_sum(rng) for _ in range(count)])
     (folder / "openai/gsm8k/README.md").write_text(GSM8K_CARD)
     _write(folder / "zwhe99/DeepMath-103K/train.jsonl", [_sum(rng) for _ in range(24)])
     _write(folder / "tangqiaoyu/ToolAlpaca/train.jsonl", [_instruction(rng) for _ in range(24)])
+    _write(folder / "allenai/tulu-3-sft-mixture/train.jsonl", [{"messages": _chat(rng)} for _ in range(24)])
+    # Where generate_data of the recipe with rubrics writes.
+    (folder / "tinker_cookbook/example_data").mkdir(parents=True, exist_ok=True)
     _write(folder / "conversations.jsonl", [{"messages": _chat(rng)} for _ in range(160)])
     # The form of an answer, and any number as the answer: which one is right is left to reinforcement.
     _write(folder / "boxed.jsonl", [{"messages": _guess(rng)} for _ in range(640)])

@@ -78,8 +78,8 @@ def table(official: Sequence[Ended], ours: Sequence[Ended], version: str) -> str
         "",
         "By `make test-recipes`: each recipe unmodified, with options of its own, once with the official SDK 0.38.0 "
         "and once on the drop-in, each against a server of the same seed. Hubs are out of reach: the tokenizer and "
-        "small data sets of the same form lie in folders of the wanted names, and the server offers `tinkerwire/byte-small` "
-        f"under the name of the basic recipes' own model, {MODEL}.",
+        "small data sets of the same form lie in folders of the wanted names, and the server offers "
+        f"`tinkerwire/byte-small` under the name of the basic recipes' own model, {MODEL}.",
         "",
         "| recipe | client | steps | checkpoints | number | first | last | resumed at | last | s |",
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -87,7 +87,12 @@ def table(official: Sequence[Ended], ours: Sequence[Ended], version: str) -> str
     for theirs, own in pairs:
         if not own.stopped:
             lines += [_line("official SDK", theirs), _line("tinkerwire", own)]
-    lines += ["", "The second `last` is of a second run, from the last checkpoint but one.", ""]
+    lines += [
+        "",
+        "The second `last` is of a second run, from the last checkpoint but one. "
+        "Where `number` is empty, the recipe reports none.",
+        "",
+    ]
     for theirs, own in pairs:
         values, different = differences(theirs, own)
         if values:

@@ -1,7 +1,7 @@
 """Recipes of the cookbook, as they are, against the embedded server: with the official SDK and on the drop-in.
 
 python -m tests.cookbook.recipes
-python -m tests.cookbook.recipes sl_loop rl_basic    # only these, and no report
+python -m tests.cookbook.recipes recipes.sl_loop recipes.rl_basic    # only these, and no report
 
 Each client has a server process of its own with the same seed, so that both are to report the same numbers.
 """
@@ -80,7 +80,7 @@ class Kitchen:
             first = next(each for each in RECIPES if each.module == recipe.start)
             last = _lines((self._logs(first) or self.folder) / "checkpoints.jsonl")[-1]
             options.append(f"load_checkpoint_path={last['state_path']}")
-        command = [*self._command, f"tinker_cookbook.recipes.{recipe.module}", *options]
+        command = [*self._command, f"tinker_cookbook.{recipe.module}", *options]
         try:
             done = subprocess.run(
                 command,

@@ -21,6 +21,8 @@ from tests.cookbook.outcomes import Outcome, lost, outcomes, section
 from tests.official.report import DOCS, write_section
 from tests.official.venv import ROOT, ensure_venv
 
+from tinkerwire.dropin.finder import CHILDREN
+
 HERE = Path(__file__).parent
 WORK = ROOT / "build" / "cookbook"
 VERSION = "0.6.1"
@@ -32,7 +34,6 @@ SETS = {
     "downstream_compat: exports, signatures, annotations": ["tests/downstream_compat"],
 }
 OURS = (ROOT / "generated", ROOT / "overlay")
-SITE = "from tinkerwire.dropin import install\n\ninstall()\n"
 
 
 def sources(python: Path) -> Path:
@@ -67,11 +68,8 @@ def run(python: Path, folder: Path, client: str) -> list[dict[str, Outcome]]:
     """Run all sets with one client and return what became of their tests."""
     environment = surroundings()
     if client == "tinkerwire":
-        # The workers of the tests and the processes that they start are told by what Python itself imports first.
-        site = WORK / "dropin"
-        site.mkdir(exist_ok=True)
-        (site / "sitecustomize.py").write_text(SITE)
-        environment = surroundings(site, *OURS)
+        # As processes inherit it: the workers of the tests, and what they start.
+        environment = surroundings(CHILDREN, *OURS)
     command = [str(python), "-c", "import tinker; print(tinker.ServiceClient.__module__)"]
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if found.stdout.strip().partition(".")[0] != client:
