@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check generate drift bench bench-transports test-official test-cookbook test-recipes test-peers probe-peers lock clean
+.PHONY: help setup demo test check generate drift bench bench-transports test-official test-torch test-cookbook test-recipes test-peers probe-peers lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -50,6 +50,9 @@ bench-transports: $(READY)  ## HTTP clients for Python, side by side
 test-official: $(READY)  ## the official SDK drives the embedded server, and judges models and binary messages
 	$(BIN)/python -m tests.official.run
 	$(BIN)/python -m pytest -n 2 tests/official/binary_suite.py tests/official/models_suite.py tests/official/values_suite.py
+
+test-torch: $(READY)  ## what needs torch, with the official SDK as judge of custom losses; the first time takes 1 GB
+	$(BIN)/python -m tests.official.torch_run
 
 test-cookbook: $(READY)  ## the cookbook's own tests with the official SDK and on the drop-in; the first time takes 2 GB
 	$(BIN)/python -m tests.cookbook.run

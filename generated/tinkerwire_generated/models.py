@@ -16,6 +16,8 @@ from tinkerwire_base.behaviour import (
     LossInputs,
     PromptLogprobs,
     SampledTokens,
+    SavedSamplerWeights,
+    SavedWeights,
     TensorValues,
     TextChunkLength,
     TinkerPath,
@@ -1979,9 +1981,9 @@ class SampleRequest(Strict):
     topk_sample_logprobs: int = field(default=0, validator=fits())
     """Number of likeliest tokens to give at each place of the samples; 0 for none. (wire 0.29.1 and later)"""
     target_prompt_logprobs: TensorData | None = field(default=None, validator=fits())
-    """Token ids (int64, 2-D) to give logprobs of, row i for place i + 1 of the prompt; null for none. (wire 0.30.4 and later)"""
+    """Token ids (int64, one row per place of the prompt but the first; -1: none) to give logprobs of; null for none. (wire 0.30.4 and later)"""
     prompt_alt_tokens_k: int = field(default=0, validator=fits())
-    """Number of alternatives to draw at each place of the prompt; 0 for none. (wire 0.31.0 and later)"""
+    """Number of alternatives to draw at each place of the prompt but the first; 0 for none. (wire 0.31.0 and later)"""
     prompt_logprobs_last_n: int | None = field(default=None, validator=fits())
     """How many tokens at the end of the prompt get logprobs, at least 1; null for all. (wire 0.33.1 and later)"""
     type: Literal["sample"] = field(default="sample", validator=fits())
@@ -2086,7 +2088,7 @@ class SamplingAsampleParams(Strict):
 
 SamplingClientKind: TypeAlias = Literal["snapshot", "inflight"]
 """
-Kind of sampling client that weights are saved for.
+Kind of sampling client; inflight ones of a model all sample from what was saved last for any of them.
 
 Wire: 0.38.0 and later.
 """
@@ -2275,7 +2277,7 @@ class SaveWeightsForSamplerRequest(Strict):
 
 
 @define
-class SaveWeightsForSamplerResponse(Open):
+class SaveWeightsForSamplerResponse(SavedSamplerWeights, Open):
     """Saved weights to sample from, as users see it.
 
     Wire: 0.1.0 and later.
@@ -2326,7 +2328,7 @@ class SaveWeightsRequest(Strict):
 
 
 @define
-class SaveWeightsResponse(Open):
+class SaveWeightsResponse(SavedWeights, Open):
     """Result of save_weights.
 
     Wire: 0.1.0 and later.

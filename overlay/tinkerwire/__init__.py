@@ -1,7 +1,5 @@
 """tinkerwire: the schema-first client for the Tinker API. ``import tinkerwire as tinker`` is the migration."""
 
-from typing import TYPE_CHECKING, Any
-
 from tinkerwire_base.errors import (
     APIConnectionError,
     APIError,
@@ -59,18 +57,22 @@ from tinkerwire_generated.models import (
     TrainingRun,
 )
 
-from . import auth, missing, types
+from . import auth, types
 from .admin import AdminClient
+from .backpressure import SamplingLoad
 from .chunking import ChunkLimits
 from .experimental import ExperimentalWarning
 from .futures import APIFuture
 from .gathering import as_completed, gather
+from .http_options import RequestOptions, Timeout
+from .loss_handles import LossHandle, PerDatumLossFn
 from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .service import ServiceClient
 from .tracking import FutureState, Progress, Waiting
 from .training import TrainingClient
+from .usage import Usage
 from .version import __version__
 
 BackcompatSamplingClientFuture = SamplingClient
@@ -78,14 +80,6 @@ BackcompatTrainingClientFuture = TrainingClient
 """Every client is the future of its own creation, too."""
 
 __title__ = "tinkerwire"
-
-if not TYPE_CHECKING:  # type checkers would take any name for one of ours
-
-    def __getattr__(name: str) -> Any:
-        if name in missing.MISSING:
-            return missing.stand_in(name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
 
 __all__ = [
     "APIConnectionError",
@@ -120,6 +114,7 @@ __all__ = [
     "FutureState",
     "InternalServerError",
     "LoraConfig",
+    "LossHandle",
     "ModelID",
     "ModelInput",
     "ModelInputChunk",
@@ -128,6 +123,7 @@ __all__ = [
     "OptimStepRequest",
     "OptimStepResponse",
     "ParsedCheckpointTinkerPath",
+    "PerDatumLossFn",
     "PermissionDeniedError",
     "PrecisionWarning",
     "Progress",
@@ -135,6 +131,7 @@ __all__ = [
     "RateLimitError",
     "RequestErrorCategory",
     "RequestFailedError",
+    "RequestOptions",
     "RequestTimeoutError",
     "RestClient",
     "RetryConfig",
@@ -143,16 +140,19 @@ __all__ = [
     "SampledProvenanceSpan",
     "SampledSequence",
     "SamplingClient",
+    "SamplingLoad",
     "SamplingParams",
     "ServiceClient",
     "SessionExpiredError",
     "StopReason",
     "TensorData",
     "TensorDtype",
+    "Timeout",
     "TinkerError",
     "TrainingClient",
     "TrainingRun",
     "UnprocessableEntityError",
+    "Usage",
     "Waiting",
     "__title__",
     "__version__",

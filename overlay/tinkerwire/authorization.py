@@ -20,6 +20,8 @@ from .tokens import Renewed
 KEY_HEADER = "x-api-key"
 WITH_THE_CREDENTIAL_ITSELF = frozenset({OPERATIONS["client_config"].path, OPERATIONS["auth_token"].path})
 """The calls that lead to a token, and so go without one."""
+OWN_TOKENS = "passport-"
+"""Who issues tokens that serve as API keys."""
 INVALID_TOKEN = 'error="invalid_token"'
 
 
@@ -55,9 +57,20 @@ class Authorization:
 
     def credential_for(self, request: WireRequest, config: ClientConfigResponse | None) -> Credential | None:
         """What a request is sent with, on a server that wants what ``config`` says."""
-        self._config = config
-        is_exchanged = config is not None and config.pjwt_auth_enabled and self._credential is not None
-        return self._tokens if is_exchanged and request.path not in WITH_THE_CREDENTIAL_ITSELF else self._credential
+        is_exchanged = self._is_exchanged(config) and request.path not in WITH_THE_CREDENTIAL_ITSELF
+        return self._tokens if is_exchanged else self._credential
+
+    async def token(self, config: ClientConfigResponse) -> Secret | None:
+        """The token by which a server knows the user; None where it knows an API key, or nothing.
+
+        Raises:
+            TinkerError: what obtaining it met.
+        """
+        if self._is_exchanged(config):
+            return await self._tokens.get()
+        secret = None if self._credential is None else await self._credential.get()
+        is_own = secret is not None and (secret.claim("iss") or "").startswith(OWN_TOKENS)
+        return secret if is_own else None
 
     def signed(self, request: WireRequest, secret: Secret | None) -> WireRequest:
         """The request with all its headers; it is not to be kept."""
@@ -84,6 +97,10 @@ class Authorization:
         await self._tokens.close()
         if self._credential is not None:
             await self._credential.close()
+
+    def _is_exchanged(self, config: ClientConfigResponse | None) -> bool:
+        self._config = config
+        return config is not None and config.pjwt_auth_enabled and self._credential is not None
 
     async def _exchange(self) -> Secret:
         wants_command = self._config is not None and self._config.credential_default_source == "credential_cmd"

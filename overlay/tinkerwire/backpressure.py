@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum
 
+import attrs
+
 
 class Traffic(Enum):
     """Kinds of requests that do not wait for each other: each has connections of its own."""
@@ -33,6 +35,22 @@ CONNECTIONS = {
 """Connections of each class at most; further requests of the class wait for a free one."""
 
 
+@attrs.frozen(kw_only=True)
+class SamplingLoad:
+    """How busy the samples of a client, or of all that share its limit, keep the server."""
+
+    in_flight: int
+    """Samples that were submitted, or are being so, and have no result yet."""
+    waiting: int
+    """Samples that wait for a place."""
+    window: float
+    """How many may be in flight now: less than ``ceiling`` for a while after a push-back."""
+    ceiling: float
+    """RetryConfig.max_connections; infinity without a bound."""
+    push_backs: int
+    """How often the server said that it is too busy (429 or 503)."""
+
+
 class InFlightLimit:
     """Lets at most ``ceiling`` operations be in flight; halves while the server pushes back, grows again after.
 
@@ -47,12 +65,24 @@ class InFlightLimit:
         self.window = self.ceiling
         self.in_flight = 0
         self.waiting = 0
+        self.push_backs = 0
         self._sending = 0
         self._most_sending = sending
         self._steep_below = 0.0
         self._paused_until = 0.0
         self._line: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def load(self) -> SamplingLoad:
+        """The counters as they are; may be read on any thread."""
+        return SamplingLoad(
+            in_flight=self.in_flight,
+            waiting=self.waiting,
+            window=self.window,
+            ceiling=self.ceiling,
+            push_backs=self.push_backs,
+        )
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
@@ -70,6 +100,7 @@ class InFlightLimit:
 
     def push_back(self, seconds: float) -> None:
         """The server asked for less: start nothing for ``seconds``, and halve the window."""
+        self.push_backs += 1
         now = asyncio.get_running_loop().time()
         if now >= self._paused_until:
             self._steep_below = self.window / 2

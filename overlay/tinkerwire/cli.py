@@ -62,6 +62,12 @@ def _parser() -> argparse.ArgumentParser:
         help="fail on purpose: delay_s, p_408, p_429, p_5xx, p_reset, p_lost_reply and only, as in "
         "p_429=0.1,p_5xx=0.05,only=asample+forward",
     )
+    serve.add_argument(
+        "--peculiar",
+        metavar="LIST",
+        help="take on the ways of other servers, as in failure=500,short_paths,metrics=null,lacks=optional; the "
+        "switches are those of tinkerwire.local.Peculiarities, and docs/faults.md tells of each",
+    )
     serve.set_defaults(run=_serve)
     demo.register(commands)
     return parser
@@ -83,7 +89,7 @@ def _seconds(text: str) -> float:
 
 def _serve(options: argparse.Namespace) -> int:
     # numpy and aiohttp are loaded by the commands that use them.
-    from .local import EmbeddedServer, Misbehaviour  # noqa: PLC0415
+    from .local import EmbeddedServer, Misbehaviour, Peculiarities  # noqa: PLC0415
     from .local.catalogue import parse_alias  # noqa: PLC0415
     from .local.client_config import parse_flag  # noqa: PLC0415
     from .local.http import serve  # noqa: PLC0415
@@ -101,6 +107,7 @@ def _serve(options: argparse.Namespace) -> int:
             api_key=options.api_key,
             seed=options.seed,
             misbehaviour=Misbehaviour.parse(options.misbehave, options.seed or 0) if options.misbehave else None,
+            peculiarities=Peculiarities.parse(options.peculiar) if options.peculiar else None,
         )
     except (ValueError, OSError) as fault:
         return _failed(str(fault))

@@ -18,7 +18,7 @@ from .backpressure import Traffic
 from .connection import Connection
 from .dialect import Dialect
 from .polling import BAD_REQUEST_RETRIES, FAST_S, FIRST_PAUSE_S, LONGEST_PAUSE_S, POLL_TIMEOUT_S
-from .retry import RetryConfig, is_retryable
+from .retry import RetryConfig
 
 UNHEARD_S = 300.0
 """A sample of which nothing was heard for so long asks for itself: its word may have been lost."""
@@ -117,7 +117,7 @@ class Completions:
             except TinkerError as fault:
                 faults += 1
                 is_bad = isinstance(fault, BadRequestError)
-                if not is_bad and not is_retryable(fault):
+                if not is_bad and not self._policy.may_pass(fault):
                     self._is_off = True
                 if self._is_off or faults > (BAD_REQUEST_RETRIES if is_bad else MOST_FAULTS):
                     text = "retrieve_futures: %s; each sample is asked for by itself"

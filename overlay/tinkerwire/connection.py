@@ -37,8 +37,9 @@ from .once import Once
 from .retry import RetryConfig
 from .secret import Secret, is_sendable
 from .telemetry import Telemetry, is_switched_on
-from .tracking import OnWait, Track, begin
+from .tracking import OnWait, Track, Watch, begin, current, start_apart
 from .transport import Transport
+from .usage import Meter
 from .version import __version__
 
 T = TypeVar("T")
@@ -47,10 +48,8 @@ log = logging.getLogger("tinkerwire")
 REQUEST_TIMEOUT_S = 60.0
 SLOWEST_UPLOAD_BYTES_PER_S = 100_000
 """A large body gets so much more time."""
-UNHEARD_S = 10.0
-"""A server that has never answered is more likely the wrong address than busy: it is not tried for longer."""
-FIRST_WORD_S = 10.0
-"""Nothing waits longer without a word in the log."""
+UNHEARD_S = 6.0
+"""A server that has never answered is more likely the wrong address than busy: no attempt that would end later."""
 SAME_WORD_EVERY_S = 10.0
 ABSENT = (404, 405)
 """What a server answers to a call that it does not have."""
@@ -90,6 +89,7 @@ class Connection:
         self._discovery = Once(self._discover)
         self._is_shut = False
         self.sampling_limit = InFlightLimit(retry.max_connections)
+        self.meter = Meter()
         self.closed = False
         self.session_id = ""
         """Of the session that is used over this connection; empty while there is none."""
@@ -99,7 +99,7 @@ class Connection:
         """Hears on the loop thread of every wait that is long enough to be logged."""
         self._pid = os.getpid()
         self._running: set[asyncio.Task[Any]] = set()
-        self._was_heard = False
+        self.last_heard = 0.0  # monotonic; never so far
         self._last_words: dict[str, float] = {}
         self._transport = transport
         self.telemetry = Telemetry(self) if is_switched_on(base_url) else None
@@ -124,7 +124,7 @@ class Connection:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run work that no operation waits for, and that ends with them; on the loop thread."""
-        task = asyncio.create_task(work)
+        task = start_apart(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task
@@ -159,6 +159,7 @@ class Connection:
         self._running.add(task)
         task.add_done_callback(self._ended)
         begin(track)
+        watch = Watch(track, self.say, self.on_wait)
         try:
             return await work
         except asyncio.CancelledError:
@@ -172,6 +173,7 @@ class Connection:
                 self.telemetry.note(fault)
             raise
         finally:
+            watch.end()
             track.ended()
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
@@ -203,20 +205,25 @@ class Connection:
         request = self.encode(call, Submission(), await self.dialect())
         return await self.send(request, self.reader(call, request), traffic, retry, timeout_s)
 
-    async def submit(self, call: Call[T], on_fault: Callable[[TinkerError, float], Any]) -> T:
+    async def submit(
+        self,
+        call: Call[T],
+        on_fault: Callable[[TinkerError, float], Any],
+        not_here: tuple[type[TinkerError], ...] = (),
+    ) -> T:
         """Send an operation on a model; one that may have another form is tried in that, if the server refuses it.
 
-        ``on_fault`` hears of each fault that is going to be retried. Errors: see :meth:`call`.
+        ``on_fault`` and ``not_here`` are those of :meth:`send`. Errors: see :meth:`call`.
         """
         dialect = await self.dialect()
         try:
-            answer = await self._submitted(call, dialect, on_fault)
+            answer = await self._submitted(call, dialect, on_fault, not_here)
         except APIStatusError as refusal:
             other = dialect.other_bodies(call, refusal.status_code)
             if other is None:
                 raise
             try:
-                answer = await self._submitted(call, other, on_fault)
+                answer = await self._submitted(call, other, on_fault, not_here)
             except (TinkerError, ValueError, TypeError) as fault:
                 if isinstance(fault, APIStatusError) and fault.status_code == 415:
                     self.known_dialect = dialect.confirmed()
@@ -226,9 +233,16 @@ class Connection:
             self.known_dialect = dialect.confirmed()
         return answer
 
-    async def _submitted(self, call: Call[T], dialect: Dialect, on_fault: Callable[[TinkerError, float], Any]) -> T:
+    async def _submitted(
+        self,
+        call: Call[T],
+        dialect: Dialect,
+        on_fault: Callable[[TinkerError, float], Any],
+        not_here: tuple[type[TinkerError], ...],
+    ) -> T:
         request = self.encode(call, Submission(), dialect)
-        return await self.send(request, self.reader(call, request), Traffic.TRAINING, on_fault=on_fault)
+        read = self.reader(call, request)
+        return await self.send(request, read, Traffic.TRAINING, not_here=not_here, on_fault=on_fault)
 
     async def send(
         self,
@@ -255,26 +269,30 @@ class Connection:
         if self.is_expired and self._is_of_session(traffic):
             raise self._expired("its heartbeat was answered so")
         policy = retry or self.retry
-        started, attempt = time.monotonic(), 0
+        started, attempt, track = time.monotonic(), 0, current()
         while True:
             attempt += 1
-            word = asyncio.get_running_loop().call_later(FIRST_WORD_S, self._say_silent, request, attempt)
+            began = time.monotonic()
+            track.step = f"{request.method} {self.base_url}{request.path}: no answer so far to attempt {attempt}"
             try:
-                return read(await self.exchange(request, traffic, timeout_s))
+                answer = read(await self.exchange(request, traffic, timeout_s))
+                track.step = ""
+                return answer
             except TinkerError as fault:
+                track.step = ""
                 self._authorization.redaction.fault(fault)
-                elapsed = time.monotonic() - started
+                now = time.monotonic()
+                elapsed, took = now - started, now - began
                 wait = policy.wait_before_retry(fault, attempt, elapsed)
-                if wait is None or isinstance(fault, not_here) or self._is_hopeless(fault, elapsed + wait):
+                if wait is None or isinstance(fault, not_here) or self._is_hopeless(fault, elapsed + wait + took):
                     if isinstance(fault, APIStatusError) and fault.status_code == GONE and self._is_of_session(traffic):
                         raise self._expired(fault.message) from fault
                     raise
-                if attempt > 1 or not self._was_heard:
+                if attempt > 1 or not self.last_heard:
                     self.say("retry", "%s; attempt %d follows in %.1f s", fault, attempt + 1, wait)
                 if on_fault is not None:
                     on_fault(fault, wait)
-            finally:
-                word.cancel()
+                track.step = str(fault)
             await asyncio.sleep(wait)
 
     def encode(self, call: Call[Any], submission: Submission, dialect: Dialect) -> WireRequest:
@@ -315,8 +333,16 @@ class Connection:
             newer = await self._obtained(authorization.after_refusal(credential, secret, answer))
             if newer is not None:
                 answer = await self._transport.send(authorization.signed(request, newer), traffic, timeout_s)
-        self._was_heard = True
+        self.last_heard = time.monotonic()
         return authorization.redaction.answer(answer)
+
+    async def token(self) -> Secret | None:
+        """The token by which the server knows the user; None where that is an API key, or nothing.
+
+        Raises:
+            TinkerError: what obtaining it met.
+        """
+        return await self._authorization.token((await self.dialect()).config)
 
     async def _obtained(self, work: Coroutine[Any, Any, T]) -> T:
         try:
@@ -351,10 +377,6 @@ class Connection:
         """A JSON value without the secrets of this client."""
         return self._authorization.redaction.value(value)
 
-    def _say_silent(self, request: WireRequest, attempt: int) -> None:
-        what = f"{request.method} {self.base_url}{request.path}"
-        self.say("silence", "%s: no answer yet after %.0f s; attempt %d", what, FIRST_WORD_S, attempt)
-
     def _is_of_session(self, traffic: Traffic) -> bool:
         return bool(self.session_id) and traffic in OF_A_SESSION
 
@@ -365,8 +387,8 @@ class Connection:
             session_id=self.session_id,
         )
 
-    def _is_hopeless(self, fault: TinkerError, elapsed: float) -> bool:
-        return not self._was_heard and isinstance(fault, APIConnectionError) and elapsed > UNHEARD_S
+    def _is_hopeless(self, fault: TinkerError, end: float) -> bool:
+        return not self.last_heard and isinstance(fault, APIConnectionError) and end > UNHEARD_S
 
     # --- the dialect in use -------------------------------------------------------------------------------------------
 

@@ -65,8 +65,11 @@ def model_from_state(
     optimizer: OptimizerConfig | None,
     with_optimizer_state: bool,
 ) -> Create:
-    """A new adapter with the weights at a path. ValueError for a path of sampler weights."""
+    """A new adapter with the weights at a path. ValueError for a path of sampler weights, TypeError for no model."""
     refuse_path_of_kind("sampler", path, "load training state")
+    if base_model is not None and not isinstance(base_model, str):
+        # Older releases of the official SDK have user_metadata in this place.
+        raise TypeError(f"base_model: expected a str, got {type(base_model).__name__}; say user_metadata= for metadata")
 
     async def create(operations: Operations) -> str:
         if (await session.connection.dialect()).load_creates:

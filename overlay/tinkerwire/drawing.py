@@ -11,14 +11,17 @@ from tinkerwire_base.errors import APIStatusError, FutureExpiredError, RateLimit
 from tinkerwire_generated.api.sampling import asample
 from tinkerwire_generated.models import SampleRequest, SampleResponse, UntypedAPIFuture
 
+from . import sample_answer
 from .backpressure import InFlightLimit, Traffic
 from .clones import SampleNumbers
 from .completions import Completions
 from .connection import Submission
 from .dialect import Dialect
 from .polling import Poll, Promise
-from .retry import RetryConfig, is_retryable
+from .retry import RetryConfig
 from .session import Session
+from .tracking import current
+from .usage import Meter, of_sample
 
 BACKPRESSURE = {"x-tinker-sampling-backpressure": "1"}
 SERVICE_UNAVAILABLE = 503
@@ -31,7 +34,8 @@ class Drawing:
         self._connection = session.connection
         self._cancellations = session.cancellations
         self._retry = retry
-        self._limit = limit
+        self.limit = limit
+        self.meter = Meter(session.connection.meter)
         self.numbers = numbers
         self._completions: Completions | None = None
         self._is_prepared = False
@@ -43,11 +47,17 @@ class Drawing:
             draw += 1
             seq_id = await self.numbers.next()
             try:
-                return await self._draw(attrs.evolve(request, sampling_session_id=sampling_session_id, seq_id=seq_id))
+                drawn = await self._draw(attrs.evolve(request, sampling_session_id=sampling_session_id, seq_id=seq_id))
             except FutureExpiredError:
                 if draw >= self._retry.max_attempts or not self._retry.enable_retry_logic:
                     raise
                 await asyncio.sleep(self._retry.delay(draw))
+            else:
+                self.meter.add(of_sample(request.prompt, drawn))
+                missing = " and ".join(sample_answer.missing(request, drawn))
+                if missing:
+                    self._connection.say("missing", "the server gave no %s, though it was asked for them", missing)
+                return sample_answer.fitted(request, drawn)
 
     async def _draw(self, request: SampleRequest) -> SampleResponse:
         """One sample, under one number and one key however often the server is too busy for it."""
@@ -58,7 +68,7 @@ class Drawing:
         first_refusal: float | None = None
         refusals = 0
         while True:
-            async with self._limit.slot() as slot:
+            async with self.limit.slot() as slot:
                 try:
                     asked = await self._connection.send(
                         encoded,
@@ -75,9 +85,10 @@ class Drawing:
                     now = time.monotonic()
                     first_refusal = now if first_refusal is None else first_refusal
                     is_late = now + wait - first_refusal > self._retry.progress_timeout
-                    if is_late or not is_retryable(fault) or not self._retry.enable_retry_logic:
+                    if is_late or not self._retry.may_pass(fault) or not self._retry.enable_retry_logic:
                         raise
                     self._back_off(wait)
+                    current().step = str(fault)
                 else:
                     slot.sent()
                     return _numbered(await self._poll(asked), asked.sample_sequence_ids)
@@ -116,13 +127,13 @@ class Drawing:
             self._back_off(wait)
 
     def _back_off(self, wait: float) -> None:
-        self._limit.push_back(wait)
+        self.limit.push_back(wait)
         self._connection.say(
             "push-back",
             "the server is too busy to sample; nothing new for %.1f s, %d samples in flight, %d waiting",
             wait,
-            self._limit.in_flight,
-            self._limit.waiting,
+            self.limit.in_flight,
+            self.limit.waiting,
         )
 
 

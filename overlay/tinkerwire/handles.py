@@ -54,13 +54,18 @@ class SamplerHandle:
                 f"a client of base_url={EMBEDDED!r} cannot go to another process: its server lives in this one; start "
                 "`tinkerwire serve` and give its URL"
             )
+        if self.retry.retry_if is not None:
+            raise ValueError(
+                "a client with RetryConfig.retry_if cannot be a handle, as a function is no text; pickle the client, "
+                "or make it with a retry_config of its own"
+            )
         dialect = {**attrs.asdict(self.dialect, recurse=False), "binary": sorted(self.dialect.binary)}
         dialect["config"] = default_converter().unstructure(self.dialect.config)
         state = {
             **attrs.asdict(self, recurse=False),
             "tinkerwire_handle": FORM,
             "dialect": dialect,
-            "retry": attrs.asdict(self.retry),
+            "retry": attrs.asdict(self.retry, filter=lambda field, _: field.name != "retry_if"),
         }
         return base64.urlsafe_b64encode(json.dumps(state, separators=(",", ":")).encode()).decode()
 

@@ -61,7 +61,9 @@ class LoopThread:
         # Under the lock, so that what is accepted reaches the loop before its stop does.
         with self._lock:
             if self._loop is not None:
-                return asyncio.run_coroutine_threadsafe(work, self._loop)
+                future: concurrent.futures.Future[T] = concurrent.futures.Future()
+                self._loop.call_soon_threadsafe(_run_for, future, work)
+                return future
         work.close()
         raise RuntimeError("no client is open in this process")
 
@@ -74,6 +76,31 @@ class LoopThread:
             loop.run_until_complete(_wind_up())
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
+
+
+def _run_for(future: concurrent.futures.Future[T], work: Coroutine[Any, Any, T]) -> None:
+    """Run a coroutine whose end is that of a future, and which is cancelled by cancelling that."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(work)
+
+    def end(_: object) -> None:
+        if task.cancelled():
+            future.cancel()
+        if not future.set_running_or_notify_cancel():
+            return
+        fault = task.exception()
+        if fault is None:
+            future.set_result(task.result())
+        else:
+            future.set_exception(fault)
+
+    def cancel(_: object) -> None:
+        # Not at once, as asyncio does since Python 3.14: what has begun can close what it was given.
+        if future.cancelled():
+            loop.call_soon_threadsafe(task.cancel)
+
+    task.add_done_callback(end)
+    future.add_done_callback(cancel)
 
 
 async def _wind_up() -> None:

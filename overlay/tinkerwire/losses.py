@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from importlib.util import find_spec
 from typing import Any, Literal, TypeVar
 
 import attrs
 import numpy as np
 
 from tinkerwire_base.errors import APIResponseValidationError, ResponseInfo
-from tinkerwire_base.tensors import Array, refuse_non_finite
+from tinkerwire_base.tensors import Array, is_torch_installed, refuse_non_finite
 from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, TensorData
 
 T = TypeVar("T")
@@ -61,12 +59,11 @@ class CustomLoss:
             raise TypeError("loss_fn: it is an async function; give a plain one, which runs on a thread of its own")
         if arrays not in (None, "torch", "numpy"):
             raise ValueError(f"arrays: {arrays!r} is neither 'torch' nor 'numpy'")
-        has_torch = "torch" in sys.modules or find_spec("torch") is not None
-        if arrays == "torch" and not has_torch:
+        if arrays == "torch" and not is_torch_installed():
             raise ValueError(
                 "arrays: torch is not installed; install it, or say arrays='numpy' and return the gradients, too"
             )
-        self._with_torch = has_torch if arrays is None else arrays == "torch"
+        self._with_torch = is_torch_installed() if arrays is None else arrays == "torch"
         self._loss_fn = loss_fn
         self._data = data
         for position, datum in enumerate(data):

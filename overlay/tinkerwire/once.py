@@ -21,16 +21,21 @@ class Once(Generic[T]):
 
     async def get(self) -> T:
         """The result; raises what the work raised."""
-        return await asyncio.shield(self._started())
+        task = self._started()
+        # Other than asyncio.shield, this reports nothing when the work fails and its waiter was cancelled.
+        await asyncio.wait([task])
+        return task.result()
 
     def begin(self) -> None:
         """Start the work without waiting for it; whoever asks for the result later sees its error."""
-        self._started().add_done_callback(lambda task: None if task.cancelled() else task.exception())
+        self._started()
 
     def _started(self) -> asyncio.Task[T]:
         task = self._task
         if task is None or (task.done() and (task.cancelled() or task.exception())):
             task = self._task = asyncio.create_task(self._work())
+            # Whoever asks for it hears of its error; asyncio need not log it.
+            task.add_done_callback(lambda task: None if task.cancelled() else task.exception())
         return task
 
     async def close(self) -> None:

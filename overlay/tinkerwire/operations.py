@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import attrs
 
 from tinkerwire_base.call import Call
-from tinkerwire_base.errors import APIError, ClientClosedError, TinkerError
+from tinkerwire_base.errors import APIError, ClientClosedError, ConflictError, TinkerError
 from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, LossFnType, UntypedAPIFuture
 
 from .backpressure import Traffic
@@ -23,6 +23,7 @@ from .losses import ArrayKind, CustomLoss, CustomLossFn
 from .polling import Poll, Promise
 from .sequencing import Lane, is_refusal
 from .tracking import current
+from .usage import Meter, of_batch
 
 T = TypeVar("T")
 CallOf = Callable[[str, int], Call[UntypedAPIFuture]]
@@ -47,6 +48,7 @@ class Operations:
         self._connection = connection
         self._limits = limits
         self._lane = Lane()
+        self.meter = Meter(connection.meter)
         self._model_id: str | None = None
         self._creation_fault: Exception | None = None
         self.creation: APIFuture[str] = connection.start(self._create(create), "CreateModel")
@@ -55,10 +57,12 @@ class Operations:
         """Run an operation now; ``kind`` is its name in the server's metrics."""
         return self._connection.start(self.run(kind, call, result_type), kind)
 
-    async def run(self, kind: str, call: CallOf, result_type: type[T]) -> T:
-        """An operation from its place in the line to its result."""
+    async def run(
+        self, kind: str, call: CallOf, result_type: type[T], not_here: tuple[type[TinkerError], ...] = ()
+    ) -> T:
+        """An operation from its place in the line to its result; faults of ``not_here`` are not sent again for."""
         async with self._lane.hold(self._lane.queue()):
-            asked = await self._submit(self._created(), call)
+            asked = await self._submit(self._created(), call, not_here)
         return await self.poll(asked, kind, result_type)
 
     def start_batch(
@@ -71,7 +75,7 @@ class Operations:
     ) -> APIFuture[ForwardBackwardOutput]:
         """Run an operation on a batch now, in as many requests as the limits ask for, none other between them."""
         whole = ForwardBackwardInput(
-            data=_checked(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
+            data=checked(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
         )
         return self._connection.start(self._run_batch(kind, call, whole), kind)
 
@@ -84,7 +88,7 @@ class Operations:
         arrays: ArrayKind | None,
     ) -> APIFuture[ForwardBackwardOutput]:
         """Run a forward and a backward operation with a loss of the user's between them, none other between those."""
-        loss = CustomLoss(_checked(data), loss_fn, arrays)
+        loss = CustomLoss(checked(data), loss_fn, arrays)
         return self._connection.start(self._run_custom(forward, backward, loss), "ForwardBackward")
 
     async def run_now(self, model_id: str, kind: str, call: CallOf, result_type: type[T]) -> T:
@@ -132,33 +136,46 @@ class Operations:
             raise fault from cause
         return self._model_id
 
-    async def _submit(self, model_id: str, call: CallOf) -> UntypedAPIFuture:
+    async def _submit(
+        self, model_id: str, call: CallOf, not_here: tuple[type[TinkerError], ...] = ()
+    ) -> UntypedAPIFuture:
         """Send the request of an operation, to its end also when that is cancelled: half a request leaves a gap."""
-        sending = asyncio.create_task(self._send(model_id, call))
+        sending = asyncio.create_task(self._send(model_id, call, not_here))
         try:
-            return await asyncio.shield(sending)
+            await asyncio.wait([sending])
         except asyncio.CancelledError:
             try:
                 if not self._connection.closed:
                     await asyncio.wait([sending])
             finally:
+                # Nobody hears how it ends.
+                sending.add_done_callback(lambda task: None if task.cancelled() else task.exception())
                 sending.cancel()
             raise
+        return sending.result()
 
-    async def _send(self, model_id: str, call: CallOf) -> UntypedAPIFuture:
+    async def _send(self, model_id: str, call: CallOf, not_here: tuple[type[TinkerError], ...]) -> UntypedAPIFuture:
         """Send it under the next number, which is free again only if the server certainly did not take it up."""
         seq_id = self._lane.take_id()
-        is_certain = True
+        second = self._lane.second_choice(seq_id)
+        track, is_certain = current(), True
 
         def note(fault: TinkerError, _: float) -> None:
             nonlocal is_certain
             is_certain = is_certain and is_refusal(fault)
+            track.may_be_taken = track.may_be_taken or not is_certain
 
         try:
-            return await self._connection.submit(call(model_id, seq_id), note)
+            at_once = not_here if second is None else (ConflictError,)
+            return await self._connection.submit(call(model_id, seq_id), note, at_once)
         except APIError as fault:
+            if is_certain and second is not None and isinstance(fault, ConflictError):
+                self._lane.go_to(second)
+                return await self._send(model_id, call, not_here)
             if is_certain and is_refusal(fault):
                 self._lane.give_back(seq_id)
+            else:
+                self._lane.doubt(seq_id)
             raise
         except ClientClosedError:
             raise
@@ -195,7 +212,12 @@ class Operations:
         for chunk in chunks:
             part = attrs.evolve(whole, data=chunk)
             asked = await self._submit(model_id, lambda m, s, part=part: call(m, s, part))  # type: ignore[misc]
-            polls.append(asyncio.create_task(self.poll(asked, kind, ForwardBackwardOutput, NO_METRICS)))
+            polls.append(asyncio.create_task(self._poll_chunk(asked, kind, chunk)))
+
+    async def _poll_chunk(self, asked: UntypedAPIFuture, kind: str, chunk: list[Datum]) -> ForwardBackwardOutput:
+        output = await self.poll(asked, kind, ForwardBackwardOutput, NO_METRICS)
+        self.meter.add(of_batch(chunk, backward=kind == "ForwardBackward"))
+        return output
 
 
 @asynccontextmanager
@@ -210,7 +232,8 @@ async def _polls() -> AsyncIterator[Polls]:
         await asyncio.gather(*polls, return_exceptions=True)
 
 
-def _checked(data: Sequence[Datum]) -> list[Datum]:
+def checked(data: Sequence[Datum]) -> list[Datum]:
+    """The datums of a batch. TypeError for what is none, ValueError without any."""
     if isinstance(data, Datum):
         raise TypeError("data: expected a list of datums, got one Datum")
     datums = list(data)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, TypeVar
@@ -15,8 +14,10 @@ from tinkerwire_base.converter import parse_json
 from tinkerwire_base.errors import (
     APIConnectionError,
     APIResponseValidationError,
+    APITimeoutError,
     BadRequestError,
     FutureExpiredError,
+    NotFoundError,
     RequestErrorCategory,
     RequestFailedError,
     RequestInfo,
@@ -28,12 +29,11 @@ from tinkerwire_generated.models import FutureRetrieveRequest
 
 from . import bodies
 from .backpressure import Traffic
-from .connection import FIRST_WORD_S, Connection, Submission
-from .retry import RetryConfig, is_retryable
-from .tracking import OnWait, Waiting, current
+from .connection import Connection, Submission
+from .retry import RetryConfig
+from .tracking import current
 
 T = TypeVar("T")
-log = logging.getLogger("tinkerwire")
 
 POLL_TIMEOUT_S = 60.0
 """Servers hold an unfinished future for up to 45 s and more before they answer 408."""
@@ -41,11 +41,11 @@ FAST_S = 1.0
 """An empty answer that comes faster than this was not held: wait before asking again."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 BAD_REQUEST_RETRIES = 3
-POLLED_STATUSES = frozenset({429})
-"""User errors that may pass; a 409 does not, as some servers report failed requests by it."""
+POLLED_STATUSES = frozenset({402, 429})
+"""User errors that may pass while a result waits, as a bill that is paid late does. A 409 does not: some servers report
+failed requests by it."""
 FAILURE_KEYS = ("error", "detail")
 """Either of them makes an answer of status 200 the report of a failure; servers differ."""
-WORD_EVERY_S = 60.0
 
 
 @attrs.frozen(kw_only=True)
@@ -66,8 +66,7 @@ class Promise(Generic[T]):
 class Poll(Generic[T]):
     """One promise being polled.
 
-    ``ready`` waits until the first poll is worth its while; without it, that is at once. ``on_wait`` hears of long
-    waits in place of the client's own listener.
+    ``ready`` waits until the first poll is worth its while; without it, that is at once.
     """
 
     def __init__(
@@ -75,21 +74,18 @@ class Poll(Generic[T]):
         connection: Connection,
         promise: Promise[T],
         policy: RetryConfig,
-        on_wait: OnWait | None = None,
         ready: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._connection = connection
         self._promise = promise
         self._policy = policy
-        self._on_wait = on_wait or connection.on_wait
         self._track = current()
         self._ready = ready
-        self._started = time.monotonic()
         self._pause = FIRST_PAUSE_S
         self._faults = 0
         self._faulty_since = 0.0
         self._bad_requests = 0
-        self._word: asyncio.TimerHandle | None = None
+        self._was_known = False
 
     async def result(self) -> T:
         """Poll until the result is there.
@@ -100,7 +96,6 @@ class Poll(Generic[T]):
             FutureExpiredError: the server does not have the future any more.
             APIError: the server cannot be asked.
         """
-        self._word = asyncio.get_running_loop().call_later(FIRST_WORD_S, self._say)
         self._track.submitted(self._promise.request_type, self._promise.request_id)
         try:
             found = await asyncio.wait_for(self._ask_until_done(), self._promise.deadline_s)
@@ -111,7 +106,7 @@ class Poll(Generic[T]):
         except asyncio.TimeoutError:
             raise self._too_late() from None
         finally:
-            self._word.cancel()
+            self._track.closed(self._promise.request_id)
 
     async def _ask_until_done(self) -> T:
         iteration = 0
@@ -123,6 +118,10 @@ class Poll(Generic[T]):
             iteration += 1
             try:
                 answer = await self._connection.exchange(request, self._promise.traffic, POLL_TIMEOUT_S)
+            except APITimeoutError as fault:
+                # Some servers hold a question for longer than this; that they answer others shows that they live.
+                is_held = self._connection.last_heard > asked
+                wait = self._wait_for_more(None, asked) if is_held else self._wait_after(fault)
             except APIConnectionError as fault:
                 wait = self._wait_after(fault)
             else:
@@ -151,6 +150,7 @@ class Poll(Generic[T]):
     def _wait_for_more(self, value: Any, asked: float) -> float:
         """The wait after a poll that brought no result yet."""
         self._faults = self._bad_requests = 0
+        self._was_known = True
         self._track.reason = ""
         if isinstance(value, dict):
             self._track.queue_state = str(value.get("queue_state") or "active")
@@ -165,12 +165,15 @@ class Poll(Generic[T]):
         """The wait after a poll that brought a fault; raises it when waiting cannot help."""
         now = time.monotonic()
         self._track.reason = str(fault)
-        if isinstance(fault, BadRequestError):
+        self._was_known = self._was_known or isinstance(fault, APITimeoutError)
+        if isinstance(fault, BadRequestError) and self._policy.word_on(fault) is None:
             self._bad_requests += 1
             if self._bad_requests > BAD_REQUEST_RETRIES:
                 raise fault
             return self._policy.wait_after(fault, self._bad_requests)
-        if not is_retryable(fault, POLLED_STATUSES):
+        if not self._policy.may_pass(fault, POLLED_STATUSES):
+            if self._was_known and isinstance(fault, NotFoundError):
+                raise self._lost(404, fault.response.text) from fault
             raise fault
         self._faults += 1
         if self._faults == 1:
@@ -181,15 +184,18 @@ class Poll(Generic[T]):
 
     def _fault(self, answer: WireResponse, value: Any) -> TinkerError:
         request = RequestInfo(method="POST", url=f"{self._connection.base_url}/api/v1/retrieve_future")
-        promise = self._promise
         if answer.status == 410:
-            return FutureExpiredError(
-                f"{promise.request_type} {promise.request_id}: the server no longer has this future (HTTP 410): "
-                f"{answer.content.decode('utf-8', 'replace')[:500]}",
-                request_id=promise.request_id,
-            )
+            return self._lost(410, answer.content.decode("utf-8", "replace"))
         fault = error_of(request, response_info(answer), value)
         return fault if isinstance(fault, TinkerError) else TinkerError(str(fault))
+
+    def _lost(self, status: int, text: str) -> FutureExpiredError:
+        promise = self._promise
+        return FutureExpiredError(
+            f"{promise.request_type} {promise.request_id}: the server no longer has this future (HTTP {status}): "
+            f"{text[:500]}",
+            request_id=promise.request_id,
+        )
 
     def _finish(self, answer: WireResponse, value: Any) -> T:
         promise = self._promise
@@ -222,31 +228,6 @@ class Poll(Generic[T]):
             f"{promise.request_type} {promise.request_id}: the result does not fit the contract: {why}",
             response=response_info(answer),
         )
-
-    def _say(self) -> None:
-        """Nothing waits without a word: log what is waited for, at 10 s and then once a minute."""
-        self._word = asyncio.get_running_loop().call_later(WORD_EVERY_S, self._say)
-        waiting = Waiting(
-            request_type=self._promise.request_type,
-            request_id=self._promise.request_id,
-            waited_s=time.monotonic() - self._started,
-            queue_state=self._track.queue_state,
-            reason=self._track.reason,
-        )
-        self._connection.say(
-            f"waiting {waiting.request_type}",
-            "%s %s: no result after %.0f s; queue %s%s",
-            waiting.request_type,
-            waiting.request_id,
-            waiting.waited_s,
-            waiting.queue_state,
-            f": {waiting.reason}" if waiting.reason else "",
-        )
-        if self._on_wait is not None:
-            try:
-                self._on_wait(waiting)
-            except Exception:  # it is the user's, and takes nothing away from the result
-                log.exception("on_wait failed for %s %s", waiting.request_type, waiting.request_id)
 
     def _too_late(self) -> RequestTimeoutError:
         promise, track = self._promise, self._track

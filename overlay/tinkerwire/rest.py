@@ -26,12 +26,14 @@ from tinkerwire_generated.models import (
     TrainingRunsResponse,
     WeightsInfoRequest,
     WeightsInfoResponse,
+    WhoamiResponse,
 )
 
 from .admin import AdminClient
 from .archives import archive_url
 from .copying import copied
 from .futures import APIFuture
+from .identity import identity
 from .traces import exported_trace
 from .weights import refuse_other_schemes
 
@@ -40,6 +42,14 @@ Scope = Literal["owned", "accessible"]
 
 class RestClient(AdminClient):
     """Training runs, checkpoints and sessions of a server; with the methods of AdminClient, by older names for it."""
+
+    def whoami(self) -> APIFuture[WhoamiResponse]:
+        """Who the user is, as the token says by which the server knows it.
+
+        Raises:
+            RuntimeError: of the future: the server knows an API key, which does not say whose it is.
+        """
+        return self._connection.start(identity(self._connection), "whoami")
 
     def get_training_run(self, training_run_id: str, access_scope: Scope = "owned") -> APIFuture[TrainingRun]:
         """One training run; its id is the model's id."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 
@@ -15,6 +15,8 @@ from tinkerwire_base.errors import APIConnectionError, APIStatusError, TinkerErr
 
 RETRIED_STATUSES = frozenset({408, 409, 429})
 """User errors that may pass, beside all of 500 and above, which may."""
+RetryIf = Callable[[TinkerError], bool | None]
+"""Whether a fault may pass; None: as ever."""
 
 
 @attrs.frozen(kw_only=True)
@@ -43,6 +45,9 @@ class RetryConfig:
     """No resend starts later than this after the first request."""
     retry_after_max: float = 60.0
     """A longer wish of the server is cut to this."""
+    retry_if: RetryIf | None = None
+    """Asked first about every fault of a request or a poll, on the client's own thread: True sends again, within the
+    limits above, False does not, None leaves it to the rules. It goes with a pickled client, not with a handle."""
 
     def __attrs_post_init__(self) -> None:
         for name in ("max_connections", "max_attempts"):
@@ -50,6 +55,8 @@ class RetryConfig:
                 is_int(f"RetryConfig.{name}", getattr(self, name))
         is_bool("RetryConfig.enable_retry_logic", self.enable_retry_logic)
         is_number("RetryConfig.jitter_factor", self.jitter_factor)
+        if self.retry_if is not None and not callable(self.retry_if):
+            raise TypeError(f"RetryConfig.retry_if: expected a function of the fault, got {self.retry_if!r}")
         if self.max_connections is not None and self.max_connections <= 0:
             raise ValueError(f"RetryConfig.max_connections: {self.max_connections} is not positive; None is no bound")
         for name in ("progress_timeout", "retry_delay_base", "retry_delay_max", "max_elapsed", "retry_after_max"):
@@ -70,10 +77,20 @@ class RetryConfig:
 
     def wait_before_retry(self, fault: TinkerError, attempt: int, elapsed: float) -> float | None:
         """How long to wait before the next request after ``fault``; None when there is to be no next one."""
-        if not self.enable_retry_logic or attempt >= self.max_attempts or not is_retryable(fault):
+        if not self.enable_retry_logic or attempt >= self.max_attempts or not self.may_pass(fault):
             return None
         wait = self.wait_after(fault, attempt)
         return None if elapsed + wait > min(self.max_elapsed, self.progress_timeout) else wait
+
+    def may_pass(self, fault: TinkerError, statuses: Collection[int] = RETRIED_STATUSES) -> bool:
+        """Whether sending again can help: the word of ``retry_if`` if it has one, else :func:`is_retryable`."""
+        word = self.word_on(fault)
+        return is_retryable(fault, statuses) if word is None else word
+
+    def word_on(self, fault: TinkerError) -> bool | None:
+        """What ``retry_if`` says; None for what it is not asked about."""
+        is_asked = self.retry_if is not None and not getattr(fault, "is_of_credential", False)
+        return self.retry_if(fault) if is_asked and self.retry_if is not None else None
 
     def wait_after(self, fault: TinkerError, attempt: int) -> float:
         """The wait after failed request number ``attempt``: the server's wish, within bounds, or else our own."""

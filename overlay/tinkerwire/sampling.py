@@ -6,13 +6,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+import attrs
 from typing_extensions import Self
 
-from tinkerwire_base.errors import (
-    APIResponseValidationError,
-    ResponseInfo,
-    TinkerError,
-)
+from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.sampling import create_sampling_session, get_sampler
 from tinkerwire_generated.models import (
     CreateSamplingSessionRequest,
@@ -24,16 +21,20 @@ from tinkerwire_generated.models import (
     TensorData,
 )
 
+from . import sample_answer
 from .address import EMBEDDED
-from .backpressure import InFlightLimit, Traffic
+from .backpressure import InFlightLimit, SamplingLoad, Traffic
 from .clones import SampleNumbers, join
+from .deadline import checked_timeout, within
 from .drawing import Drawing
 from .futures import APIFuture, describe
 from .handles import Lease, SamplerHandle
-from .retry import RetryConfig
+from .retry import RetryConfig, RetryIf
+from .sample_request import sample_request
 from .session import Session
 from .telemetry import Telemetry
 from .tokenizers import load_tokenizer, tokenizer_id_of
+from .usage import Usage
 from .weights import refuse_path_of_kind
 
 T = TypeVar("T")
@@ -125,14 +126,19 @@ class SamplingClient:
             ValueError: no handle of this version of the client.
             TinkerError: no API key for a server that needs one.
         """
-        found = SamplerHandle.decode(handle)
+        return cls._from_handle(SamplerHandle.decode(handle), api_key)
+
+    @classmethod
+    def _from_handle(cls, found: SamplerHandle, api_key: str | None) -> Self:
         lease = Lease.of(found, api_key)
         client = cls(lease.session, None, record_stability_info=found.record_stability_info)
         client._follow(lease, found.sampling_session_id)
         return client
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self).from_sampler_handle, (self.get_sampler_handle(),))
+        handle, retry_if = self._handle(self._creation.result()), self._retry.retry_if
+        plain = attrs.evolve(handle, retry=attrs.evolve(handle.retry, retry_if=None))
+        return (_unpickled, (type(self), plain.encode(), retry_if))
 
     def _handle(self, sampling_session_id: str) -> SamplerHandle:
         session_id, dialect = self._session.known_id, self._connection.known_dialect
@@ -191,6 +197,16 @@ class SamplingClient:
         return self._connection.telemetry
 
     @property
+    def usage(self) -> Usage:
+        """The tokens of this client's results so far; copies of it count their own."""
+        return self._drawing.meter.usage
+
+    @property
+    def load(self) -> SamplingLoad:
+        """How many samples are in flight and waiting, of this client and those that share its limit."""
+        return self._drawing.limit.load
+
+    @property
     def sampling_session_id(self) -> str:
         """The sampling session's id; waits for its creation."""
         return self._creation.result()
@@ -206,6 +222,8 @@ class SamplingClient:
         target_prompt_logprobs: TensorData | None = None,
         prompt_alt_tokens_k: int = 0,
         prompt_logprobs_last_n: int | None = None,
+        *,
+        timeout: float | None = None,
     ) -> APIFuture[SampleResponse]:
         """Sample continuations of a prompt.
 
@@ -216,37 +234,24 @@ class SamplingClient:
             include_prompt_logprobs: also give the log probability of each prompt token, in nats.
             topk_prompt_logprobs: also give this many of the likeliest tokens at each prompt position.
             topk_sample_logprobs: the same for the samples; wire 0.29.1 and later.
-            target_prompt_logprobs: also give the log probabilities of these tokens, an int64 tensor
-                [positions - 1, k] whose row i is about prompt position i + 1; wire 0.30.4 and later.
-            prompt_alt_tokens_k: also give this many drawn alternatives at each prompt position; wire 0.31.0 and later.
-            prompt_logprobs_last_n: give prompt logprobs of only the last n tokens; wire 0.33.1 and later.
+            target_prompt_logprobs: also give the log probabilities of these tokens, int64
+                [prompt tokens - 1, any number]: row i in place of prompt token i + 1, -1 for a place without a
+                question; wire 0.30.4 and later.
+            prompt_alt_tokens_k: also draw this many tokens in place of each prompt token but the first, at the
+                temperature of sampling_params; wire 0.31.0 and later.
+            prompt_logprobs_last_n: give prompt logprobs of only the last n tokens, fewer than the prompt has; wire
+                0.33.1 and later.
+            timeout: seconds until RequestTimeoutError, from this call on, waits for the server included; None: for
+                each draw what RetryConfig.progress_timeout says. The server is told to drop the sample, where it can.
 
         Raises:
             ValueError, TypeError: an argument that cannot be sent; nothing was sent.
         """
-        if num_samples < 1:
-            raise ValueError(f"num_samples: {num_samples} is below 1")
-        for name, count in (
-            ("topk_prompt_logprobs", topk_prompt_logprobs),
-            ("topk_sample_logprobs", topk_sample_logprobs),
-            ("prompt_alt_tokens_k", prompt_alt_tokens_k),
-        ):
-            if count < 0:
-                raise ValueError(f"{name}: {count} is below 0")
-        _check_last_n(prompt_logprobs_last_n, is_asked=include_prompt_logprobs)
-        if target_prompt_logprobs is not None and (
-            target_prompt_logprobs.dtype != "int64" or len(target_prompt_logprobs.shape or ()) != 2
-        ):
-            raise ValueError(
-                "target_prompt_logprobs: expected an int64 tensor of two dimensions, got "
-                f"{target_prompt_logprobs.dtype} of shape {target_prompt_logprobs.shape}"
-            )
-        if not isinstance(sampling_params, SamplingParams):
-            raise TypeError(f"sampling_params: expected SamplingParams, got {type(sampling_params).__name__}")
-        request = SampleRequest(
-            num_samples=num_samples,
-            prompt=_checked(prompt),
-            sampling_params=sampling_params,
+        limit = checked_timeout(timeout)
+        request = sample_request(
+            prompt,
+            num_samples,
+            sampling_params,
             prompt_logprobs=include_prompt_logprobs,
             topk_prompt_logprobs=topk_prompt_logprobs,
             topk_sample_logprobs=topk_sample_logprobs,
@@ -255,7 +260,7 @@ class SamplingClient:
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._start(self._sample(request), "Sample")
+        return self._start(within(limit, lambda: self._sample(request)), "Sample")
 
     async def sample_async(
         self,
@@ -268,6 +273,8 @@ class SamplingClient:
         target_prompt_logprobs: TensorData | None = None,
         prompt_alt_tokens_k: int = 0,
         prompt_logprobs_last_n: int | None = None,
+        *,
+        timeout: float | None = None,
     ) -> SampleResponse:
         """:meth:`sample`, awaited."""
         return await self.sample(
@@ -280,31 +287,33 @@ class SamplingClient:
             target_prompt_logprobs,
             prompt_alt_tokens_k,
             prompt_logprobs_last_n,
+            timeout=timeout,
         )
 
     def compute_logprobs(
-        self, prompt: ModelInput, prompt_logprobs_last_n: int | None = None
+        self, prompt: ModelInput, prompt_logprobs_last_n: int | None = None, *, timeout: float | None = None
     ) -> APIFuture[list[float | None]]:
         """The log probability of each prompt token given those before it, in nats; None for the first.
 
         With ``prompt_logprobs_last_n`` only the last n tokens have one, and the others None; wire 0.33.1 and later.
+        ``timeout`` as for :meth:`sample`.
         """
-        _check_last_n(prompt_logprobs_last_n, is_asked=True)
-        request = SampleRequest(
-            num_samples=1,
-            prompt=_checked(prompt),
-            sampling_params=SamplingParams(max_tokens=1),
+        limit = checked_timeout(timeout)
+        request = sample_request(
+            prompt,
+            1,
+            SamplingParams(max_tokens=1),
             prompt_logprobs=True,
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._start(self._logprobs(request), "Sample")
+        return self._start(within(limit, lambda: self._logprobs(request)), "Sample")
 
     async def compute_logprobs_async(
-        self, prompt: ModelInput, prompt_logprobs_last_n: int | None = None
+        self, prompt: ModelInput, prompt_logprobs_last_n: int | None = None, *, timeout: float | None = None
     ) -> list[float | None]:
         """:meth:`compute_logprobs`, awaited."""
-        return await self.compute_logprobs(prompt, prompt_logprobs_last_n)
+        return await self.compute_logprobs(prompt, prompt_logprobs_last_n, timeout=timeout)
 
     def get_base_model(self) -> str:
         """The name of the base model."""
@@ -339,35 +348,9 @@ class SamplingClient:
         return await self._drawing.sample(request, await self._creation.watch())
 
     async def _logprobs(self, request: SampleRequest) -> list[float | None]:
-        response = await self._sample(request)
-        found = response.prompt_logprobs
-        try:
-            length = request.prompt.length
-        except ValueError:
-            # Only the server knows how many tokens an image is.
-            length = len(found or ())
-        if found is None or len(found) not in (length, length - 1):
-            raise APIResponseValidationError(
-                f"compute_logprobs: the server gave {'no' if found is None else len(found)} prompt logprobs "
-                f"for {length} tokens",
-                response=ResponseInfo(status_code=200),
-            )
-        # Some servers leave out the first token, of which there is nothing to say.
-        return list(found) if len(found) == length else [None, *found]
+        return sample_answer.prompt_logprobs(request, await self._sample(request))
 
 
-def _checked(prompt: ModelInput) -> ModelInput:
-    if not isinstance(prompt, ModelInput):
-        raise TypeError(f"prompt: expected a ModelInput, got {type(prompt).__name__}; ModelInput.from_ints makes one")
-    if not prompt.chunks:
-        raise ValueError("prompt: it has no chunks; give at least one token")
-    return prompt
-
-
-def _check_last_n(last_n: int | None, *, is_asked: bool) -> None:
-    if last_n is None:
-        return
-    if last_n < 1:
-        raise ValueError(f"prompt_logprobs_last_n: {last_n} is below 1")
-    if not is_asked:
-        raise ValueError("prompt_logprobs_last_n: set include_prompt_logprobs, too; there are none without")
+def _unpickled(kind: type[SamplingClient], handle: str, retry_if: RetryIf | None) -> SamplingClient:
+    found = SamplerHandle.decode(handle)
+    return kind._from_handle(attrs.evolve(found, retry=attrs.evolve(found.retry, retry_if=retry_if)), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from tinkerwire_base.call import Call
 from tinkerwire_generated.api.weights import save_weights, save_weights_external, save_weights_for_sampler
@@ -21,11 +22,14 @@ from tinkerwire_generated.models import (
 
 from .creation import load_call
 from .futures import APIFuture
-from .operations import Operations
+from .operations import CallOf, Operations
+from .own_saves import OwnSaves, Segment
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .session import Session
 from .weights import refuse_path_of_kind
+
+T = TypeVar("T")
 
 
 class SavesAndLoads:
@@ -33,6 +37,7 @@ class SavesAndLoads:
 
     _session: Session
     _operations: Operations
+    _saves: OwnSaves
 
     def save_state(
         self,
@@ -61,7 +66,7 @@ class SavesAndLoads:
             )
             return save_weights(body=body)
 
-        return self._operations.start("SaveWeights", call, SaveWeightsResponse)
+        return self._save("SaveWeights", "weights", name, call, SaveWeightsResponse)
 
     async def save_state_async(
         self,
@@ -118,7 +123,7 @@ class SavesAndLoads:
             )
             return save_weights_for_sampler(body=body)
 
-        return self._operations.start("SaveWeightsForSampler", call, SaveWeightsForSamplerResponse)
+        return self._save("SaveWeightsForSampler", "sampler_weights", name, call, SaveWeightsForSamplerResponse)
 
     async def save_weights_for_sampler_async(
         self, name: str, ttl_seconds: int | None = None, user_metadata: Mapping[str, str] | None = None
@@ -149,7 +154,7 @@ class SavesAndLoads:
             )
             return save_weights_external(body=body)
 
-        return self._operations.start("SaveWeightsExternal", call, SaveWeightsExternalResponse)
+        return self._save("SaveWeightsExternal", "external_weights", name, call, SaveWeightsExternalResponse)
 
     async def save_weights_external_async(
         self, name: str, ttl_seconds: int | None = None, age_encryption_recipients: list[str] | None = None
@@ -172,8 +177,17 @@ class SavesAndLoads:
             name: keep the weights under it, too; without, they last as long as the session.
             retry_config: the policy of the new client; this client's own when None.
             record_stability_info: let the server note how its samples differ from training; wire 0.26.2 and later.
-            kind: ``inflight``: the samples follow the weights as they are trained; wire 0.38.0 and later.
+            kind: ``inflight``: all inflight clients of this model sample from the weights as they were when the
+                newest of them was made; wire 0.38.0 and later.
+
+        Raises:
+            ValueError: a name for inflight weights, which are not kept; nothing was sent.
         """
+        if name and kind == "inflight":
+            raise ValueError(
+                f"name: {name!r} cannot be given to inflight weights, which are not kept; leave it away, and call "
+                "save_weights_for_sampler(name) to keep them"
+            )
 
         async def saved() -> SaveWeightsForSamplerResponseInternal:
             number = None if name else self._session.next_sampling_session_seq_id()
@@ -184,7 +198,10 @@ class SavesAndLoads:
                 )
                 return save_weights_for_sampler(body=body)
 
-            return await self._operations.run("SaveWeightsForSampler", call, SaveWeightsForSamplerResponseInternal)
+            operation, result_type = "SaveWeightsForSampler", SaveWeightsForSamplerResponseInternal
+            if not name:
+                return await self._operations.run(operation, call, result_type)
+            return await self._saves.run(operation, "sampler_weights", name, call, result_type)
 
         return SamplingClient._from_saved(
             self._session, saved, retry_config, record_stability_info=record_stability_info
@@ -200,6 +217,13 @@ class SavesAndLoads:
         """:meth:`save_weights_and_get_sampling_client`, awaited."""
         return await self.save_weights_and_get_sampling_client(name, retry_config, record_stability_info, kind)
 
+    def save_weights_and_get_sampling_client_submit(
+        self, retry_config: RetryConfig | None = None
+    ) -> APIFuture[SamplingClient]:
+        """:meth:`save_weights_and_get_sampling_client` as a future, by its name in SDK 0.4.1 to 0.16.1."""
+        client = self.save_weights_and_get_sampling_client(retry_config=retry_config)
+        return self._session.connection.start(client.result_async(), "SaveWeightsForSampler")
+
     def create_sampling_client(
         self, model_path: str, retry_config: RetryConfig | None = None, record_stability_info: bool = False
     ) -> SamplingClient:
@@ -213,6 +237,9 @@ class SavesAndLoads:
     ) -> SamplingClient:
         """:meth:`create_sampling_client`, awaited."""
         return await self.create_sampling_client(model_path, retry_config, record_stability_info)
+
+    def _save(self, kind: str, segment: Segment, name: str, call: CallOf, result_type: type[T]) -> APIFuture[T]:
+        return self._session.connection.start(self._saves.run(kind, segment, name, call, result_type), kind)
 
     def _load(self, path: str, access_token: str | None, *, optimizer: bool) -> APIFuture[LoadWeightsResponse]:
         refuse_path_of_kind("sampler", path, "load training state")

@@ -43,6 +43,11 @@ class Secret:
         left = end - time.time()
         return max(0.0, left if start is None else min(left, end - start))
 
+    def claim(self, name: str) -> str | None:
+        """What a token says under a name; None for other secrets, and for what is no text."""
+        found = _claims(self._value).get(name) if self.is_token else None
+        return found if isinstance(found, str) else None
+
     def __repr__(self) -> str:
         return "Secret(***)"
 

@@ -31,6 +31,7 @@ class Lane:
 
     def __init__(self) -> None:
         self.next_seq_id = 1
+        self._refused = self._doubted = 0
         self._last: asyncio.Future[None] | None = None
 
     def queue(self) -> Turn:
@@ -57,7 +58,22 @@ class Lane:
 
     def give_back(self, seq_id: int) -> None:
         """Free an id that the server certainly did not take up, for the next operation; only while holding the turn."""
+        self.next_seq_id = self._refused = seq_id
+
+    def doubt(self, seq_id: int) -> None:
+        """Note that nobody here knows whether the server took up the operation of an id."""
+        self._doubted = seq_id
+
+    def second_choice(self, seq_id: int) -> int | None:
+        """The other id that the server may expect: past one that it refused and counted, or one that never arrived."""
+        if seq_id == self._refused:
+            return seq_id + 1
+        return self._doubted if self._doubted and seq_id == self._doubted + 1 else None
+
+    def go_to(self, seq_id: int) -> None:
+        """Go on with an id, after which there is no second choice; only while holding the turn."""
         self.next_seq_id = seq_id
+        self._refused = self._doubted = 0
 
 
 def is_refusal(fault: TinkerError) -> bool:

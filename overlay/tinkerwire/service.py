@@ -9,25 +9,28 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from typing_extensions import Self
 
+from tinkerwire_base import console
 from tinkerwire_generated.api.service import get_server_capabilities
-from tinkerwire_generated.models import GetServerCapabilitiesResponse, OptimizerConfig
+from tinkerwire_generated.models import CustomLossInputRank, GetServerCapabilitiesResponse, OptimizerConfig
 
-from . import console
 from .backpressure import Traffic
 from .chunking import ChunkLimits
 from .copying import copied
 from .creation import model_from_state, new_model
 from .dialect import Dialect
 from .futures import APIFuture
+from .loss_handles import CustomLosses, LossHandle, PerDatumLossFn
 from .opening import Closing, expect, open_connection
 from .rest import RestClient
 from .retry import RetryConfig
 from .sampling import SamplingClient
 from .session import FinishStatus, Session
 from .telemetry import Telemetry
+from .tracing import trace
 from .tracking import OnWait
 from .training import TrainingClient
 from .transport import Transport
+from .usage import Usage
 from .weights import refuse_other_schemes
 
 if TYPE_CHECKING:
@@ -104,6 +107,7 @@ class ServiceClient:
             project_id or os.environ.get("TINKER_PROJECT_ID") or None,
             display_name,
         )
+        self._custom_losses = CustomLosses(self._session)
         self._closing = Closing(self._connection)
 
     def __repr__(self) -> str:
@@ -306,6 +310,31 @@ class ServiceClient:
         """A client for training runs, checkpoints and sessions, over the same connection."""
         return RestClient(_connection=self._connection)
 
+    def create_custom_loss(
+        self, fn: PerDatumLossFn, input_ranks: Mapping[str, CustomLossInputRank]
+    ) -> APIFuture[LossHandle]:
+        """Make a loss of your own once, for forward_backward_custom of the training clients made here; needs torch.
+
+        ``fn(logprobs, ...)`` is called once, now, with stand-ins for tensors that take down what it does with them.
+        It computes the loss of one datum from the log probabilities of its target_tokens, in nats, and from inputs of
+        its loss_fn_inputs, those that its other parameters name. It returns (loss, metrics): a tensor of one number,
+        which is summed over the batch, and a dict of such tensors by ``custom/NAME:sum`` or ``custom/NAME:mean``. It
+        may call torch, math and methods of tensors, and must not branch on their values.
+
+        Wire 0.36.0 and later: the server computes the loss where its client/config says so. Elsewhere this side does,
+        as for any function that forward_backward_custom is given.
+
+        Args:
+            fn: the loss.
+            input_ranks: how many dimensions each of its parameters has, 0 to 2; logprobs has those of target_tokens.
+
+        Raises:
+            ImportError: torch is not installed.
+            ValueError, TypeError: a function that cannot be taken down or that breaks these rules; nothing was sent.
+                Of the future: the session has this very loss.
+        """
+        return self._connection.start(self._custom_losses.create(trace(fn, input_ranks)), "CreateCustomLoss")
+
     def copy_weights(
         self, path: str, *, ttl_seconds: int | None = None, weights_access_token: str | None = None
     ) -> APIFuture[str]:
@@ -345,6 +374,11 @@ class ServiceClient:
     def dialect(self) -> Dialect:
         """How this client speaks to its server; waits until that is found out. A first batch may teach more."""
         return self._connection.start(self._connection.dialect()).result()
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of the results of all clients of this service so far."""
+        return self._connection.meter.usage
 
     def get_telemetry(self) -> Telemetry | None:
         """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""

@@ -23,6 +23,7 @@ from .cancelling import Cancellations
 from .connection import ABSENT, Connection
 from .once import Once
 from .retry import RetryConfig
+from .tracking import start_apart
 
 log = logging.getLogger("tinkerwire")
 
@@ -56,6 +57,7 @@ class Session:
         self._heartbeat: asyncio.Task[None] | None = None
         self._models = 0
         self._samplers = 0
+        self._custom_losses = 0
 
     @classmethod
     def joined(cls, connection: Connection, session_id: str) -> Session:
@@ -84,6 +86,11 @@ class Session:
         """The number of the next sampler, from 0."""
         self._samplers += 1
         return self._samplers - 1
+
+    def next_custom_loss_seq_id(self) -> int:
+        """The number of the next loss of the user's own, from 0."""
+        self._custom_losses += 1
+        return self._custom_losses - 1
 
     async def close(self, status: FinishStatus, detail: str | None) -> None:
         """Stop the heartbeat, and tell the server how the session ended, if it is one that can be told."""
@@ -127,7 +134,7 @@ class Session:
         ):
             if message:
                 log.log(level, "%s", message)
-        self._heartbeat = asyncio.create_task(self._beat(created.session_id))
+        self._heartbeat = start_apart(self._beat(created.session_id))
         self._session_id = self.connection.session_id = created.session_id
         if self.connection.telemetry is not None:
             self.connection.telemetry.begin(created.session_id)
@@ -135,7 +142,7 @@ class Session:
 
     async def _join(self) -> str:
         assert self._session_id is not None
-        self._heartbeat = asyncio.create_task(self._beat(self._session_id))
+        self._heartbeat = start_apart(self._beat(self._session_id))
         return self._session_id
 
     async def _beat(self, session_id: str) -> None:

@@ -37,6 +37,7 @@ from . import incidents
 from .address import DEFAULT_BASE_URL
 from .backpressure import Traffic
 from .retry import RetryConfig
+from .tracking import start_apart
 
 if TYPE_CHECKING:
     from .connection import Connection
@@ -118,7 +119,7 @@ class Telemetry:
         self._session_id = session_id
         self._started = datetime.now(timezone.utc)
         self._add(SessionStartEvent(**self._next("INFO")))
-        self._work = asyncio.create_task(self._send_for_ever())
+        self._work = start_apart(self._send_for_ever())
 
     async def close(self) -> None:
         """The session is over: tell that and what is left, as far as that gets in :data:`DRAIN_S`; never raises."""

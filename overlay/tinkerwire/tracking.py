@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
-from collections.abc import Callable
-from contextvars import ContextVar
-from typing import Literal
+from collections.abc import Callable, Coroutine
+from contextvars import Context, ContextVar
+from typing import Any, Literal, TypeVar
 
 import attrs
 
+T = TypeVar("T")
+log = logging.getLogger("tinkerwire")
+FIRST_WORD_S = 10.0
+"""Nothing waits longer without a word."""
+WORD_EVERY_S = 60.0
 FutureState = Literal["pending", "submitted", "done", "failed", "cancelled"]
 """``pending``: not taken by the server so far; ``submitted``: taken, no result yet; the others are final."""
 
@@ -18,10 +25,21 @@ class Waiting:
     """What is waited for, for logs and for callbacks."""
 
     request_type: str
+    """``Sample``, ``OptimStep`` ..., or the name of a call that promises nothing."""
     request_id: str
+    """Of the oldest request without a result; empty while the server has taken none."""
     waited_s: float
+    """Seconds since the operation was asked for."""
     queue_state: str
+    """Empty while the server has taken no request."""
     reason: str
+    """Why it is so, in the server's words if it gave any."""
+
+    def __str__(self) -> str:
+        who = f"{self.request_type or 'a request'} {self.request_id}".rstrip()
+        parts = [f"queue {self.queue_state}" if self.queue_state else "", self.reason]
+        why = ": ".join(part for part in parts if part) or "it waits for what was asked for before it"
+        return f"{who}: no result after {self.waited_s:.0f} s; {why}"
 
 
 @attrs.frozen(kw_only=True)
@@ -41,7 +59,19 @@ class Progress:
 class Track:
     """The record of one operation. Written on the loop thread, read on any."""
 
-    __slots__ = ("_ended", "_started", "done", "kind", "queue_state", "reason", "request_ids", "total")
+    __slots__ = (
+        "_ended",
+        "_open",
+        "_started",
+        "done",
+        "kind",
+        "may_be_taken",
+        "queue_state",
+        "reason",
+        "request_ids",
+        "step",
+        "total",
+    )
 
     def __init__(self, kind: str = "") -> None:
         self.kind = kind
@@ -50,6 +80,11 @@ class Track:
         self.done = 0
         self.total = 1
         self.queue_state, self.reason = "", ""
+        self.step = ""
+        """What goes on while the server has taken no request, or after it has given all results."""
+        self.may_be_taken = False
+        """Whether the server may have taken a request up whose reply was lost."""
+        self._open: dict[str, str] = {}
         self._started = time.monotonic()
         self._ended: float | None = None
 
@@ -59,6 +94,22 @@ class Track:
         self.request_ids += (request_id,)
         self.total = max(self.total, len(self.request_ids))
         self.queue_state, self.reason = "active", ""
+        self._open[request_id] = kind
+
+    def closed(self, request_id: str) -> None:
+        """A request of those is waited for no more."""
+        self._open.pop(request_id, None)
+
+    def waiting(self) -> Waiting:
+        """What is waited for now."""
+        request_id, kind = next(iter(self._open.items()), ("", self.kind))
+        return Waiting(
+            request_type=kind,
+            request_id=request_id,
+            waited_s=self.elapsed_s,
+            queue_state=self.queue_state if request_id else "",
+            reason=self.reason if request_id else self.step,
+        )
 
     def ended(self) -> None:
         """The operation is over, one way or another."""
@@ -83,4 +134,36 @@ def current() -> Track:
     return _current.get() or Track()
 
 
+def start_apart(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Start work that goes on in the background, and writes nothing into the record of whoever needed it first."""
+    return Context().run(asyncio.create_task, work)
+
+
 OnWait = Callable[[Waiting], object]
+
+
+class Watch:
+    """Tells log and listener of an operation's wait until :meth:`end`: after 10 s, then once a minute.
+
+    Used on the loop thread. ``say`` logs a message of a kind, see ``Connection.say``.
+    """
+
+    def __init__(self, track: Track, say: Callable[[str, str, object], None], listener: OnWait | None) -> None:
+        self._track = track
+        self._say = say
+        self._listener = listener
+        self._timer = asyncio.get_running_loop().call_later(FIRST_WORD_S, self._speak)
+
+    def end(self) -> None:
+        """Say nothing more."""
+        self._timer.cancel()
+
+    def _speak(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(WORD_EVERY_S, self._speak)
+        waiting = self._track.waiting()
+        self._say(f"waiting {waiting.request_type}", "%s", waiting)
+        if self._listener is not None:
+            try:
+                self._listener(waiting)
+            except Exception:  # it is the user's, and takes nothing away from the result
+                log.exception("on_wait failed for %s %s", waiting.request_type, waiting.request_id)

@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn
 
 from typing_extensions import Self
 
+from tinkerwire_base import console
 from tinkerwire_base.call import Call
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
@@ -31,17 +32,19 @@ from tinkerwire_generated.models import (
     UntypedAPIFuture,
 )
 
-from . import console
 from .backpressure import Traffic
 from .chunking import ChunkLimits
 from .creation import Create
 from .futures import APIFuture, describe
+from .loss_handles import LossHandle
 from .losses import ArrayKind, CustomLossFn
-from .operations import Operations
+from .operations import Operations, checked
+from .own_saves import OwnSaves
 from .saving import SavesAndLoads
 from .session import Session
 from .telemetry import Telemetry
 from .tokenizers import load_tokenizer, tokenizer_id_of
+from .usage import Usage
 
 
 class TrainingClient(SavesAndLoads):
@@ -56,6 +59,7 @@ class TrainingClient(SavesAndLoads):
         self._session = session
         self._connection = session.connection
         self._operations = Operations(session.connection, chunk_limits, create)
+        self._saves = OwnSaves(session.connection, self._operations)
 
     # --- the client as something that is being created -----------------------------------------------------------
 
@@ -125,7 +129,7 @@ class TrainingClient(SavesAndLoads):
     def forward_backward_custom(
         self,
         data: Sequence[Datum],
-        loss_fn: CustomLossFn,
+        loss_fn: CustomLossFn | LossHandle,
         *,
         loss_type_input: Literal["logprobs"] | None = None,
         arrays: ArrayKind | None = None,
@@ -140,9 +144,12 @@ class TrainingClient(SavesAndLoads):
         It runs on a thread of its own. Operations asked for later wait for it, so it must not wait for one of this
         client. If it fails, so does this operation alone, and the gradients gathered so far are as they were.
 
+        A LossHandle, made by ServiceClient.create_custom_loss, stands for a loss of one datum, summed over the batch.
+        The server computes it where it does that; it then gets all inputs of the datums, and gives what metrics it has.
+
         Args:
             data: the batch; each datum has target_tokens, and what else the function reads, which is not sent.
-            loss_fn: the loss.
+            loss_fn: the loss, or the handle of one of this client's session.
             loss_type_input: deprecated; there is nothing but ``logprobs``.
             arrays: what the function gets, ``torch`` or ``numpy``; None: torch where it is installed.
 
@@ -153,12 +160,14 @@ class TrainingClient(SavesAndLoads):
             if loss_type_input != "logprobs":
                 raise ValueError(f"loss_type_input: {loss_type_input!r} is not 'logprobs'; leave it away")
             warnings.warn("loss_type_input is deprecated; leave it away", DeprecationWarning, stacklevel=2)
+        if isinstance(loss_fn, LossHandle):
+            return self._forward_backward_by_handle(data, loss_fn, arrays)
         return self._operations.start_custom(_forward, _forward_backward, data, loss_fn, arrays)
 
     async def forward_backward_custom_async(
         self,
         data: Sequence[Datum],
-        loss_fn: CustomLossFn,
+        loss_fn: CustomLossFn | LossHandle,
         *,
         loss_type_input: Literal["logprobs"] | None = None,
         arrays: ArrayKind | None = None,
@@ -204,6 +213,11 @@ class TrainingClient(SavesAndLoads):
         """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
         return self._connection.telemetry
 
+    @property
+    def usage(self) -> Usage:
+        """The tokens of this client's results so far."""
+        return self._operations.meter.usage
+
     def get_info(self) -> GetInfoResponse:
         """What the server knows of the model."""
         return self._info().result()
@@ -240,6 +254,17 @@ class TrainingClient(SavesAndLoads):
     async def unload_model_async(self) -> APIFuture[UnloadModelResponse]:
         """:meth:`unload_model`; the future comes at once."""
         return self.unload_model()
+
+    def _forward_backward_by_handle(
+        self, data: Sequence[Datum], handle: LossHandle, arrays: ArrayKind | None
+    ) -> APIFuture[ForwardBackwardOutput]:
+        if arrays == "numpy":
+            raise ValueError(f"arrays: loss {handle.name} computes in torch; leave it away")
+        data = checked(data)
+        handle.check(data, self._session.known_id)
+        if handle.loss_id is not None:
+            return self.forward_backward(data, "custom", {"loss_id": handle.loss_id})
+        return self._operations.start_custom(_forward, _forward_backward, data, handle.of_batch(), "torch")
 
     def _info(self) -> APIFuture[GetInfoResponse]:
         async def ask() -> GetInfoResponse:

@@ -7,8 +7,12 @@ foreign error as their cause, because it may hold the request's headers, with th
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import ssl
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import attrs
@@ -16,6 +20,7 @@ import attrs
 from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import APIConnectionError, APITimeoutError, RequestInfo
 
+from .address import is_loopback
 from .backpressure import CONNECTIONS, Traffic
 
 if TYPE_CHECKING:
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=APIConnectionError)
 CONNECT_TIMEOUT_S = 5.0
+"""For looking up the name, connecting, and agreeing on a key together."""
 
 
 class Transport(Protocol):
@@ -55,11 +61,15 @@ class AiohttpTransport:
 
     The system's certificate store, SSL_CERT_FILE and the proxy variables are honoured, ``~/.netrc`` is not.
     Redirects are not followed: they would carry the API key to wherever they point.
+
+    Raises:
+        ValueError: the environment names a proxy of a kind that is not spoken.
     """
 
     def __init__(self, base_url: str) -> None:
         self._base_url = base_url
         self._proxy = environment_proxy(base_url)
+        self._trusted: ssl.SSLContext | None = None
         self._pools: dict[Traffic, _Pool] = {}
 
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
@@ -76,7 +86,7 @@ class AiohttpTransport:
                     params=request.query or None,
                     data=request.content,
                     headers=request.headers,
-                    timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S),
+                    timeout=aiohttp.ClientTimeout(total=timeout_s, connect=CONNECT_TIMEOUT_S),
                     proxy=self._proxy,
                     allow_redirects=False,
                 ) as answer,
@@ -88,6 +98,8 @@ class AiohttpTransport:
             error: APIConnectionError = connect_timeout_error(request, self._base_url)
         except (asyncio.TimeoutError, TimeoutError):  # two classes before Python 3.11
             error = timeout_error(request, self._base_url, timeout_s)
+        except aiohttp.ClientConnectorCertificateError as fault:
+            error = connection_error(request, self._base_url, fault, f"; {whom_is_trusted()}", may_be_sent=False)
         except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as fault:
             error = connection_error(request, self._base_url, fault, may_be_sent=False)
         except (aiohttp.ClientError, OSError, UnicodeError) as fault:  # a host name can be too odd to be encoded
@@ -105,7 +117,7 @@ class AiohttpTransport:
         import aiohttp  # noqa: PLC0415
 
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60, ttl_dns_cache=60),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60, ttl_dns_cache=60, ssl=self._trust()),
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("Accept", "User-Agent", "Content-Type"),
         )
@@ -113,6 +125,14 @@ class AiohttpTransport:
         session._retry_connection = False
         pool = self._pools[traffic] = _Pool(session, asyncio.Semaphore(CONNECTIONS[traffic]))
         return pool
+
+    def _trust(self) -> ssl.SSLContext | bool:
+        # aiohttp has one of its own, from the environment as it was when that was imported.
+        if urlsplit(self._base_url).scheme != "https":
+            return True
+        if self._trusted is None:
+            self._trusted = ssl.create_default_context()
+        return self._trusted
 
 
 class HttpxTransport:
@@ -163,9 +183,43 @@ class HttpxTransport:
 
 
 def environment_proxy(base_url: str) -> str | None:
-    """The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY name for an address."""
+    """The proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY name for an address; none for this machine's own.
+
+    Raises:
+        ValueError: one of a kind that is not spoken, or that is no address.
+    """
     parts = urlsplit(base_url)
-    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    host, proxies = parts.hostname or "", getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    # A key may go in the clear to this machine because it does not leave it; through a proxy it would.
+    if not proxy or is_loopback(base_url) or proxy_bypass(host) or proxy_bypass(parts.netloc):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    name, found = f"{parts.scheme.upper()}_PROXY or ALL_PROXY", urlsplit(proxy)
+    if found.scheme not in ("http", "https"):
+        raise ValueError(
+            f"{name}: {found.scheme} proxies are not spoken; name an http one, put {host} into NO_PROXY, or give "
+            "http_client=httpx.AsyncClient(proxy=...), which speaks more with httpx[socks]"
+        )
+    if not _is_address(found):
+        # Not shown, as it may hold a password.
+        raise ValueError(f"{name}: not an address; in a user or password, write # as %23, / as %2F and so on")
+    return proxy
+
+
+def _is_address(parts: SplitResult) -> bool:
+    try:
+        return bool(parts.hostname) and parts.port is not False and not parts.fragment and not parts.query
+    except ValueError:
+        return False
+
+
+def whom_is_trusted() -> str:
+    """Which certificates are trusted, and how to trust others."""
+    named = os.environ.get("SSL_CERT_FILE")
+    if not named:
+        return "trusted is the system's certificate store; SSL_CERT_FILE names a file of certificates in its place"
+    return f"trusted is SSL_CERT_FILE={named}" + ("" if Path(named).is_file() else ", a file that is not there")
 
 
 def timeout_error(request: WireRequest, base_url: str, timeout_s: float) -> APITimeoutError:
@@ -181,10 +235,12 @@ def connect_timeout_error(request: WireRequest, base_url: str) -> APITimeoutErro
 
 
 def connection_error(
-    request: WireRequest, base_url: str, fault: Exception, *, may_be_sent: bool = True
+    request: WireRequest, base_url: str, fault: Exception, way_out: str = "", *, may_be_sent: bool = True
 ) -> APIConnectionError:
     """The error for a request that brought no answer; its text names the cause."""
-    what = f"{type(fault).__name__}: {fault}".removesuffix(": ")
+    # The address of a proxy may stand there, with its password.
+    cause = re.sub(r"://[^/\s]*@", "://", str(fault))
+    what = f"{type(fault).__name__}: {cause}".removesuffix(": ") + way_out
     return _error(APIConnectionError, request, base_url, what, may_be_sent=may_be_sent)
 
 

@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 from typing_extensions import Self
 
+from . import console
 from .checks import is_number, is_str
 from .container import container_length
 from .errors import RequestErrorCategory
@@ -238,6 +239,16 @@ def _check_flat(name: str, value: TensorValues) -> None:
         refuse_non_finite(name, value.to_numpy().reshape(-1))
 
 
+def _parts(tinker_path: str) -> list[str]:
+    """Run, kind and name of a path; ValueError when it is none."""
+    is_path = isinstance(tinker_path, str) and tinker_path.startswith(TINKER_SCHEME)
+    parts = tinker_path[len(TINKER_SCHEME) :].split("/") if is_path else []
+    if len(parts) != 3 or not all(parts) or parts[1] not in CHECKPOINT_KINDS:
+        kinds = " or ".join(f"{TINKER_SCHEME}RUN/{kind}/NAME" for kind in CHECKPOINT_KINDS)
+        raise ValueError(f"{tinker_path!r} is not a checkpoint path; it should read {kinds}")
+    return parts
+
+
 class TinkerPath:
     """The parts of ``tinker://RUN/weights/NAME``, and the same with sampler_weights or external_weights."""
 
@@ -246,11 +257,7 @@ class TinkerPath:
     @classmethod
     def from_tinker_path(cls, tinker_path: str) -> Self:
         """Read a path. Raises ValueError naming the path and the form it should have."""
-        is_path = isinstance(tinker_path, str) and tinker_path.startswith(TINKER_SCHEME)
-        parts = tinker_path[len(TINKER_SCHEME) :].split("/") if is_path else []
-        if len(parts) != 3 or not all(parts) or parts[1] not in CHECKPOINT_KINDS:
-            kinds = " or ".join(f"{TINKER_SCHEME}RUN/{kind}/NAME" for kind in CHECKPOINT_KINDS)
-            raise ValueError(f"{tinker_path!r} is not a checkpoint path; it should read {kinds}")
+        parts = _parts(tinker_path)
         model: Any = cls
         found: Self = model(
             tinker_path=tinker_path,
@@ -259,6 +266,29 @@ class TinkerPath:
             checkpoint_id=f"{parts[1]}/{parts[2]}",
         )
         return found
+
+
+class SavedWeights:
+    """Weights that were saved, and their page."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+        path: str
+
+    def get_console_url(self) -> str:
+        """The page of the checkpoint in the Tinker service's console. ValueError when ``path`` is none of one."""
+        run, *checkpoint = _parts(self.path)
+        return console.checkpoint_page(run, "/".join(checkpoint))
+
+
+class SavedSamplerWeights(SavedWeights):
+    """Weights that were saved to sample from."""
+
+    __slots__ = ()
+
+    def get_playground_url(self) -> str:
+        """The page of the Tinker service's console where one talks to them."""
+        return console.playground_page(self.path)
 
 
 class ErrorCategory:

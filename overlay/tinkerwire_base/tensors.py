@@ -19,6 +19,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,11 @@ def wire_array(name: str, value: Any) -> Array:
     return _to_wire_dtype(name, array)
 
 
+def is_torch_installed() -> bool:
+    """Whether torch can be imported; it is not imported for that."""
+    return "torch" in sys.modules or find_spec("torch") is not None
+
+
 def wire_dtype(array: Array) -> str:
     """The wire's name for the dtype of a wire array."""
     return "int64" if array.dtype == np.int64 else "float32"
@@ -132,8 +138,9 @@ def _refuse_large(name: str, values: Sequence[int]) -> None:
 
 
 def _is_torch(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
+    # Another thread may be in the midst of importing it, and then there is no tensor yet.
+    kind = getattr(sys.modules.get("torch"), "Tensor", None)
+    return kind is not None and isinstance(value, kind)
 
 
 def _from_torch(name: str, tensor: Any) -> Array:

@@ -117,3 +117,17 @@ def test_non_finite_values_are_refused_with_their_position() -> None:
     """NaN raises an error that says where it is, in bfloat16 too."""
     with pytest.raises(ValueError, match=r"weights\[1\]: nan cannot be sent"):
         wire_array("weights", torch.tensor([1.0, float("nan")], dtype=torch.bfloat16))
+
+
+@pytest.mark.parametrize("key", ["weights", "target_tokens"])
+def test_tables_of_bfloat16_that_are_mostly_empty(key: str) -> None:
+    """Two dimensions, nearly all zero, in bfloat16: of the values that they show."""
+    table = torch.zeros(8, 16, dtype=torch.bfloat16)
+    table[3, 5] = 2.0
+    inputs = {"target_tokens": torch.zeros(8, 16, dtype=torch.int64), "weights": torch.ones(8, 16)}
+    if key == "target_tokens":
+        table = table.to(torch.int64)
+    datum = Datum(model_input=ModelInput.from_ints(list(range(8))), loss_fn_inputs={**inputs, key: table})
+    found = datum.loss_fn_inputs[key].to_numpy()
+    assert found.shape == (8, 16)
+    assert (found == table.to(torch.float32).numpy()).all()

@@ -135,7 +135,7 @@ def sample_target_prompt_logprobs(walk: Walk) -> str:
     """Those of the prompt's own tokens are the prompt's logprobs."""
     if "target_prompt_logprobs" not in _signature(walk):
         raise Skipped("SDK before 0.30.4 does not ask for them")
-    targets = walk.types.TensorData.from_numpy(np.asarray([[token, 1] for token in PROMPT[1:]], dtype=np.int64))
+    targets = walk.types.TensorData.from_numpy(np.asarray([[token, -1] for token in PROMPT[1:]], dtype=np.int64))
     response = _sample(walk, walk["sampler"], include_prompt_logprobs=True, target_prompt_logprobs=targets)
     found = response.target_prompt_logprobs.to_numpy()
     expect(found.shape == (len(PROMPT) - 1, 2), f"shape {found.shape}")

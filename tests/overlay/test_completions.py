@@ -187,6 +187,21 @@ def test_close_acknowledges(server: Scripted) -> None:
     assert "asample/1/0" in told
 
 
+def test_close_acknowledges_between_two_tries(server: Scripted) -> None:
+    """Also while a question has failed and the next is not due."""
+    ends = Ends(server)
+    server.rules["retrieve_futures"] = in_turn(
+        ends.tell, lambda asked: Answer({"completions": [], "cursor": 10}, 200 if "timeout" in asked.body else 500)
+    )
+    with sampler(server, retry=tw.RetryConfig(retry_delay_base=60, retry_delay_max=60)) as sampling:
+        draw(sampling, 1)
+        sampling.sample(PROMPT, 1, PARAMS).future()
+        server.wait_for_requests("retrieve_futures", 2)
+    last = server.bodies("retrieve_futures")[-1]
+    assert last["timeout"] == 0.0
+    assert "asample/1/0" in last["retrieved_request_ids"]
+
+
 def test_empty_answers_are_spaced_out(server: Scripted) -> None:
     """A server that answers at once that nothing has ended is not asked in a hot loop."""
     server.rules["retrieve_futures"] = lambda _: Answer({"completions": [], "cursor": 0})

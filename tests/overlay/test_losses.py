@@ -273,3 +273,26 @@ def test_it_trains_like_the_loss_it_is(wire_version: str) -> None:
             other.optim_step(ADAM).result(PATIENCE_S)
             losses = [future.result(PATIENCE_S).metrics["loss:sum"] for future in (plain, custom)]
             assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+
+
+@needs_torch
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_matrices_that_are_mostly_empty(server: Scripted, dtype: str) -> None:
+    """Targets and weights of two dimensions, sparse or not, of any dtype; gradients go back in their shape."""
+    import torch  # noqa: PLC0415
+
+    shape = [2, 50]
+    body = {"loss_fn_output_type": "T", "loss_fn_outputs": [{"logprobs": tensor([-1.0] * 100, shape)}], "metrics": {}}
+    server.on_poll("Forward", lambda _: Answer(body))
+    server.on_poll("ForwardBackward", lambda _: Answer(body))
+    targets = torch.zeros(shape, dtype=torch.int64)
+    targets[1, 7] = 9
+    weights = torch.zeros(shape, dtype=getattr(torch, dtype))
+    weights[0, 3] = 1.5
+    with open_client(server.url, wire_version="0.38.0") as client:
+        training = client.create_lora_training_client("base")
+        for given in (targets, tw.TensorData.from_torch_sparse(targets)):
+            inputs = {"target_tokens": given, "weights": weights}
+            example = tw.Datum(model_input=tw.ModelInput.from_ints([1, 2]), loss_fn_inputs=inputs)
+            found = training.forward_backward_custom([example], lambda d, lp: ((lp[0] * weights.float()).sum(), {}))
+            assert found.result(PATIENCE_S).metrics["loss:sum"] == -1.5

@@ -12,7 +12,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, datum, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
-from tinkerwire import connection, polling
+from tinkerwire import connection, polling, tracking
 
 pytestmark = pytest.mark.timeout(60)
 NOT_READY = Answer(status=408)
@@ -51,6 +51,7 @@ def fault_of(server: Scripted, training: tw.TrainingClient, *answers: Answer) ->
         Answer(b"", status=503),
         Answer({}, status=599),
         Answer({"detail": "slow down"}, status=429),
+        Answer({"detail": "no funds"}, status=402),
         Answer({}, status=429, headers={"retry-after-ms": "5"}),
         Answer({}, status=404, headers={"x-should-retry": "true"}),
         Answer(drop=True),
@@ -123,7 +124,7 @@ def test_null_metrics_of_a_batch_are_no_metrics(server: Scripted, training: tw.T
         assert training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S).metrics == {}
 
 
-@pytest.mark.parametrize("status", [401, 402, 403, 404, 405, 409, 413, 422])
+@pytest.mark.parametrize("status", [401, 403, 404, 405, 409, 413, 422])
 def test_other_user_errors_fail_at_once(server: Scripted, training: tw.TrainingClient, status: int) -> None:
     """A 4xx that cannot pass fails the future at the first poll, with the server's words."""
     fault = fault_of(server, training, Answer({"detail": "never heard of it"}, status=status))
@@ -199,6 +200,16 @@ def test_drawing_again_takes_its_time(server: Scripted) -> None:
 def test_fast_empty_answers_are_spaced_out(server: Scripted) -> None:
     """A server that answers 'not ready' at once is asked a few times a second, not thousands."""
     server.on_poll("OptimStep", lambda _: NOT_READY)
+    policy = tw.RetryConfig(progress_timeout=1.0)
+    with open_client(server.url, retry=policy) as client, pytest.raises(tw.RequestTimeoutError):
+        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+    assert 2 <= len(server.polls("OptimStep")) <= 12
+
+
+@pytest.mark.parametrize("answer", [Answer(status=500), Answer(status=503), Answer({"type": "try_again"})], ids=str)
+def test_a_server_that_fails_at_once_is_not_hammered(server: Scripted, answer: Answer) -> None:
+    """With the policy as it is, faults and empty answers that take no time get a few polls a second."""
+    server.on_poll("OptimStep", lambda _: answer)
     policy = tw.RetryConfig(progress_timeout=1.0)
     with open_client(server.url, retry=policy) as client, pytest.raises(tw.RequestTimeoutError):
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
@@ -283,9 +294,9 @@ def test_waiting_is_logged(
     server: Scripted, training: tw.TrainingClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing waits without a word, even while the server holds the poll: who, for how long, why, again and again."""
-    assert (polling.FIRST_WORD_S, polling.WORD_EVERY_S) == (10.0, 60.0)
-    monkeypatch.setattr(polling, "FIRST_WORD_S", 0.05)
-    monkeypatch.setattr(polling, "WORD_EVERY_S", 0.05)
+    assert (tracking.FIRST_WORD_S, tracking.WORD_EVERY_S) == (10.0, 60.0)
+    monkeypatch.setattr(tracking, "FIRST_WORD_S", 0.05)
+    monkeypatch.setattr(tracking, "WORD_EVERY_S", 0.05)
     monkeypatch.setattr(connection, "SAME_WORD_EVERY_S", 0.0)
     hold = Hold()
     paused = Answer({"queue_state": "paused_rate_limit", "queue_state_reason": "too many clients"}, status=408)
@@ -303,7 +314,8 @@ def test_many_waits_make_one_word(
     server: Scripted, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A thousand samples that wait do not write a thousand lines."""
-    monkeypatch.setattr(polling, "FIRST_WORD_S", 0.02)
+    sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+    monkeypatch.setattr(tracking, "FIRST_WORD_S", 0.02)
     said: list[str] = []
     say = connection.Connection.say
 
@@ -314,7 +326,6 @@ def test_many_waits_make_one_word(
     monkeypatch.setattr(connection.Connection, "say", count)
     hold = Hold()
     server.on_poll("Sample", lambda asked: Answer(server.happy(asked).body, hold=hold))
-    sampling = client.create_sampling_client(base_model="base")
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         samples = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(50)]
         wait_until(lambda: len(said) >= 50, "every wait has its word")
@@ -324,25 +335,19 @@ def test_many_waits_make_one_word(
     assert len(caplog.records) == 1
 
 
-def test_a_listener_hears_of_the_wait(
-    server: Scripted, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("before", [NOT_READY, Answer({"type": "try_again"})], ids=str)
+def test_a_future_that_was_there_and_is_unknown_now(
+    server: Scripted, training: tw.TrainingClient, client: tw.ServiceClient, before: Answer
 ) -> None:
-    """Code that passes ``on_wait`` hears what is waited for, as parts."""
-    monkeypatch.setattr(polling, "FIRST_WORD_S", 0.01)
-    heard: list[polling.Waiting] = []
-    server.on_poll("OptimStep", in_turn(Answer({"queue_state": "paused_capacity"}, status=408), NOT_READY, DONE))
-    promise = polling.Promise(
-        request_id="optim_step/1/1",
-        request_type="OptimStep",
-        result_type=tw.OptimStepResponse,
-        traffic=connection.Traffic.TRAINING_FUTURES,
-        deadline_s=PATIENCE_S,
-    )
-    link = client._connection
-
-    async def poll() -> tw.OptimStepResponse:
-        return await polling.Poll(link, promise, link.retry, heard.append).result()
-
-    assert link.start(poll()).result(PATIENCE_S).metrics == {"x:mean": 1.0}
-    assert heard[0].request_id == "optim_step/1/1"
-    assert heard[0].waited_s > 0
+    """404 after a 'not ready': the server has lost it. A training step fails clearly, a sample is drawn again."""
+    unknown = Answer({"detail": "Future not found"}, status=404)
+    fault = fault_of(server, training, before, unknown)
+    assert isinstance(fault, tw.FutureExpiredError)
+    assert isinstance(fault.__cause__, tw.NotFoundError)
+    for part in ("OptimStep", "HTTP 404", "Future not found", fault.request_id):
+        assert part in str(fault)
+    assert len(server.named("optim_step")) == 1
+    server.on_poll("Sample", in_turn(before, unknown, server.happy))
+    sampling = client.create_sampling_client(base_model="base")
+    assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences
+    assert [body["seq_id"] for body in server.bodies("asample")] == [0, 1]

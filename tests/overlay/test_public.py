@@ -1,4 +1,7 @@
-"""The public names, methods, parameters and defaults of the official SDK 0.38.0: whoever calls those can call ours."""
+"""The public names, methods, parameters and defaults of the official SDK 0.38.0 and of older ones.
+
+Whoever calls those can call ours.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +15,42 @@ import pytest
 
 import tinkerwire as tw
 
-FACTS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "facts" / "public" / "0.38.0.json").read_text())
-"""Exports, and by class and method the parameters: name, kind, and the default where there is one."""
+Facts = dict[str, Any]
+FACTS: dict[str, Facts] = {
+    version: json.loads((Path(__file__).parents[1] / "facts" / "public" / f"{version}.json").read_text())
+    for version in ("0.4.1", "0.16.1", "0.25.0", "0.38.0")
+}
+"""By release: exports, and by class and method the parameters: name, kind, and the default where there is one."""
 DIFFERENCES = {
-    "LossHandle": "losses that the server computes are not there yet",
-    "PerDatumLossFn": "goes with LossHandle",
-    "Timeout": "of the official SDK's HTTP library; RetryConfig and result(timeout) bound the time",
-    "RequestOptions": "goes with Timeout",
     "ServiceClient.__init__": "an option that there is not is an error; the official one takes any",
     "ServiceClient.__exit__": "the with statement gives its arguments by place",
-    "ServiceClient.create_custom_loss": "goes with LossHandle",
     "ServiceClient.holder": "the inside of the official SDK",
     "TrainingClient.__init__": "made by ServiceClient only",
     "SamplingClient.__init__": "made by other clients only",
     "SamplingClient.create": "the inside of the official SDK",
     "SamplingClient.on_queue_state_change": "the inside of the official SDK",
     "RestClient.__init__": "what a ServiceClient gives it is a connection, and called so",
-    "RestClient.whoami": "keys are not exchanged for tokens that would say it",
     "AdminClient.__init__": "as RestClient.__init__",
 }
-"""Where we differ on purpose, and why."""
+"""Where we differ on purpose from 0.38.0, and why."""
+INSIDE = "the official SDK used to sample in a process of its own"
+MOVED = "0.38.0 has base_model in its place; a dict there is refused, user_metadata= is taken"
+OLDER_DIFFERENCES = {
+    "SidecarDiedError": INSIDE,
+    "SidecarError": INSIDE,
+    "SidecarIPCError": INSIDE,
+    "SidecarStartupError": INSIDE,
+    "ServiceClient.create_training_client_from_state": MOVED,
+    "ServiceClient.create_training_client_from_state_async": MOVED,
+    "ServiceClient.create_training_client_from_state_with_optimizer": MOVED,
+    "ServiceClient.create_training_client_from_state_with_optimizer_async": MOVED,
+    "TrainingClient.forward_backward_custom": "loss_type_input is None by default, which means logprobs, too",
+    "TrainingClient.forward_backward_custom_async": "as forward_backward_custom",
+    "TrainingClient.on_queue_state_change": "the inside of the official SDK",
+    "TrainingClient.optim_step": "by place adam_params is called optim_params; by name it is taken, too",
+    "TrainingClient.optim_step_async": "as optim_step",
+}
+"""Where we differ from one of the older ones."""
 OLDER = {
     tw.ServiceClient: ["create_rest_client", "get_server_capabilities", "get_server_capabilities_async"],
     tw.TrainingClient: ["unload_model", "forward_async", "load_state", "load_state_with_optimizer_async"],
@@ -77,12 +96,12 @@ def refused(official: list[list[Any]], ours: list[list[Any]]) -> Iterator[str]:
     yield from (f"{name} is required" for name, _, *default in ours if name not in names and not default)
 
 
-def differences() -> Iterator[tuple[str, str]]:
+def differences(facts: Facts) -> Iterator[tuple[str, str]]:
     """Each name that differs from the official one, and how."""
-    for name in FACTS["exports"]:
+    for name in facts["exports"]:
         if name not in tw.__all__:
             yield name, "is not exported"
-    for kind, methods in FACTS["classes"].items():
+    for kind, methods in facts["classes"].items():
         for name, official in methods.items():
             method = getattr(getattr(tw, kind), name, None)
             if method is None or (official is None) == callable(method):
@@ -99,9 +118,32 @@ def differences() -> Iterator[tuple[str, str]]:
 
 def test_differences_have_reasons() -> None:
     """What differs is in the list of reasons, and what is in the list differs."""
-    found = dict(differences())
+    found = dict(differences(FACTS["0.38.0"]))
     assert not {name: how for name, how in found.items() if name not in DIFFERENCES}
     assert not [name for name in DIFFERENCES if name not in found]
+
+
+def test_older_code_finds_what_it_calls() -> None:
+    """The names, parameters and defaults of older releases, but for those with a reason."""
+    found = {name: how for version in ("0.4.1", "0.16.1", "0.25.0") for name, how in differences(FACTS[version])}
+    reasons = {**DIFFERENCES, **OLDER_DIFFERENCES}
+    assert not {name: how for name, how in found.items() if name not in reasons}
+    assert not [name for name in OLDER_DIFFERENCES if name not in found]
+
+
+def test_metadata_in_the_place_of_older_releases() -> None:
+    """It is refused, with the way out, and nothing is sent."""
+    with tw.ServiceClient(base_url="local") as client, pytest.raises(TypeError, match="say user_metadata="):
+        client.create_training_client_from_state("tinker://a/weights/b", {"a": "b"})  # type: ignore[arg-type]
+
+
+def test_a_sampling_client_by_its_older_name() -> None:
+    """A future of it."""
+    with tw.ServiceClient(base_url="local") as client:
+        training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
+        sampling = training.save_weights_and_get_sampling_client_submit().result(60)
+        params = tw.SamplingParams(max_tokens=1)
+        assert sampling.sample(tw.ModelInput.from_ints([1]), num_samples=1, sampling_params=params).result(60).sequences
 
 
 def test_exports_are_there() -> None:

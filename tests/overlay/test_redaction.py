@@ -156,7 +156,7 @@ def test_what_is_logged_while_waiting(
     server: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The reason why a result is waited for is what the server said, without the key."""
-    monkeypatch.setattr("tinkerwire.polling.FIRST_WORD_S", 0.05)
+    monkeypatch.setattr("tinkerwire.tracking.FIRST_WORD_S", 0.05)
     busy = Answer({"detail": f"{KEY} is busy"}, status=500)
     server.on_poll("Sample", in_turn(*[busy] * 4, server.happy))
     policy = tw.RetryConfig(retry_delay_base=0.1, jitter_factor=0)

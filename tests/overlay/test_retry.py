@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
-from tinkerwire import connection
+from tinkerwire import connection, tracking
 from tinkerwire.retry import is_retryable, retry_after
 from tinkerwire_base.errors import ResponseInfo, status_error
 
@@ -196,8 +196,13 @@ def archive(client: tw.ServiceClient) -> Any:
     return client.create_rest_client().get_checkpoint_archive_url("m1", "weights/a")
 
 
+def snapshot(client: tw.ServiceClient) -> Any:
+    return client.create_lora_training_client("base").save_weights_and_get_sampling_client()
+
+
 OPERATIONS = {
     "optim_step": optim_step,
+    "save_weights_for_sampler": snapshot,
     "asample": sample,
     "create_session": session,
     "create_model": model,
@@ -229,6 +234,36 @@ def test_attempts_are_never_multiplied(
     keys = {one.headers.get("x-idempotency-key") for one in asked}
     assert len(keys) == 1
     assert (keys == {None}) == (asked[0].method == "GET")
+
+
+def test_resends_use_no_number_up(server: Scripted, client: tw.ServiceClient) -> None:
+    """What is sent three times is still one operation: the next ones have the next numbers."""
+    for name in ("save_weights_for_sampler", "create_sampling_session", "asample"):
+        server.rules[name] = in_turn(Answer(drop=True), Answer(status=500), server.happy)
+    training = client.create_lora_training_client("base")
+    for _ in range(2):
+        training.save_weights_and_get_sampling_client().result(PATIENCE_S)
+    sampling = client.create_sampling_client(base_model="base")
+    for _ in range(2):
+        sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    saved = [(body["seq_id"], body["sampling_session_seq_id"]) for body in server.bodies("save_weights_for_sampler")]
+    assert saved == [(1, 0)] * 3 + [(2, 1)]
+    assert [body["sampling_session_seq_id"] for body in server.bodies("create_sampling_session")] == [2] * 3
+    assert [body["seq_id"] for body in server.bodies("asample")] == [0] * 3 + [1]
+
+
+@pytest.mark.parametrize("name", ["client/config", "create_session", "create_model", "optim_step"])
+def test_a_bill_that_is_not_paid(server: Scripted, name: str) -> None:
+    """402 is a BillingError at whatever point it comes, in the server's words, and nothing is lost by the error."""
+    server.rules["client/config"] = lambda _: Answer({}, status=404)
+    server.rules[name] = in_turn(
+        Answer({"detail": "add funds first"}, status=402), *[server.rules.get(name, server.happy)]
+    )
+    with open_client(server.url, wire_version=None) as client:
+        with pytest.raises(tw.BillingError, match="add funds first") as caught:
+            client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+        assert caught.value.status_code == 402
+        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
 
 
 def test_different_operations_have_different_keys(server: Scripted, client: tw.ServiceClient) -> None:
@@ -301,7 +336,7 @@ def test_a_server_that_was_never_heard_is_given_up_in_seconds(
     server: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """No answer from the first request on: most likely a wrong address, so the error comes soon, after a word."""
-    assert connection.UNHEARD_S == 10.0
+    assert connection.UNHEARD_S == 6.0
     monkeypatch.setattr(connection, "UNHEARD_S", 0.05)
     server.rules["create_session"] = lambda _: Answer(drop=True)
     policy = tw.RetryConfig(retry_delay_base=0.02, retry_delay_max=0.02, jitter_factor=0.0, max_attempts=1000)
@@ -334,8 +369,8 @@ def test_silence_is_logged(
     server: Scripted, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A request without an answer for ten seconds has a line in the log, long before its time is over."""
-    assert connection.FIRST_WORD_S == 10.0
-    monkeypatch.setattr(connection, "FIRST_WORD_S", 0.02)
+    assert tracking.FIRST_WORD_S == 10.0
+    monkeypatch.setattr(tracking, "FIRST_WORD_S", 0.02)
     hold = Hold()
     server.rules["create_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
     with caplog.at_level(logging.WARNING, "tinkerwire"):
@@ -343,7 +378,8 @@ def test_silence_is_logged(
         wait_until(lambda: bool(caplog.records), "a word")
         hold.release()
         training.result(PATIENCE_S)
-    assert f"POST {server.url}/api/v1/create_session: no answer yet after 0 s; attempt 1" in caplog.messages
+    silence = f"POST {server.url}/api/v1/create_session: no answer so far to attempt 1"
+    assert f"CreateModel: no result after 0 s; {silence}" in caplog.messages
 
 
 def test_the_wait_is_the_servers(server: Scripted, client: tw.ServiceClient) -> None:

@@ -268,3 +268,28 @@ def test_which_answers_are_refusals(status: int) -> None:
     fault = status_error(status)("x", response=ResponseInfo(status_code=status))
     assert is_refusal(fault) == (300 <= status < 500 and status not in (408, 409))
     assert not is_refusal(tw.APIConnectionError("x"))
+
+
+def test_numbers_that_a_server_counts_though_it_refused(server: Scripted, client: tw.ServiceClient) -> None:
+    """The number of a refused operation is tried again, and passed over where the server has counted it."""
+    reused = Answer({"detail": "Training request sequence number was reused"}, status=409)
+    server.rules["optim_step"] = in_turn(Answer({"detail": "no"}, status=422), reused, server.happy)
+    training = client.create_lora_training_client("base")
+    with pytest.raises(tw.UnprocessableEntityError):
+        training.optim_step(ADAM).result(PATIENCE_S)
+    for _ in range(2):
+        training.optim_step(ADAM).result(PATIENCE_S)
+    assert seq_ids(server) == [1, 1, 2, 3]
+
+
+def test_a_number_that_never_arrived(server: Scripted) -> None:
+    """Where a gap is a conflict, the number that may have been used and was not is used for the next operation."""
+    ahead = Answer({"detail": "seq_id 2 is too high: expected 1"}, status=409)
+    server.rules["optim_step"] = in_turn(Answer(drop=True), Answer(drop=True), ahead, server.happy)
+    with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=2)) as client:
+        training = client.create_lora_training_client("base")
+        with pytest.raises(tw.APIConnectionError):
+            training.optim_step(ADAM).result(PATIENCE_S)
+        for _ in range(2):
+            training.optim_step(ADAM).result(PATIENCE_S)
+    assert seq_ids(server) == [1, 1, 2, 1, 2]

@@ -14,8 +14,8 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, open_client, wait_until
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
-from tinkerwire import polling
+from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
+from tinkerwire import tracking
 
 pytestmark = pytest.mark.timeout(60)
 FAILED = Answer({"error": "no memory", "category": "server"})
@@ -106,7 +106,7 @@ def test_callbacks(server: Scripted, training: tw.TrainingClient) -> None:
 
 def test_a_client_with_a_listener(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     """The callback of the service hears of every long wait; one that fails takes nothing away."""
-    monkeypatch.setattr(polling, "FIRST_WORD_S", 0.02)
+    monkeypatch.setattr(tracking, "FIRST_WORD_S", 0.02)
     hold = Hold()
     server.on_poll("Sample", lambda asked: Answer(server.happy(asked).body, hold=hold))
     heard: list[tw.Waiting] = []
@@ -238,3 +238,69 @@ def test_what_cannot_be_pickled_says_what_can(training: tw.TrainingClient, clien
             pickle.dumps(thing)
         with pytest.raises(TypeError, match="cannot be pickled"):
             copy.deepcopy(thing)
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said after ten seconds is said at once, and again and again."""
+    assert (tracking.FIRST_WORD_S, tracking.WORD_EVERY_S) == (10.0, 60.0)
+    monkeypatch.setattr(tracking, "FIRST_WORD_S", 0.05)
+    monkeypatch.setattr(tracking, "WORD_EVERY_S", 0.02)
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("name", ["create_session", "create_model"])
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_waiting_for_what_the_server_has_not_taken(server: Scripted, name: str, is_silent: bool) -> None:
+    """A wait before there is any request id has its word, too: the listener hears what was sent and what came."""
+    hold = Hold()
+
+    def rule(asked: Asked) -> Answer:
+        if hold.is_over:
+            return server.happy(asked)
+        return Answer(server.happy(asked).body, hold=hold) if is_silent else Answer({"detail": "on fire"}, status=503)
+
+    server.rules[name] = rule
+    reason = f"{name}: no answer so far to attempt 1" if is_silent else "on fire"
+    heard: list[tw.Waiting] = []
+    policy = tw.RetryConfig(retry_delay_base=0.1, retry_delay_max=0.1, max_attempts=1000)
+    with open_client(server.url, on_wait=heard.append, retry=policy) as client:
+        training = client.create_lora_training_client("base")
+        wait_until(lambda: any(reason in waiting.reason for waiting in heard), "the reason")
+        hold.release()
+        training.result(PATIENCE_S)
+    assert ("CreateModel", "", "") in {(one.request_type, one.request_id, one.queue_state) for one in heard}
+
+
+@pytest.mark.usefixtures("soon")
+def test_waiting_in_line(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+    """What waits for an operation before it says so, and that one says what it waits for."""
+    hold = Hold()
+    server.rules["optim_step"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    heard: list[tw.Waiting] = []
+    with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url, on_wait=heard.append) as client:
+        training = client.create_lora_training_client("base")
+        step, save = training.optim_step(ADAM), training.save_state("a")
+        wait_until(lambda: {"OptimStep", "SaveWeights"} <= {waiting.request_type for waiting in heard}, "both")
+        hold.release()
+        step.result(PATIENCE_S)
+        save.result(PATIENCE_S)
+        number = len(heard)
+        training.optim_step(ADAM).result(PATIENCE_S)
+    assert "SaveWeights: no result after 0 s; it waits for what was asked for before it" in caplog.messages
+    assert any("/api/v1/optim_step: no answer so far to attempt 1" in line for line in caplog.messages)
+    assert len(heard) == number
+
+
+@pytest.mark.usefixtures("soon")
+def test_waiting_for_a_server_that_is_too_busy(server: Scripted) -> None:
+    """A sample that the server does not take says why it is still here."""
+    hold = Hold()
+    busy = Answer({"detail": "all seats taken"}, status=429)
+    server.rules["asample"] = lambda asked: server.happy(asked) if hold.is_over else busy
+    heard: list[tw.Waiting] = []
+    with open_client(server.url, on_wait=heard.append) as client:
+        sample = client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS)
+        wait_until(lambda: any("all seats taken" in waiting.reason for waiting in heard), "the reason")
+        hold.release()
+        sample.result(PATIENCE_S)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import ssl
 import threading
 import time
 from collections import Counter
@@ -246,8 +247,8 @@ def _body(content: bytes, headers: Mapping[str, str]) -> Any:
 
 
 @contextmanager
-def scripted_server() -> Iterator[Scripted]:
-    """A scripted server that runs for the block."""
+def scripted_server(tls: ssl.SSLContext | None = None) -> Iterator[Scripted]:
+    """A scripted server that runs for the block; over https with ``tls``."""
     server = Scripted()
     loop = asyncio.new_event_loop()
     ready = threading.Event()
@@ -259,9 +260,9 @@ def scripted_server() -> Iterator[Scripted]:
             app, auto_decompress=False, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
         )
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, backlog=4096)
+        site = web.TCPSite(runner, "127.0.0.1", 0, backlog=4096, ssl_context=tls)
         await site.start()
-        server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        server.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{runner.addresses[0][1]}"
         return runner
 
     def run() -> None:
@@ -270,6 +271,8 @@ def scripted_server() -> Iterator[Scripted]:
         ready.set()
         loop.run_forever()
         loop.run_until_complete(runner.cleanup())
+        # Connections with encryption need some turns more to end.
+        loop.run_until_complete(asyncio.sleep(0.05 if tls else 0))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 

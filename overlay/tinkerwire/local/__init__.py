@@ -7,6 +7,7 @@ The default of ``ServiceClient(base_url="local")`` is one server that the whole 
 
 from tinkerwire.local.misbehaviour import ConnectionDropped as ConnectionDropped
 from tinkerwire.local.misbehaviour import Misbehaviour as Misbehaviour
+from tinkerwire.local.peculiarities import Peculiarities as Peculiarities
 from tinkerwire.local.promises import Keeping as Keeping
 from tinkerwire.local.server import EmbeddedServer as EmbeddedServer
 from tinkerwire.local.transport import EmbeddedTransport as EmbeddedTransport

@@ -8,11 +8,11 @@ from typing import Any
 import orjson
 
 from tinkerwire.local.contract import Json
+from tinkerwire_base.tensors import is_torch_installed
 
 REFUSED: Mapping[str, str] = {
     "enable_grpc_retrieve_future": "this server does not speak gRPC",
     "grpc_target": "this server does not speak gRPC",
-    "custom_loss_server_side": "this server does not compute custom losses; clients do so themselves",
 }
 """Flags that stay off, and why."""
 
@@ -48,6 +48,8 @@ class ClientConfig:
             if value != known[name]["default"] and name in REFUSED:
                 raise ValueError(f"flag {name}: {REFUSED[name]}; leave it at {known[name]['default']}")
             _check_type(name, value, known[name]["type"])
+            if name == "custom_loss_server_side" and value and not is_torch_installed():
+                raise ValueError(f"flag {name}: the server needs torch for that; install it, or leave the flag away")
         self._given = {"parallel_fwdbwd_chunks": False, **given} if strict_sequence else dict(given)
 
     def fixed(self) -> Json:

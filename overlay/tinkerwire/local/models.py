@@ -6,6 +6,7 @@ from tinkerwire.local.answers import Refusal
 from tinkerwire.local.engine import EngineError, LoraModel, ModelConfig, base_model
 from tinkerwire.local.promises import Promise
 from tinkerwire.local.runs import Run
+from tinkerwire.local.samplers import Weights
 from tinkerwire.local.sequence import Sequence
 from tinkerwire.local.workers import Worker
 
@@ -21,6 +22,8 @@ class TrainedModel:
         self.session_id = session_id
         self.worker = Worker(f"tinkerwire-{run.run_id}")
         self.sequence: Sequence[Promise] = Sequence(self.worker.put, strict=strict_sequence, gap_wait_s=gap_wait_s)
+        self.inflight = Weights()
+        """What the inflight samplers of this model sample from, since the first was opened."""
         self._engine: LoraModel | None = None
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import uuid
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 
 from tinkerwire.local.answers import Refusal
 from tinkerwire.local.engine import EngineError
+from tinkerwire.local.request_ids import RequestIds
 from tinkerwire.local.results import Result, ResultEncoder
 from tinkerwire.local.signals import Signal
 from tinkerwire_base.errors import DialectError
@@ -73,13 +73,23 @@ class Promises:
     Args:
         encoder: makes results of what work returns.
         clock: seconds since the epoch.
+        ids: makes request ids.
+        dress: what becomes of a result before it is encoded.
     """
 
-    def __init__(self, encoder: ResultEncoder, keeping: Keeping, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        encoder: ResultEncoder,
+        keeping: Keeping,
+        clock: Callable[[], float],
+        ids: RequestIds,
+        dress: Callable[[Any], Any],
+    ) -> None:
         self._encoder = encoder
         self._keeping = keeping
         self._clock = clock
-        self._prefix = f"f-{uuid.uuid4().hex[:8]}-"
+        self._ids = ids
+        self._dress = dress
         self._lock = threading.Lock()
         self._count = 0
         self._open: dict[str, Promise] = {}
@@ -109,7 +119,7 @@ class Promises:
         """
         with self._lock:
             self._count += 1
-            promise = Promise(f"{self._prefix}{self._count}", model_id, on_end)
+            promise = Promise(self._ids.of(self._count), model_id, on_end)
             self._open[promise.request_id] = promise
         put(lambda: self._work(promise, work))
         return promise
@@ -129,8 +139,8 @@ class Promises:
             promise = self._open.get(request_id) or self._finished.get(request_id)
             if promise is not None:
                 return promise
-            number = request_id.removeprefix(self._prefix)
-            if number != request_id and number.isdecimal() and 1 <= int(number[:18]) <= self._count:
+            number = self._ids.number(request_id)
+            if number is not None and 1 <= number <= self._count:
                 raise Refusal(410, f"the result of {request_id} is no longer kept; ask for the work again")
         raise Refusal(404, f"there is no request {request_id!r}; use the request_id that the submission gave")
 
@@ -160,7 +170,7 @@ class Promises:
         try:
             # Numbers that leave the range of floats are found and named afterwards; numpy need not warn of them.
             with np.errstate(all="ignore"):
-                return self._encoder.result(work())
+                return self._encoder.result(self._dress(work()))
         except (EngineError, Refusal, DialectError) as fault:
             return self._failure(str(fault), "user")
         except Exception as fault:

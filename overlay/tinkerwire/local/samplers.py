@@ -18,22 +18,33 @@ MOST_READY = 16
 """Samplers with merged weights in memory; one more costs some milliseconds to make again."""
 
 
+@attrs.define(eq=False)
+class Weights:
+    """What sampling sessions sample from; another adapter in its place changes it for all of them.
+
+    Args:
+        adapter: None for the base model.
+    """
+
+    adapter: Adapter | None = None
+
+
 @attrs.define(kw_only=True, eq=False)
 class SamplingSession:
-    """What a sampling session samples from.
+    """A sampling session.
 
     Args:
         base_model: the name that the server offers it under.
         config: the engine's model of that name.
         model_path: the checkpoint; None for the base model, and for weights that were never saved.
-        adapter: None for the base model.
+        weights: its own, or those that all inflight sessions of a model share.
     """
 
     sampler_id: str
     base_model: str
     config: ModelConfig
     model_path: str | None = None
-    adapter: Adapter | None = None
+    weights: Weights = attrs.field(factory=Weights)
     samples: Resends[Promise] = attrs.field(factory=lambda: Resends("seq_id"))
     """Promises of asample by seq_id."""
     completions: Completions = attrs.field(factory=Completions)
@@ -46,7 +57,7 @@ class SamplingSessions:
 
     def __init__(self) -> None:
         self._sessions: dict[str, SamplingSession] = {}
-        self._ready: OrderedDict[str, Sampler] = OrderedDict()
+        self._ready: OrderedDict[str, tuple[Adapter | None, Sampler]] = OrderedDict()
         self._lock = threading.Lock()
 
     def add(self, session: SamplingSession) -> None:
@@ -71,13 +82,14 @@ class SamplingSessions:
             self._ready.pop(sampler_id, None)
 
     def sampler(self, session: SamplingSession) -> Sampler:
-        """The engine's sampler of a session."""
+        """The engine's sampler of a session, with its weights as they are now."""
+        adapter = session.weights.adapter
         with self._lock:
-            ready = self._ready.get(session.sampler_id)
-            if ready is None:
-                ready = Sampler(base_model(session.config.name), session.adapter)
-                self._ready[session.sampler_id] = ready
+            made_of, sampler = self._ready.get(session.sampler_id, (None, None))
+            if sampler is None or made_of is not adapter:
+                sampler = Sampler(base_model(session.config.name), adapter)
+                self._ready[session.sampler_id] = adapter, sampler
                 if len(self._ready) > MOST_READY:
                     self._ready.popitem(last=False)
             self._ready.move_to_end(session.sampler_id)
-            return ready
+            return sampler

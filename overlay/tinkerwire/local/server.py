@@ -20,10 +20,13 @@ from tinkerwire.local.archives import PREFIX as ARCHIVES
 from tinkerwire.local.catalogue import Catalogue
 from tinkerwire.local.client_config import ClientConfig
 from tinkerwire.local.contract import contract
+from tinkerwire.local.disguise import Disguise
 from tinkerwire.local.handlers import HANDLERS
 from tinkerwire.local.idempotency import REPEATABLE, FirstAnswers
 from tinkerwire.local.misbehaviour import ConnectionDropped, Fault, Misbehaviour
+from tinkerwire.local.peculiarities import Peculiarities
 from tinkerwire.local.promises import Keeping
+from tinkerwire.local.request_ids import RequestIds
 from tinkerwire.local.requests import Request
 from tinkerwire.local.router import Router
 from tinkerwire.local.state import Settings, State
@@ -51,6 +54,7 @@ class EmbeddedServer:
         gap_wait_s: seconds for which operations behind a gap in a model's seq_ids are held back, unless it is refused.
         api_key: the only X-API-Key that is let in; None lets in any, and none.
         misbehaviour: failures on purpose.
+        peculiarities: the ways of other servers, taken on.
         seed: makes adapters and samples that come without a seed the same in every run.
         most_queued_samples: unfinished requests beyond which samples are pushed back with 429.
         most_inline_bytes: larger results are answered by their size first, where a client allows that.
@@ -76,6 +80,7 @@ class EmbeddedServer:
         gap_wait_s: float = 10.0,
         api_key: str | None = None,
         misbehaviour: Misbehaviour | None = None,
+        peculiarities: Peculiarities | None = None,
         seed: int | None = None,
         most_queued_samples: int = 20_000,
         most_inline_bytes: int = 2**20,
@@ -92,6 +97,8 @@ class EmbeddedServer:
         self._validator = Validator(document)
         self._api_key = api_key
         self._misbehaviour = misbehaviour
+        ways = peculiarities or Peculiarities()
+        self._disguise = Disguise(ways, hold_s)
         self._first_answers = FirstAnswers()
         self._closed = False
         self.is_idle = False
@@ -113,7 +120,7 @@ class EmbeddedServer:
             keeping=keeping or Keeping(),
             clock=clock,
         )
-        self._state = State(self.folder, settings)
+        self._state = State(self.folder, settings, RequestIds(ways.ids), self._disguise.result)
 
     @property
     def base_models(self) -> tuple[str, ...]:
@@ -135,7 +142,7 @@ class EmbeddedServer:
             fault = await self._misbehaviour.before(operation.name) if self._misbehaviour else Fault()
             if fault.reset:
                 raise ConnectionDropped(f"{operation.name}: dropped on purpose, before it was handled")
-            response = fault.response or await self._answer(operation, path, request, request_headers)
+            response = fault.response or await self._disguised(operation, path, request)
             if fault.lost_reply:
                 raise ConnectionDropped(f"{operation.name}: dropped on purpose, after it was handled")
             return response
@@ -178,9 +185,15 @@ class EmbeddedServer:
                 what = "wrong" if given else "missing"
                 raise Refusal(401, f"the API key is {what}; send the server's own in X-API-Key")
 
-    async def _answer(
-        self, operation: Operation, path: Mapping[str, str], wire: WireRequest, headers: Mapping[str, str]
-    ) -> WireResponse:
+    async def _disguised(self, operation: Operation, path: Mapping[str, str], request: WireRequest) -> WireResponse:
+        seen = self._disguise.incoming(operation.name, request)
+        early = await self._disguise.early(operation.name, seen)
+        if early is not None:
+            return early
+        return self._disguise.outgoing(operation.name, await self._answer(operation, path, seen))
+
+    async def _answer(self, operation: Operation, path: Mapping[str, str], wire: WireRequest) -> WireResponse:
+        headers = {name.lower(): value for name, value in wire.headers.items()}
         fingerprint = _fingerprint(wire)
         key = None if wire.method == "GET" or operation.name in REPEATABLE else headers.get("x-idempotency-key")
         with self._state.lock:
@@ -206,8 +219,10 @@ class EmbeddedServer:
 
     def _begin(self, request: Request) -> Answer | Awaitable[Answer]:
         try:
+            self._disguise.check(request)
             return HANDLERS[request.operation](self._state, request)
         except Refusal:
+            self._disguise.refused(request)
             self._state.skip(request.body)
             raise
 

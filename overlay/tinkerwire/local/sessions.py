@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from tinkerwire.local.answers import Refusal
+from tinkerwire.local.loss_graph import LossGraph
 from tinkerwire.local.promises import Promise
 from tinkerwire.local.sequence import Resends
 
@@ -34,6 +35,10 @@ class Session:
     """Promises of create_model by model_seq_id."""
     samplers: Resends[str] = attrs.field(factory=lambda: Resends("sampling_session_seq_id"))
     """Sampling sessions by sampling_session_seq_id."""
+    losses: dict[str, LossGraph] = attrs.field(factory=dict)
+    """Custom losses by loss_id."""
+    loss_promises: Resends[Promise] = attrs.field(factory=lambda: Resends("custom_loss_seq_id"))
+    """Promises of create_custom_loss by custom_loss_seq_id."""
 
 
 class Sessions:

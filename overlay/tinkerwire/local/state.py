@@ -20,6 +20,7 @@ from tinkerwire.local.client_config import ClientConfig
 from tinkerwire.local.contract import contract
 from tinkerwire.local.models import Models, TrainedModel
 from tinkerwire.local.promises import Keeping, Promise, Promises
+from tinkerwire.local.request_ids import RequestIds
 from tinkerwire.local.results import ResultEncoder
 from tinkerwire.local.runs import Runs
 from tinkerwire.local.samplers import SamplingSessions
@@ -54,11 +55,13 @@ class Settings:
 class State:
     """The parts of a server. Its lock is held while a handler runs; jobs on workers run without it."""
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
+    def __init__(
+        self, folder: Path, settings: Settings, ids: RequestIds, dress: Callable[[Any], Any] = lambda value: value
+    ) -> None:
         self.settings = settings
         self.lock = threading.RLock()
         self.encoder = ResultEncoder(settings.wire_version)
-        self.promises = Promises(self.encoder, settings.keeping, settings.clock)
+        self.promises = Promises(self.encoder, settings.keeping, settings.clock, ids, dress)
         self.sessions = Sessions(settings.session_ttl_s, settings.clock, self._release)
         self.models = Models()
         self.samplers = SamplingSessions()

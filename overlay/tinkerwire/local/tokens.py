@@ -13,6 +13,8 @@ import orjson
 from tinkerwire.local.answers import Refusal
 
 LIFETIME_S = 3600.0
+OWNER = "local"
+"""The one user, and the one organization."""
 PREFIX = "eyJ"
 """How every JSON web token begins."""
 
@@ -32,7 +34,7 @@ class Tokens:
     def issue(self) -> str:
         """A new token, good for :data:`LIFETIME_S`."""
         now = self._clock()
-        claims = {"iat": int(now), "exp": int(now + LIFETIME_S), "jti": uuid.uuid4().hex, "sub": "local"}
+        claims = {"iat": int(now), "exp": int(now + LIFETIME_S), "jti": uuid.uuid4().hex, "sub": OWNER, "org_id": OWNER}
         token = f"{_part({'alg': 'none', 'typ': 'JWT'})}.{_part(claims)}."
         with self._lock:
             self._ends = {each: end for each, end in self._ends.items() if end > now}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tinkerwire
-from tinkerwire import missing, types
+from tinkerwire import types
 from tinkerwire.dropin import API_VERSION, PATHS
 from tinkerwire.dropin.finder import CHILDREN
 
@@ -51,34 +51,11 @@ def tells(script: str) -> Any:
 
 @pytest.mark.parametrize("module", [tinkerwire, types])
 def test_all_names_of_the_sdk_are_there(module: Any) -> None:
-    """Each public name stands for something, or is in the table of what is missing."""
+    """Each public name stands for something."""
     prefix = module.__name__.replace("tinkerwire", "tinker") + "."
     public = [name.removeprefix(prefix) for name in NAMES if name.rpartition(".")[0] + "." == prefix]
     assert len(public) > 60
-    real = {name for name in public if name in vars(module)}
-    assert set(public) - real <= missing.MISSING.keys()
-    assert all(getattr(module, name) is not None for name in public)
-
-
-def test_nothing_is_missing_that_is_there() -> None:
-    """The table of what is missing holds public names that nothing stands for; a new one leaves it."""
-    public = {name.rpartition(".")[2] for name in NAMES}
-    there = vars(tinkerwire).keys() | vars(types).keys()
-    assert missing.MISSING.keys() <= public
-    assert not missing.MISSING.keys() & there
-
-
-def test_what_is_missing_says_so() -> None:
-    """It can be named in annotations; to use it is an error that tells what to do."""
-    name = next(iter(missing.MISSING))
-    stand_in: Any = getattr(tinkerwire, name)
-    assert stand_in | None
-    with pytest.raises(NotImplementedError, match=f"tinkerwire has no {name} yet: "):
-        stand_in()
-    with pytest.raises(NotImplementedError, match=f"tinkerwire has no {name}.anything yet: "):
-        stand_in.anything()
-    with pytest.raises(AttributeError, match="no attribute 'NoSuchName'"):
-        _ = tinkerwire.NoSuchName
+    assert not [name for name in public if getattr(module, name, None) is None]
 
 
 def test_module_paths_lead_here() -> None:

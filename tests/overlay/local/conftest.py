@@ -72,6 +72,8 @@ class Caller:
     """Calls one server; paths are relative to /api/v1/ unless they begin with a slash."""
 
     server: EmbeddedServer
+    checks: bool = True
+    """Whether each answer must fit the contract."""
 
     async def send(
         self,
@@ -97,7 +99,8 @@ class Caller:
         answer = await self.server.handle(request)
         is_json = answer.headers.get("content-type") == "application/json"
         value: Any = orjson.loads(answer.content) if is_json else answer.content or None
-        check_answer(self.server.wire_version, request, answer.status, value)
+        if self.checks:
+            check_answer(self.server.wire_version, request, answer.status, value)
         return Reply(answer.status, value, answer.headers)
 
     def __call__(self, method: str, path: str, body: Any = None, **more: Any) -> Reply:

@@ -46,7 +46,6 @@ def test_a_strict_server_asks_for_chunks_in_turn(serve: Any) -> None:
         ("0.16.1", {"pjwt_auth_enabled": True}, "known are: none"),
         ("0.38.0", {"pjwt_auth_enabled": "yes"}, "expected boolean"),
         ("0.38.0", {"fwdbwd_max_chunk_len": True}, "expected integer"),
-        ("0.38.0", {"custom_loss_server_side": True}, "leave it at False"),
         ("0.21.0", {"grpc_target": "there"}, "gRPC"),
     ],
 )

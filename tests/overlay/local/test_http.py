@@ -163,6 +163,7 @@ def test_a_restarted_process_has_the_checkpoints(start: Start) -> None:
         (["--wire", "9.9"], 1, "9.9"),
         (["--wire", "latest"], 1, "latest"),
         (["--misbehave", "p_1=2"], 1, "p_1=2"),
+        (["--peculiar", "failure=501"], 1, "501"),
         (["--port", "x"], 2, "--port"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 
@@ -130,7 +131,7 @@ def test_a_sample_is_the_same_in_both_forms(serve: Any) -> None:
         "prompt_logprobs": True,
         "topk_prompt_logprobs": 2,
         "topk_sample_logprobs": 2,
-        "target_prompt_logprobs": {"data": [2, 3], "dtype": "int64", "shape": [2, 1]},
+        "target_prompt_logprobs": {"data": [2, -1, 3, 9], "dtype": "int64", "shape": [2, 2]},
     }
     request_id = call.submit("asample", body)
     binary = decode_sample(call.result(request_id))
@@ -141,6 +142,7 @@ def test_a_sample_is_the_same_in_both_forms(serve: Any) -> None:
     assert len(binary.sequences[0].topk_logprobs) == 3
     target = binary.target_prompt_logprobs.to_numpy()
     assert target[:, 0] == pytest.approx(binary.prompt_logprobs[1:])
+    assert np.isnan(target[0, 1]) and target[1, 1] < 0
 
 
 def test_a_large_result_is_announced_by_its_size(serve: Any) -> None:

@@ -129,7 +129,7 @@ def test_what_is_not_here_says_why(serve: Any, name: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"prompt_alt_tokens_k": 2}, "prompt_alt_tokens_k"),
+        ({"prompt_logprobs_last_n": 1, "prompt_logprobs": True}, "prompt_logprobs_last_n"),
         ({"prompt_logprobs_last_n": 0, "prompt_logprobs": True}, "prompt_logprobs_last_n"),
         ({"prompt_logprobs_last_n": 1}, "prompt_logprobs_last_n"),
         ({"target_prompt_logprobs": {"data": [1.0], "dtype": "float32", "shape": [1, 1]}}, "target_prompt_logprobs"),

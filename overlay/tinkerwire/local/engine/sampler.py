@@ -21,6 +21,10 @@ from tinkerwire.local.engine.transformer import forward
 
 __all__ = ["SampledSequence", "Sampler", "Samples"]
 
+NOTHING = -1
+"""In place of a target token: nothing is asked here."""
+ALTERNATIVES = 1
+"""Number of the stream of draws that alternatives to a prompt come from."""
 TopkLogprobs = list[list[tuple[int, float]] | None]
 
 
@@ -39,19 +43,29 @@ class SampledSequence:
 
 
 @attrs.frozen
+class Alternatives:
+    """Tokens drawn in place of those of a prompt, (prompt tokens - 1, count), and their logprobs (nats)."""
+
+    tokens: IntArray
+    logprobs: FloatArray
+
+
+@attrs.frozen
 class Samples:
     """Continuations of one prompt, and what was asked about the prompt itself.
 
     Args:
         prompt_logprobs: one a prompt token, the first None because nothing comes before it.
         topk_prompt_logprobs: the likeliest (token, logprob) at each prompt position, best first; the first None.
-        target_logprobs: at each prompt position those of the tokens that were asked about; NaN at the first.
+        target_logprobs: those of the tokens that were asked about, in the shape of those; NaN where none was.
+        alternatives: tokens drawn in place of each prompt token but the first.
     """
 
     sequences: list[SampledSequence]
     prompt_logprobs: list[float | None] | None = None
     topk_prompt_logprobs: TopkLogprobs | None = None
     target_logprobs: FloatArray | None = None
+    alternatives: Alternatives | None = None
 
 
 class Sampler:
@@ -87,6 +101,7 @@ class Sampler:
         topk_prompt_logprobs: int = 0,
         topk_sample_logprobs: int = 0,
         target_tokens: AnyArray | None = None,
+        alternatives: int = 0,
     ) -> Samples:
         """Continue the prompt num_samples times.
 
@@ -96,8 +111,9 @@ class Sampler:
             seed: any int; sample i draws the same numbers whatever num_samples is. None: a fresh one.
             topk_prompt_logprobs: how many likeliest tokens to report at each prompt position; 0: none.
             topk_sample_logprobs: the same at each position of a continuation.
-            target_tokens: token ids (prompt positions - 1, any number) to report the logprobs of; row i is about
-                position i + 1.
+            target_tokens: token ids (prompt tokens - 1, any number) to report the logprobs of: row i in place of
+                prompt token i + 1; -1 asks nothing.
+            alternatives: how many tokens to draw in place of each prompt token but the first, at the temperature.
 
         Raises:
             EngineError: an argument out of range, or a prompt that the model cannot read.
@@ -106,8 +122,14 @@ class Sampler:
         rule = SamplingRule(temperature=temperature, top_k=top_k, top_p=top_p)
         rule.check()
         stop_rule = StopRule.read(stop, self._config)
-        _require_counts(num_samples, max_tokens, topk_prompt_logprobs, topk_sample_logprobs)
-        targets = None if target_tokens is None else _targets(target_tokens, len(tokens) - 1, self._config)
+        _require_counts(
+            num_samples,
+            max_tokens,
+            topk_prompt_logprobs=topk_prompt_logprobs,
+            topk_sample_logprobs=topk_sample_logprobs,
+            alternatives=alternatives,
+        )
+        targets = None if target_tokens is None else _targets(target_tokens, len(tokens), self._config)
         room = self._config.max_context - len(tokens)
         length = room if max_tokens is None else min(max_tokens, room)
         cache = KeyValueCache()
@@ -115,13 +137,15 @@ class Sampler:
         last = self._logprobs(hidden[:, -1])
         draws = _draws(seed, num_samples, length)
         sequences = self._continue(cache, last, draws, rule, stop_rule, topk_sample_logprobs)
-        asked = prompt_logprobs or topk_prompt_logprobs > 0 or targets is not None
-        about = self._logprobs(hidden[0, :-1]) if asked else None
+        if not (prompt_logprobs or topk_prompt_logprobs or alternatives) and targets is None:
+            return Samples(sequences)
+        about = self._logprobs(hidden[0, :-1])
         return Samples(
             sequences,
-            _prompt_logprobs(about, tokens) if about is not None and prompt_logprobs else None,
-            [None, *_topk(about, topk_prompt_logprobs)] if about is not None and topk_prompt_logprobs else None,
-            _target_logprobs(about, targets) if about is not None and targets is not None else None,
+            prompt_logprobs=_prompt_logprobs(about, tokens) if prompt_logprobs else None,
+            topk_prompt_logprobs=[None, *_topk(about, topk_prompt_logprobs)] if topk_prompt_logprobs else None,
+            target_logprobs=None if targets is None else _target_logprobs(about, targets),
+            alternatives=_alternatives(about, alternatives, temperature, seed) if alternatives else None,
         )
 
     def _logprobs(self, hidden: FloatArray) -> FloatArray:
@@ -170,35 +194,50 @@ def _prompt_logprobs(logprobs: FloatArray, tokens: IntArray) -> list[float | Non
 
 
 def _targets(values: AnyArray, length: int, config: ModelConfig) -> IntArray:
-    if values.ndim != 2 or len(values) != length:
+    if values.ndim != 2 or len(values) != length - 1:
         raise EngineError(
-            f"sample: target tokens have shape {values.shape}; pass {length} rows, one for each token of the "
+            f"sample: target tokens have shape {values.shape}; pass {length - 1} rows, one for each token of the "
             "prompt but the first"
         )
-    flat = token_ids("sample: target tokens", values.reshape(-1), config)
-    return flat.reshape(values.shape)
+    flat = values.reshape(-1)
+    token_ids("sample: target tokens", np.where(flat == NOTHING, 0, flat), config)
+    return values.astype(np.int64)
 
 
 def _target_logprobs(logprobs: FloatArray, targets: IntArray) -> FloatArray:
-    return np.take_along_axis(logprobs, targets, axis=-1).astype(np.float32)
+    is_asked = targets != NOTHING
+    found = np.take_along_axis(logprobs, np.where(is_asked, targets, 0), axis=-1)
+    return np.where(is_asked, found, np.nan).astype(np.float32)
 
 
-def _require_counts(num_samples: int, max_tokens: int | None, topk_prompt: int, topk_sample: int) -> None:
+def _alternatives(logprobs: FloatArray, count: int, temperature: float, seed: int | None) -> Alternatives:
+    """Tokens drawn independently at each position."""
+    # A stream of its own, so that asking for them changes no sample.
+    draws = np.random.default_rng(_root(seed, ALTERNATIVES)).random((count, len(logprobs)))
+    rule = SamplingRule(temperature=temperature)
+    tokens = np.stack([rule.choose(logprobs, each) for each in draws], axis=-1)
+    return Alternatives(tokens, np.take_along_axis(logprobs, tokens, axis=-1))
+
+
+def _require_counts(num_samples: int, max_tokens: int | None, **counts: int) -> None:
     if num_samples < 1:
         raise EngineError(f"sample: num_samples is {num_samples}; pass 1 or more")
     if max_tokens is not None and max_tokens < 0:
         raise EngineError(f"sample: max_tokens is {max_tokens}; pass 0 or more, or None to fill the context")
-    for name, count in (("topk_prompt_logprobs", topk_prompt), ("topk_sample_logprobs", topk_sample)):
+    for name, count in counts.items():
         if count < 0:
             raise EngineError(f"sample: {name} is {count}; pass 0 or more, 0 for none")
 
 
 def _draws(seed: int | None, num_samples: int, length: int) -> FloatArray:
     """Uniform numbers (num_samples, length), each row from a generator of its own."""
-    # Seeds on the wire are any integers; a generator takes none below zero.
-    root = np.random.SeedSequence(None if seed is None else seed % 2**64)
-    children = root.spawn(num_samples)
+    children = _root(seed).spawn(num_samples)
     return np.stack([np.random.default_rng(child).random(length) for child in children])
+
+
+def _root(seed: int | None, *stream: int) -> np.random.SeedSequence:
+    # Seeds on the wire are any integers; a generator takes none below zero.
+    return np.random.SeedSequence(None if seed is None else (seed % 2**64, *stream) if stream else seed % 2**64)
 
 
 def _record(sequences: list[SampledSequence], chosen: IntArray, logprobs: FloatArray, stop_rule: StopRule) -> IntArray:

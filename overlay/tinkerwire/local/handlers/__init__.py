@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from tinkerwire.local.handlers import (
     clients,
+    custom_losses,
     futures,
     runs,
     sampling,
@@ -26,6 +27,7 @@ HANDLERS: Mapping[str, Handler] = {
     **runs.HANDLERS,
     **sharing.HANDLERS,
     **clients.HANDLERS,
+    **custom_losses.HANDLERS,
     **unavailable.HANDLERS,
 }
 """By the operation's name. One that must wait gives back a coroutine."""

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+import attrs
+import numpy as np
+
 from tinkerwire.local import inputs
 from tinkerwire.local.answers import Answer, Refusal, invalid
 from tinkerwire.local.checkpoint_names import SAMPLER_WEIGHTS, read_path
 from tinkerwire.local.engine import Adapter, EngineError
+from tinkerwire.local.engine.arrays import FloatArray
+from tinkerwire.local.engine.sampler import NOTHING
 from tinkerwire.local.handlers.handler import Handler
 from tinkerwire.local.handlers.queueing import queued
 from tinkerwire.local.requests import Request
-from tinkerwire.local.samplers import SamplingSession
+from tinkerwire.local.samplers import SamplingSession, Weights
 from tinkerwire.local.state import State
 from tinkerwire_generated.models import (
     CreateSamplingSessionRequest,
@@ -20,6 +25,7 @@ from tinkerwire_generated.models import (
     GetSamplerResponse,
     JoinSamplingSessionRequest,
     JoinSamplingSessionResponse,
+    PromptAltTokens,
     SampledSequence,
     SampleRequest,
     SampleResponse,
@@ -68,7 +74,11 @@ def _opened(state: State, sampler_id: str, base_model: str | None, model_path: s
     except EngineError as fault:
         raise invalid("model_path", str(fault)) from None
     return SamplingSession(
-        sampler_id=sampler_id, base_model=run.base_model, config=config, model_path=model_path, adapter=adapter
+        sampler_id=sampler_id,
+        base_model=run.base_model,
+        config=config,
+        model_path=model_path,
+        weights=Weights(adapter),
     )
 
 
@@ -108,15 +118,19 @@ def asample(state: State, request: Request) -> Answer:
 
 
 def _check_wishes(body: SampleRequest) -> None:
-    """Refuse what this engine cannot give, or nobody can."""
-    if body.prompt_alt_tokens_k:
-        raise invalid("prompt_alt_tokens_k", "this server draws no alternatives to a prompt; leave it at 0")
+    """Refuse what nobody can give."""
     last_n = body.prompt_logprobs_last_n
-    if last_n is not None and (last_n < 1 or not body.prompt_logprobs):
-        raise invalid("prompt_logprobs_last_n", f"expected 1 or more, with prompt_logprobs, got {last_n}")
+    if last_n is not None and not (body.prompt_logprobs and 1 <= last_n < _length(body)):
+        raise invalid(
+            "prompt_logprobs_last_n", f"expected 1 to {_length(body) - 1}, with prompt_logprobs, got {last_n}"
+        )
     target = body.target_prompt_logprobs
     if target is not None and (target.dtype != "int64" or len(target.shape or ()) != 2):
         raise invalid("target_prompt_logprobs", f"expected int64 of two dimensions, got {target.dtype} {target.shape}")
+
+
+def _length(body: SampleRequest) -> int:
+    return len(inputs.tokens("prompt", body.prompt))
 
 
 def _session_of(state: State, body: SampleRequest) -> SamplingSession:
@@ -135,7 +149,7 @@ def _session_of(state: State, body: SampleRequest) -> SamplingSession:
 
 
 def _sample(state: State, session: SamplingSession, body: SampleRequest, seed: int | None) -> SampleResponse:
-    params = body.sampling_params
+    params, asked = body.sampling_params, body.target_prompt_logprobs
     samples = state.samplers.sampler(session).sample(
         inputs.tokens("prompt", body.prompt),  # type: ignore[arg-type]
         num_samples=body.num_samples,
@@ -148,9 +162,10 @@ def _sample(state: State, session: SamplingSession, body: SampleRequest, seed: i
         prompt_logprobs=bool(body.prompt_logprobs),
         topk_prompt_logprobs=body.topk_prompt_logprobs,
         topk_sample_logprobs=body.topk_sample_logprobs,
-        target_tokens=None if body.target_prompt_logprobs is None else body.target_prompt_logprobs.to_numpy(),
+        target_tokens=None if asked is None else asked.to_numpy(pad_value=NOTHING),
+        alternatives=body.prompt_alt_tokens_k,
     )
-    target = samples.target_logprobs
+    target, drawn = samples.target_logprobs, samples.alternatives
     return SampleResponse(
         sequences=[
             SampledSequence(
@@ -161,13 +176,24 @@ def _sample(state: State, session: SamplingSession, body: SampleRequest, seed: i
             )
             for each in samples.sequences
         ],
-        # Not from_array, which refuses the NaN of the first place.
-        target_prompt_logprobs=None
-        if target is None
-        else TensorData(data=target.reshape(-1), dtype="float32", shape=list(target.shape)),
+        target_prompt_logprobs=None if asked is None or target is None else _laid_out_as(asked, target),
+        prompt_alt_tokens=None
+        if drawn is None
+        else PromptAltTokens(
+            tokens=TensorData.from_numpy(drawn.tokens), logprobs=TensorData.from_numpy(drawn.logprobs)
+        ),
         prompt_logprobs=_last(samples.prompt_logprobs, body.prompt_logprobs_last_n),
         topk_prompt_logprobs=_last(samples.topk_prompt_logprobs, body.prompt_logprobs_last_n),
     )
+
+
+def _laid_out_as(asked: TensorData, logprobs: FloatArray) -> TensorData:
+    """The logprobs of target tokens, sparse if those were."""
+    if asked.sparse_crow_indices is None:
+        # Not from_numpy, which refuses the NaN of places without a question.
+        return TensorData(data=logprobs.reshape(-1), dtype="float32", shape=list(logprobs.shape))
+    rows = np.repeat(np.arange(len(logprobs)), np.diff(asked.sparse_crow_indices))
+    return attrs.evolve(asked, data=logprobs[rows, np.asarray(asked.sparse_col_indices)], dtype="float32")
 
 
 def _last(values: list[T | None] | None, count: int | None) -> list[T | None] | None:

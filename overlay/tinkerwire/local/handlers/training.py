@@ -8,8 +8,10 @@ from tinkerwire.local import inputs
 from tinkerwire.local.answers import Answer, invalid
 from tinkerwire.local.engine import EngineError, LoraSettings
 from tinkerwire.local.handlers.creating import Plan, check_optimizer, new_model
+from tinkerwire.local.handlers.custom_losses import CUSTOM, loss_of
 from tinkerwire.local.handlers.handler import Handler
 from tinkerwire.local.handlers.queueing import enqueue, queued, resend
+from tinkerwire.local.loss_evaluation import train
 from tinkerwire.local.models import TrainedModel
 from tinkerwire.local.promises import Promise
 from tinkerwire.local.requests import Request
@@ -117,8 +119,11 @@ def _loss(state: State, request: Request) -> Answer:
     # The binary body of forward_backward may say forward_only.
     only_forward = isinstance(request.body, ForwardRequest)
     asked = request.body.forward_input if only_forward else request.body.forward_backward_input
+    custom = loss_of(state.sessions.get(model.session_id), asked.loss_fn_config) if asked.loss_fn == CUSTOM else None
 
     def work() -> ForwardBackwardOutput:
+        if custom is not None:
+            return inputs.output(train(model.engine, custom, inputs.examples(asked.data), backward=not only_forward))
         compute = model.engine.forward if only_forward else model.engine.forward_backward
         return inputs.output(compute(inputs.examples(asked.data), asked.loss_fn, asked.loss_fn_config))
 

@@ -19,7 +19,6 @@ REASONS: Mapping[str, str] = {
     "get_checkpoint_storage_usage": "nothing is billed; list_user_checkpoints has the size of each checkpoint",
     "export_session_trace": "it keeps no traces; its log has what went wrong",
     "search_sessions": "it has no search; list_sessions lists them",
-    "create_custom_loss": "it computes no custom losses; leave flag custom_loss_server_side off",
 }
 
 

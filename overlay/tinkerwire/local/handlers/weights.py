@@ -13,7 +13,7 @@ from tinkerwire.local.handlers.handler import Handler
 from tinkerwire.local.handlers.queueing import enqueue, queued, resend
 from tinkerwire.local.models import TrainedModel
 from tinkerwire.local.requests import Request
-from tinkerwire.local.samplers import SamplingSession
+from tinkerwire.local.samplers import SamplingSession, Weights
 from tinkerwire.local.state import State
 from tinkerwire_generated.models import (
     LoadWeightsRequest,
@@ -58,17 +58,17 @@ def save_weights_for_sampler(state: State, request: Request) -> Answer:
     if earlier is not None:
         return queued(earlier)
     ttl_s = checked_ttl(body.ttl_seconds)
-    if body.kind != "snapshot":
-        # Weights of an inflight client change under it while it samples; the engine's samplers never change.
-        raise invalid("kind", f"this server opens snapshot clients only, not {body.kind!r}")
+    is_inflight = body.kind == "inflight"
     if body.sampling_session_seq_id is None:
+        if is_inflight:
+            raise invalid("kind", "inflight weights are not saved: give sampling_session_seq_id in place of path")
         name = None if body.path is None else checked_name("path", body.path)
         about = About(ttl_s=ttl_s, user_metadata=body.user_metadata)
         return enqueue(state, request, model, lambda: _save_for_sampler(state, model, name, about))
     if body.path is not None:
         raise invalid("path", "leave it out, or leave out sampling_session_seq_id: weights are saved or sampled from")
     sampler_id = _reserve_sampler(state, request, model, body.sampling_session_seq_id)
-    return enqueue(state, request, model, lambda: _open_sampler(state, model, sampler_id), same)
+    return enqueue(state, request, model, lambda: _open_sampler(state, model, sampler_id, is_inflight), same)
 
 
 def _reserve_sampler(state: State, request: Request, model: TrainedModel, number: int) -> str:
@@ -84,14 +84,14 @@ def _reserve_sampler(state: State, request: Request, model: TrainedModel, number
     return sampler_id
 
 
-def _open_sampler(state: State, model: TrainedModel, sampler_id: str) -> SaveWeightsForSamplerResponseInternal:
+def _open_sampler(
+    state: State, model: TrainedModel, sampler_id: str, is_inflight: bool
+) -> SaveWeightsForSamplerResponseInternal:
+    # The inflight weights of a model are one thing: a new sampler of them changes what the earlier ones sample from.
+    weights = model.inflight if is_inflight else Weights()
+    weights.adapter = model.engine.adapter_snapshot()
     state.samplers.add(
-        SamplingSession(
-            sampler_id=sampler_id,
-            base_model=model.run.base_model,
-            config=model.config,
-            adapter=model.engine.adapter_snapshot(),
-        )
+        SamplingSession(sampler_id=sampler_id, base_model=model.run.base_model, config=model.config, weights=weights)
     )
     return SaveWeightsForSamplerResponseInternal(sampling_session_id=sampler_id, type="save_weights_for_sampler")
 

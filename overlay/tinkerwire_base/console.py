@@ -15,3 +15,13 @@ def session_page(session_id: str) -> str:
 def run_page(training_run_id: str) -> str:
     """The page of a training run."""
     return f"{CONSOLE}/training_runs/{quote(training_run_id, safe=':')}"
+
+
+def checkpoint_page(training_run_id: str, checkpoint_id: str) -> str:
+    """The page of a checkpoint."""
+    return f"{CONSOLE}/checkpoints/{quote(training_run_id, safe='')}/{quote(checkpoint_id, safe='')}"
+
+
+def playground_page(tinker_path: str) -> str:
+    """The page where one talks to the weights at a path."""
+    return f"{CONSOLE}/playground?mode=checkpoint&checkpoint={quote(tinker_path, safe='')}"

@@ -1,0 +1,18 @@
+"""While torch is being imported on another thread, half of it is there already."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from tinkerwire_base.tensors import wire_array
+from tinkerwire_generated.models import ModelInput
+
+
+def test_half_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can be a tensor yet, and what is none is read as ever."""
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    assert ModelInput.from_ints([1, 2]).to_ints() == [1, 2]
+    assert wire_array("weights", [1.0]).tolist() == [1.0]

@@ -1,0 +1,229 @@
+"""Losses for both clients to take down: every kind of step and of argument, and those that are to be refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+CAPTURED = torch.ones(2)
+MODULE = torch.nn.ReLU()
+Loss = Callable[..., Any]
+RANKS = {"logprobs": 1, "advantages": 1, "weights": 1, "old": 1, "beta": 0, "matrix": 2}
+
+
+def plain(logprobs: Any) -> Any:
+    return -logprobs.sum(), {}
+
+
+def policy(logprobs: Any, advantages: Any, old: Any) -> Any:
+    ratio = torch.exp(logprobs - old)
+    held = torch.clamp(ratio, 0.8, 1.2)
+    loss = -torch.minimum(ratio * advantages, held * advantages).sum()
+    return loss, {"custom/ratio:mean": ratio.mean(), "custom/clipped:sum": (ratio != held).float().sum()}
+
+
+def slices(logprobs: Any, weights: Any) -> Any:
+    parts = (logprobs[1:], logprobs[..., :-1], logprobs[None], logprobs[::2,], logprobs[weights > 0], logprobs[0])
+    return sum(part.sum() for part in parts), {}
+
+
+def slice_by_step(logprobs: Any) -> Any:
+    half = logprobs.size(0) // 2
+    return logprobs[:half].sum() + logprobs[half:].exp().sum(), {}
+
+
+def constants_of_torch(logprobs: Any) -> Any:
+    wide = logprobs.to(torch.float64)
+    like = torch.zeros_like(
+        logprobs,
+        dtype=torch.float32,
+        device=torch.device("cpu"),
+        layout=torch.strided,
+        memory_format=torch.preserve_format,
+    )
+    return wide.sum() + like.sum() + logprobs.to(dtype=torch.bfloat16).float().sum(), {}
+
+
+def numbers(logprobs: Any) -> Any:
+    found = torch.clamp(logprobs, min=-math.inf, max=math.inf)
+    found = torch.where(torch.isnan(found), float("nan"), found) * 2 + 1.5 - True
+    return torch.nansum(found * math.sqrt(2.0) * torch.pi), {"custom/none:sum": logprobs.sum(dim=None)}
+
+
+def lowest(logprobs: Any) -> Any:
+    return logprobs.clamp(min=torch.finfo(torch.float32).min).sum(), {}
+
+
+def tuples(logprobs: Any) -> Any:
+    stacked = torch.stack((logprobs, logprobs), dim=0)
+    found = stacked.max(0)[0].sum() + torch.sum(stacked, (0, 1)) + stacked.permute(1, 0).sum() + stacked.mean([0, 1])
+    return found + torch.cat([logprobs, logprobs]).sum() + logprobs[(slice(0, 2),)].sum(), {}
+
+
+def unpacked(logprobs: Any) -> Any:
+    values, _ = logprobs.max(dim=0)
+    return values, {}
+
+
+def functional(logprobs: Any, advantages: Any) -> Any:
+    found = F.logsigmoid(logprobs) + F.softplus(advantages) + F.relu(logprobs) + F.mse_loss(logprobs, advantages)
+    found = found + F.smooth_l1_loss(logprobs, advantages, beta=0.5) + F.softmax(logprobs, dim=-1)
+    found = found + torch.special.expit(logprobs) + F.kl_div(logprobs, advantages, reduction="sum")
+    return found.sum() + torch.einsum("i,i->", logprobs, advantages), {}
+
+
+def operators(logprobs: Any, advantages: Any) -> Any:
+    found = abs(-logprobs + advantages**2 / 3 // 1 % 5) + (logprobs < advantages) + (logprobs >= 1)
+    mask = (logprobs > 1) & (advantages < 2) | ~(logprobs == 0) ^ (logprobs != 3)
+    found += 1
+    return (2 / (1 - found + 10)) @ logprobs + mask.sum(), {}
+
+
+def methods(logprobs: Any) -> Any:
+    loss = logprobs.exp().clamp(min=0.1, max=2).mean(dim=-1, keepdim=True).squeeze()
+    return loss, {"custom/a.b/c_d-1:mean": logprobs.detach().abs().mean()}
+
+
+def scalar(logprobs: Any, beta: Any) -> Any:
+    return (logprobs * beta).sum(), {"custom/beta:mean": beta}
+
+
+def matrix(logprobs: Any, matrix: Any) -> Any:
+    return logprobs.sum() + matrix.sum(), {}
+
+
+def attributes(logprobs: Any, weights: Any) -> Any:
+    return logprobs.to(weights.dtype).T.sum() / logprobs.shape[0], {}
+
+
+def made(logprobs: Any) -> Any:
+    return (torch.arange(logprobs.size(0)) * logprobs).sum(), {}
+
+
+def nested(logprobs: Any) -> Any:
+    def inner(value: Any) -> Any:
+        return value.exp()
+
+    found = logprobs
+    for number in range(3):
+        found = inner(found) - number
+    return found.sum(), {}
+
+
+def unused(logprobs: Any, weights: Any) -> Any:
+    return logprobs.sum(), {}
+
+
+def as_list(logprobs: Any) -> Any:
+    return [logprobs.sum(), {}]
+
+
+def of_math(logprobs: Any) -> Any:
+    return logprobs.sum() * math.floor(logprobs.size(0)), {}
+
+
+def longest_metric(logprobs: Any) -> Any:
+    return logprobs.sum(), {"custom/" + "x" * 64 + ":sum": logprobs.sum()}
+
+
+TAKEN: list[Loss] = [
+    plain, policy, slices, slice_by_step, constants_of_torch, numbers, lowest, tuples, unpacked, functional, operators,
+    methods, scalar, matrix, attributes, made, nested, unused, as_list, of_math, longest_metric,
+    lambda logprobs: (logprobs.mean(), {}),
+]  # fmt: skip
+"""What both clients take."""
+
+
+def captures(logprobs: Any) -> Any:
+    return (logprobs * CAPTURED).sum(), {}
+
+
+def makes_a_tensor(logprobs: Any) -> Any:
+    return (logprobs * torch.tensor(2.0)).sum(), {}
+
+
+def leaves_torch(logprobs: Any) -> Any:
+    return logprobs * logprobs.sum().item(), {}
+
+
+def calls_a_module(logprobs: Any) -> Any:
+    return MODULE(logprobs).sum(), {}
+
+
+def branches(logprobs: Any) -> Any:
+    return (logprobs.sum() if logprobs[0] > 0 else -logprobs.sum()), {}
+
+
+def iterates(logprobs: Any) -> Any:
+    return sum(each for each in logprobs), {}
+
+
+def of_length(logprobs: Any) -> Any:
+    return logprobs.sum() / len(logprobs), {}
+
+
+def without_metrics(logprobs: Any) -> Any:
+    return logprobs.sum()
+
+
+def a_number(logprobs: Any) -> Any:
+    return 1.0, {}
+
+
+def metric_is_a_number(logprobs: Any) -> Any:
+    return logprobs.sum(), {"custom/a:mean": 1.0}
+
+
+def metric_of_others(logprobs: Any) -> Any:
+    return logprobs.sum(), {"kl:mean": logprobs.sum()}
+
+
+def metric_too_long(logprobs: Any) -> Any:
+    return logprobs.sum(), {"custom/" + "x" * 65 + ":sum": logprobs.sum()}
+
+
+def with_default(logprobs: Any, beta: Any = 0.5) -> Any:
+    return logprobs.sum() * beta, {}
+
+
+def by_name_only(logprobs: Any, *, beta: Any) -> Any:
+    return logprobs.sum() * beta, {}
+
+
+def not_first(beta: Any, logprobs: Any) -> Any:
+    return logprobs.sum() * beta, {}
+
+
+def is_complex(logprobs: Any) -> Any:
+    return (logprobs * 1j).real.sum(), {}
+
+
+def in_place(logprobs: Any) -> Any:
+    found = logprobs.clone()
+    found[0] = 2.0
+    return found.sum(), {}
+
+
+REFUSED: list[Loss] = [
+    captures, makes_a_tensor, leaves_torch, calls_a_module, branches, iterates, of_length, without_metrics, a_number,
+    metric_is_a_number, metric_of_others, metric_too_long, with_default, by_name_only, not_first, is_complex, in_place,
+]  # fmt: skip
+"""What both clients refuse."""
+
+
+def without_gradients(logprobs: Any) -> Any:
+    with torch.no_grad():
+        factor = logprobs.exp()
+    return (factor * logprobs).sum(), {}
+
+
+def beyond_64_bits(logprobs: Any) -> Any:
+    return logprobs.sum() * 2**70, {}
+
+
+OURS_ALONE: list[Loss] = [without_gradients, beyond_64_bits]
+"""What we refuse and the official SDK takes: it would compute other gradients, and send what few JSON readers hold."""

@@ -1,0 +1,68 @@
+"""The types of the official SDK's HTTP library: what one can say with them, and where."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any, get_type_hints
+
+import httpx
+import pytest
+
+import tinkerwire as tw
+
+MIXED = {"connect": 5.0, "read": 60.0, "write": None, "pool": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((60,), {}),
+        ((60,), {"connect": 5.0}),
+        ((None,), {}),
+        ((None,), {"pool": 2}),
+        ((), MIXED),
+        (((1, 2, 3, None),), {}),
+    ],
+)
+def test_it_means_what_httpx_means(arguments: Any, named: Any) -> None:
+    """The same four times, and httpx takes it for them."""
+    ours, theirs = tw.Timeout(*arguments, **named), httpx.Timeout(*arguments, **named)
+    assert ours.as_dict() == theirs.as_dict()
+    assert httpx.AsyncClient(timeout=ours).timeout == theirs
+    assert repr(ours) == repr(theirs)
+    for copied in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours)), eval(repr(ours), {"Timeout": tw.Timeout})):
+        assert copied == ours
+        assert (type(copied), copied.read) == (tw.Timeout, theirs.read)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "fault"),
+    [
+        ((), {}, "no time for connect"),
+        ((), {"read": 1}, "no time for connect"),
+        (((1, 2),), {}, "a tuple has the four of connect, read, write, pool, this one 2"),
+        (("60",), {}, "Timeout.connect: expected seconds or None, got str"),
+        ((True,), {}, "got bool"),
+        ((1,), {"pool": -1}, "Timeout.pool: -1 is not a time in seconds"),
+        ((float("inf"),), {}, "None is any time"),
+    ],
+)
+def test_what_is_no_time(arguments: Any, named: Any, fault: str) -> None:
+    """It is refused with the phase."""
+    with pytest.raises((ValueError, TypeError), match=fault):
+        tw.Timeout(*arguments, **named)
+
+
+def test_no_client_takes_it_silently() -> None:
+    """The official SDK's clients have no such parameter either, but take any; ours refuse it."""
+    with pytest.raises(TypeError, match="timeout"):
+        tw.ServiceClient(base_url="local", timeout=tw.Timeout(1))  # type: ignore[call-arg]
+
+
+def test_request_options_are_a_type() -> None:
+    """Of plain dicts, by the official names."""
+    options: tw.RequestOptions = {"timeout": tw.Timeout(1), "max_retries": 2}
+    assert options["max_retries"] == 2
+    names = {"headers", "max_retries", "timeout", "params", "extra_json", "idempotency_key", "follow_redirects"}
+    assert get_type_hints(tw.RequestOptions).keys() == names

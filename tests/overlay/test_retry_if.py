@@ -1,0 +1,92 @@
+"""A word of the user's own on what may pass."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, PARAMS, PROMPT, open_client
+from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+
+pytestmark = pytest.mark.timeout(60)
+NOT_YET = Answer({"detail": "no such trainer"}, status=404)
+
+
+def starting_up(fault: tw.TinkerError) -> bool | None:
+    """A fresh trainer says 404 for a while; a full disk does not pass; the rest is as ever."""
+    if isinstance(fault, tw.NotFoundError):
+        return True
+    return False if "disk full" in str(fault) else None
+
+
+def policy(**settings: object) -> tw.RetryConfig:
+    """A fast one with that word."""
+    return tw.RetryConfig(retry_delay_base=0.001, retry_if=starting_up, **settings)  # type: ignore[arg-type]
+
+
+def test_it_makes_faults_pass(server: Scripted) -> None:
+    """Of requests and of polls, under one key and one number."""
+    server.rules["optim_step"] = in_turn(NOT_YET, NOT_YET, server.happy)
+    server.on_poll("OptimStep", in_turn(NOT_YET, Answer(status=408), NOT_YET, server.happy))
+    with open_client(server.url, retry=policy()) as client:
+        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+    assert [body["seq_id"] for body in server.bodies("optim_step")] == [1, 1, 1]
+    assert len({asked.headers["x-idempotency-key"] for asked in server.named("optim_step")}) == 1
+    assert len(server.polls("OptimStep")) == 4
+
+
+def test_it_ends_what_would_be_tried_again(server: Scripted) -> None:
+    """Of requests and of polls."""
+    full = Answer({"detail": "disk full"}, status=500)
+    server.rules["optim_step"] = in_turn(full, server.happy)
+    server.on_poll("OptimStep", in_turn(full))
+    with open_client(server.url, retry=policy()) as client:
+        training = client.create_lora_training_client("base")
+        for _ in range(2):
+            with pytest.raises(tw.InternalServerError, match="disk full"):
+                training.optim_step(ADAM).result(PATIENCE_S)
+    assert len(server.named("optim_step")) == 2
+    assert len(server.polls("OptimStep")) == 1
+
+
+def test_the_limits_hold_all_the_same(server: Scripted) -> None:
+    """max_attempts for requests, max_elapsed for polls."""
+    server.rules["optim_step"] = in_turn(*[NOT_YET] * 3, server.happy)
+    server.on_poll("OptimStep", lambda _: NOT_YET)
+    with open_client(server.url, retry=policy(max_attempts=3, max_elapsed=0.3)) as client:
+        training = client.create_lora_training_client("base")
+        with pytest.raises(tw.NotFoundError):
+            training.optim_step(ADAM).result(PATIENCE_S)
+        assert len(server.named("optim_step")) == 3
+        with pytest.raises(tw.NotFoundError):
+            training.optim_step(ADAM).result(PATIENCE_S)
+
+
+def test_it_is_asked_of_bad_requests_too(server: Scripted) -> None:
+    """A 400 at a poll, which has three more tries by itself, has none against its word."""
+    server.on_poll("OptimStep", lambda _: Answer({"detail": "disk full"}, status=400))
+    with open_client(server.url, retry=policy()) as client, pytest.raises(tw.BadRequestError):
+        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+    assert len(server.polls("OptimStep")) == 1
+
+
+def test_it_goes_with_a_pickled_client_and_not_with_a_handle(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function is no text; it is not dropped in silence."""
+    monkeypatch.setenv("TINKER_API_KEY", "tml-secret-0123456789")
+    server.rules["asample"] = in_turn(NOT_YET, server.happy)
+    with open_client(server.url, retry=policy()) as client:
+        sampling = client.create_sampling_client(base_model="base")
+        with pytest.raises(ValueError, match="retry_if"):
+            sampling.get_sampler_handle()
+        copy = pickle.loads(pickle.dumps(sampling))
+        assert copy.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences
+        del copy
+    assert len(server.named("asample")) == 2
+
+
+def test_what_is_no_function() -> None:
+    """Refused by name."""
+    with pytest.raises(TypeError, match="retry_if"):
+        tw.RetryConfig(retry_if=404)  # type: ignore[arg-type]

@@ -1,0 +1,73 @@
+"""A small http proxy: tunnels by CONNECT to a server of the test, whatever host was asked for, and remembers it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Tunnel:
+    """The proxy; with a ``refusal`` it answers that in place of tunnelling."""
+
+    port: int = 0
+    refusal: bytes = b""
+    asked: list[str] = field(default_factory=list)
+    """The head of every request."""
+
+
+@contextmanager
+def tunnel(to: tuple[str, int]) -> Iterator[Tunnel]:
+    """A proxy that runs for the block, and leads to one address."""
+    proxy = Tunnel()
+    listener = socket.create_server(("127.0.0.1", 0))
+    proxy.port = listener.getsockname()[1]
+
+    def serve() -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=lead, args=(client,), daemon=True).start()
+
+    def lead(client: socket.socket) -> None:
+        with client:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                data = client.recv(4096)
+                if not data:
+                    return
+                head += data
+            proxy.asked.append(head.decode())
+            if proxy.refusal or not head.startswith(b"CONNECT "):
+                client.sendall(proxy.refusal or b"HTTP/1.1 405 Only CONNECT\r\ncontent-length: 0\r\n\r\n")
+                return
+            with socket.create_connection(to) as server:
+                client.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
+                back = threading.Thread(target=copy, args=(server, client), daemon=True)
+                back.start()
+                copy(client, server)
+                back.join()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield proxy
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+
+
+def copy(source: socket.socket, sink: socket.socket) -> None:
+    """Bytes from one socket to the other until it ends."""
+    try:
+        while data := source.recv(65536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # either side is gone
