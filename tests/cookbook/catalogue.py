@@ -166,8 +166,10 @@ RECIPES = (
     Recipe(module="recipes.code_rl.train", options=_options(f"{HERE} max_steps=2")),
     Recipe(module="recipes.search_tool.train", options=_options(f"{HERE} max_steps=2")),
     Recipe(module="recipes.verifiers_rl.train", options=_options(f"model_name={MODEL} max_steps=2")),
-    Recipe(module="recipes.harbor_rl.train", options=_options(f"{HERE} max_steps=2")),
-    Recipe(module="recipes.vlm_classifier.train", options=_options(f"{HERE} max_steps=2"), folder=""),
+    Recipe(module="recipes.harbor_rl.scripts.train_terminal_bench", options=_options(f"{HERE} max_steps=2")),
+    Recipe(
+        module="recipes.vlm_classifier.train", options=_options(f"{HERE} max_steps=2 experiment_dir=vlm"), folder=""
+    ),
     Recipe(module="recipes.audio.asr.sl_train", options=_options(f"model_name={MODEL} max_steps=2")),
     Recipe(module="eval.run_inspect_evals", options=_options(f"model_name={MODEL} tasks=gsm8k"), folder=""),
 )
