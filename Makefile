@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check generate drift bench bench-transports test-official test-torch test-cookbook test-peers probe-peers lock clean
+.PHONY: help setup demo test check generate drift bench bench-transports test-official test-torch test-cookbook test-recipes test-peers probe-peers lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -56,6 +56,9 @@ test-torch: $(READY)  ## what needs torch, with the official SDK as judge of cus
 
 test-cookbook: $(READY)  ## the cookbook's own tests with the official SDK and on the drop-in; the first time takes 2 GB
 	$(BIN)/python -m tests.cookbook.run
+
+test-recipes: $(READY)  ## the cookbook's recipes as they are, with both clients, against the embedded server
+	$(BIN)/python -m tests.cookbook.recipes
 
 test-peers: $(READY)  ## our client drives two real servers of other people
 	$(BIN)/python -m tests.peers.run

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 
 class ByteTokenizer:
-    """Text to tokens and back; of the methods of a Hugging Face tokenizer it has those two."""
+    """Text to tokens and back; of a Hugging Face tokenizer it has those methods, and save_pretrained."""
 
     name_or_path = "tinkerwire/bytes"
+    eos_token = "<|endoftext|>"
     eos_token_id = 256
     vocab_size = 257
 
@@ -26,3 +30,35 @@ class ByteTokenizer:
             if not 0 <= token < self.vocab_size:
                 raise ValueError(f"token_ids[{position}]: {token} is not one of the {self.vocab_size} tokens")
         return bytes(token for token in token_ids if token != self.eos_token_id).decode(errors="replace")
+
+    def save_pretrained(self, save_directory: str | Path) -> None:
+        """Write a folder that ``transformers.AutoTokenizer.from_pretrained`` loads as this tokenizer.
+
+        Programs that look for the tokenizer of a model under its name find it in a folder of that name.
+        """
+        folder = Path(save_directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": self.eos_token}
+        for name, content in (("tokenizer.json", self._fast()), ("tokenizer_config.json", settings)):
+            (folder / name).write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+    def _fast(self) -> dict[str, Any]:
+        """The same as a byte-level BPE without merges, in the format of the package tokenizers."""
+        levels = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+        end = {"id": self.eos_token_id, "content": self.eos_token, "special": True}
+        sides = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+        return {
+            "version": "1.0",
+            "added_tokens": [end | sides],
+            "pre_tokenizer": levels,
+            "decoder": levels,
+            "model": {"type": "BPE", "vocab": {_letter(byte): byte for byte in range(256)}, "merges": []},
+        }
+
+
+def _letter(byte: int) -> str:
+    """What stands for a byte in byte-level vocabularies: itself where Latin-1 prints it, else one from U+0100 on."""
+    printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    if byte in printed:
+        return chr(byte)
+    return chr(256 + sum(other not in printed for other in range(byte)))

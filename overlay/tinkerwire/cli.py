@@ -49,6 +49,14 @@ def _parser() -> argparse.ArgumentParser:
         help="tell clients this in client/config, as in proto_compress_fwdbwd=true; may be given several times",
     )
     serve.add_argument(
+        "--alias",
+        action="append",
+        default=[],
+        metavar="NAME=MODEL",
+        help="offer a model under a further name, as in Qwen/Qwen3.5-9B-Base=tinkerwire/byte-small; may be given "
+        "several times",
+    )
+    serve.add_argument(
         "--misbehave",
         metavar="LIST",
         help="fail on purpose: delay_s, p_408, p_429, p_5xx, p_reset, p_lost_reply and only, as in "
@@ -82,6 +90,7 @@ def _seconds(text: str) -> float:
 def _serve(options: argparse.Namespace) -> int:
     # numpy and aiohttp are loaded by the commands that use them.
     from .local import EmbeddedServer, Misbehaviour, Peculiarities  # noqa: PLC0415
+    from .local.catalogue import parse_alias  # noqa: PLC0415
     from .local.client_config import parse_flag  # noqa: PLC0415
     from .local.http import serve  # noqa: PLC0415
 
@@ -93,6 +102,7 @@ def _serve(options: argparse.Namespace) -> int:
             hold_s=options.hold,
             strict_sequence=options.strict_sequence,
             gap_wait_s=options.gap_wait,
+            aliases=dict(map(parse_alias, options.alias)),
             client_config=dict(map(parse_flag, options.flag)),
             api_key=options.api_key,
             seed=options.seed,

@@ -21,6 +21,8 @@ from tests.cookbook.outcomes import Outcome, lost, outcomes, section
 from tests.official.report import DOCS, write_section
 from tests.official.venv import ROOT, ensure_venv
 
+from tinkerwire.dropin.finder import CHILDREN
+
 HERE = Path(__file__).parent
 WORK = ROOT / "build" / "cookbook"
 VERSION = "0.6.1"
@@ -31,7 +33,7 @@ SETS = {
     "The files that call tinker": (HERE / "files.txt").read_text().split(),
     "downstream_compat: exports, signatures, annotations": ["tests/downstream_compat"],
 }
-SITE = "from tinkerwire.dropin import install\n\ninstall()\n"
+OURS = (ROOT / "generated", ROOT / "overlay")
 
 
 def sources(python: Path) -> Path:
@@ -50,17 +52,24 @@ def sources(python: Path) -> Path:
     return folder
 
 
+def surroundings(*path: Path) -> dict[str, str]:
+    """The environment of a run: no key, no hubs, and these folders to import from."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("TINKER_API_KEY", "CI")}
+    return kept | dict.fromkeys(OFFLINE, "1") | {"PYTHONPATH": os.pathsep.join(map(str, path))}
+
+
+def cookbook_python() -> Path:
+    """The python of the environment that has all that the cookbook needs."""
+    # By pip, which takes a CPU build of torch where pip is set up for one.
+    return ensure_venv("cookbook", HERE / "requirements.txt", installer="pip")
+
+
 def run(python: Path, folder: Path, client: str) -> list[dict[str, Outcome]]:
     """Run all sets with one client and return what became of their tests."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("TINKER_API_KEY", "CI")}
-    environment |= dict.fromkeys(OFFLINE, "1") | {"PYTHONPATH": ""}
+    environment = surroundings()
     if client == "tinkerwire":
-        # The workers of the tests and the processes that they start are told by what Python itself imports first.
-        site = WORK / "dropin"
-        site.mkdir(exist_ok=True)
-        (site / "sitecustomize.py").write_text(SITE)
-        path = [site, ROOT / "generated", ROOT / "overlay"]
-        environment["PYTHONPATH"] = os.pathsep.join(map(str, path))
+        # As processes inherit it: the workers of the tests, and what they start.
+        environment = surroundings(CHILDREN, *OURS)
     command = [str(python), "-c", "import tinker; print(tinker.ServiceClient.__module__)"]
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if found.stdout.strip().partition(".")[0] != client:
@@ -90,8 +99,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", action="store_true", help="only tinkerwire, against the last run of the official SDK")
     options = parser.parse_args()
-    # By pip, which takes a CPU build of torch where pip is set up for one.
-    python = ensure_venv("cookbook", HERE / "requirements.txt", installer="pip")
+    python = cookbook_python()
     folder = sources(python)
     numbers = range(len(SETS))
     official = [outcomes(junit("tinker", n)) for n in numbers] if options.ours else run(python, folder, "tinker")

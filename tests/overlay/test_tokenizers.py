@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -106,3 +108,17 @@ def test_the_embedded_server_speaks_bytes() -> None:
     assert found.decode([195]) == "\N{REPLACEMENT CHARACTER}"
     with pytest.raises(ValueError, match=r"token_ids\[1\]: 257"):
         found.decode([1, 257])
+
+
+def test_the_byte_tokenizer_writes_files_for_transformers(tmp_path: Path) -> None:
+    """A byte-level BPE without merges, whose tokens are the bytes; letters as in every byte-level vocabulary."""
+    ByteTokenizer().save_pretrained(tmp_path / "org" / "model")
+    content = json.loads((tmp_path / "org/model/tokenizer.json").read_text())
+    vocabulary = content["model"]["vocab"]
+    assert sorted(vocabulary.values()) == list(range(256)) and content["model"]["merges"] == []
+    known = {"a": 97, "~": 126, "é": 0xE9, "Ġ": 32, "Ċ": 10, "Ā": 0, "ġ": 127, "ł": 160, "Ń": 173}
+    assert {letter: vocabulary[letter] for letter in known} == known
+    assert [(each["content"], each["id"]) for each in content["added_tokens"]] == [("<|endoftext|>", 256)]
+    assert not content["pre_tokenizer"]["add_prefix_space"] and not content["pre_tokenizer"]["use_regex"]
+    settings = json.loads((tmp_path / "org/model/tokenizer_config.json").read_text())
+    assert settings == {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|endoftext|>"}

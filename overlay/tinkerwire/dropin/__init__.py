@@ -1,8 +1,8 @@
 """``import tinker`` gives tinkerwire: for code written for the official SDK, as it is.
 
 ``python -m tinkerwire.dropin SCRIPT [ARGS]`` and ``-m MODULE`` run a program so; ``install()`` does it from within.
-Processes that the program starts are on their own: they need ``install()`` before their first ``import tinker``, for
-example in a ``sitecustomize.py`` on their PYTHONPATH.
+Processes that such a program starts inherit it, workers of multiprocessing among them; after ``install()`` they
+do not, after ``install(children=True)`` they do.
 """
 
 from .finder import install as install

@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> int:
     if not program or program[0].startswith("-"):
         sys.stderr.write(f"{USAGE}\n")
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
-    install()
+    install(children=True)
     sys.argv = program
     if is_module:
         # The folder that one is in, as for python -m, is on the path already.

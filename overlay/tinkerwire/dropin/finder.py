@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from .paths import API_VERSION, PATHS, target_of
 
+CHILDREN = Path(__file__).parent / "children"
+"""A folder whose sitecustomize installs the drop-in, for the PYTHONPATH of other processes."""
 OWN = {"__version__": API_VERSION, "__title__": "tinker"}
 
 
@@ -52,8 +56,11 @@ class Finder(MetaPathFinder, Loader):
         module.__dict__.update(OWN, _target=target, __doc__=target.__doc__, __all__=getattr(target, "__all__", public))
 
 
-def install() -> None:
+def install(*, children: bool = False) -> None:
     """Let ``import tinker`` give tinkerwire from now on; saying it twice is fine.
+
+    Args:
+        children: also in the Pythons that this process starts from now on, by a folder on their PYTHONPATH.
 
     Raises:
         RuntimeError: an official SDK was imported before, whose objects would not fit ours.
@@ -66,3 +73,7 @@ def install() -> None:
         )
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, Finder())
+    if children:
+        folders = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+        if str(CHILDREN) not in folders:
+            os.environ["PYTHONPATH"] = os.pathsep.join([str(CHILDREN), *folders])

@@ -37,7 +37,7 @@ def train(engine: LoraModel, graph: LossGraph, examples: Sequence[Example], *, b
         EngineError: a datum without what the loss reads, or one for which it cannot be computed.
     """
     others = [_other_inputs(f"datum {place}", graph, each) for place, each in enumerate(examples)]
-    zeros = [np.zeros(len(each.inputs[TARGETS]), np.float32) for each in examples]
+    zeros = [np.zeros(each.inputs[TARGETS].shape, np.float32) for each in examples]
     found = engine.forward(_weighted(examples, zeros), "cross_entropy")
     logprobs = [each[LOGPROBS] for each in found.outputs]
     evaluated = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tinkerwire.local.answers import Refusal
-from tinkerwire.local.engine import EngineError, LoraModel, base_model
+from tinkerwire.local.engine import EngineError, LoraModel, ModelConfig, base_model
 from tinkerwire.local.promises import Promise
 from tinkerwire.local.runs import Run
 from tinkerwire.local.samplers import Weights
@@ -14,8 +14,11 @@ from tinkerwire.local.workers import Worker
 class TrainedModel:
     """One model. The engine's part belongs to the worker's thread: only jobs of the worker may touch it."""
 
-    def __init__(self, run: Run, session_id: str, *, strict_sequence: bool, gap_wait_s: float) -> None:
+    def __init__(
+        self, run: Run, config: ModelConfig, session_id: str, *, strict_sequence: bool, gap_wait_s: float
+    ) -> None:
         self.run = run
+        self.config = config
         self.session_id = session_id
         self.worker = Worker(f"tinkerwire-{run.run_id}")
         self.sequence: Sequence[Promise] = Sequence(self.worker.put, strict=strict_sequence, gap_wait_s=gap_wait_s)
@@ -37,7 +40,7 @@ class TrainedModel:
 
     def build(self) -> None:
         """Make the engine's model: the first job of the worker."""
-        self._engine = LoraModel(base_model(self.run.base_model), self.run.settings)
+        self._engine = LoraModel(base_model(self.config.name), self.run.settings)
 
     @property
     def engine(self) -> LoraModel:

@@ -9,7 +9,7 @@ import attrs
 
 from tinkerwire.local.answers import Refusal
 from tinkerwire.local.completions import Completions
-from tinkerwire.local.engine import Adapter, base_model
+from tinkerwire.local.engine import Adapter, ModelConfig, base_model
 from tinkerwire.local.engine.sampler import Sampler
 from tinkerwire.local.promises import Promise
 from tinkerwire.local.sequence import Resends
@@ -34,12 +34,15 @@ class SamplingSession:
     """A sampling session.
 
     Args:
+        base_model: the name that the server offers it under.
+        config: the engine's model of that name.
         model_path: the checkpoint; None for the base model, and for weights that were never saved.
         weights: its own, or those that all inflight sessions of a model share.
     """
 
     sampler_id: str
     base_model: str
+    config: ModelConfig
     model_path: str | None = None
     weights: Weights = attrs.field(factory=Weights)
     samples: Resends[Promise] = attrs.field(factory=lambda: Resends("seq_id"))
@@ -84,7 +87,7 @@ class SamplingSessions:
         with self._lock:
             made_of, sampler = self._ready.get(session.sampler_id, (None, None))
             if sampler is None or made_of is not adapter:
-                sampler = Sampler(base_model(session.base_model), adapter)
+                sampler = Sampler(base_model(session.config.name), adapter)
                 self._ready[session.sampler_id] = adapter, sampler
                 if len(self._ready) > MOST_READY:
                     self._ready.popitem(last=False)

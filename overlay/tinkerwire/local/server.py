@@ -17,10 +17,10 @@ from typing_extensions import Self
 
 from tinkerwire.local.answers import Answer, Refusal
 from tinkerwire.local.archives import PREFIX as ARCHIVES
+from tinkerwire.local.catalogue import Catalogue
 from tinkerwire.local.client_config import ClientConfig
 from tinkerwire.local.contract import contract
 from tinkerwire.local.disguise import Disguise
-from tinkerwire.local.engine import BASE_MODELS
 from tinkerwire.local.handlers import HANDLERS
 from tinkerwire.local.idempotency import REPEATABLE, FirstAnswers
 from tinkerwire.local.misbehaviour import ConnectionDropped, Fault, Misbehaviour
@@ -58,12 +58,15 @@ class EmbeddedServer:
         seed: makes adapters and samples that come without a seed the same in every run.
         most_queued_samples: unfinished requests beyond which samples are pushed back with 429.
         most_inline_bytes: larger results are answered by their size first, where a client allows that.
+        aliases: further names of base models, each with the model that it stands for, for programs that look up what
+            they know of a name.
         client_config: flags that clients are told, by name; the wire version's own defaults for the others.
         keeping: how long results are kept.
         clock: seconds since the epoch; for tests.
 
     Raises:
-        ValueError: a wire version that the contract does not have, or a flag that the version does not have.
+        ValueError: a wire version that the contract does not have, a flag that the version does not have, or an alias
+            of a model that there is not.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class EmbeddedServer:
         seed: int | None = None,
         most_queued_samples: int = 20_000,
         most_inline_bytes: int = 2**20,
+        aliases: Mapping[str, str] | None = None,
         client_config: Mapping[str, Any] | None = None,
         keeping: Keeping | None = None,
         clock: Callable[[], float] = time.time,
@@ -110,6 +114,7 @@ class EmbeddedServer:
             gap_wait_s=gap_wait_s,
             most_queued_samples=most_queued_samples,
             most_inline_bytes=most_inline_bytes,
+            catalogue=Catalogue(aliases or {}),
             config=config,
             seed=seed,
             keeping=keeping or Keeping(),
@@ -120,7 +125,7 @@ class EmbeddedServer:
     @property
     def base_models(self) -> tuple[str, ...]:
         """Names of the models that can be trained and sampled."""
-        return tuple(BASE_MODELS)
+        return tuple(self._state.settings.catalogue.models)
 
     async def handle(self, request: WireRequest) -> WireResponse:
         """Answer one request; any event loop will do.

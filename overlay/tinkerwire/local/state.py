@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from tinkerwire.local.archives import Archives
+from tinkerwire.local.catalogue import Catalogue
 from tinkerwire.local.checkpoint_names import kinds_in
 from tinkerwire.local.checkpoints import Checkpoints
 from tinkerwire.local.client_config import ClientConfig
@@ -44,6 +45,7 @@ class Settings:
     gap_wait_s: float
     most_queued_samples: int
     most_inline_bytes: int
+    catalogue: Catalogue
     config: ClientConfig
     seed: int | None
     keeping: Keeping

@@ -14,6 +14,7 @@ import pytest
 import tinkerwire
 from tinkerwire import types
 from tinkerwire.dropin import API_VERSION, PATHS
+from tinkerwire.dropin.finder import CHILDREN
 
 NAMES = (Path(__file__).parent / "names-0.38.0.txt").read_text().split()
 IMPORTED = (
@@ -115,3 +116,46 @@ def test_scripts_and_modules_run(tmp_path: Path) -> None:
     path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
     assert expected in python("-m", "tinkerwire.dropin", "-m", "program", "--a", "-m", code=2, PYTHONPATH=path)
     assert "usage: python -m tinkerwire.dropin SCRIPT" in python("-m", "tinkerwire.dropin", code=2)
+
+
+PARENT = """
+import multiprocessing, subprocess, sys
+def which(_=None):
+    import tinker
+    return tinker.ServiceClient.__module__
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(which, [0])[0])
+    print(subprocess.run([sys.executable, "-c", "import tinker; print(tinker.ServiceClient.__module__)"],
+          capture_output=True, text=True).stdout.strip())
+"""
+
+
+def test_processes_inherit_it(tmp_path: Path) -> None:
+    """Workers of multiprocessing and other Pythons, of scripts and modules; a site of one's own runs, too."""
+    (tmp_path / "parent.py").write_text(PARENT)
+    (tmp_path / "tinker.py").write_text("class ServiceClient: pass\n")
+    (tmp_path / "sitecustomize.py").write_text("print('the own site')\n")
+    path = os.pathsep.join([*filter(None, sys.path), str(tmp_path)])
+    for program in (["-m", "parent"], [str(tmp_path / "parent.py")]):
+        lines = python("-m", "tinkerwire.dropin", *program, PYTHONPATH=path).splitlines()
+        assert [line for line in lines if line != "the own site"] == ["tinkerwire.service"] * 2
+    assert "the own site" in lines
+    script = "import os, tinkerwire.dropin as d\n" + "d.install(children={0})\n" * 2 + "print(os.environ['PYTHONPATH'])"
+    for children in (True, False):
+        told = python("-c", script.format(children), PYTHONPATH=path).splitlines()[-1].split(os.pathsep)
+        assert len([each for each in told if each.endswith("children")]) == children
+
+
+def test_a_python_without_tinkerwire_is_left_alone(tmp_path: Path) -> None:
+    """What inherits the folder and cannot import tinkerwire imports its own tinker."""
+    (tmp_path / "tinker.py").write_text("WHO = 'official'\n")
+    path = os.pathsep.join([str(CHILDREN), str(tmp_path)])
+    run = subprocess.run(
+        [sys.executable, "-S", "-c", "import sitecustomize, tinker; print(tinker.WHO)"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert (run.stdout, run.stderr) == ("official\n", "")

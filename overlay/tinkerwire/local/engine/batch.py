@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
-from tinkerwire.local.engine.arrays import FloatArray, IntArray
+from tinkerwire.local.engine.arrays import AnyArray, FloatArray, IntArray
 from tinkerwire.local.engine.config import ModelConfig
 from tinkerwire.local.engine.errors import EngineError
-from tinkerwire.local.engine.example import Example, float_input, token_array
+from tinkerwire.local.engine.example import Example, float_input, token_array, token_ids
 from tinkerwire.local.engine.losses import Loss
 
 __all__ = ["Batch", "Piece", "flatten", "pieces"]
+
+T = TypeVar("T", bound=np.generic)
 
 PIECE_TOKENS = 512
 """Most tokens of a piece, padding included, unless one sequence is longer."""
@@ -27,16 +31,26 @@ LEAST_FILL = 0.8
 
 @attrs.frozen(eq=False)
 class Batch:
-    """All examples end to end: `starts` (examples + 1,) are the offsets, the others (positions,)."""
+    """All examples end to end.
+
+    Args:
+        starts: the offsets, (examples + 1,).
+        tokens: (positions,).
+        targets: (positions, K) where K is the most targets that a position has; the others end with zeros.
+        inputs: of the same shape, zero where there is no target.
+        shapes: of each example's own targets.
+    """
 
     starts: IntArray
     tokens: IntArray
     targets: IntArray
     inputs: Mapping[str, FloatArray]
+    shapes: Sequence[tuple[int, ...]]
 
     def split(self, values: FloatArray) -> list[FloatArray]:
-        """Values of all positions as one array an example."""
-        return np.split(values, self.starts[1:-1])
+        """Values of all targets as one array an example, in the shape of its targets."""
+        parts = zip(np.split(values, self.starts[1:-1]), self.shapes, strict=True)
+        return [part[:, : shape[-1]] if len(shape) == 2 else part[:, 0] for part, shape in parts]
 
     def locate(self, position: int) -> tuple[int, int]:
         """The example of a flat position, and the position inside it."""
@@ -78,18 +92,33 @@ def flatten(
         at = f"{where}: datum {index}"
         own = token_array(f"{at}: tokens", example.tokens, config)
         _check_keys(at, example, loss)
-        target = token_array(f"{at}: target_tokens", example.inputs["target_tokens"], config)
-        if len(target) != len(own):
-            raise EngineError(
-                f"{at}: target_tokens has {len(target)} entries beside {len(own)} tokens; pass one target a token"
-            )
+        target = _targets(f"{at}: target_tokens", example.inputs["target_tokens"], len(own), loss, config)
         tokens.append(own)
         targets.append(target)
         for key, column in columns.items():
-            column.append(_column(at, key, example, len(own), loss, settings))
+            column.append(_column(at, key, example, target.shape, loss, settings))
     starts = np.cumsum([0, *(len(own) for own in tokens)], dtype=np.int64)
-    inputs = {key: np.concatenate(column) for key, column in columns.items()}
-    return Batch(starts, np.concatenate(tokens), np.concatenate(targets), inputs)
+    inputs = {key: _stacked(column) for key, column in columns.items()}
+    return Batch(starts, np.concatenate(tokens), _stacked(targets), inputs, [target.shape for target in targets])
+
+
+def _targets(where: str, values: AnyArray, length: int, loss: Loss, config: ModelConfig) -> IntArray:
+    """One target a token, or several where the loss can do with them."""
+    if values.ndim != 2 or not loss.many_targets:
+        target = token_array(where, values, config)
+        if len(target) != length:
+            raise EngineError(f"{where} has {len(target)} entries beside {length} tokens; pass one target a token")
+        return target
+    if len(values) != length or not values.size:
+        raise EngineError(f"{where} has shape {values.shape} beside {length} tokens; pass one row a token")
+    return token_ids(where, values.reshape(-1), config).reshape(values.shape)
+
+
+def _stacked(parts: Sequence[NDArray[T]]) -> NDArray[T]:
+    """Arrays (N,) or (N, K) of any N and K as one of two dimensions, with zeros at the end of the shorter rows."""
+    columns = [part.reshape(len(part), -1) for part in parts]
+    width = max(column.shape[1] for column in columns)
+    return np.concatenate([np.pad(column, ((0, 0), (0, width - column.shape[1]))) for column in columns])
 
 
 def _check_keys(at: str, example: Example, loss: Loss) -> None:
@@ -103,11 +132,13 @@ def _check_keys(at: str, example: Example, loss: Loss) -> None:
             raise EngineError(f"{at}: {key!r} is unknown; loss {loss.name} reads {known}, leave the rest out")
 
 
-def _column(at: str, key: str, example: Example, length: int, loss: Loss, settings: Mapping[str, float]) -> FloatArray:
+def _column(
+    at: str, key: str, example: Example, shape: tuple[int, ...], loss: Loss, settings: Mapping[str, float]
+) -> FloatArray:
     """An example's input of that key, or its stand-in."""
     if key in example.inputs:
-        return float_input(f"{at}: {key}", example.inputs[key], length)
-    return np.full(length, settings.get(key, loss.optional.get(key, 0.0)))
+        return float_input(f"{at}: {key}", example.inputs[key], shape)
+    return np.full(shape, settings.get(key, loss.optional.get(key, 0.0)))
 
 
 def pieces(config: ModelConfig, batch: Batch) -> Iterator[Piece]:

@@ -21,7 +21,7 @@ def _input_arrays(inputs: Mapping[str, Any]) -> dict[str, AnyArray]:
 
 @attrs.frozen(eq=False)
 class Example:
-    """N tokens, and the arrays of N numbers that a loss reads beside them.
+    """N tokens, and the arrays of N numbers, or (N, K) for K targets a token, that a loss reads beside them.
 
     Args:
         tokens: the model's input; position t predicts ``inputs["target_tokens"][t]``.
@@ -68,15 +68,15 @@ def token_ids(where: str, values: AnyArray, config: ModelConfig) -> IntArray:
     return values.astype(np.int64)
 
 
-def float_input(where: str, values: AnyArray, length: int) -> FloatArray:
-    """values as float64 of the given length.
+def float_input(where: str, values: AnyArray, shape: tuple[int, ...]) -> FloatArray:
+    """values as float64 of the targets' shape.
 
     Raises:
         EngineError: another shape, not numbers, or a NaN or infinity among them.
     """
-    if values.shape != (length,):
+    if values.shape != shape:
         raise EngineError(
-            f"{where} has shape {values.shape} beside {length} tokens; pass shape ({length},), one number a token"
+            f"{where} has shape {values.shape} beside {shape[0]} tokens; pass shape {shape}, one number a target"
         )
     if values.dtype.kind not in "iufb":
         raise EngineError(f"{where} has dtype {values.dtype}; pass numbers")
@@ -84,5 +84,5 @@ def float_input(where: str, values: AnyArray, length: int) -> FloatArray:
     finite = np.isfinite(numbers)
     if not finite.all():
         at = int((~finite).argmax())
-        raise EngineError(f"{where}[{at}] is {numbers[at]}; pass finite numbers, 0 where nothing counts")
+        raise EngineError(f"{where}[{at}] is {numbers.reshape(-1)[at]}; pass finite numbers, 0 where nothing counts")
     return numbers

@@ -1,7 +1,7 @@
 """The public loss functions: each a sum over tokens of a function of the target's log probability.
 
-Notation: p is the model's log probability (nats) of a position's target token, q the one it was sampled
-with, A its advantage, r = exp(p - q). All arrays are float64 of shape (n,), one entry a position.
+Notation: p is the model's log probability (nats) of a target token of a position, q the one it was sampled with, A its
+advantage, r = exp(p - q). All arrays are float64 of shape (n, k): k targets a position, one for all but cross_entropy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Inputs = Mapping[str, FloatArray]
 
 @attrs.frozen(eq=False)
 class TokenLosses:
-    """The loss of each position, its derivative by p, and numbers worth watching at each position."""
+    """The loss of each target, its derivative by p, and numbers worth watching at each."""
 
     values: FloatArray
     slopes: FloatArray
@@ -40,6 +40,7 @@ class Loss:
         config: keys of the config and their defaults; a key that is also an optional input sets the
             stand-in for the whole batch.
         mask: the input whose zeros mark positions that the watched numbers leave out.
+        many_targets: whether a position may have several targets.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Loss:
     optional: Mapping[str, float] = attrs.field(factory=dict)
     config: Mapping[str, float] = attrs.field(factory=dict)
     mask: str
+    many_targets: bool = False
 
     def settings(self, given: Mapping[str, float] | None) -> dict[str, float]:
         """The defaults with the given config over them.
@@ -118,7 +120,7 @@ _POLICY = ("logprobs", "advantages")
 _CLIP = {"clip_low_threshold": 0.8, "clip_high_threshold": 1.2}
 
 _ALL = (
-    Loss(name="cross_entropy", function=_cross_entropy, optional={"weights": 1.0}, mask="weights"),
+    Loss(name="cross_entropy", function=_cross_entropy, optional={"weights": 1.0}, mask="weights", many_targets=True),
     Loss(name="importance_sampling", function=_importance_sampling, required=_POLICY, mask="advantages"),
     Loss(name="ppo", function=_ppo, required=_POLICY, optional=_CLIP, config=_CLIP, mask="advantages"),
     Loss(name="cispo", function=_cispo, required=_POLICY, optional=_CLIP, config=_CLIP, mask="advantages"),

@@ -21,7 +21,7 @@ __all__ = ["LossPass", "PassResult", "accumulate"]
 
 @attrs.frozen(eq=False)
 class PassResult:
-    """Target log probabilities (nats) and losses of every position, and the wanted matrices' gradients."""
+    """Log probabilities (nats) and losses of every target, (positions, K), and the wanted matrices' gradients."""
 
     logprobs: FloatArray
     tokens: TokenLosses
@@ -52,7 +52,7 @@ class LossPass:
             EngineError: a loss too large for the model's numbers; names its position.
         """
         all_pieces = list(pieces(self.base.config, self.batch))
-        logprobs = np.empty(len(self.batch.tokens), dtype=np.float64)
+        logprobs = np.empty(self.batch.targets.shape, dtype=np.float64)
         tokens = TokenLosses(np.empty_like(logprobs), np.empty_like(logprobs))
         grads: dict[str, FloatArray] = {}
         for piece, own in zip(all_pieces, run_all(self._run_piece, all_pieces), strict=True):
@@ -86,17 +86,18 @@ class _PieceRun:
         self._config, self._weights, self._piece = base.config, weights, piece
         hidden, self._tape = forward(base.config, weights, piece.tokens, keep=keep)
         self._hidden = hidden[piece.real]
-        self._rows = np.arange(len(piece.positions))
+        self._rows = np.arange(len(piece.positions))[:, None]
         self._targets = batch.targets[piece.positions]
         self._all_logprobs = log_softmax(self._hidden @ weights["unembedding"])
         self.logprobs: FloatArray = self._all_logprobs[self._rows, self._targets].astype(np.float64)
 
     def gradients(self, slopes: FloatArray, wanted: Sequence[str]) -> dict[str, FloatArray]:
-        """Gradients of the wanted matrices, from the loss's derivative by each position's log probability."""
+        """Gradients of the wanted matrices, from the loss's derivative by each target's log probability."""
         slopes = slopes.astype(self._hidden.dtype)
         d_logits = np.exp(self._all_logprobs)
-        d_logits *= -slopes[:, None]
-        d_logits[self._rows, self._targets] += slopes
+        d_logits *= -slopes.sum(axis=1, keepdims=True)
+        # A token may be a position's target more than once.
+        np.add.at(d_logits, (self._rows, self._targets), slopes)
         d_hidden = np.zeros((*self._piece.real.shape, self._hidden.shape[1]), dtype=self._hidden.dtype)
         d_hidden[self._piece.real] = d_logits @ self._weights["unembedding"].T
         grads = backward(self._config, self._weights, self._tape, d_hidden, wanted)
@@ -109,9 +110,10 @@ def _require_finite(where: str, batch: Batch, piece: Piece, own: TokenLosses, dt
     limit = np.finfo(dtype).max
     bad = ~((np.abs(own.values) <= limit) & (np.abs(own.slopes) <= limit))
     if bad.any():
-        at = int(bad.argmax())
-        datum, position = batch.locate(int(piece.positions[at]))
+        row = int(bad.any(axis=1).argmax())
+        datum, position = batch.locate(int(piece.positions[row]))
+        value = own.values[row][bad[row]][0]
         raise EngineError(
-            f"{where}: datum {datum}: the loss at position {position} is {own.values[at]}, beyond {dtype}; "
+            f"{where}: datum {datum}: the loss at position {position} is {value}, beyond {dtype}; "
             "check logprobs and advantages there, the policy has moved far from the one that sampled it"
         )

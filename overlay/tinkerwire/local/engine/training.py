@@ -26,7 +26,8 @@ class LossResult:
     """What one call computed.
 
     Args:
-        outputs: one an example: ``logprobs`` of the targets (nats) and ``elementwise_loss``, float32 (N,).
+        outputs: one an example: ``logprobs`` of the targets (nats) and ``elementwise_loss``, float32 in
+            the shape of the targets.
         metrics: keyed ``name:reduction``, so that the results of two halves of a batch combine into the
             result of the whole; a mean is over examples.
     """
@@ -169,7 +170,7 @@ def _outputs(batch: Batch, result: PassResult) -> list[dict[str, FloatArray]]:
 
 def _metrics(batch: Batch, loss: Loss, tokens: TokenLosses) -> dict[str, float]:
     mask = batch.inputs[loss.mask]
-    metrics = {"loss:sum": float(tokens.values.sum()), "tokens:sum": float(len(mask))}
+    metrics = {"loss:sum": float(tokens.values.sum()), "tokens:sum": float(len(batch.tokens))}
     if loss.mask == "weights":
         metrics["weights:sum"] = float(mask.sum())
     active = (mask != 0).astype(np.float64)

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from tinkerwire.local.answers import Answer, invalid
-from tinkerwire.local.engine import BASE_MODELS, LoraSettings
+from tinkerwire.local.engine import LoraSettings
 from tinkerwire.local.handlers.queueing import queued
 from tinkerwire.local.models import TrainedModel
 from tinkerwire.local.requests import Request
@@ -46,10 +46,12 @@ def new_model(
     if earlier is not None:
         return queued(earlier)
     plan = planned()
+    config = state.settings.catalogue.get(plan.base_model)
     model_id = f"{session.session_id}:train:{model_seq_id}"
     run = state.runs.add(model_id, plan.base_model, plan.settings, plan.user_metadata)
     model = TrainedModel(
         run,
+        config,
         session.session_id,
         strict_sequence=state.settings.strict_sequence,
         gap_wait_s=state.settings.gap_wait_s,
@@ -65,8 +67,3 @@ def check_optimizer(config: OptimizerConfig | None) -> None:
     """Refusal 422 for an optimizer that this engine does not have."""
     if config is not None and config.type != AdamOptimizerConfig().type:
         raise invalid("optimizer_config", f"this server trains by adamw only, not by {config.type!r}")
-
-
-def unknown_base_model(name: str) -> str:
-    """The text for a base model that does not exist."""
-    return f"there is no base model {name[:200]!r}; this server has {', '.join(BASE_MODELS)}"

@@ -11,10 +11,9 @@ import numpy as np
 from tinkerwire.local import inputs
 from tinkerwire.local.answers import Answer, Refusal, invalid
 from tinkerwire.local.checkpoint_names import SAMPLER_WEIGHTS, read_path
-from tinkerwire.local.engine import BASE_MODELS, Adapter, EngineError
+from tinkerwire.local.engine import Adapter, EngineError
 from tinkerwire.local.engine.arrays import FloatArray
 from tinkerwire.local.engine.sampler import NOTHING
-from tinkerwire.local.handlers.creating import unknown_base_model
 from tinkerwire.local.handlers.handler import Handler
 from tinkerwire.local.handlers.queueing import queued
 from tinkerwire.local.requests import Request
@@ -60,9 +59,8 @@ def _opened(state: State, sampler_id: str, base_model: str | None, model_path: s
     if model_path is None:
         if base_model is None:
             raise invalid("base_model", "give base_model or model_path")
-        if base_model not in BASE_MODELS:
-            raise Refusal(404, unknown_base_model(base_model))
-        return SamplingSession(sampler_id=sampler_id, base_model=base_model)
+        config = state.settings.catalogue.get(base_model)
+        return SamplingSession(sampler_id=sampler_id, base_model=base_model, config=config)
     key = read_path("model_path", model_path)
     if key.kind != SAMPLER_WEIGHTS:
         raise invalid("model_path", f"{model_path} is for training; sample from what save_weights_for_sampler saved")
@@ -70,12 +68,17 @@ def _opened(state: State, sampler_id: str, base_model: str | None, model_path: s
     run = state.runs.get(key.run_id)
     if base_model not in (None, run.base_model):
         raise invalid("base_model", f"{model_path} is of {run.base_model}, not of {base_model}; leave base_model out")
+    config = state.settings.catalogue.get(run.base_model)
     try:
-        adapter = Adapter.copy_of(run.base_model, run.settings, state.checkpoints.arrays(key))
+        adapter = Adapter.copy_of(config.name, run.settings, state.checkpoints.arrays(key))
     except EngineError as fault:
         raise invalid("model_path", str(fault)) from None
     return SamplingSession(
-        sampler_id=sampler_id, base_model=run.base_model, model_path=model_path, weights=Weights(adapter)
+        sampler_id=sampler_id,
+        base_model=run.base_model,
+        config=config,
+        model_path=model_path,
+        weights=Weights(adapter),
     )
 
 

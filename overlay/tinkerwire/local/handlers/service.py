@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinkerwire.local.answers import Answer
-from tinkerwire.local.engine import BASE_MODELS
 from tinkerwire.local.handlers.handler import Handler
 from tinkerwire.local.requests import Request
 from tinkerwire.local.state import State
@@ -26,7 +25,7 @@ def get_server_capabilities(state: State, request: Request) -> Answer:
     """List the base models."""
     models = [
         SupportedModel(model_name=name, max_context_length=config.max_context, trainable=True, sampleable=True)
-        for name, config in BASE_MODELS.items()
+        for name, config in state.settings.catalogue.models.items()
     ]
     return Answer(body=GetServerCapabilitiesResponse(supported_models=models))
 

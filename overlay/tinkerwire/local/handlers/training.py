@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinkerwire.local import inputs
-from tinkerwire.local.answers import Answer, Refusal, invalid
-from tinkerwire.local.engine import BASE_MODELS, EngineError, LoraSettings
-from tinkerwire.local.handlers.creating import Plan, check_optimizer, new_model, unknown_base_model
+from tinkerwire.local.answers import Answer, invalid
+from tinkerwire.local.engine import EngineError, LoraSettings
+from tinkerwire.local.handlers.creating import Plan, check_optimizer, new_model
 from tinkerwire.local.handlers.custom_losses import CUSTOM, loss_of
 from tinkerwire.local.handlers.handler import Handler
 from tinkerwire.local.handlers.queueing import enqueue, queued, resend
@@ -51,9 +51,7 @@ def create_model(state: State, request: Request) -> Answer:
 
 
 def _settings(state: State, body: CreateModelRequest) -> LoraSettings:
-    config = BASE_MODELS.get(body.base_model)
-    if config is None:
-        raise Refusal(404, unknown_base_model(body.base_model))
+    config = state.settings.catalogue.get(body.base_model)
     lora = body.lora_config
     seed = lora.seed if lora is not None else None
     if seed is None:

@@ -90,7 +90,9 @@ def _open_sampler(
     # The inflight weights of a model are one thing: a new sampler of them changes what the earlier ones sample from.
     weights = model.inflight if is_inflight else Weights()
     weights.adapter = model.engine.adapter_snapshot()
-    state.samplers.add(SamplingSession(sampler_id=sampler_id, base_model=model.run.base_model, weights=weights))
+    state.samplers.add(
+        SamplingSession(sampler_id=sampler_id, base_model=model.run.base_model, config=model.config, weights=weights)
+    )
     return SaveWeightsForSamplerResponseInternal(sampling_session_id=sampler_id, type="save_weights_for_sampler")
 
 

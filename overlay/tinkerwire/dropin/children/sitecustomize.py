@@ -1,0 +1,45 @@
+"""What a process that inherits the drop-in imports first: ``import tinker`` gives tinkerwire in it, too.
+
+Python imports the first ``sitecustomize`` on its path only, so the one that this folder hides is run from here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import module_from_spec
+from pathlib import Path
+from types import ModuleType
+
+
+class Later(MetaPathFinder):
+    """Puts the drop-in in place when tinker is first imported; most processes never do."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """What the drop-in finds for tinker; nothing for other modules, and where tinkerwire cannot be imported."""
+        if fullname != "tinker":
+            return None
+        sys.meta_path.remove(self)
+        try:
+            from tinkerwire.dropin.finder import Finder, install  # noqa: PLC0415
+        except ImportError:
+            return None
+        install()
+        return Finder().find_spec(fullname, path, target)
+
+
+def run_hidden() -> None:
+    """Run the sitecustomize that this one hides."""
+    here = Path(__file__).resolve().parent
+    hidden = PathFinder.find_spec("sitecustomize", [entry for entry in sys.path if Path(entry).resolve() != here])
+    if hidden is not None and hidden.loader is not None:
+        module = sys.modules["sitecustomize"] = module_from_spec(hidden)
+        hidden.loader.exec_module(module)
+
+
+sys.meta_path.insert(0, Later())
+run_hidden()
