@@ -120,6 +120,16 @@ class AsList:
         self.slot.__set__(model, value)
 
 
+def length(model: Any, name: str) -> int | None:
+    """How many places a model holds under a name of two forms, none of which is made for that; None for none."""
+    held = getattr(type(model), name).slot.__get__(model)
+    if isinstance(held, Both):
+        held = held.array if held.listed is None else held.listed
+    if isinstance(held, TopkLogprobs):
+        held = held.token_ids
+    return None if held is None else len(held)
+
+
 class AsArray:
     """Gives the array of the same slot."""
 

@@ -264,7 +264,9 @@ def test_sequences_with_names_keep_their_arrays(server: Scripted, monkeypatch: p
     server.rules["asample"] = lambda _: Answer({"request_id": "asample/1/0", "sample_sequence_ids": ["q1"]})
     server.on_poll("Sample", lambda _: Answer(filled.SerializeToString(), headers={"content-type": PROTOBUF}))
     with open_client(server.url, wire_version="0.38.0") as client:
-        drawn: Any = client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        drawn: Any = (
+            client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS, True, 1, 1).result(PATIENCE_S)
+        )
     (named,) = drawn.sequences
     assert named.sequence_id == "q1"
     for array, kind in ((named.tokens_np, np.int32), (named.logprobs_np, np.float32), (drawn.prompt_logprobs_np, "f4")):
