@@ -58,20 +58,20 @@ from tinkerwire_generated.models import (
 )
 
 from . import auth, types
-from .admin import AdminClient
-from .backpressure import SamplingLoad
-from .chunking import ChunkLimits
 from .experimental import ExperimentalWarning
-from .futures import APIFuture
-from .gathering import as_completed, gather
-from .http_options import RequestOptions, Timeout
-from .loss_handles import LossHandle, PerDatumLossFn
-from .rest import RestClient
-from .retry import RetryConfig
-from .sampling import SamplingClient
+from .futures.future import APIFuture
+from .futures.gathering import as_completed, gather
+from .futures.tracking import FutureState, Progress, Waiting
+from .rest.admin import AdminClient
+from .rest.client import RestClient
+from .sampling.client import SamplingClient
+from .sending.backpressure import SamplingLoad
+from .sending.http_options import RequestOptions, Timeout
+from .sending.retry import RetryConfig
 from .service import ServiceClient
-from .tracking import FutureState, Progress, Waiting
-from .training import TrainingClient
+from .training.chunking import ChunkLimits
+from .training.client import TrainingClient
+from .training.loss_handles import LossHandle, PerDatumLossFn
 from .usage import Usage
 from .version import __version__
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tinkerwire_base.errors import TinkerError
 
-from .credential_command import credential_command
-from .credentials import given_key
+from .credentials.command import credential_command
+from .credentials.sources import given_key
+from .credentials.stored_keys import stored_key
 from .service import ServiceClient
-from .stored_keys import stored_key
 
 __all__ = ["get_tinker_token", "raise_if_tinker_not_accessible", "tinker_has_credentials"]
 

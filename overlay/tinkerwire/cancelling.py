@@ -10,9 +10,9 @@ from tinkerwire_generated.api.auth import client_dynamic_config
 from tinkerwire_generated.api.futures import cancel_future
 from tinkerwire_generated.models import CancelFutureRequest, ClientConfigRequest
 
-from .backpressure import Traffic
-from .connection import Connection, log
-from .retry import RetryConfig
+from .sending.backpressure import Traffic
+from .sending.connection import Connection, log
+from .sending.retry import RetryConfig
 
 CANCEL_TIMEOUT_S = 10.0
 MOST_WAITING = 10_000

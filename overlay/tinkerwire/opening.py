@@ -12,13 +12,13 @@ from tinkerwire_base.call import default_converter
 from tinkerwire_generated.models import ClientConfigResponse
 
 from .address import EMBEDDED, resolve_base_url
-from .connection import Connection
-from .credentials import access_headers, resolve_credential
-from .dialect import Dialect, given
-from .futures import APIFuture
-from .loop import LOOP
-from .retry import RetryConfig
-from .transport import AiohttpTransport, HttpxTransport, Transport
+from .credentials.sources import access_headers, resolve_credential
+from .futures.future import APIFuture
+from .futures.loop import LOOP
+from .sending.connection import Connection
+from .sending.retry import RetryConfig
+from .sending.transport import AiohttpTransport, HttpxTransport, Transport
+from .wire.dialect import Dialect, given
 
 if TYPE_CHECKING:
     import httpx

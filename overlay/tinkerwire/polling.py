@@ -27,11 +27,11 @@ from tinkerwire_base.errors import (
 from tinkerwire_generated.api.futures import retrieve_future
 from tinkerwire_generated.models import FutureRetrieveRequest
 
-from . import bodies
-from .backpressure import Traffic
-from .connection import Connection, Submission
-from .retry import RetryConfig
-from .tracking import current
+from .futures.tracking import current
+from .sending.backpressure import Traffic
+from .sending.connection import Connection, Submission
+from .sending.retry import RetryConfig
+from .wire import bodies
 
 T = TypeVar("T")
 

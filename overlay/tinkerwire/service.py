@@ -13,25 +13,25 @@ from tinkerwire_base import console
 from tinkerwire_generated.api.service import get_server_capabilities
 from tinkerwire_generated.models import CustomLossInputRank, GetServerCapabilitiesResponse, OptimizerConfig
 
-from .backpressure import Traffic
-from .chunking import ChunkLimits
-from .copying import copied
-from .creation import model_from_state, new_model
-from .dialect import Dialect
-from .futures import APIFuture
-from .loss_handles import CustomLosses, LossHandle, PerDatumLossFn
+from .futures.future import APIFuture
+from .futures.tracking import OnWait
 from .opening import Closing, expect, open_connection
-from .rest import RestClient
-from .retry import RetryConfig
-from .sampling import SamplingClient
+from .rest.client import RestClient
+from .rest.copying import copied
+from .sampling.client import SamplingClient
+from .sending.backpressure import Traffic
+from .sending.retry import RetryConfig
+from .sending.transport import Transport
 from .session import FinishStatus, Session
-from .telemetry import Telemetry
-from .tracing import trace
-from .tracking import OnWait
-from .training import TrainingClient
-from .transport import Transport
+from .telemetry.reporter import Telemetry
+from .training.chunking import ChunkLimits
+from .training.client import TrainingClient
+from .training.creation import model_from_state, new_model
+from .training.loss_handles import CustomLosses, LossHandle, PerDatumLossFn
+from .training.tracing import trace
 from .usage import Usage
 from .weights import refuse_other_schemes
+from .wire.dialect import Dialect
 
 if TYPE_CHECKING:
     import httpx

@@ -18,12 +18,12 @@ from tinkerwire_generated.models import (
     SessionHeartbeatRequest,
 )
 
-from .backpressure import Traffic
 from .cancelling import Cancellations
-from .connection import ABSENT, Connection
-from .once import Once
-from .retry import RetryConfig
-from .tracking import start_apart
+from .futures.once import Once
+from .futures.tracking import start_apart
+from .sending.backpressure import Traffic
+from .sending.connection import ABSENT, Connection
+from .sending.retry import RetryConfig
 
 log = logging.getLogger("tinkerwire")
 

@@ -12,8 +12,8 @@ from tinkerwire_generated.api.runs import get_training_run
 from tinkerwire_generated.api.weights import weights_info
 from tinkerwire_generated.models import ParsedCheckpointTinkerPath, WeightsInfoRequest
 
-from .backpressure import Traffic
-from .connection import ABSENT, Connection
+from .sending.backpressure import Traffic
+from .sending.connection import ABSENT, Connection
 
 SCHEME = "tinker://"
 

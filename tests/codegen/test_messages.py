@@ -81,7 +81,7 @@ def test_nothing_loads_protobuf_before_the_first_use() -> None:
     code = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
-import tinkerwire_generated.messages, tinkerwire.binary, tinkerwire.local.binary
+import tinkerwire_generated.messages, tinkerwire.wire.binary, tinkerwire.local.binary
 assert "google.protobuf" not in sys.modules, "too early"
 with ThreadPoolExecutor(8) as pool:
     assert len(set(pool.map(tinkerwire_generated.messages.message, ["Tensor"] * 64))) == 1

@@ -15,8 +15,8 @@ from tests.official.judge import Judge
 
 from support.binary_models import FORWARD_REQUESTS, REQUESTS, outputs, plain, samples, sequences
 from support.drawing import examples
-from tinkerwire import binary
 from tinkerwire.local import binary as served
+from tinkerwire.wire import binary
 from tinkerwire_base.vocabulary import is_in
 from tinkerwire_generated import models as m
 from tinkerwire_generated.messages import BINARY_TIMES, MESSAGE_TIMES, message

@@ -14,8 +14,8 @@ from tests.official.venv import ROOT, ensure_venv
 
 TESTS = (
     "tests/base/test_torch.py",
-    "tests/overlay/test_losses.py",
-    "tests/overlay/test_loss_handles.py",
+    "tests/overlay/training/test_losses.py",
+    "tests/overlay/training/test_loss_handles.py",
     "tests/overlay/local/test_custom_losses.py",
 )
 JUDGED = "tests/official/losses_suite.py"

@@ -12,7 +12,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import loop_threads, open_client, wait_until
 from support.scripted import Scripted, scripted_server
-from tinkerwire.loop import LOOP
+from tinkerwire.futures.loop import LOOP
 
 
 @pytest.fixture(autouse=True)

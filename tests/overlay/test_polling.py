@@ -12,7 +12,9 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, datum, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
-from tinkerwire import connection, polling, tracking
+from tinkerwire import polling
+from tinkerwire.futures import tracking
+from tinkerwire.sending import connection
 
 pytestmark = pytest.mark.timeout(60)
 NOT_READY = Answer(status=408)

@@ -18,8 +18,9 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, KEY, PARAMS, PROMPT, datum, loop_threads, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted
-from tinkerwire import connection, opening
-from tinkerwire.loop import LOOP
+from tinkerwire import opening
+from tinkerwire.futures.loop import LOOP
+from tinkerwire.sending import connection
 
 pytestmark = pytest.mark.timeout(60)
 TESTS = Path(__file__).parents[1]
@@ -214,7 +215,7 @@ def run_script(server: Scripted, code: str) -> subprocess.CompletedProcess[str]:
 
 HANDLER = """
 import gc, signal, threading, time
-from tinkerwire.loop import LOOP
+from tinkerwire.futures.loop import LOOP
 
 class Stop(BaseException):
     pass

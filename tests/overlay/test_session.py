@@ -10,7 +10,8 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client
 from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
-from tinkerwire import session, transport
+from tinkerwire import session
+from tinkerwire.sending import transport
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -17,8 +17,8 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, KEY, PARAMS, PROMPT, datum, open_client
 from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
-from tinkerwire.backpressure import Traffic
 from tinkerwire.local import EmbeddedServer, EmbeddedTransport, http
+from tinkerwire.sending.backpressure import Traffic
 from tinkerwire_base.call import WireRequest, WireResponse
 
 pytestmark = pytest.mark.timeout(60)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinkerwire import binary
+from tinkerwire.wire import binary
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_base.converter import Converter
 from tinkerwire_generated import models as m

@@ -23,7 +23,7 @@ from tests.official.report import DOCS, write_section
 from tests.peers import edges
 from tests.peers.run import PEERS
 
-from tinkerwire import binary
+from tinkerwire.wire import binary
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_base.converter import Converter
 

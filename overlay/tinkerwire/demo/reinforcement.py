@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from ..training import TrainingClient
+from ..training.client import TrainingClient
 from ..types import AdamParams, Datum, ModelInput, SampledSequence, SamplingParams
 from .corpus import Corpus
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import attrs
 from rich.console import Console
 
-from ..sampling import SamplingClient
+from ..sampling.client import SamplingClient
 from ..service import ServiceClient
-from ..training import TrainingClient
+from ..training.client import TrainingClient
 from ..types import ModelInput, SamplingParams
 from . import display, reinforcement
 from .corpus import Corpus, load_corpus

@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from ..futures import APIFuture
-from ..training import TrainingClient
+from ..futures.future import APIFuture
+from ..training.client import TrainingClient
 from ..types import AdamParams, Datum, ForwardBackwardOutput, ModelInput
 from .corpus import Bytes, Corpus
 

@@ -25,9 +25,9 @@ from tinkerwire_generated.models import (
     TensorData,
 )
 
-from ..binary import STOP_REASONS
-from ..binary_messages import check_model, parsed, refuse_absent, serialized
-from ..binary_tensors import (
+from ..wire.binary import STOP_REASONS
+from ..wire.binary_messages import check_model, parsed, refuse_absent, serialized
+from ..wire.binary_tensors import (
     INT32,
     float32_bytes,
     int32,

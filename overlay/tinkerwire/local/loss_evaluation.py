@@ -13,7 +13,7 @@ from tinkerwire.local.engine import EngineError, Example, LoraModel, LossResult
 from tinkerwire.local.engine.arrays import AnyArray, FloatArray
 from tinkerwire.local.loss_graph import LossGraph, arguments
 from tinkerwire.local.loss_operations import ATTRIBUTES, CONSTANTS, FUNCTIONS, METHODS
-from tinkerwire.tracing import LOGPROBS, READS
+from tinkerwire.training.tracing import LOGPROBS, READS
 
 TARGETS = "target_tokens"
 INT_BITS = 64

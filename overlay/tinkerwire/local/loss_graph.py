@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from tinkerwire.local.loss_operations import ATTRIBUTES, CONSTANTS, FUNCTIONS, METHODS
-from tinkerwire.tracing import INPUT_NAME, LOGPROBS, METRIC_NAME, MOST_INPUTS, READS
+from tinkerwire.training.tracing import INPUT_NAME, LOGPROBS, METRIC_NAME, MOST_INPUTS, READS
 from tinkerwire_generated.models import CreateCustomLossRequest, CustomLossInput, CustomLossNode
 
 NODE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")

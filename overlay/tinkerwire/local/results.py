@@ -6,8 +6,8 @@ from typing import Any
 
 import attrs
 
-from tinkerwire.binary import decode_output, decode_sample
 from tinkerwire.local.binary import encode_output, encode_sample
+from tinkerwire.wire.binary import decode_output, decode_sample
 from tinkerwire_base.call import JSON, PROTOBUF
 from tinkerwire_base.converter import Converter
 from tinkerwire_base.model import by_value, default_of, is_binary

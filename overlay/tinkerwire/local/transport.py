@@ -6,10 +6,10 @@ import asyncio
 import os
 import threading
 
-from tinkerwire.backpressure import Traffic
 from tinkerwire.local.misbehaviour import ConnectionDropped
 from tinkerwire.local.server import EmbeddedServer
-from tinkerwire.transport import connection_error, timeout_error
+from tinkerwire.sending.backpressure import Traffic
+from tinkerwire.sending.transport import connection_error, timeout_error
 from tinkerwire_base.call import WireRequest, WireResponse
 
 ADDRESS = "local"

@@ -14,12 +14,12 @@ import jsonschema_rs
 import orjson
 import pytest
 
-from tinkerwire.binary import decode_output, encode_request
 from tinkerwire.local import EmbeddedServer
 from tinkerwire.local.answers import Refusal
 from tinkerwire.local.contract import contract
 from tinkerwire.local.engine import LoraModel
 from tinkerwire.local.router import Router
+from tinkerwire.wire.binary import decode_output, encode_request
 from tinkerwire_base.call import PROTOBUF, WireRequest
 from tinkerwire_base.converter import Converter
 from tinkerwire_generated.models import ForwardBackwardInput, ForwardBackwardRequest, ForwardRequest

@@ -12,13 +12,13 @@ import pytest
 
 import tinkerwire as tw
 from support.embedded import embedded_http_server
-from tinkerwire.binary import encode_request
 from tinkerwire.local import client_config
 from tinkerwire.local.contract import contract
 from tinkerwire.local.engine import EngineError
 from tinkerwire.local.handlers import custom_losses
 from tinkerwire.local.loss_evaluation import _functions, evaluate
 from tinkerwire.local.loss_graph import LossGraph, checked
+from tinkerwire.wire.binary import encode_request
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_base.converter import Converter
 from tinkerwire_base.tensors import is_torch_installed

@@ -8,10 +8,10 @@ from typing import Any
 import attrs
 import pytest
 
-from tinkerwire.binary import decode_output, decode_sample
 from tinkerwire.local import Peculiarities
 from tinkerwire.local.peculiarities import OPTIONAL
 from tinkerwire.local.request_ids import RequestIds
+from tinkerwire.wire.binary import decode_output, decode_sample
 from tinkerwire_base.call import PROTOBUF
 
 BAD = [300, 301]

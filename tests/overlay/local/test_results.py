@@ -9,9 +9,9 @@ import numpy as np
 import orjson
 import pytest
 
-from tinkerwire.binary import decode_output, decode_sample
 from tinkerwire.local.contract import contract
 from tinkerwire.local.results import ResultEncoder
+from tinkerwire.wire.binary import decode_output, decode_sample
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_base.projection import parse_version
 from tinkerwire_generated import models as m

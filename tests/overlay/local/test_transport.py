@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tinkerwire.backpressure import Traffic
 from tinkerwire.local import EmbeddedServer, EmbeddedTransport, Misbehaviour, embedded_transport, shared_server
+from tinkerwire.sending.backpressure import Traffic
 from tinkerwire_base.call import WireRequest
 from tinkerwire_base.errors import APIConnectionError, APITimeoutError
 

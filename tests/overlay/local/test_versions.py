@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from tinkerwire.binary import encode_request
+from tinkerwire.wire.binary import encode_request
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_base.converter import Converter
 from tinkerwire_generated import models as m

@@ -12,13 +12,7 @@ import attrs
 import numpy as np
 
 from tinkerwire.local.engine.arrays import FloatArray, IntArray
-from tinkerwire.local.engine.attention import (
-    AttentionTape,
-    attend,
-    attend_backward,
-    rotary_angles,
-    rotate,
-)
+from tinkerwire.local.engine.attention import AttentionTape, attend, attend_backward, rotary_angles, rotate
 from tinkerwire.local.engine.cache import KeyValueCache
 from tinkerwire.local.engine.config import ModelConfig
 

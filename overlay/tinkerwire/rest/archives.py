@@ -1,0 +1,46 @@
+"""Where a checkpoint can be fetched as one archive: the address that a server redirects to, which is not fetched."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
+
+from tinkerwire_base.call import WireResponse, response_info
+from tinkerwire_base.errors import APIResponseValidationError
+from tinkerwire_generated.api.runs import get_checkpoint_archive_url
+from tinkerwire_generated.models import CheckpointArchiveUrlResponse
+
+from ..sending.backpressure import Traffic
+from ..sending.connection import Connection, Submission
+
+ARCHIVE_LIFE = timedelta(minutes=15)
+"""How long an address lasts when the server does not say."""
+
+
+async def archive_url(connection: Connection, training_run_id: str, checkpoint_id: str) -> CheckpointArchiveUrlResponse:
+    """The address, and until when it lasts; wire versions before 0.36.0."""
+    call = get_checkpoint_archive_url(training_run_id, checkpoint_id)
+    request = connection.encode(call, Submission(), await connection.dialect())
+    in_body = connection.reader(call, request)
+
+    def read(answer: WireResponse) -> CheckpointArchiveUrlResponse:
+        return (None if answer.status == 302 else in_body(answer)) or _moved_to(answer)
+
+    return await connection.send(request, read, Traffic.REST)
+
+
+def _moved_to(answer: WireResponse) -> CheckpointArchiveUrlResponse:
+    location = answer.headers.get("location")
+    if not location:
+        raise APIResponseValidationError(
+            f"get_checkpoint_archive_url: HTTP {answer.status} names no Location", response=response_info(answer)
+        )
+    return CheckpointArchiveUrlResponse(url=location, expires=_expires(answer.headers.get("expires")))
+
+
+def _expires(text: str | None) -> datetime:
+    try:
+        found = parsedate_to_datetime(text or "")
+    except ValueError:
+        return datetime.now(timezone.utc) + ARCHIVE_LIFE
+    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)

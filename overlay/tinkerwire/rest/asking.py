@@ -1,0 +1,90 @@
+"""What clients of single questions have in common: a connection, shared or their own."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import NoReturn, TypeVar
+
+from typing_extensions import Self
+
+from tinkerwire_base.call import Call
+from tinkerwire_generated.api.service import get_server_capabilities
+from tinkerwire_generated.models import GetServerCapabilitiesResponse
+
+from ..futures.future import APIFuture
+from ..opening import Closing, open_connection
+from ..sending.backpressure import Traffic
+from ..sending.connection import Connection
+from ..telemetry.reporter import Telemetry
+
+T = TypeVar("T")
+
+
+class Asking:
+    """A client each of whose methods asks a server one thing.
+
+    Made by itself it has a connection of its own: use it as a context manager, or call :meth:`close`. One that a
+    ServiceClient made uses that one's, and leaves it open.
+
+    Args:
+        base_url: the server, as for ServiceClient.
+        api_key: as for ServiceClient.
+
+    Raises:
+        TinkerError: no API key for a server that needs one.
+        ValueError: an address that is none.
+    """
+
+    def __init__(
+        self, _connection: Connection | None = None, *, base_url: str | None = None, api_key: str | None = None
+    ) -> None:
+        if _connection is not None and (base_url is not None or api_key is not None):
+            raise ValueError("base_url and api_key: the connection that was given has its own; leave them away")
+        self._connection = open_connection(base_url, api_key) if _connection is None else _connection
+        self._closing = Closing(self._connection) if _connection is None else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._closing is not None:
+            await self._closing.begin(self._connection.close)
+
+    def close(self) -> None:
+        """Close a connection of the client's own, and wait for that."""
+        if self._closing is not None:
+            self._closing.begin(self._connection.close).result()
+
+    def get_server_capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
+        """The models that the server supports."""
+        return self._ask(get_server_capabilities())
+
+    async def get_server_capabilities_async(self) -> GetServerCapabilitiesResponse:
+        """:meth:`get_server_capabilities`, awaited."""
+        return await self.get_server_capabilities()
+
+    def get_telemetry(self) -> Telemetry | None:
+        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        return self._connection.telemetry
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._connection.base_url}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} cannot be pickled or copied: its connections belong to this process; make one "
+            "where it is needed"
+        )
+
+    def _ask(self, call: Call[T]) -> APIFuture[T]:
+        return self._connection.start(self._connection.call(call, Traffic.REST), call.operation.name)

@@ -1,0 +1,1 @@
+"""Sampling from weights: drawing, numbering, and clients in other processes."""

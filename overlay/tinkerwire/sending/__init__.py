@@ -1,0 +1,1 @@
+"""The one road to the server: transport, retry policy, backpressure, and the connection that has them all."""

@@ -1,0 +1,412 @@
+"""What all clients of one server share: address, credential, transport, dialect, and the one retry loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import time
+import uuid
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+import attrs
+
+from tinkerwire_base.call import Call, WireRequest, WireResponse, default_converter
+from tinkerwire_base.errors import (
+    APIConnectionError,
+    APIResponseValidationError,
+    APIStatusError,
+    ClientClosedError,
+    SessionExpiredError,
+    TinkerError,
+)
+from tinkerwire_generated.api.auth import auth_token, client_config
+from tinkerwire_generated.models import AuthTokenRequest, ClientConfigRequest
+from tinkerwire_generated.times import NEWEST
+
+from ..credentials.authorization import Authorization
+from ..credentials.secret import Secret, is_sendable
+from ..credentials.sources import Credential
+from ..futures.future import APIFuture
+from ..futures.loop import LOOP
+from ..futures.once import Once
+from ..futures.tracking import OnWait, Track, Watch, begin, current, start_apart
+from ..telemetry.reporter import Telemetry, is_switched_on
+from ..usage import Meter
+from ..version import __version__
+from ..wire import bodies
+from ..wire.dialect import BATCHES, Dialect, found, given
+from .backpressure import InFlightLimit, Traffic
+from .retry import RetryConfig
+from .transport import Transport
+
+T = TypeVar("T")
+log = logging.getLogger("tinkerwire")
+
+REQUEST_TIMEOUT_S = 60.0
+SLOWEST_UPLOAD_BYTES_PER_S = 100_000
+"""A large body gets so much more time."""
+UNHEARD_S = 6.0
+"""A server that has never answered is more likely the wrong address than busy: no attempt that would end later."""
+SAME_WORD_EVERY_S = 10.0
+ABSENT = (404, 405)
+"""What a server answers to a call that it does not have."""
+UNKNOWN = (404, 405, 415, 422)
+"""What a server may answer to something that its wire version does not have."""
+GONE = 410
+"""What a server answers to operations in a session that it no longer has."""
+OF_A_SESSION = frozenset({Traffic.SESSION, Traffic.TRAINING, Traffic.SAMPLING})
+CLOSE_S = 5.0
+"""How long close waits for operations to take notice."""
+
+
+@attrs.frozen(kw_only=True)
+class Submission:
+    """Headers and key of one operation: the same for every time its request is sent."""
+
+    key: str = attrs.field(factory=lambda: f"tinkerwire-{uuid.uuid4()}")
+    headers: Mapping[str, str] = attrs.field(factory=dict)
+
+
+class Connection:
+    """Sends calls to one server in its dialect. Its coroutines run on the loop thread only."""
+
+    def __init__(
+        self,
+        base_url: str,
+        credential: Credential | None,
+        transport: Transport,
+        dialect: Dialect | None,
+        retry: RetryConfig,
+        headers: Mapping[str, str],
+    ) -> None:
+        self.base_url = base_url
+        self.retry = retry
+        self.known_dialect = dialect
+        """None until it is found out."""
+        self._discovery = Once(self._discover)
+        self._is_shut = False
+        self.sampling_limit = InFlightLimit(retry.max_connections)
+        self.meter = Meter()
+        self.closed = False
+        self.session_id = ""
+        """Of the session that is used over this connection; empty while there is none."""
+        self.is_expired = False
+        """Whether the server said that this session is gone."""
+        self.on_wait: OnWait | None = None
+        """Hears on the loop thread of every wait that is long enough to be logged."""
+        self._pid = os.getpid()
+        self._running: set[asyncio.Task[Any]] = set()
+        self.last_heard = 0.0  # monotonic; never so far
+        self._last_words: dict[str, float] = {}
+        self._transport = transport
+        self.telemetry = Telemetry(self) if is_switched_on(base_url) else None
+        self._authorization = Authorization(credential, headers, self._token)
+        self._headers = {"user-agent": f"tinkerwire/{__version__} Python/{platform.python_version()}"}
+        if "user-agent" in self._authorization.headers:
+            self._headers.clear()
+
+    # --- operations ------------------------------------------------------------------------------------------------
+
+    def start(self, work: Coroutine[Any, Any, T], kind: str = "") -> APIFuture[T]:
+        """Run an operation on the loop thread now; ``kind`` is what texts call it.
+
+        Raises:
+            ClientClosedError: the client is closed, or was made before a fork.
+        """
+        if self.closed or not self.is_of_this_process:
+            work.close()
+            raise self._unusable()
+        track = Track(kind)
+        return APIFuture(LOOP.start(self._operation(work, track)), track)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run work that no operation waits for, and that ends with them; on the loop thread."""
+        task = start_apart(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def end_operations(self) -> None:
+        """End all operations with ClientClosedError; what is not one of them can still be sent."""
+        self.closed = True
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running, timeout=CLOSE_S)
+
+    async def close(self) -> None:
+        """End all operations with ClientClosedError, and close the transport."""
+        await self.end_operations()
+        self._is_shut = True
+        await self._discovery.close()
+        await self._authorization.close()
+        await self._transport.close()
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether this is the process that made the client, and not a fork of it."""
+        return self._pid == os.getpid()
+
+    async def _operation(self, work: Coroutine[Any, Any, T], track: Track) -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        if self.closed:
+            work.close()
+            raise self._unusable()
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        begin(track)
+        watch = Watch(track, self.say, self.on_wait)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if self.closed:
+                raise self._unusable() from None
+            raise
+        except Exception as fault:
+            if isinstance(fault, TinkerError):
+                self._authorization.redaction.fault(fault)
+            if self.telemetry is not None:
+                self.telemetry.note(fault)
+            raise
+        finally:
+            watch.end()
+            track.ended()
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            # The future has it, unless the user cancelled that: then nobody need hear of the error.
+            task.exception()
+
+    def _unusable(self) -> ClientClosedError:
+        why = "was closed" if self.is_of_this_process else "belongs to the process that this one was forked from"
+        return ClientClosedError(f"the client {why}; make a new ServiceClient")
+
+    # --- requests --------------------------------------------------------------------------------------------------
+
+    async def call(
+        self,
+        call: Call[T],
+        traffic: Traffic,
+        *,
+        retry: RetryConfig | None = None,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> T:
+        """Send a call until it succeeds or the policy gives up; see :meth:`send`.
+
+        Raises:
+            DialectError: the wire version in use does not have the call or a field of it; nothing was sent.
+            TinkerError: what the last attempt met.
+        """
+        request = self.encode(call, Submission(), await self.dialect())
+        return await self.send(request, self.reader(call, request), traffic, retry, timeout_s)
+
+    async def submit(
+        self,
+        call: Call[T],
+        on_fault: Callable[[TinkerError, float], Any],
+        not_here: tuple[type[TinkerError], ...] = (),
+    ) -> T:
+        """Send an operation on a model; one that may have another form is tried in that, if the server refuses it.
+
+        ``on_fault`` and ``not_here`` are those of :meth:`send`. Errors: see :meth:`call`.
+        """
+        dialect = await self.dialect()
+        try:
+            answer = await self._submitted(call, dialect, on_fault, not_here)
+        except APIStatusError as refusal:
+            other = dialect.other_bodies(call, refusal.status_code)
+            if other is None:
+                raise
+            try:
+                answer = await self._submitted(call, other, on_fault, not_here)
+            except (TinkerError, ValueError, TypeError) as fault:
+                if isinstance(fault, APIStatusError) and fault.status_code == 415:
+                    self.known_dialect = dialect.confirmed()
+                raise refusal from fault
+            dialect = other
+        if call.operation.name in BATCHES:
+            self.known_dialect = dialect.confirmed()
+        return answer
+
+    async def _submitted(
+        self,
+        call: Call[T],
+        dialect: Dialect,
+        on_fault: Callable[[TinkerError, float], Any],
+        not_here: tuple[type[TinkerError], ...],
+    ) -> T:
+        request = self.encode(call, Submission(), dialect)
+        read = self.reader(call, request)
+        return await self.send(request, read, Traffic.TRAINING, not_here=not_here, on_fault=on_fault)
+
+    async def send(
+        self,
+        request: WireRequest,
+        read: Callable[[WireResponse], T],
+        traffic: Traffic,
+        retry: RetryConfig | None = None,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        *,
+        not_here: tuple[type[TinkerError], ...] = (),
+        on_fault: Callable[[TinkerError, float], Any] | None = None,
+    ) -> T:
+        """The one place where requests are sent again: always the same bytes, under the same idempotency key.
+
+        Args:
+            read: makes the result of an answer, or raises its error.
+            retry: the policy; the client's own when None.
+            not_here: faults that the caller deals with; they are raised at once.
+            on_fault: hears of each fault that is going to be retried, and of the wait before it, in seconds.
+
+        Raises:
+            SessionExpiredError: the session that the request belongs to is gone.
+        """
+        if self.is_expired and self._is_of_session(traffic):
+            raise self._expired("its heartbeat was answered so")
+        policy = retry or self.retry
+        started, attempt, track = time.monotonic(), 0, current()
+        while True:
+            attempt += 1
+            began = time.monotonic()
+            track.step = f"{request.method} {self.base_url}{request.path}: no answer so far to attempt {attempt}"
+            try:
+                answer = read(await self.exchange(request, traffic, timeout_s))
+                track.step = ""
+                return answer
+            except TinkerError as fault:
+                track.step = ""
+                self._authorization.redaction.fault(fault)
+                now = time.monotonic()
+                elapsed, took = now - started, now - began
+                wait = policy.wait_before_retry(fault, attempt, elapsed)
+                if wait is None or isinstance(fault, not_here) or self._is_hopeless(fault, elapsed + wait + took):
+                    if isinstance(fault, APIStatusError) and fault.status_code == GONE and self._is_of_session(traffic):
+                        raise self._expired(fault.message) from fault
+                    raise
+                if attempt > 1 or not self.last_heard:
+                    self.say("retry", "%s; attempt %d follows in %.1f s", fault, attempt + 1, wait)
+                if on_fault is not None:
+                    on_fault(fault, wait)
+                track.step = str(fault)
+            await asyncio.sleep(wait)
+
+    def encode(self, call: Call[Any], submission: Submission, dialect: Dialect) -> WireRequest:
+        """The bytes of a call in a dialect, with all headers but the credential."""
+        request = bodies.encode(call, dialect)
+        headers = {**self._headers, **request.headers, **submission.headers}
+        if request.method != "GET":
+            headers["x-idempotency-key"] = submission.key
+        return attrs.evolve(request, headers=headers)
+
+    def reader(self, call: Call[T], request: WireRequest) -> Callable[[WireResponse], T]:
+        """What makes the result of an answer to a call, or raises its error."""
+
+        def read(answer: WireResponse) -> T:
+            try:
+                return call.parse(answer, default_converter(), self.base_url + request.path)
+            except APIStatusError as fault:
+                if fault.status_code in UNKNOWN and self.known_dialect is not None:
+                    fault.dialect = self.known_dialect
+                    fault.message = f"{fault.message}; it was asked in {self.known_dialect}"
+                    fault.args = (fault.message,)
+                raise
+
+        return read
+
+    async def exchange(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
+        """Send and bring the answer, whatever its status; once more only if the server wants another token."""
+        if self._is_shut:
+            raise self._unusable()
+        if request.content is not None:
+            timeout_s += len(request.content) / SLOWEST_UPLOAD_BYTES_PER_S
+        authorization = self._authorization
+        credential = authorization.credential_for(request, self.known_dialect.config if self.known_dialect else None)
+        secret = None if credential is None else await self._obtained(credential.get())
+        # The credential joins at the last moment, so that no request object that is kept ever shows it.
+        answer = await self._transport.send(authorization.signed(request, secret), traffic, timeout_s)
+        if credential is not None and secret is not None:
+            newer = await self._obtained(authorization.after_refusal(credential, secret, answer))
+            if newer is not None:
+                answer = await self._transport.send(authorization.signed(request, newer), traffic, timeout_s)
+        self.last_heard = time.monotonic()
+        return authorization.redaction.answer(answer)
+
+    async def token(self) -> Secret | None:
+        """The token by which the server knows the user; None where that is an API key, or nothing.
+
+        Raises:
+            TinkerError: what obtaining it met.
+        """
+        return await self._authorization.token((await self.dialect()).config)
+
+    async def _obtained(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await work
+        except TinkerError as fault:
+            # Tried again already as often as it should be, and the request that waits for it was not taken up.
+            fault.__dict__["is_of_credential"] = True
+            raise
+
+    async def _token(self) -> Secret:
+        try:
+            answer = await self.call(auth_token(body=AuthTokenRequest()), Traffic.SESSION)
+            token = Secret(answer.jwt)
+            del answer
+        except APIResponseValidationError as fault:
+            # Its text shows the answer, in which the token may stand under another name.
+            token, status = Secret(""), fault.status_code
+        else:
+            status = 200
+        if not is_sendable(token.reveal()):
+            raise TinkerError(f"POST {self.base_url}/api/v1/auth/token: HTTP {status}: the answer holds no token")
+        return token
+
+    def say(self, kind: str, message: str, *parts: object) -> None:
+        """Log a warning, but of each kind not more than one in ten seconds: thousands of operations may have it."""
+        now = time.monotonic()
+        if now - self._last_words.get(kind, float("-inf")) >= SAME_WORD_EVERY_S:
+            self._last_words[kind] = now
+            log.warning(message, *parts)
+
+    def redacted(self, value: Any) -> Any:
+        """A JSON value without the secrets of this client."""
+        return self._authorization.redaction.value(value)
+
+    def _is_of_session(self, traffic: Traffic) -> bool:
+        return bool(self.session_id) and traffic in OF_A_SESSION
+
+    def _expired(self, why: str) -> SessionExpiredError:
+        return SessionExpiredError(
+            f"session {self.session_id}: the server says that it is gone ({why}); make a new ServiceClient, and new "
+            "clients from what was saved: save_state() before, create_training_client_from_state_with_optimizer() now",
+            session_id=self.session_id,
+        )
+
+    def _is_hopeless(self, fault: TinkerError, end: float) -> bool:
+        return not self.last_heard and isinstance(fault, APIConnectionError) and end > UNHEARD_S
+
+    # --- the dialect in use -------------------------------------------------------------------------------------------
+
+    async def dialect(self) -> Dialect:
+        """What the server speaks; asks it once, unless the wire version was given."""
+        if self.known_dialect is None:
+            found_out = await self._discovery.get()
+            # A batch may have taught more in the meantime.
+            self.known_dialect = self.known_dialect or found_out
+        return self.known_dialect
+
+    async def _discover(self) -> Dialect:
+        call = client_config(body=ClientConfigRequest(sdk_version=NEWEST))
+        request = self.encode(call, Submission(), given(NEWEST))
+        try:
+            config = await self.send(request, self.reader(call, request), Traffic.SESSION)
+        except APIStatusError as fault:
+            if fault.status_code not in ABSENT:
+                raise
+            return found(None)
+        return found(config)

@@ -1,0 +1,251 @@
+"""How bytes reach a server: a protocol of one method, over aiohttp, or over an httpx client of the user's own.
+
+Foreign errors end here: what leaves is an answer, APIConnectionError or APITimeoutError. Those do not keep the
+foreign error as their cause, because it may hold the request's headers, with the API key among them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+from urllib.parse import SplitResult, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import attrs
+
+from tinkerwire_base.call import WireRequest, WireResponse
+from tinkerwire_base.errors import APIConnectionError, APITimeoutError, RequestInfo
+
+from ..address import is_loopback
+from .backpressure import CONNECTIONS, Traffic
+
+if TYPE_CHECKING:
+    import aiohttp
+    import httpx
+
+E = TypeVar("E", bound=APIConnectionError)
+CONNECT_TIMEOUT_S = 5.0
+"""For looking up the name, connecting, and agreeing on a key together."""
+
+
+class Transport(Protocol):
+    """Sends one request and brings its answer; used on one event loop."""
+
+    async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
+        """The answer, whatever its status.
+
+        Raises:
+            APITimeoutError: it was not here in full within ``timeout_s`` seconds.
+            APIConnectionError: there was none.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+@attrs.frozen
+class _Pool:
+    session: aiohttp.ClientSession
+    free: asyncio.Semaphore
+    """Waiting for a connection is done here, so that it is no part of a request's time."""
+
+
+class AiohttpTransport:
+    """The default: connections of its own for every traffic class, kept alive.
+
+    The system's certificate store, SSL_CERT_FILE and the proxy variables are honoured, ``~/.netrc`` is not.
+    Redirects are not followed: they would carry the API key to wherever they point.
+
+    Raises:
+        ValueError: the environment names a proxy of a kind that is not spoken.
+    """
+
+    def __init__(self, base_url: str) -> None:
+        self._base_url = base_url
+        self._proxy = environment_proxy(base_url)
+        self._trusted: ssl.SSLContext | None = None
+        self._pools: dict[Traffic, _Pool] = {}
+
+    async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
+        """See :class:`Transport`."""
+        import aiohttp  # noqa: PLC0415  (a tenth of a second that importing the client should not cost)
+
+        pool = self._pools.get(traffic) or self._open(traffic)
+        try:
+            async with (
+                pool.free,
+                pool.session.request(
+                    request.method,
+                    self._base_url + request.path,
+                    params=request.query or None,
+                    data=request.content,
+                    headers=request.headers,
+                    timeout=aiohttp.ClientTimeout(total=timeout_s, connect=CONNECT_TIMEOUT_S),
+                    proxy=self._proxy,
+                    allow_redirects=False,
+                ) as answer,
+            ):
+                content = await answer.read()
+                headers = {name.lower(): value for name, value in answer.headers.items()}
+                return WireResponse(status=answer.status, headers=headers, content=content)
+        except aiohttp.ConnectionTimeoutError:
+            error: APIConnectionError = connect_timeout_error(request, self._base_url)
+        except (asyncio.TimeoutError, TimeoutError):  # two classes before Python 3.11
+            error = timeout_error(request, self._base_url, timeout_s)
+        except aiohttp.ClientConnectorCertificateError as fault:
+            error = connection_error(request, self._base_url, fault, f"; {whom_is_trusted()}", may_be_sent=False)
+        except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as fault:
+            error = connection_error(request, self._base_url, fault, may_be_sent=False)
+        except (aiohttp.ClientError, OSError, UnicodeError) as fault:  # a host name can be too odd to be encoded
+            error = connection_error(request, self._base_url, fault)
+        raise error
+
+    async def close(self) -> None:
+        """See :class:`Transport`."""
+        pools = list(self._pools.values())
+        self._pools.clear()
+        for pool in pools:
+            await pool.session.close()
+
+    def _open(self, traffic: Traffic) -> _Pool:
+        import aiohttp  # noqa: PLC0415
+
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60, ttl_dns_cache=60, ssl=self._trust()),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("Accept", "User-Agent", "Content-Type"),
+        )
+        # aiohttp sends a GET again by itself when a kept connection breaks; that is the retry policy's business.
+        session._retry_connection = False
+        pool = self._pools[traffic] = _Pool(session, asyncio.Semaphore(CONNECTIONS[traffic]))
+        return pool
+
+    def _trust(self) -> ssl.SSLContext | bool:
+        # aiohttp has one of its own, from the environment as it was when that was imported.
+        if urlsplit(self._base_url).scheme != "https":
+            return True
+        if self._trusted is None:
+            self._trusted = ssl.create_default_context()
+        return self._trusted
+
+
+class HttpxTransport:
+    """Through an ``httpx.AsyncClient`` that the user made (proxies, mounts, mocks); it is not closed here.
+
+    All traffic shares its connections: give it ``limits=httpx.Limits(max_connections=None)`` for large work.
+    """
+
+    def __init__(self, client: httpx.AsyncClient, base_url: str) -> None:
+        self._client = client
+        self._base_url = base_url
+        self._free = {traffic: asyncio.Semaphore(number) for traffic, number in CONNECTIONS.items()}
+
+    async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
+        """See :class:`Transport`."""
+        import httpx  # noqa: PLC0415
+
+        try:
+            async with self._free[traffic]:
+                # httpx limits each step only, not the whole.
+                answer = await asyncio.wait_for(
+                    self._request(request, httpx.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S)), timeout_s
+                )
+            return WireResponse(status=answer.status_code, headers=dict(answer.headers), content=answer.content)
+        except httpx.ConnectTimeout:
+            error: APIConnectionError = connect_timeout_error(request, self._base_url)
+        except (httpx.TimeoutException, asyncio.TimeoutError, TimeoutError):
+            error = timeout_error(request, self._base_url, timeout_s)
+        except httpx.ConnectError as fault:
+            error = connection_error(request, self._base_url, fault, may_be_sent=False)
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, UnicodeError) as fault:
+            error = connection_error(request, self._base_url, fault)
+        raise error
+
+    async def close(self) -> None:
+        """Leave the user's client to the user."""
+
+    async def _request(self, request: WireRequest, limits: httpx.Timeout) -> httpx.Response:
+        return await self._client.request(
+            request.method,
+            self._base_url + request.path,
+            params=request.query or None,
+            content=request.content,
+            headers=dict(request.headers),
+            timeout=limits,
+            follow_redirects=False,
+        )
+
+
+def environment_proxy(base_url: str) -> str | None:
+    """The proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY name for an address; none for this machine's own.
+
+    Raises:
+        ValueError: one of a kind that is not spoken, or that is no address.
+    """
+    parts = urlsplit(base_url)
+    host, proxies = parts.hostname or "", getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    # A key may go in the clear to this machine because it does not leave it; through a proxy it would.
+    if not proxy or is_loopback(base_url) or proxy_bypass(host) or proxy_bypass(parts.netloc):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    name, found = f"{parts.scheme.upper()}_PROXY or ALL_PROXY", urlsplit(proxy)
+    if found.scheme not in ("http", "https"):
+        raise ValueError(
+            f"{name}: {found.scheme} proxies are not spoken; name an http one, put {host} into NO_PROXY, or give "
+            "http_client=httpx.AsyncClient(proxy=...), which speaks more with httpx[socks]"
+        )
+    if not _is_address(found):
+        # Not shown, as it may hold a password.
+        raise ValueError(f"{name}: not an address; in a user or password, write # as %23, / as %2F and so on")
+    return proxy
+
+
+def _is_address(parts: SplitResult) -> bool:
+    try:
+        return bool(parts.hostname) and parts.port is not False and not parts.fragment and not parts.query
+    except ValueError:
+        return False
+
+
+def whom_is_trusted() -> str:
+    """Which certificates are trusted, and how to trust others."""
+    named = os.environ.get("SSL_CERT_FILE")
+    if not named:
+        return "trusted is the system's certificate store; SSL_CERT_FILE names a file of certificates in its place"
+    return f"trusted is SSL_CERT_FILE={named}" + ("" if Path(named).is_file() else ", a file that is not there")
+
+
+def timeout_error(request: WireRequest, base_url: str, timeout_s: float) -> APITimeoutError:
+    """The error for a request without an answer in time."""
+    return _error(APITimeoutError, request, base_url, f"no answer within {timeout_s:g} s", may_be_sent=True)
+
+
+def connect_timeout_error(request: WireRequest, base_url: str) -> APITimeoutError:
+    """The error for a server that cannot be reached in time."""
+    return _error(
+        APITimeoutError, request, base_url, f"no connection within {CONNECT_TIMEOUT_S:g} s", may_be_sent=False
+    )
+
+
+def connection_error(
+    request: WireRequest, base_url: str, fault: Exception, way_out: str = "", *, may_be_sent: bool = True
+) -> APIConnectionError:
+    """The error for a request that brought no answer; its text names the cause."""
+    # The address of a proxy may stand there, with its password.
+    cause = re.sub(r"://[^/\s]*@", "://", str(fault))
+    what = f"{type(fault).__name__}: {cause}".removesuffix(": ") + way_out
+    return _error(APIConnectionError, request, base_url, what, may_be_sent=may_be_sent)
+
+
+def _error(kind: type[E], request: WireRequest, base_url: str, what: str, *, may_be_sent: bool) -> E:
+    url = base_url + request.path
+    info = RequestInfo(method=request.method, url=url)
+    # Without a connection the server cannot have taken the request up: its sequence number is free again.
+    return kind(f"{request.method} {url}: {what}", request=info, may_be_sent=may_be_sent)

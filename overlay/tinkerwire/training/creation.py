@@ -1,0 +1,149 @@
+"""How a model comes to be: new, or from saved weights, in one call or in two."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from tinkerwire_base.call import Call
+from tinkerwire_generated.api.training import create_model
+from tinkerwire_generated.api.weights import load_weights
+from tinkerwire_generated.models import (
+    AdamOptimizerConfig,
+    CreateModelRequest,
+    CreateModelResponse,
+    LoadWeightsRequest,
+    LoadWeightsResponse,
+    LoraConfig,
+    OptimizerConfig,
+    UntypedAPIFuture,
+)
+
+from ..sending.backpressure import Traffic
+from ..session import Session
+from ..weights import refuse_path_of_kind, source_of
+from .operations import CallOf, Operations
+
+Create = Callable[[Operations], Awaitable[str]]
+"""Makes a model, and gives its id."""
+
+
+def new_model(
+    session: Session,
+    *,
+    base_model: str,
+    rank: int,
+    seed: int | None,
+    train_mlp: bool,
+    train_attn: bool,
+    train_unembed: bool,
+    user_metadata: Mapping[str, str] | None,
+    optimizer: OptimizerConfig | None,
+) -> Create:
+    """A new adapter. ValueError for one that cannot be made."""
+    if not base_model:
+        raise ValueError("base_model: give the name of a model; get_server_capabilities() lists them")
+    lora = LoraConfig(rank=rank, seed=seed, train_unembed=train_unembed, train_mlp=train_mlp, train_attn=train_attn)
+    if rank < 1:
+        raise ValueError(f"rank: {rank} is below 1")
+    if not (train_mlp or train_attn or train_unembed):
+        raise ValueError("nothing to train: set at least one of train_mlp, train_attn, train_unembed")
+
+    async def create(operations: Operations) -> str:
+        return await _new_model(session, operations, base_model, lora, user_metadata, optimizer)
+
+    return create
+
+
+def model_from_state(
+    session: Session,
+    path: str,
+    *,
+    base_model: str | None,
+    user_metadata: Mapping[str, str] | None,
+    weights_access_token: str | None,
+    optimizer: OptimizerConfig | None,
+    with_optimizer_state: bool,
+) -> Create:
+    """A new adapter with the weights at a path. ValueError for a path of sampler weights, TypeError for no model."""
+    refuse_path_of_kind("sampler", path, "load training state")
+    if base_model is not None and not isinstance(base_model, str):
+        # Older releases of the official SDK have user_metadata in this place.
+        raise TypeError(f"base_model: expected a str, got {type(base_model).__name__}; say user_metadata= for metadata")
+
+    async def create(operations: Operations) -> str:
+        if (await session.connection.dialect()).load_creates:
+            request = LoadWeightsRequest(
+                path=path,
+                session_id=await session.id(),
+                model_seq_id=session.next_model_seq_id(),
+                base_model=base_model,
+                user_metadata=None if user_metadata is None else dict(user_metadata),
+                optimizer=with_optimizer_state,
+                optimizer_config=optimizer,
+                weights_access_token=weights_access_token,
+            )
+            return await _loaded_model(session, operations, request)
+        source = await source_of(session.connection, path)
+        lora = LoraConfig(
+            rank=source.lora_rank,
+            train_unembed=source.train_unembed,
+            train_mlp=source.train_mlp,
+            train_attn=source.train_attn,
+        )
+        metadata = user_metadata
+        if source.user_metadata is not None:
+            metadata = {**source.user_metadata, **(user_metadata or {})}
+        model_id = await _new_model(session, operations, base_model or source.base_model, lora, metadata, optimizer)
+        load = load_call(session, path, with_optimizer_state, weights_access_token)
+        await operations.run_now(model_id, "LoadWeights", load, LoadWeightsResponse)
+        return model_id
+
+    return create
+
+
+def load_call(session: Session, path: str, optimizer: bool, access_token: str | None) -> CallOf:
+    """The call that loads the weights at a path into a model that is there."""
+
+    def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
+        dialect = session.connection.known_dialect
+        # Wires without the flag load weights alone: saying "no optimizer" to them is saying nothing.
+        said = optimizer or dialect is None or dialect.may_have_field("LoadWeightsRequest", "optimizer")
+        body = LoadWeightsRequest(
+            model_id=model_id,
+            path=path,
+            optimizer=optimizer if said else None,
+            seq_id=seq_id,
+            weights_access_token=access_token,
+        )
+        return load_weights(body=body)
+
+    return call
+
+
+async def _new_model(
+    session: Session,
+    operations: Operations,
+    base_model: str,
+    lora: LoraConfig,
+    user_metadata: Mapping[str, Any] | None,
+    optimizer: OptimizerConfig | None,
+) -> str:
+    number = session.next_model_seq_id()
+    request = CreateModelRequest(
+        session_id=await session.id(),
+        model_seq_id=number,
+        base_model=base_model,
+        user_metadata=None if user_metadata is None else dict(user_metadata),
+        lora_config=lora,
+        optimizer_config=optimizer or AdamOptimizerConfig(),
+    )
+    asked = await session.connection.call(create_model(body=request), Traffic.TRAINING)
+    return (await operations.poll(asked, "CreateModel", CreateModelResponse)).model_id
+
+
+async def _loaded_model(session: Session, operations: Operations, request: LoadWeightsRequest) -> str:
+    asked = await session.connection.call(load_weights(body=request), Traffic.TRAINING)
+    loaded = await operations.poll(asked, "LoadWeights", LoadWeightsResponse)
+    # Servers need not say how it is called: that goes without saying.
+    return loaded.model_id or f"{request.session_id}:train:{request.model_seq_id}"
