@@ -113,7 +113,7 @@ def _reason(printed: str, folder: Path) -> str:
     lines = [line for line in printed.splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Arg|Exit)\b", line)]
     found = (errors or lines or ["no word"])[-1]
-    return re.sub(r"f-[0-9a-f]+-\d+", "f-…", found.replace(str(folder), "."))[:300]
+    return re.sub(r"f-[0-9a-f]+-\d+", "f-…", found.replace(str(folder), ".").replace(str(Path.home()), "~"))[:300]
 
 
 def cook_all(recipes: Sequence[Recipe], client: str, python: Path, cookbook: Path) -> list[Ended]:
