@@ -1886,8 +1886,8 @@ class ParsedCheckpointTinkerPath(TinkerPath, Open):
     """The checkpoint within its run, for example weights/0001."""
 
 
-@define
-class PromptAltTokens(Open):
+@define(kw_only=False)
+class PromptAltTokens(DataclassMethods, Open):
     """Alternatives drawn at each place of a prompt but the first, as matrices with one row per place.
 
     Wire: 0.31.0 and later.

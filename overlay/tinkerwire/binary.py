@@ -1,6 +1,6 @@
 """Requests to protobuf, and results from it, by the same models as JSON.
 
-Fields that the contract does not know are left out.
+Fields that the contract does not know are left out. Numbers of samples stay arrays, of which their models make lists.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tinkerwire_generated.models import (
 )
 
 from .binary_messages import check_model, has_field, parsed, serialized
-from .binary_tensors import FLOAT32, INT32, int32, int32_bytes, numbers, put_tensor, split, stored, tensor_of, topk_of
+from .binary_tensors import FLOAT32, INT32, int32, int32_bytes, put_tensor, split, stored, tensor_of, topk_of
 
 STOP_REASONS: Mapping[int, str] = {0: "stop", 1: "length"}
 
@@ -86,7 +86,8 @@ def decode_output(data: bytes) -> ForwardBackwardOutput:
 def decode_sample(data: bytes) -> SampleResponse:
     """The result of a SampleResponse message. ValueError, naming the place, when it is not sound."""
     found = parsed("SampleResponse", data)
-    topk = target = alternatives = None
+    topk: Any = None
+    target = alternatives = None
     if found.HasField("topk_prompt_logprobs"):
         topk = topk_of("topk_prompt_logprobs", found.topk_prompt_logprobs)
     if found.HasField("target_prompt_logprobs"):
@@ -98,7 +99,7 @@ def decode_sample(data: bytes) -> SampleResponse:
         )
     return SampleResponse(
         sequences=[_sequence(f"sequences[{position}]", each) for position, each in enumerate(found.sequences)],
-        prompt_logprobs=_optional(numbers("prompt_logprobs", found.prompt_logprobs, FLOAT32)),
+        prompt_logprobs=_logprobs("prompt_logprobs", found.prompt_logprobs),
         topk_prompt_logprobs=topk,
         prompt_cache_hit_tokens=found.prompt_cache_hit_tokens,
         target_prompt_logprobs=target,
@@ -161,19 +162,18 @@ def _outputs(place: str, record: Any) -> Iterator[dict[str, TensorData]]:
 
 
 def _sequence(place: str, each: Any) -> SampledSequence:
-    topk = None
+    topk: Any = None
     if each.HasField("topk_sampled_logprobs"):
         topk = topk_of(f"{place}.topk_sampled_logprobs", each.topk_sampled_logprobs)
-    # Arrays stay arrays until somebody asks for lists, of which alone type checkers know.
     tokens: Any = stored(f"{place}.tokens", each.tokens, INT32)
     return SampledSequence(
         stop_reason=STOP_REASONS.get(each.stop_reason, str(each.stop_reason)),
         tokens=tokens,
-        logprobs=_optional(numbers(f"{place}.logprobs", each.logprobs, FLOAT32)),
+        logprobs=_logprobs(f"{place}.logprobs", each.logprobs),
         topk_logprobs=topk,
     )
 
 
-def _optional(values: Any) -> Any:
-    """The array; None when it holds no values."""
-    return values if values.size else None
+def _logprobs(place: str, data: bytes) -> Any:
+    """The array of them, None where there are none."""
+    return stored(place, data, FLOAT32) if data else None

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinkerwire_base.tensors import Array, wire_array
+from tinkerwire_base.twofold import EMPTY_LOGPROB, EMPTY_TOKEN, TopkLogprobs
 from tinkerwire_generated.models import TensorData
 
 FLOAT32, INT64, INT32, BFLOAT16 = 1, 2, 3, 4
@@ -24,7 +25,7 @@ _STORED: Mapping[int, Any] = {
     BFLOAT16: np.dtype("<u2"),
 }
 _NUMBERS = {"float32": FLOAT32, "int64": INT64}
-_SENTINEL = (0, -99999.0)
+_FILLING = (EMPTY_TOKEN, EMPTY_LOGPROB)
 """What fills a place of top-k logprobs that has fewer than k."""
 _INT32 = np.iinfo(np.int32)
 
@@ -161,33 +162,22 @@ def trailing_shape(place: str, tensor: TensorData) -> list[int]:
     return list(tensor.shape or [0])[1:]
 
 
-def topk_of(place: str, message: Any) -> TopK | None:
-    """The likeliest tokens at each place, None where there are none; None without places or tokens."""
+def topk_of(place: str, message: Any) -> TopkLogprobs | None:
+    """The likeliest tokens at each place; None without places or tokens. ValueError, with the place, if not sound."""
     size = message.length * message.k
-    tokens = numbers(f"{place}.token_ids", message.token_ids, INT32)
-    logprobs = numbers(f"{place}.logprobs", message.logprobs, FLOAT32)
+    tokens = stored(f"{place}.token_ids", message.token_ids, INT32)
+    logprobs = stored(f"{place}.logprobs", message.logprobs, FLOAT32)
     if len(tokens) != size or len(logprobs) != size:
         raise ValueError(
             f"{place}: {len(tokens)} tokens and {len(logprobs)} logprobs are not {message.length} places of {message.k}"
         )
-    if not size:
-        return None
-    rows = zip(tokens.reshape(-1, message.k).tolist(), logprobs.reshape(-1, message.k).tolist(), strict=True)
-    return [_without_filling(list(zip(*row, strict=True))) for row in rows]
-
-
-def _without_filling(row: list[tuple[int, float]]) -> list[tuple[int, float]] | None:
-    if row[0] == _SENTINEL:
-        return None
-    while row[-1] == _SENTINEL:
-        row.pop()
-    return row
+    return TopkLogprobs(tokens.reshape(-1, message.k), logprobs.reshape(-1, message.k)) if size else None
 
 
 def put_topk(message: Any, place: str, topk: TopK) -> None:
     """Fill a TopkLogprobs message. An error names the place of a token or logprob that does not fit."""
     k = max([1, *(len(row) for row in topk if row)])
-    cells = [cell for row in topk for cell in [*(row or []), *[_SENTINEL] * (k - len(row or []))]]
+    cells = [cell for row in topk for cell in [*(row or []), *[_FILLING] * (k - len(row or []))]]
     message.k, message.length = k, len(topk)
     message.token_ids = int32_bytes(f"{place} tokens", [token for token, _ in cells])
     message.logprobs = float32_bytes(f"{place} logprobs", [logprob for _, logprob in cells])

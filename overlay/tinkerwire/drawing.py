@@ -139,6 +139,10 @@ class Drawing:
 
 def _numbered(response: SampleResponse, sequence_ids: list[str] | None) -> SampleResponse:
     """The response with the names that its sequences got when they were asked for, by servers that name them."""
-    for position, sequence_id in enumerate((sequence_ids or [])[: len(response.sequences)]):
-        response.sequences[position] = response.sequences[position].named(sequence_id)
-    return response
+    if not sequence_ids:
+        return response
+    named = [
+        sequence.model_copy(update={"sequence_id": sequence_id})
+        for sequence, sequence_id in zip(response.sequences, sequence_ids, strict=False)
+    ]
+    return response.model_copy(update={"sequences": [*named, *response.sequences[len(named) :]]})

@@ -51,6 +51,10 @@ class RestClient(AdminClient):
         """
         return self._connection.start(identity(self._connection), "whoami")
 
+    async def whoami_async(self) -> WhoamiResponse:
+        """:meth:`whoami`, awaited."""
+        return await self.whoami()
+
     def get_training_run(self, training_run_id: str, access_scope: Scope = "owned") -> APIFuture[TrainingRun]:
         """One training run; its id is the model's id."""
         return self._ask(runs_api.get_training_run(training_run_id, access_scope=_scope(access_scope)))

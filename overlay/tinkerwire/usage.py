@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import attrs
 
+from tinkerwire_base.twofold import length
 from tinkerwire_generated.models import Datum, ModelInput, SampleResponse
 
 
@@ -56,7 +57,7 @@ def of_sample(prompt: ModelInput, response: SampleResponse) -> Usage:
     return Usage(
         prompt_tokens=_length(prompt),
         cached_prompt_tokens=response.prompt_cache_hit_tokens or 0,
-        sampled_tokens=sum(len(sequence.tokens) for sequence in response.sequences),
+        sampled_tokens=sum(length(sequence, "tokens") or 0 for sequence in response.sequences),
     )
 
 

@@ -232,7 +232,7 @@ def _instance(*classes: type) -> Check:
 
 
 def _union(tp: Any) -> Check:
-    blanks = [blank for blank, kind in ((None, type(None)), (UNSET, UnsetType)) if kind in members_of(tp)]
+    is_nullable, is_optional = type(None) in members_of(tp), UnsetType in members_of(tp)
     members = [member for member in members_of(tp) if member not in (type(None), UnsetType)]
     if any(member is Any or getattr(get_origin(member) or member, "__module__", "") == "numpy" for member in members):
         return _anything
@@ -243,7 +243,7 @@ def _union(tp: Any) -> Check:
     name = re.sub(r"\b(?:\w+\.)+", "", str(tp)).replace(" | UnsetType", "")
 
     def run(place: str, value: Any) -> None:
-        if any(value is blank for blank in blanks):
+        if (value is None and is_nullable) or (value is UNSET and is_optional):
             return
         if len(checks) == 1:
             checks[0](place, value)

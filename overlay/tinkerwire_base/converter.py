@@ -216,7 +216,7 @@ def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool) -> Ca
 
     def structure(value: Any, kind: Any) -> Any:
         if type(value) is not dict:
-            raise hooks.expected((dict,), value)
+            return hooks.already((cls,), value)
         found = inner(value, kind)
         if is_open and not known >= value.keys():
             unknown = {key: item for key, item in value.items() if key not in known}

@@ -65,6 +65,13 @@ def expected(kinds: tuple[type, ...], value: Any) -> TypeError:
     return TypeError(f"expected {' or '.join(sorted(set(names[:-1])))}, got {names[-1]}")
 
 
+def already(models: Sequence[type], value: Any) -> Any:
+    """A value that is one of the models, as Python code may put it into a dict. TypeError for others."""
+    if isinstance(value, tuple(models)):
+        return value
+    raise expected((dict,), value)
+
+
 def structure_scalar(kind: type) -> Hook:
     """Takes values of exactly one type: true is no number."""
     accepted = (int, float) if kind is float else (kind,)
@@ -136,7 +143,7 @@ def structure_union(conv: cattrs.Converter, tp: Any) -> Hook:
     def structure(value: Any, _: Any) -> Any:
         if value is None and nullable:
             return None
-        if not others or (models and type(value) is dict):
+        if not others or (models and type(value) is dict) or type(value) in models:
             return pick(value)
         for hook, kind in others:
             try:
@@ -180,10 +187,11 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type]) -> Callable
     required = {cls: [a for a in fields_of(cls) if a.default is attrs.NOTHING] for cls in models}
     needs = {cls: {wire_name(a): type(None) in members_of(a.type) for a in required[cls]} for cls in models}
     known = {cls: {wire_name(a) for a in fields_of(cls)} for cls in models}
+    twins = _twins({cls: (known[cls], needs[cls], _tags_of(cls)) for cls in models})
 
     def structure(value: Any) -> Any:
         if type(value) is not dict:
-            raise expected((dict,), value)
+            return already(models, value)
         keys = value.keys()
         # A model that needs nothing takes an empty object, but not one that shares no key with it.
         near = [cls for cls in models if known[cls] & keys or not keys]
@@ -194,9 +202,17 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type]) -> Callable
         # One that refuses unknown keys is meant only by keys that it knows.
         fitting = [cls for cls in fitting if not issubclass(cls, Strict) or keys <= known[cls]] or fitting
         best = max(fitting, key=lambda cls: _likeness(cls, len(known[cls] & keys), len(needs[cls]), keys))
+        if best in twins:
+            raise ValueError(f"keys {sorted(keys)} fit {twins[best]} alike; give an object of the class that is meant")
         return hooks[best](value, best)
 
     return structure
+
+
+def _twins(traits: Mapping[type, Any]) -> dict[type, str]:
+    """The models that no object tells apart, as all their traits are the same, with the names of those alike."""
+    groups = {cls: [other.__name__ for other, theirs in traits.items() if theirs == own] for cls, own in traits.items()}
+    return {cls: " and ".join(names) for cls, names in groups.items() if len(names) > 1}
 
 
 def _likeness(cls: type, known: int, needed: int, keys: Collection[str]) -> tuple[bool, int, bool, int]:

@@ -126,8 +126,13 @@ class PydanticMethods:
         """
         import copy  # noqa: PLC0415
 
-        found: Self = copy.deepcopy(self) if deep else copy.copy(self)
-        return attrs.evolve(found, **update) if update else found  # type: ignore[misc]
+        source: Any = copy.deepcopy(self) if deep else self
+        if not update:
+            found: Self = source if deep else copy.copy(self)
+            return found
+        # As attrs.evolve, but fields that are lists and arrays at once are handed on as they are held.
+        held = source.__getstate__()
+        return type(self)(**{**{each.alias: held[each.name] for each in _attributes(self)}, **update})
 
     @classmethod
     def model_json_schema(cls, by_alias: bool = True, ref_template: str = "#/$defs/{model}") -> dict[str, Any]:

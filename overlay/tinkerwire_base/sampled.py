@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from typing_extensions import Self
-
 from .tensors import Array
-from .twofold import LOGPROBS, TOKENS, TOPK, AsArray, AsList, Both, Numbers, Topk, TopkLogprobs, stand_in
+from .twofold import (
+    LOGPROBS,
+    PROMPT_LOGPROBS,
+    TOKENS,
+    TOPK,
+    AsArray,
+    AsList,
+    Both,
+    Numbers,
+    Topk,
+    TopkLogprobs,
+    stand_in,
+)
 
 
 class _Results:
@@ -87,12 +96,6 @@ class SampledTokens(_Results):
         found.setdefault("tokens", [])
         return found
 
-    def named(self, sequence_id: str) -> Self:
-        """The same sample by that name; lists and arrays stay as they are."""
-        found = copy.copy(self)
-        object.__setattr__(found, "sequence_id", sequence_id)
-        return found
-
 
 class PromptLogprobs(_Results):
     """Samples, and what was computed on their prompt."""
@@ -108,7 +111,10 @@ class PromptLogprobs(_Results):
         "_prompt_logprobs_list",
         "_topk_prompt_logprobs_list",
     )
-    _twofold: ClassVar[Mapping[str, Numbers | Topk]] = {"prompt_logprobs": LOGPROBS, "topk_prompt_logprobs": TOPK}
+    _twofold: ClassVar[Mapping[str, Numbers | Topk]] = {
+        "prompt_logprobs": PROMPT_LOGPROBS,
+        "topk_prompt_logprobs": TOPK,
+    }
     if TYPE_CHECKING:
         prompt_logprobs_np: Array | None
         topk_prompt_logprobs_np: TopkLogprobs | None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from typing_extensions import Self
 
-from .tensors import Array, wire_array, wire_dtype
+from .tensors import Array, flat_array, wire_array, wire_dtype
 from .twofold import GIVEN, AsGiven, AsList, stand_in
 
 if TYPE_CHECKING:
@@ -143,10 +143,10 @@ class TensorValues:
 
     def values(self) -> Array:
         """``data`` as a flat array, float32 or int64: of a sparse matrix, the values that are there."""
-        dtype = np.dtype(self.dtype)
+        raw = self.raw
         try:
             with np.errstate(over="ignore"):
-                flat = np.asarray(self.raw, dtype=dtype)
+                flat = np.asarray(raw, self.dtype) if isinstance(raw, np.ndarray) else flat_array(raw, self.dtype)
             self._refuse_fractions(flat)
         except (TypeError, ValueError, OverflowError) as fault:
             raise ValueError(f"TensorData.data: cannot be read as {self.dtype}: {fault}") from None

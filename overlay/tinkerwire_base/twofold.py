@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from .tensors import Array
+from .tensors import Array, flat_array
 
 EMPTY_TOKEN, EMPTY_LOGPROB = 0, -99999.0
 """What fills the places of top-k matrices where there is no token; logprob in nats."""
@@ -32,19 +32,22 @@ class TopkLogprobs:
 
 
 class Numbers:
-    """Numbers as a list and as an array of one dtype; None in the list is NaN in the array."""
+    """Numbers as a list and as an array of one dtype; None in the list is NaN in the array.
 
-    def __init__(self, dtype: str) -> None:
-        self._dtype = dtype
+    With ``gaps`` it is so the other way round as well.
+    """
+
+    def __init__(self, dtype: str, *, gaps: bool = False) -> None:
+        self._dtype, self._gaps = dtype, gaps
 
     def to_array(self, listed: Sequence[Any]) -> Any:
         """The array of a list."""
-        return np.asarray(listed, dtype=self._dtype)
+        return flat_array(listed, self._dtype)
 
     def to_list(self, array: Any) -> list[Any]:
         """The list of an array."""
         found: list[Any] = array.tolist()
-        if array.dtype.kind == "f":
+        if self._gaps:
             for position in np.flatnonzero(np.isnan(array)).tolist():
                 found[position] = None
         return found
@@ -63,9 +66,12 @@ class Topk:
         return TopkLogprobs(tokens, logprobs)
 
     def to_list(self, array: TopkLogprobs) -> list[Any]:
-        """The lists of matrices."""
-        counts = ((array.token_ids != EMPTY_TOKEN) | (array.logprobs != EMPTY_LOGPROB)).sum(axis=1).tolist()
-        rows = zip(array.token_ids.tolist(), array.logprobs.tolist(), counts, strict=True)
+        """The lists of matrices: without the filling at the end of rows, and None for those that start with it."""
+        if not array.token_ids.size:
+            return []
+        is_given = (array.token_ids != EMPTY_TOKEN) | (array.logprobs != EMPTY_LOGPROB)
+        counts = np.where(is_given[:, 0], is_given.shape[1] - np.argmax(is_given[:, ::-1], axis=1), 0)
+        rows = zip(array.token_ids.tolist(), array.logprobs.tolist(), counts.tolist(), strict=True)
         return [list(zip(tokens[:n], logprobs[:n], strict=True)) or None for tokens, logprobs, n in rows]
 
 
@@ -78,7 +84,8 @@ class Given:
         return found
 
 
-TOKENS, LOGPROBS, TOPK, GIVEN = Numbers("int32"), Numbers("float32"), Topk(), Given()
+TOKENS, LOGPROBS, PROMPT_LOGPROBS = Numbers("int32"), Numbers("float32"), Numbers("float32", gaps=True)
+TOPK, GIVEN = Topk(), Given()
 
 
 @attrs.define
@@ -111,6 +118,16 @@ class AsList:
 
     def __set__(self, model: Any, value: Any) -> None:
         self.slot.__set__(model, value)
+
+
+def length(model: Any, name: str) -> int | None:
+    """How many places a model holds under a name of two forms, none of which is made for that; None for none."""
+    held = getattr(type(model), name).slot.__get__(model)
+    if isinstance(held, Both):
+        held = held.array if held.listed is None else held.listed
+    if isinstance(held, TopkLogprobs):
+        held = held.token_ids
+    return None if held is None else len(held)
 
 
 class AsArray:

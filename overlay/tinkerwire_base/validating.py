@@ -11,16 +11,14 @@ from typing import Any, TypeVar
 import attrs
 
 from .converter import Converter
-from .model import Model, default_of
+from .model import default_of
 
 T = TypeVar("T")
 
 
 def validated(cls: type[T], value: Any, *, from_attributes: bool) -> T:
     """The model of a dict. ValueError when something does not fit."""
-    if isinstance(value, cls):
-        return value
-    if from_attributes and not isinstance(value, Mapping):
+    if from_attributes and not isinstance(value, Mapping | cls):
         names = (attribute.name for attribute in attrs.fields(cls))  # type: ignore[arg-type]
         value = {name: getattr(value, name) for name in names if hasattr(value, name)}
     found: T = _converter().structure(_as_json(value), cls)
@@ -45,8 +43,6 @@ def _converter() -> Converter:
 
 def _as_json(value: Any) -> Any:
     """What Python code puts into dicts, as JSON would have it; arrays stay as they are."""
-    if isinstance(value, Model):
-        return _converter().unstructure(value)
     if isinstance(value, Mapping):
         return {key: _as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

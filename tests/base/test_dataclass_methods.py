@@ -61,3 +61,24 @@ def test_provenance() -> None:
         datum.with_provenance([prompt, sampled], [sampled] * 3)
     with pytest.raises(TypeError, match="model_input_spans"):
         datum.with_provenance([1, sampled], [sampled] * 2)  # type: ignore[list-item]
+
+
+def test_spans_are_what_their_class_says() -> None:
+    """Objects are taken as they are; dicts, which both classes dump alike, are not guessed at."""
+    run = {"sequence_id": "s", "length": 2}
+    spans: Any = {
+        "model_input_spans": [m.SampledProvenanceSpan(**run)],
+        "loss_fn_input_spans": [m.PromptProvenanceSpan(**run)],
+    }
+    assert spans["model_input_spans"] != spans["loss_fn_input_spans"]
+    datum = m.Datum(m.ModelInput.from_ints([1, 2]), {"target_tokens": [2, 3]}, **spans)
+    assert m.Datum.model_validate({**DATUM.model_dump(), **spans}).model_input_spans == spans["model_input_spans"]
+    assert dataclasses.asdict(datum)["model_input_spans"] == [{**run, "offset": 0}]
+    with pytest.raises(ValueError, match=r"fit PromptProvenanceSpan and SampledProvenanceSpan alike"):
+        m.Datum.model_validate(datum.model_dump())
+
+
+def test_alternatives_by_position() -> None:
+    """Tokens before logprobs."""
+    tokens, logprobs = m.TensorData([1], "int64", [1, 1]), m.TensorData([-0.5], "float32", [1, 1])
+    assert m.PromptAltTokens(tokens, logprobs) == m.PromptAltTokens(tokens=tokens, logprobs=logprobs)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tinkerwire_base.converter import Converter
-from tinkerwire_base.twofold import TOPK, TopkLogprobs
+from tinkerwire_base.twofold import TOPK, Numbers, TopkLogprobs
 from tinkerwire_generated import models
 
 SampledSequence: Any = models.SampledSequence
@@ -43,8 +43,10 @@ def test_official_arguments() -> None:
     answer = SampleResponse([private], _prompt_logprobs_list=[None, -1.0], prompt_cache_hit_tokens=3)
     assert (answer.sequences, answer.prompt_logprobs, answer.prompt_cache_hit_tokens) == ([private], [None, -1.0], 3)
     target = models.TensorData(data=[1.0], dtype="float32")
-    answer = SampleResponse(sequences=[], target_prompt_logprobs=target)
-    assert answer.target_prompt_logprobs is target and answer.prompt_alt_tokens is None
+    alternatives = models.PromptAltTokens(tokens=target, logprobs=target)
+    answer = SampleResponse([], None, None, target, 3, alternatives)
+    assert answer.target_prompt_logprobs is target and answer.prompt_alt_tokens is alternatives
+    assert answer.extra_fields == {}
 
 
 @pytest.mark.parametrize(
@@ -63,10 +65,11 @@ def test_wrong_arguments(args: tuple[Any, ...], given: dict[str, Any], words: st
 
 
 def test_none_and_nan() -> None:
-    """A place without logprob is None in the list and NaN in the array, both ways."""
+    """A place of a prompt without logprob is None in the list and NaN in the array, both ways; samples have no gaps."""
     array = SampleResponse(sequences=[], prompt_logprobs=[None, -0.5]).prompt_logprobs_np
     assert np.isnan(array[0]) and array[1] == -0.5 and array.dtype == np.float32
     assert SampleResponse([], array).prompt_logprobs == [None, -0.5]
+    assert np.isnan(SampledSequence("stop", "s-1", None, array).logprobs[0])
 
 
 def test_topk() -> None:
@@ -81,6 +84,8 @@ def test_topk() -> None:
     assert again.topk_logprobs_np.token_ids.tolist() == matrices.token_ids.tolist()
     assert SampledSequence("stop", "s-1").topk_logprobs_np is None
     assert TOPK.to_list(TopkLogprobs(np.zeros((0, 2), np.int32), np.zeros((0, 2), np.float32))) == []
+    filled = TopkLogprobs(np.array([[0, 5], [5, 0]], np.int32), np.array([[-99999, -1], [-1, -1]], np.float32))
+    assert TOPK.to_list(filled) == [None, [(5, -1.0), (0, -1.0)]]
     decoded = Converter().decode(b'{"sequences":[],"topk_prompt_logprobs":[null,[[5,-0.5]]]}', models.SampleResponse)
     assert decoded.topk_prompt_logprobs == [None, [(5, -0.5)]]
 
@@ -92,6 +97,18 @@ def test_copies_keep_arrays(copied: Any) -> None:
     assert copied(one).tokens_np.tolist() == [0, 1, 2] and copied(one) == one
     tensor = models.TensorData.from_numpy(np.ones((2, 2), np.float32))
     assert isinstance(copied(tensor).raw, np.ndarray) and copied(tensor) == tensor
+
+
+def test_model_copy_hands_arrays_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With other values for some fields as well, and nothing is made a list of that nobody asked for."""
+    monkeypatch.setattr(Numbers, "to_list", None)
+    array = np.arange(3, dtype=np.int32)
+    one = SampledSequence(stop_reason="stop", tokens=array)
+    assert one.model_copy(update={"sequence_id": "s"}).tokens_np is array
+    tensor = models.TensorData.from_numpy(np.ones(4, np.float32))
+    assert tensor.model_copy(update={"shape": [2, 2]}).raw is tensor.raw
+    with pytest.raises(ValueError, match="does not hold 4 values"):
+        tensor.model_copy(update={"shape": [3]})
 
 
 def test_tensor_data_reads_as_a_list() -> None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinkerwire_base import tensors
-from tinkerwire_base.tensors import KEY_DTYPES, PrecisionWarning, token_ids, wire_array, wire_dtype
+from tinkerwire_base.tensors import KEY_DTYPES, PrecisionWarning, flat_array, token_ids, wire_array, wire_dtype
 from tinkerwire_generated.models import Datum, ModelInput, TensorData
 
 
@@ -205,6 +205,32 @@ def test_any_rectangle_of_ints_comes_back(rows: list[list[int]]) -> None:
 def test_any_float32_comes_back(values: list[float]) -> None:
     """What float32 can hold is exact there and back."""
     assert TensorData.from_array("weights", values).tolist() == values
+
+
+NUMBERS_AND_OTHERS = st.one_of(
+    st.none(), st.booleans(), st.floats(), st.integers(-(2**65), 2**65), st.sampled_from([np.float64(0.1), "0.5", "a"])
+)
+
+
+@settings(max_examples=200, deadline=None, database=None, derandomize=True)
+@given(st.lists(NUMBERS_AND_OTHERS, max_size=4), st.sampled_from(["float32", "int64", "int32"]))
+def test_flat_arrays_are_those_of_numpy(values: list[Any], dtype: str) -> None:
+    """The same numbers, bit by bit, and the same refusals, whatever a list holds."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        try:
+            expected = np.asarray(values, dtype)
+        except (TypeError, ValueError, OverflowError) as fault:
+            with pytest.raises(type(fault)):
+                flat_array(values, dtype)
+        else:
+            found = flat_array(values, dtype)
+            assert found.dtype == expected.dtype and np.array_equal(found, expected, equal_nan=dtype == "float32")
+
+
+@pytest.mark.parametrize("tokens", [[0, 2**53 - 1], [2**53], [2**63 - 1, -(2**63)]])
+def test_tokens_of_all_sizes_are_taken(tokens: list[int]) -> None:
+    """Those that are too large for the fast check are looked at one by one."""
+    assert token_ids("tokens", tokens) == tokens
 
 
 @pytest.mark.parametrize("tokens", [[1, 2], (1, 2), range(1, 3), np.array([1, 2], np.int32), [np.int64(1), 2]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tinkerwire as tw
@@ -15,6 +16,7 @@ from tinkerwire.dialect import BATCHES, found, given
 from tinkerwire.local import binary as served
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_generated import models as m
+from tinkerwire_generated.messages import message
 
 pytestmark = pytest.mark.timeout(60)
 MISSING = Answer({"detail": "Not Found"}, status=404)
@@ -248,6 +250,29 @@ def test_sequences_get_their_names(server: Scripted, ids: list[str] | None) -> N
     with open_client(server.url, wire_version="0.38.0") as client:
         drawn = client.create_sampling_client(base_model="base").sample(PROMPT, 2, PARAMS).result(PATIENCE_S)
     assert [sequence.sequence_id for sequence in drawn.sequences] == [*(ids or []), None, None][:2]
+
+
+def test_sequences_with_names_keep_their_arrays(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a binary message holds becomes a list where somebody reads it as one, and not before."""
+    monkeypatch.setattr("tinkerwire_base.twofold.Numbers.to_list", None)
+    monkeypatch.setattr("tinkerwire_base.twofold.Topk.to_list", None)
+    numbers, pairs = np.arange(2, dtype=np.float32), {"k": 1, "length": 2}
+    tokens, logprobs = numbers.astype(np.int32).tobytes(), numbers.tobytes()
+    topk = {**pairs, "token_ids": tokens, "logprobs": logprobs}
+    sample = {"tokens": tokens, "logprobs": logprobs, "topk_sampled_logprobs": topk}
+    filled = message("SampleResponse")(sequences=[sample], prompt_logprobs=logprobs, topk_prompt_logprobs=topk)
+    server.rules["asample"] = lambda _: Answer({"request_id": "asample/1/0", "sample_sequence_ids": ["q1"]})
+    server.on_poll("Sample", lambda _: Answer(filled.SerializeToString(), headers={"content-type": PROTOBUF}))
+    with open_client(server.url, wire_version="0.38.0") as client:
+        drawn: Any = (
+            client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS, True, 1, 1).result(PATIENCE_S)
+        )
+    (named,) = drawn.sequences
+    assert named.sequence_id == "q1"
+    for array, kind in ((named.tokens_np, np.int32), (named.logprobs_np, np.float32), (drawn.prompt_logprobs_np, "f4")):
+        assert array.dtype == kind and array.tolist() == [0, 1] and not array.flags.owndata
+    for matrices in (named.topk_logprobs_np, drawn.topk_prompt_logprobs_np):
+        assert matrices.token_ids.tolist() == matrices.logprobs.tolist() == [[0], [1]]
 
 
 def test_word_of_a_size_is_no_result(server: Scripted) -> None:
