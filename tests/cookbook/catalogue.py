@@ -19,7 +19,8 @@ class Recipe:
         number: of its metrics, the one that shows whether it learns; empty when it reports none.
         falls: whether that number is to be lower at the end; None where the few steps here prove nothing.
         start: the recipe whose last checkpoint it begins with.
-        resumes: whether it is run again from its last checkpoint but one.
+        resumes: whether it is run again from the last checkpoint before its last step.
+        races: whether its draws depend on which of several conversations is answered first.
         folder: where it logs below the folder for runs, when it has no option for that; empty when it does not log.
         answers: what is typed.
     """
@@ -30,6 +31,7 @@ class Recipe:
     falls: bool | None = None
     start: str = ""
     resumes: bool = False
+    races: bool = False
     folder: str | None = None
     answers: str = ""
 
@@ -100,6 +102,7 @@ RECIPES = (
         module="recipes.multiplayer_rl.guess_number.train",
         options=_options(f"{HERE} group_size=4 batch_size=2 max_tokens=8 max_steps=2 eval_every=0 save_every=1"),
         number=REWARD,
+        races=True,
     ),
     Recipe(
         module="recipes.preference.shorter.train",

@@ -49,7 +49,7 @@ class Kitchen:
         }
 
     def cook(self, recipe: Recipe) -> Ended:
-        """Run a recipe to its end, and the second time from its last checkpoint but one where it resumes."""
+        """Run a recipe to its end, and where it resumes once more, from the last checkpoint before its last step."""
         logs = self._logs(recipe)
         began = time.monotonic()
         stopped = self._run(recipe, logs)
@@ -58,8 +58,9 @@ class Kitchen:
         saved = len(_lines(logs / "checkpoints.jsonl")) if logs else 0
         again: list[Mapping[str, Any]] = []
         if recipe.resumes and logs and not stopped:
-            # As if it had been ended after its last checkpoint but one.
-            checkpoints = _lines(logs / "checkpoints.jsonl")[:-1]
+            # As if it had been ended before its last step was saved.
+            checkpoints = _lines(logs / "checkpoints.jsonl")
+            checkpoints = [each for each in checkpoints if _place(each) != _place(checkpoints[-1])]
             (logs / "checkpoints.jsonl").write_text("".join(json.dumps(each) + "\n" for each in checkpoints))
             (logs / "metrics.jsonl").rename(logs / "metrics-first.jsonl")
             stopped = self._run(recipe, logs)
@@ -103,12 +104,16 @@ def _lines(path: Path) -> list[Mapping[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def _place(checkpoint: Mapping[str, Any]) -> tuple[Any, Any]:
+    return checkpoint.get("epoch"), checkpoint.get("batch")
+
+
 def _reason(printed: str, folder: Path) -> str:
     """The last error in a traceback, without what differs from run to run."""
     lines = [line for line in printed.splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Arg|Exit)\b", line)]
     found = (errors or lines or ["no word"])[-1]
-    return re.sub(r"f-[0-9a-f]+-\d+", "f-…", found.replace(str(folder), "."))[:300]
+    return re.sub(r"f-[0-9a-f]+-\d+", "f-…", found.replace(str(folder), ".").replace(str(Path.home()), "~"))[:300]
 
 
 def cook_all(recipes: Sequence[Recipe], client: str, python: Path, cookbook: Path) -> list[Ended]:
