@@ -18,6 +18,7 @@ from .futures.loop import LOOP
 from .sending.connection import Connection
 from .sending.retry import RetryConfig
 from .sending.transport import AiohttpTransport, HttpxTransport, Transport
+from .telemetry.reporter import reporter_of
 from .wire.dialect import Dialect, given
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def open_connection(
         retry or RetryConfig(),
         {**access_headers(), **(headers or {})},
     )
+    connection.telemetry = reporter_of(connection)
     LOOP.acquire()
     return connection
 

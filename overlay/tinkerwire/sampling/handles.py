@@ -26,6 +26,7 @@ from ..sending.connection import Connection
 from ..sending.retry import RetryConfig
 from ..sending.transport import AiohttpTransport
 from ..session import Session
+from ..telemetry.reporter import reporter_of
 from ..wire.dialect import Dialect
 
 FORM = 1
@@ -100,6 +101,7 @@ class Lease:
         credential = resolve_credential(api_key, url, None)
         transport = AiohttpTransport(url)
         self.connection = Connection(url, credential, transport, handle.dialect, handle.retry, access_headers())
+        self.connection.telemetry = reporter_of(self.connection)
         self.session = Session.joined(self.connection, handle.session_id)
         LOOP.acquire()
         # At the end of the program nothing is done, as for a service that was never closed.

@@ -9,7 +9,7 @@ import platform
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
@@ -33,7 +33,6 @@ from ..futures.future import APIFuture
 from ..futures.loop import LOOP
 from ..futures.once import Once
 from ..futures.tracking import OnWait, Track, Watch, begin, current, start_apart
-from ..telemetry.reporter import Telemetry, is_switched_on
 from ..usage import Meter
 from ..version import __version__
 from ..wire import bodies
@@ -41,6 +40,9 @@ from ..wire.dialect import BATCHES, Dialect, found, given
 from .backpressure import InFlightLimit, Traffic
 from .retry import RetryConfig
 from .transport import Transport
+
+if TYPE_CHECKING:
+    from ..telemetry.reporter import Telemetry
 
 T = TypeVar("T")
 log = logging.getLogger("tinkerwire")
@@ -102,7 +104,8 @@ class Connection:
         self.last_heard = 0.0  # monotonic; never so far
         self._last_words: dict[str, float] = {}
         self._transport = transport
-        self.telemetry = Telemetry(self) if is_switched_on(base_url) else None
+        self.telemetry: Telemetry | None = None
+        """Hears of every fault of an operation."""
         self._authorization = Authorization(credential, headers, self._token)
         self._headers = {"user-agent": f"tinkerwire/{__version__} Python/{platform.python_version()}"}
         if "user-agent" in self._authorization.headers:

@@ -66,6 +66,11 @@ def is_switched_on(base_url: str) -> bool:
     return base_url == DEFAULT_BASE_URL if word is None else word.strip().lower() in ON
 
 
+def reporter_of(connection: Connection) -> Telemetry | None:
+    """A reporter for a connection; None for a server that is told nothing."""
+    return Telemetry(connection) if is_switched_on(connection.base_url) else None
+
+
 class Telemetry:
     """The reporter of one session; ``get_telemetry()`` of its clients gives it, or None where it is switched off."""
 
