@@ -213,6 +213,25 @@ def run_script(server: Scripted, code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment)
 
 
+CARELESS = """
+import gc
+kept = tw.ServiceClient(base_url=URL, api_key=KEY)
+kept.create_lora_training_client("base").result(20)
+def drop():
+    tw.ServiceClient(base_url=URL, api_key=KEY).get_server_capabilities()
+drop()
+gc.collect()
+"""
+
+
+def test_a_program_that_closes_nothing(server: Scripted) -> None:
+    """It ends as it would, and nothing complains of connections that are left, dropped before or not."""
+    logging = "import logging\nlogging.basicConfig()\nlogging.getLogger('asyncio').setLevel(logging.ERROR)\n"
+    for end, code in (("", 0), ("raise SystemExit(3)", 3)):
+        run = run_script(server, logging + CARELESS + end)
+        assert (run.returncode, run.stderr) == (code, "")
+
+
 HANDLER = """
 import gc, signal, threading, time
 from tinkerwire.futures.loop import LOOP

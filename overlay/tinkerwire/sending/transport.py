@@ -10,6 +10,8 @@ import asyncio
 import os
 import re
 import ssl
+import weakref
+from concurrent.futures import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import SplitResult, urlsplit
@@ -21,6 +23,7 @@ from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import APIConnectionError, APITimeoutError, RequestInfo
 
 from ..address import is_loopback
+from ..futures.loop import LOOP
 from .backpressure import CONNECTIONS, Traffic
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     import httpx
 
 E = TypeVar("E", bound=APIConnectionError)
+ABANDON_S = 1.0
 CONNECT_TIMEOUT_S = 5.0
 """For looking up the name, connecting, and agreeing on a key together."""
 
@@ -108,10 +112,7 @@ class AiohttpTransport:
 
     async def close(self) -> None:
         """See :class:`Transport`."""
-        pools = list(self._pools.values())
-        self._pools.clear()
-        for pool in pools:
-            await pool.session.close()
+        await _close(self._pools)
 
     def _open(self, traffic: Traffic) -> _Pool:
         import aiohttp  # noqa: PLC0415
@@ -123,6 +124,8 @@ class AiohttpTransport:
         )
         # aiohttp sends a GET again by itself when a kept connection breaks; that is the retry policy's business.
         session._retry_connection = False
+        if not self._pools:
+            weakref.finalize(self, _abandon, self._pools, asyncio.get_running_loop(), os.getpid())
         pool = self._pools[traffic] = _Pool(session, asyncio.Semaphore(CONNECTIONS[traffic]))
         return pool
 
@@ -133,6 +136,23 @@ class AiohttpTransport:
         if self._trusted is None:
             self._trusted = ssl.create_default_context()
         return self._trusted
+
+
+async def _close(pools: dict[Traffic, _Pool]) -> None:
+    left = list(pools.values())
+    pools.clear()
+    for pool in left:
+        await pool.session.close()
+
+
+def _abandon(pools: dict[Traffic, _Pool], loop: asyncio.AbstractEventLoop, pid: int) -> None:
+    """Close what a client leaves that nobody closed, dropped or open at the end of the program."""
+    if not pools or not loop.is_running() or pid != os.getpid():
+        return
+    closing = asyncio.run_coroutine_threadsafe(_close(pools), loop)
+    # A finalizer may run on any thread; the loop's own must not wait for itself.
+    if not LOOP.is_current_thread:
+        wait([closing], ABANDON_S)
 
 
 class HttpxTransport:
