@@ -41,6 +41,7 @@ KEY_DTYPES: Mapping[str, str] = {
     "logprobs": "float32",
     "clip_low_threshold": "float32",
     "clip_high_threshold": "float32",
+    "sequence_ratio_mask": "float32",
 }
 """The dtype of a plain list under each key that the wire knows."""
 
