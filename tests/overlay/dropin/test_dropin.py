@@ -136,7 +136,8 @@ def test_processes_inherit_it(tmp_path: Path) -> None:
     (tmp_path / "parent.py").write_text(PARENT)
     (tmp_path / "tinker.py").write_text("class ServiceClient: pass\n")
     (tmp_path / "sitecustomize.py").write_text("import os\nopen(f'{__file__}.{os.getpid()}', 'w').close()\n")
-    path = os.pathsep.join([*filter(None, sys.path), str(tmp_path)])
+    # First: some systems have a site of their own among Python's folders.
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
     for program in (["-m", "parent"], [str(tmp_path / "parent.py")]):
         lines = python("-m", "tinkerwire.dropin", *program, PYTHONPATH=path).splitlines()
         assert lines == ["tinkerwire.service"] * 2
