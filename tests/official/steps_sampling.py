@@ -154,6 +154,42 @@ def sample_last_prompt_logprobs(walk: Walk) -> str:
     return "the last 5"
 
 
+def sample_prompt_alternatives(walk: Walk) -> str:
+    """Their logprobs are those that the same tokens have as targets."""
+    if "prompt_alt_tokens_k" not in _signature(walk):
+        raise Skipped("SDK before 0.31.0 does not ask for them")
+    drawn = _sample(walk, walk["sampler"], prompt_alt_tokens_k=3).prompt_alt_tokens
+    tokens, logprobs = drawn.tokens.to_numpy(), drawn.logprobs.to_numpy()
+    expect(tokens.shape == logprobs.shape == (len(PROMPT) - 1, 3), f"shapes {tokens.shape} and {logprobs.shape}")
+    asked = _sample(walk, walk["sampler"], target_prompt_logprobs=drawn.tokens).target_prompt_logprobs.to_numpy()
+    difference = float(np.abs(asked - logprobs).max())
+    expect(difference < 1e-5, f"they differ from target logprobs by {difference}")
+    return f"{tokens.shape[0]} places, 3 each"
+
+
+def inflight_client(walk: Walk) -> str:
+    """Clients of one model's inflight weights sample alike, before and after a step."""
+    training = walk["training"]
+    if "kind" not in inspect.signature(walk.client.TrainingClient.save_weights_and_get_sampling_client).parameters:
+        raise Skipped("SDK before 0.38.0 has none")
+    prompt = walk.types.ModelInput.from_ints(PROMPT)
+
+    def scored(sampler: Any) -> Any:
+        return np.asarray(walk.wait(sampler.compute_logprobs(prompt))[1:], dtype=float)
+
+    first = training.save_weights_and_get_sampling_client(kind="inflight")
+    first = walk.wait(first) if hasattr(first, "result") else first
+    before = scored(first)
+    walk.train(training)
+    second = training.save_weights_and_get_sampling_client(kind="inflight")
+    second = walk.wait(second) if hasattr(second, "result") else second
+    after = scored(second)
+    expect(float(np.abs(after - before).max()) > 1e-6, "the step changed nothing")
+    difference = float(np.abs(scored(first) - after).max())
+    expect(difference < 1e-5, f"the first client differs from the second by {difference}")
+    return "the first client samples from the newest weights"
+
+
 def compute_logprobs(walk: Walk) -> str:
     """The prompt's logprobs when sampling are those of forward with the same weights."""
     values = walk.wait(walk["sampler"].compute_logprobs(walk.types.ModelInput.from_ints(PROMPT)))
@@ -200,6 +236,8 @@ STEPS: list[Step] = [
     sample_topk_logprobs,
     sample_target_prompt_logprobs,
     sample_last_prompt_logprobs,
+    sample_prompt_alternatives,
+    inflight_client,
     compute_logprobs,
     sample_many_at_once,
     get_base_model,

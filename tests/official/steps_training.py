@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from typing import Any
+
 import numpy as np
 from tests.official.walk import LINES, RANK, SEED, Skipped, Step, Walk, expect, expect_refused, logprobs_of, near
 
@@ -195,6 +198,37 @@ def token_outside_vocabulary_is_refused(walk: Walk) -> str:
     return error
 
 
+def forward_backward_custom(walk: Walk) -> str:
+    """A loss of one's own, in numpy, trains as cross_entropy does."""
+    training = walk["training"]
+    if "arrays" not in inspect.signature(walk.client.TrainingClient.forward_backward_custom).parameters:
+        raise Skipped("the official SDK takes losses in torch only")
+
+    def negative(data: Any, logprobs: Any) -> Any:
+        total = -float(sum(array.sum() for array in logprobs))
+        return total, {"own:max": total}, [-np.ones_like(array) for array in logprobs]
+
+    before = walk.loss(training)
+    output = walk.wait(training.forward_backward_custom(walk.supervised(), negative, arrays="numpy"))
+    mean = output.metrics["loss:sum"] / sum(len(line) - 1 for line in LINES)
+    near(mean, before, 1e-3, "loss of one's own")
+    near(output.metrics["own:max"], output.metrics["loss:sum"], 1e-3, "metric of one's own")
+    walk.wait(training.optim_step(walk.types.AdamParams(learning_rate=5e-3)))
+    after = walk.loss(training)
+    expect(after < before, f"loss {after} after a step, {before} before")
+    return f"loss {before:.4f} -> {after:.4f}"
+
+
+def unload_model(walk: Walk) -> str:
+    """What was unloaded cannot be trained any longer."""
+    training = walk.service.create_lora_training_client(walk.base_model, rank=RANK, seed=SEED)
+    if not hasattr(training, "unload_model"):
+        raise Skipped("the official SDK has no method for it")
+    walk.loss(training)
+    walk.wait(training.unload_model())
+    return expect_refused("training of an unloaded model", lambda: walk.loss(training))
+
+
 STEPS: list[Step] = [
     get_server_capabilities,
     create_lora_training_client,
@@ -215,6 +249,8 @@ STEPS: list[Step] = [
     training_client_from_state,
     training_client_from_state_with_optimizer,
     save_weights_for_sampler,
+    forward_backward_custom,
+    unload_model,
     unknown_base_model_is_refused,
     unknown_state_is_refused,
 ]
