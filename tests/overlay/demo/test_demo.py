@@ -25,7 +25,7 @@ def small_plan(steps: int, rounds: int = 10) -> Plan:
         rank=16,
         learn=learn,
         go_on=Recipe(steps=2, batch=8, window=64, learning_rate=1e-3, warmup=1, held_out_windows=16),
-        reinforce=ReinforcementRecipe(rounds=rounds, prompts=4, group=8, sampled_bytes=16, learning_rate=1e-2),
+        reinforce=ReinforcementRecipe(rounds=rounds, prompts=8, group=16, sampled_bytes=16, learning_rate=5e-3),
     )
 
 
