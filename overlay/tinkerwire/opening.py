@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from tinkerwire_base.call import default_converter
+from tinkerwire_base.checks import expect
 from tinkerwire_generated.models import ClientConfigResponse
 
 from .address import EMBEDDED, resolve_base_url
@@ -43,6 +44,8 @@ def open_connection(
     expect("default_headers_overrides", headers, Mapping)
     expect("client_config", client_config, Mapping)
     expect("retry", retry, RetryConfig)
+    if transport is not None and not inspect.iscoroutinefunction(getattr(transport, "send", None)):
+        raise TypeError(f"transport: expected something with an async send, got {type(transport).__name__}")
     url = resolve_base_url(base_url)
     connection = Connection(
         url,
@@ -100,13 +103,6 @@ class Closing:
                 self._end.set_result(None)
             else:
                 self._end.set_exception(fault)
-
-
-def expect(name: str, value: object, kind: type) -> None:
-    """TypeError unless a value that was given is of a kind."""
-    if value is not None and not isinstance(value, kind):
-        # Without the value, which may be a key.
-        raise TypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
 
 
 def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) -> Dialect | None:

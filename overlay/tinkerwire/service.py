@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from typing_extensions import Self
 
 from tinkerwire_base import console
+from tinkerwire_base.checks import expect
 from tinkerwire_generated.api.service import get_server_capabilities
 from tinkerwire_generated.models import CustomLossInputRank, GetServerCapabilitiesResponse, OptimizerConfig
 
 from .futures.future import APIFuture
 from .futures.tracking import OnWait
-from .opening import Closing, expect, open_connection
+from .opening import Closing, open_connection
 from .rest.client import RestClient
 from .rest.copying import copied
 from .sampling.client import SamplingClient
@@ -88,6 +89,9 @@ class ServiceClient:
         expect("chunk_limits", chunk_limits, ChunkLimits)
         expect("display_name", display_name, str)
         expect("user_metadata", user_metadata, Mapping)
+        expect("project_id", project_id, str)
+        if on_wait is not None and not callable(on_wait):
+            raise TypeError(f"on_wait: expected a function of a Waiting, got {type(on_wait).__name__}")
         self._connection = open_connection(
             base_url,
             api_key,

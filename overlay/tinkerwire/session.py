@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from tinkerwire_base.errors import SessionExpiredError, TinkerError
+from tinkerwire_base.errors import NotFoundError, SessionExpiredError, TinkerError
 from tinkerwire_generated.api.session import create_session, finish_session, session_heartbeat
 from tinkerwire_generated.models import (
     CreateSessionRequest,
@@ -146,16 +146,17 @@ class Session:
         return self._session_id
 
     async def _beat(self, session_id: str) -> None:
-        last_heard = time.monotonic()
+        last_heard, was_known = time.monotonic(), False
         call = session_heartbeat(body=SessionHeartbeatRequest(session_id=session_id))
         while True:
             await asyncio.sleep(HEARTBEAT_S)
             try:
                 await self.connection.call(call, Traffic.SESSION, retry=ONCE, timeout_s=HEARTBEAT_TIMEOUT_S)
-                last_heard = time.monotonic()
+                last_heard, was_known = time.monotonic(), True
             except Exception as fault:  # nothing may end the heartbeat but the session's end
                 silence = time.monotonic() - last_heard
-                if isinstance(fault, SessionExpiredError):
+                # A server without heartbeats says 404, too, but from the first one on.
+                if isinstance(fault, SessionExpiredError) or (was_known and isinstance(fault, NotFoundError)):
                     self.connection.is_expired = True
                     log.warning("session %s has expired on the server; its heartbeat ends", session_id)
                     return

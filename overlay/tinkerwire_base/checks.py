@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import numpy as np
 
-from .model import SHORT, members_of, resolve
+from .model import SECRETS, SHORT, members_of, resolve
 from .unset import UNSET, UnsetType
 
 Check = Callable[[str, Any], None]
@@ -71,6 +71,13 @@ def check_of(tp: Any) -> Check:
     if isinstance(tp, type) and attrs.has(tp):
         return _instance(tp)
     return _anything
+
+
+def expect(name: str, value: object, kind: type) -> None:
+    """TypeError unless a value that was given is of a kind."""
+    if value is not None and not isinstance(value, kind):
+        # Without the value, which may be a key.
+        raise TypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
 
 
 def is_int(place: str, value: Any) -> None:
@@ -171,7 +178,8 @@ def matches(pattern: str) -> Check:
 
 
 def _misfit(place: str, expected: str, value: Any) -> TypeError:
-    return TypeError(f"{place}: expected {expected}, got {SHORT.repr(value)} ({type(value).__name__})")
+    shown = "" if place.rpartition(".")[2] in SECRETS else f"{SHORT.repr(value)} "
+    return TypeError(f"{place}: expected {expected}, got {shown}({type(value).__name__})")
 
 
 def _anything(place: str, value: Any) -> None:

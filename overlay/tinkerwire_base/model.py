@@ -24,6 +24,8 @@ SHORT = reprlib.Repr()
 """Reprs that fit into a log, whatever the size of prompts, tensors and images."""
 SHORT.maxlevel, SHORT.maxlist, SHORT.maxtuple, SHORT.maxdict = 8, 8, 8, 20
 SHORT.maxstring, SHORT.maxother, SHORT.maxlong = 200, 2000, 40
+SECRETS = frozenset({"access_token", "api_key", "jwt", "weights_access_token"})
+"""Fields whose values no text shows."""
 
 
 class Model(PydanticMethods):
@@ -42,7 +44,8 @@ class Model(PydanticMethods):
     def __repr__(self) -> str:
         cls: Any = type(self)
         shown = [(a.name, getattr(self, a.name)) for a in attrs.fields(cls) if not _is_default(self, a)]
-        return f"{cls.__name__}({', '.join(f'{name}={SHORT.repr(value)}' for name, value in shown)})"
+        said = (f"{name}={'<secret>' if name in SECRETS else SHORT.repr(value)}" for name, value in shown)
+        return f"{cls.__name__}({', '.join(said)})"
 
 
 @overload

@@ -199,3 +199,13 @@ def test_unset_is_one_thing_and_false() -> None:
     assert not UNSET
     assert repr(UNSET) == str(UNSET) == f"{UNSET}" == "UNSET"
     assert pickle.loads(pickle.dumps(UNSET)) is UNSET
+
+
+def test_secrets_are_not_shown() -> None:
+    """Neither a repr nor an error shows a token that a field is for."""
+    asked = models.LoadWeightsRequest(path="tinker://m/weights/a", optimizer=False, weights_access_token="s3cret")
+    assert "s3cret" not in repr(asked)
+    assert "weights_access_token=<secret>" in repr(asked)
+    with pytest.raises(TypeError, match="weights_access_token") as caught:
+        models.LoadWeightsRequest(path="tinker://m/weights/a", optimizer=False, weights_access_token=b"s3cret")  # type: ignore[arg-type]
+    assert "s3cret" not in str(caught.value)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 import tinkerwire as tw
-from support.clients import PATIENCE_S, datum, wait_until
+from support.clients import ADAM, PATIENCE_S, datum, wait_until
 from tinkerwire.local import workers
 
 
@@ -18,7 +18,7 @@ from tinkerwire.local import workers
     ("arguments", "named"),
     [
         ({"base_url": 5}, "base_url: expected str, got int"),
-        ({"api_key": b"tml-secret"}, "api_key: expected str, got bytes"),
+        ({"api_key": b"tml-secret"}, "api_key: expected str"),
         ({"retry": {}}, "retry: expected RetryConfig, got dict"),
         ({"chunk_limits": 32}, "chunk_limits: expected ChunkLimits, got int"),
         ({"user_metadata": "x"}, "user_metadata: expected Mapping, got str"),
@@ -94,3 +94,41 @@ def test_a_model_that_nobody_uses_costs_no_thread(monkeypatch: pytest.MonkeyPatc
         for _ in range(2):
             training.forward([datum(3)], "cross_entropy").result(PATIENCE_S)
             wait_until(lambda: not of_models(), "the model's thread ends")
+
+
+@pytest.mark.parametrize(
+    ("attempt", "text"),
+    [
+        (lambda c: tw.ServiceClient(base_url="local", on_wait=5), "on_wait: expected a function"),
+        (lambda c: tw.ServiceClient(base_url="local", transport=5), "transport: expected something with an async send"),
+        (lambda c: tw.ServiceClient(base_url="local", project_id=1.5), "project_id: expected str, got float"),
+        (lambda c: tw.ServiceClient(base_url="local", default_headers_overrides={1: "x"}), "expected names as str"),
+        (lambda c: tw.RetryConfig(max_attempts=None), "RetryConfig.max_attempts"),
+        (lambda c: c.create_sampling_client(base_model="m", retry_config=5), "retry_config: expected RetryConfig"),
+        (lambda c: c.create_lora_training_client("m", user_metadata=5), "user_metadata: expected Mapping, got int"),
+        (lambda c: c.create_training_client_from_state("tinker://m/weights/a", user_metadata="x"), "user_metadata"),
+        (lambda c: c.training.forward(None, "cross_entropy"), "data: expected a list of datums, got NoneType"),
+        (lambda c: c.training.forward([datum()], "cross_entropy", 5), "loss_fn_config: expected Mapping, got int"),
+        (lambda c: c.training.save_state([]), "name: expected a str"),
+        (lambda c: c.training.save_state("a", user_metadata=5), "user_metadata: expected Mapping"),
+        (
+            lambda c: c.training.load_state("tinker://m/weights/a", b"tml-secret").result(9),
+            r"weights_access_token: .*\(bytes\)",
+        ),
+        (lambda c: c.training.result("5"), "timeout: expected seconds, got '5'"),
+        (lambda c: c.training.optim_step(ADAM).on_done(None), "callback: expected a function"),
+        (lambda c: tw.gather(None), "gather: expected a list of futures, got NoneType"),
+        (
+            lambda c: tw.SamplingClient.from_sampler_handle("x", api_key=b"tml-secret"),
+            "api_key: expected str, got bytes",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_named_where_it_is_given(attempt: Any, text: str) -> None:
+    """Each is a TypeError with its name, and shows no secret."""
+    with tw.ServiceClient(base_url="local") as client:
+        client.training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)  # type: ignore[attr-defined]
+        with pytest.raises(TypeError, match=text) as caught:
+            attempt(client)
+        assert "tml-secret" not in str(caught.value)
+        assert client.training.result(float("inf"))  # type: ignore[attr-defined]

@@ -81,3 +81,22 @@ def test_a_real_server_that_lets_go() -> None:
                 client.create_lora_training_client("tinkerwire/byte-nano").result(PATIENCE_S)
             with pytest.raises(tw.SessionExpiredError):
                 training.optim_step(ADAM).result(PATIENCE_S)
+
+
+def test_a_heartbeat_whose_session_is_not_known_any_longer(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """404 after heartbeats that were answered is the end, as after a restart; from the first one on it says nothing."""
+    monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
+    unknown = Answer({"detail": "Session not found"}, status=404)
+    server.rules["session_heartbeat"] = lambda _: unknown
+    with open_client(server.url) as client:
+        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        before = len(server.named("session_heartbeat"))
+        wait_until(lambda: len(server.named("session_heartbeat")) > before + 2, "it beats on")
+        training.optim_step(ADAM).result(PATIENCE_S)
+        server.rules["session_heartbeat"] = server.happy
+        before = len(server.named("session_heartbeat"))
+        wait_until(lambda: len(server.named("session_heartbeat")) > before + 2, "the session is known")
+        server.rules["session_heartbeat"] = lambda _: unknown
+        wait_until(lambda: client._connection.is_expired, "the heartbeat hears of it")
+        with pytest.raises(tw.SessionExpiredError, match="new ServiceClient"):
+            training.optim_step(ADAM).result(PATIENCE_S)

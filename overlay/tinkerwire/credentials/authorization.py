@@ -43,7 +43,8 @@ class Authorization:
         headers: Mapping[str, str],
         exchange: Callable[[], Coroutine[Any, Any, Secret]],
     ) -> None:
-        self.headers = {name.lower(): Secret(_checked(name, value)) for name, value in headers.items()}
+        checked = {name: _checked(name, value) for name, value in headers.items()}
+        self.headers = {name.lower(): Secret(value) for name, value in checked.items()}
         self.redaction = Redaction()
         for name, secret in self.headers.items():
             if name != "user-agent":
@@ -116,6 +117,8 @@ class Authorization:
 
 
 def _checked(name: str, value: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"default_headers_overrides: expected names as str, got {type(name).__name__}")
     if not isinstance(value, str):
         # Without the value, which may be a key.
         raise TypeError(f"header {name!r}: expected its value as a str, got {type(value).__name__}")

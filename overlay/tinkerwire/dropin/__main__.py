@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from .finder import install
@@ -18,6 +19,9 @@ def main(arguments: list[str]) -> int:
     if not program or program[0].startswith("-"):
         sys.stderr.write(f"{USAGE}\n")
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
+    if not (find_spec(program[0]) if is_module else Path(program[0]).exists()):
+        sys.stderr.write(f"{program[0]}: there is no such {'module' if is_module else 'script'}\n")
+        return 2
     install(children=True)
     sys.argv = program
     if is_module:

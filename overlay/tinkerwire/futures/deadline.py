@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from tinkerwire_base.checks import is_number
 from tinkerwire_base.errors import RequestTimeoutError, TinkerError
 
 from .tracking import current
@@ -14,13 +15,23 @@ from .tracking import current
 T = TypeVar("T")
 
 
+def limit(timeout: float | None) -> float | None:
+    """Seconds as threads and loops take them; infinity is no limit. TypeError or ValueError for what is no time."""
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise TypeError(f"timeout: expected seconds, got {timeout!r:.100} ({type(timeout).__name__})")
+    if math.isnan(timeout):
+        raise ValueError("timeout: nan s is no time to wait")
+    return None if timeout > threading.TIMEOUT_MAX else float(timeout)
+
+
 def checked_timeout(timeout: float | None) -> float | None:
     """The limit in seconds, None for none. TypeError or ValueError for what is no time to wait."""
-    if timeout is not None:
-        is_number("timeout", timeout)
-        if not timeout > 0:
-            raise ValueError(f"timeout: {timeout} s is no time to wait; None is without a limit of its own")
-    return timeout
+    seconds = limit(timeout)
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"timeout: {timeout} s is no time to wait; None is without a limit of its own")
+    return seconds
 
 
 async def within(timeout: float | None, work: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -11,6 +11,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError
 
+from .deadline import limit
 from .loop import LOOP
 from .tracking import FutureState, Progress, Track
 
@@ -53,6 +54,7 @@ class APIFuture(Generic[T]):
 
     async def watch(self, timeout: float | None = None) -> T:
         """:meth:`result` for coroutines that only look on: being cancelled leaves the operation running, too."""
+        timeout = limit(timeout)
         if not self._future.done():
             try:
                 await asyncio.wait_for(self._end(), timeout)
@@ -100,6 +102,8 @@ class APIFuture(Generic[T]):
         It runs on the client's own thread, where everything waits for it, so it must be short; what it raises is
         logged.
         """
+        if not callable(callback):
+            raise TypeError(f"callback: expected a function of the future, got {type(callback).__name__}")
         self._future.add_done_callback(lambda _: callback(self))
 
     on_done = add_done_callback
@@ -168,6 +172,7 @@ class APIFuture(Generic[T]):
     # --- waiting ---------------------------------------------------------------------------------------------------
 
     def _wait(self, timeout: float | None) -> None:
+        timeout = limit(timeout)
         if LOOP.is_current_thread and not self._future.done():
             raise RuntimeError("this would block the client's own loop thread; await the future instead")
         try:

@@ -158,6 +158,8 @@ class Completed(Generic[T]):
 def _checked(name: str, futures: Iterable[APIFuture[T]]) -> list[APIFuture[T]]:
     if isinstance(futures, APIFuture):
         raise TypeError(f"{name}: expected a list of futures, got one; put it into a list")
+    if not isinstance(futures, Iterable):
+        raise TypeError(f"{name}: expected a list of futures, got {type(futures).__name__}")
     found = list(futures)
     for position, future in enumerate(found):
         if not isinstance(future, APIFuture):

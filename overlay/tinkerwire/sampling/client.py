@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import attrs
 from typing_extensions import Self
 
+from tinkerwire_base.checks import expect
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.sampling import create_sampling_session, get_sampler
 from tinkerwire_generated.models import (
@@ -52,6 +53,7 @@ class SamplingClient:
     def __init__(
         self, session: Session, retry_config: RetryConfig | None, *, record_stability_info: bool = False
     ) -> None:
+        expect("retry_config", retry_config, RetryConfig)
         self._session = session
         self._connection = session.connection
         self._retry = retry_config or session.connection.retry
@@ -126,6 +128,7 @@ class SamplingClient:
             ValueError: no handle of this version of the client.
             TinkerError: no API key for a server that needs one.
         """
+        expect("api_key", api_key, str)
         return cls._from_handle(SamplerHandle.decode(handle), api_key)
 
     @classmethod

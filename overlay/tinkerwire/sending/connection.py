@@ -278,7 +278,8 @@ class Connection:
             began = time.monotonic()
             track.step = f"{request.method} {self.base_url}{request.path}: no answer so far to attempt {attempt}"
             try:
-                answer = read(await self.exchange(request, traffic, timeout_s))
+                left_s = max(0.0, policy.progress_timeout - (began - started))
+                answer = read(await self.exchange(request, traffic, timeout_s, left_s))
                 track.step = ""
                 return answer
             except TinkerError as fault:
@@ -321,12 +322,18 @@ class Connection:
 
         return read
 
-    async def exchange(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
-        """Send and bring the answer, whatever its status; once more only if the server wants another token."""
+    async def exchange(
+        self, request: WireRequest, traffic: Traffic, timeout_s: float, most_s: float = float("inf")
+    ) -> WireResponse:
+        """Send and bring the answer, whatever its status; once more only if the server wants another token.
+
+        A large body gets more than ``timeout_s`` seconds, but never more than ``most_s``.
+        """
         if self._is_shut:
             raise self._unusable()
         if request.content is not None:
             timeout_s += len(request.content) / SLOWEST_UPLOAD_BYTES_PER_S
+        timeout_s = min(timeout_s, most_s)
         authorization = self._authorization
         credential = authorization.credential_for(request, self.known_dialect.config if self.known_dialect else None)
         secret = None if credential is None else await self._obtained(credential.get())

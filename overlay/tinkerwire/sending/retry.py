@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import random
 from collections.abc import Callable, Collection, Mapping
@@ -50,13 +51,13 @@ class RetryConfig:
     limits above, False does not, None leaves it to the rules. It goes with a pickled client, not with a handle."""
 
     def __attrs_post_init__(self) -> None:
-        for name in ("max_connections", "max_attempts"):
-            if getattr(self, name) is not None:
-                is_int(f"RetryConfig.{name}", getattr(self, name))
+        is_int("RetryConfig.max_attempts", self.max_attempts)
+        if self.max_connections is not None:
+            is_int("RetryConfig.max_connections", self.max_connections)
         is_bool("RetryConfig.enable_retry_logic", self.enable_retry_logic)
         is_number("RetryConfig.jitter_factor", self.jitter_factor)
-        if self.retry_if is not None and not callable(self.retry_if):
-            raise TypeError(f"RetryConfig.retry_if: expected a function of the fault, got {self.retry_if!r}")
+        if self.retry_if is not None and (not callable(self.retry_if) or inspect.iscoroutinefunction(self.retry_if)):
+            raise TypeError(f"RetryConfig.retry_if: expected a plain function of the fault, got {self.retry_if!r}")
         if self.max_connections is not None and self.max_connections <= 0:
             raise ValueError(f"RetryConfig.max_connections: {self.max_connections} is not positive; None is no bound")
         for name in ("progress_timeout", "retry_delay_base", "retry_delay_max", "max_elapsed", "retry_after_max"):
@@ -90,7 +91,10 @@ class RetryConfig:
     def word_on(self, fault: TinkerError) -> bool | None:
         """What ``retry_if`` says; None for what it is not asked about."""
         is_asked = self.retry_if is not None and not getattr(fault, "is_of_credential", False)
-        return self.retry_if(fault) if is_asked and self.retry_if is not None else None
+        word = self.retry_if(fault) if is_asked and self.retry_if is not None else None
+        if word is not None and not isinstance(word, bool):
+            raise TypeError(f"RetryConfig.retry_if returned {word!r:.100}; expected True, False or None")
+        return word
 
     def wait_after(self, fault: TinkerError, attempt: int) -> float:
         """The wait after failed request number ``attempt``: the server's wish, within bounds, or else our own."""

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from tinkerwire_base.call import Call
+from tinkerwire_base.checks import expect
 from tinkerwire_generated.api.training import create_model
 from tinkerwire_generated.api.weights import load_weights
 from tinkerwire_generated.models import (
@@ -41,6 +42,7 @@ def new_model(
     optimizer: OptimizerConfig | None,
 ) -> Create:
     """A new adapter. ValueError for one that cannot be made."""
+    expect("user_metadata", user_metadata, Mapping)
     if not base_model:
         raise ValueError("base_model: give the name of a model; get_server_capabilities() lists them")
     lora = LoraConfig(rank=rank, seed=seed, train_unembed=train_unembed, train_mlp=train_mlp, train_attn=train_attn)
@@ -66,6 +68,7 @@ def model_from_state(
     with_optimizer_state: bool,
 ) -> Create:
     """A new adapter with the weights at a path. ValueError for a path of sampler weights, TypeError for no model."""
+    expect("user_metadata", user_metadata, Mapping)
     refuse_path_of_kind("sampler", path, "load training state")
     if base_model is not None and not isinstance(base_model, str):
         # Older releases of the official SDK have user_metadata in this place.

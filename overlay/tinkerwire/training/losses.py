@@ -119,7 +119,8 @@ class CustomLoss:
 
     def _evaluate(self, logprobs: list[Array]) -> Evaluated:
         leaves = [_leaf(array) for array in logprobs] if self._with_torch else [array.copy() for array in logprobs]
-        returned: object = self._loss_fn(self._data, leaves)
+        # Lists of its own: what it does to them is its affair.
+        returned: object = self._loss_fn(list(self._data), list(leaves))
         if not isinstance(returned, tuple | list) or len(returned) not in (2, 3):
             what = f"{len(returned)} things" if isinstance(returned, tuple | list) else type(returned).__name__
             raise TypeError(f"loss_fn returned {what}; expected (loss, metrics) or (loss, metrics, gradients)")
@@ -208,7 +209,7 @@ def _given(gradients: object, logprobs: Sequence[Array]) -> list[Array]:
 
 def _gradient(position: int, given: Any, shape: Sequence[int]) -> Array:
     name = f"loss_fn: gradients[{position}]"
-    plain = given.detach().cpu().float() if hasattr(given, "detach") else given
+    plain = _plain(name, given)
     try:
         with np.errstate(over="ignore"):
             array = np.asarray(plain, dtype=np.float32)
@@ -220,6 +221,14 @@ def _gradient(position: int, given: Any, shape: Sequence[int]) -> Array:
     return array
 
 
+def _plain(name: str, value: Any) -> Any:
+    """What numpy is to read. TypeError for what it would read as another number: None as NaN, a complex as its part."""
+    plain = value.detach().cpu() if hasattr(value, "detach") else value
+    if plain is None or (np.iscomplexobj(plain) if not hasattr(plain, "is_complex") else plain.is_complex()):
+        raise TypeError(f"{name} is {'None' if plain is None else 'complex'}, not a real number")
+    return plain.float() if hasattr(plain, "is_complex") else plain
+
+
 def _metrics(given: object) -> dict[str, float]:
     if given is None:
         return {}
@@ -229,7 +238,7 @@ def _metrics(given: object) -> dict[str, float]:
 
 
 def _number(name: str, value: Any) -> float:
-    plain = value.detach().cpu().float() if hasattr(value, "detach") else value
+    plain = _plain(f"loss_fn: {name}", value)
     try:
         array = np.asarray(plain, dtype=np.float64)
     except (TypeError, ValueError):

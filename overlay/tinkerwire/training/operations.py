@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import attrs
 
 from tinkerwire_base.call import Call
+from tinkerwire_base.checks import expect
 from tinkerwire_base.errors import APIError, ClientClosedError, ConflictError, TinkerError
 from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, LossFnType, UntypedAPIFuture
 
@@ -74,6 +75,7 @@ class Operations:
         config: Mapping[str, float | str] | None,
     ) -> APIFuture[ForwardBackwardOutput]:
         """Run an operation on a batch now, in as many requests as the limits ask for, none other between them."""
+        expect("loss_fn_config", config, Mapping)
         whole = ForwardBackwardInput(
             data=checked(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
         )
@@ -236,6 +238,8 @@ def checked(data: Sequence[Datum]) -> list[Datum]:
     """The datums of a batch. TypeError for what is none, ValueError without any."""
     if isinstance(data, Datum):
         raise TypeError("data: expected a list of datums, got one Datum")
+    if not isinstance(data, Iterable):
+        raise TypeError(f"data: expected a list of datums, got {type(data).__name__}")
     datums = list(data)
     if not datums:
         raise ValueError("data: no datums; give at least one")

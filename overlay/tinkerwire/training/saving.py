@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from tinkerwire_base.call import Call
+from tinkerwire_base.checks import expect, is_str
 from tinkerwire_generated.api.weights import save_weights, save_weights_external, save_weights_for_sampler
 from tinkerwire_generated.models import (
     LoadWeightsResponse,
@@ -54,6 +55,7 @@ class SavesAndLoads:
             overwrite: take the place of what is saved under that name; wire 0.20.0 and later.
             user_metadata: kept with them; wire 0.27.2 and later.
         """
+        expect("user_metadata", user_metadata, Mapping)
 
         def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
             body = SaveWeightsRequest(
@@ -112,6 +114,7 @@ class SavesAndLoads:
         self, name: str, ttl_seconds: int | None = None, user_metadata: Mapping[str, str] | None = None
     ) -> APIFuture[SaveWeightsForSamplerResponse]:
         """Save weights for sampling; arguments as for save_state, and the result has the path."""
+        expect("user_metadata", user_metadata, Mapping)
 
         def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
             body = SaveWeightsForSamplerRequest(
@@ -239,6 +242,7 @@ class SavesAndLoads:
         return await self.create_sampling_client(model_path, retry_config, record_stability_info)
 
     def _save(self, kind: str, segment: Segment, name: str, call: CallOf, result_type: type[T]) -> APIFuture[T]:
+        is_str("name", name)
         return self._session.connection.start(self._saves.run(kind, segment, name, call, result_type), kind)
 
     def _load(self, path: str, access_token: str | None, *, optimizer: bool) -> APIFuture[LoadWeightsResponse]:

@@ -116,6 +116,8 @@ def test_scripts_and_modules_run(tmp_path: Path) -> None:
     path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
     assert expected in python("-m", "tinkerwire.dropin", "-m", "program", "--a", "-m", code=2, PYTHONPATH=path)
     assert "usage: python -m tinkerwire.dropin SCRIPT" in python("-m", "tinkerwire.dropin", code=2)
+    assert "no-such.py: there is no such script" in python("-m", "tinkerwire.dropin", "no-such.py", code=2)
+    assert "nosuch: there is no such module" in python("-m", "tinkerwire.dropin", "-m", "nosuch", code=2)
 
 
 PARENT = """

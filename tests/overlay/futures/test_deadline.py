@@ -53,7 +53,7 @@ def test_the_server_hears_that_nobody_waits(server: Scripted) -> None:
     hold.release()
 
 
-@pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf, True, "5"])
+@pytest.mark.parametrize("timeout", [0, -1, math.nan, True, "5"])
 def test_what_is_no_limit(client: tw.ServiceClient, timeout: object) -> None:
     """Refused before anything is sent."""
     sampling = client.create_sampling_client(base_model="base")

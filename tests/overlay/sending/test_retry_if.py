@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pytest
 
@@ -90,3 +91,21 @@ def test_what_is_no_function() -> None:
     """Refused by name."""
     with pytest.raises(TypeError, match="retry_if"):
         tw.RetryConfig(retry_if=404)  # type: ignore[arg-type]
+
+
+async def later(fault: tw.TinkerError) -> bool:
+    return True
+
+
+def test_a_word_that_is_none(server: Scripted) -> None:
+    """Async functions are refused, and so is any other answer than True, False and None."""
+    with pytest.raises(TypeError, match="retry_if: expected a plain function"):
+        tw.RetryConfig(retry_if=later)  # type: ignore[arg-type]
+    server.rules["optim_step"] = lambda _: NOT_YET
+    word: Any = lambda _: "no"  # noqa: E731
+    with (
+        open_client(server.url, retry=tw.RetryConfig(retry_if=word)) as client,
+        pytest.raises(TypeError, match="retry_if returned 'no'"),
+    ):
+        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+    assert len(server.named("optim_step")) == 1

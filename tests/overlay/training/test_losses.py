@@ -296,3 +296,32 @@ def test_matrices_that_are_mostly_empty(server: Scripted, dtype: str) -> None:
             example = tw.Datum(model_input=tw.ModelInput.from_ints([1, 2]), loss_fn_inputs=inputs)
             found = training.forward_backward_custom([example], lambda d, lp: ((lp[0] * weights.float()).sum(), {}))
             assert found.result(PATIENCE_S).metrics["loss:sum"] == -1.5
+
+
+def test_the_functions_list_is_its_own(server: Scripted, training: tw.TrainingClient) -> None:
+    """What it does to the list of datums changes nothing of what is trained on."""
+
+    def careless(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+        data.reverse()
+        gradients = [np.full(2, position + 1.0) for position in range(len(data))]
+        data.clear()
+        return 0.0, {}, gradients
+
+    training.forward_backward_custom([datum(1, 2), datum(3, 4)], careless, arrays="numpy").result(PATIENCE_S)
+    found = [
+        (each["model_input"]["chunks"][0]["tokens"], each["loss_fn_inputs"]["weights"]["data"])
+        for each in sent(server, "forward_backward")
+    ]
+    assert found == [([1, 2], [-1.0, -1.0]), ([3, 4], [-2.0, -2.0])]
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [(None, {}, [np.zeros(2)]), (0.0, {"m": None}, [np.zeros(2)]), (0.0, {}, [np.zeros(2) + 1j]), (0.0, {}, [None])],
+    ids=["loss", "metric", "complex gradient", "no gradient"],
+)
+def test_what_is_no_real_number(server: Scripted, training: tw.TrainingClient, returned: Any) -> None:
+    """Nothing is read as another number, and nothing is trained."""
+    with pytest.raises(TypeError, match=r"loss_fn: .* not a real number"):
+        training.forward_backward_custom([datum(1, 2)], lambda *_: returned, arrays="numpy").result(PATIENCE_S)
+    assert not server.named("forward_backward")

@@ -34,6 +34,7 @@ from tinkerwire_generated.models import (
 
 T = TypeVar("T")
 MOST_SAMPLES = 1024
+MOST_ALTERNATIVES = 1024
 SEQ_IDS_PER_CLONE = 1_000_000_000
 """The copy of number n of a sampling client counts its seq_ids from n times this."""
 
@@ -119,6 +120,8 @@ def asample(state: State, request: Request) -> Answer:
 
 def _check_wishes(body: SampleRequest) -> None:
     """Refuse what nobody can give."""
+    if not 0 <= body.prompt_alt_tokens_k <= MOST_ALTERNATIVES:
+        raise invalid("prompt_alt_tokens_k", f"expected 0 to {MOST_ALTERNATIVES}, got {body.prompt_alt_tokens_k}")
     last_n = body.prompt_logprobs_last_n
     if last_n is not None and not (body.prompt_logprobs and 1 <= last_n < _length(body)):
         raise invalid(
