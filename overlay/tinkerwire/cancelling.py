@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 
 from tinkerwire_base.errors import TinkerError
@@ -28,24 +27,33 @@ class Cancellations:
         self._waiting: deque[str] = deque()
         self._most_at_once: int | None = None
         """None while that is not known; 0: the server does not want to be told."""
-        self._telling: asyncio.Task[None] | None = None
+        self._tellers = 0
 
     def add(self, request_id: str) -> None:
         """Nobody waits for this sample any longer."""
         if self._connection.closed or self._most_at_once == 0 or len(self._waiting) >= MOST_WAITING:
             return
         self._waiting.append(request_id)
-        if self._telling is None or self._telling.done():
-            self._telling = self._connection.spawn(self._tell_all())
+        self._start_telling()
+
+    def _start_telling(self) -> None:
+        """Have as many tellers as the server wants, of those that have something to tell; one until that is known."""
+        if self._waiting and self._tellers < (self._most_at_once or 1):
+            self._tellers += 1
+            self._connection.spawn(self._tell_all())
 
     async def _tell_all(self) -> None:
-        if self._most_at_once is None:
-            self._most_at_once = await self._ask()
-        if self._most_at_once == 0:
-            self._waiting.clear()
-        while self._waiting:
-            number = min(self._most_at_once, len(self._waiting))
-            await asyncio.gather(*(self._tell(self._waiting.popleft()) for _ in range(number)))
+        try:
+            if self._most_at_once is None:
+                self._most_at_once = await self._ask()
+            if self._most_at_once == 0:
+                self._waiting.clear()
+            while self._waiting:
+                request_id = self._waiting.popleft()
+                self._start_telling()
+                await self._tell(request_id)
+        finally:
+            self._tellers -= 1
 
     async def _ask(self) -> int:
         """How many cancellations the server takes at once; 0 where it takes none. It is asked once."""
