@@ -62,6 +62,8 @@ def measure(clients: list[str], rounds: int) -> tuple[Values, dict[str, str]]:
 def _worker(python: str, client: str, case: str, url: str) -> dict[str, Any]:
     worker = Path(__file__).with_name("worker.py")
     env = os.environ | {"TINKER_TELEMETRY": "0"}
+    # Else neither side has the bytecode that a user's second import has, or one of them alone.
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [python, str(worker), client, case, url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=env, check=False)
     if done.returncode:
