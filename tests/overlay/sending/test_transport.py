@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Scripted, scripted_server
+from support.scripted import PATIENCE_S, Answer, Hold, Scripted, scripted_server
 from tinkerwire.sending import transport
 from tinkerwire.sending.backpressure import Traffic
 from tinkerwire.sending.transport import AiohttpTransport, HttpxTransport, Transport
@@ -355,3 +356,19 @@ def test_time_passes_between_requests(server: Scripted, client: tw.ServiceClient
     for _ in range(5):
         client.get_server_capabilities()
     assert len({asked.peer for asked in server.asked}) == 5
+
+
+def test_the_time_of_an_operation_bounds_a_silent_server(server: Scripted) -> None:
+    """A request without an answer takes no longer than the operation may."""
+    hold = Hold()
+    server.rules["create_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    started = time.monotonic()
+    try:
+        with (
+            open_client(server.url, retry=tw.RetryConfig(progress_timeout=0.3, max_attempts=2)) as client,
+            pytest.raises(tw.APITimeoutError, match="no answer within 0"),
+        ):
+            client.create_lora_training_client("base").result(PATIENCE_S)
+    finally:
+        hold.release()
+    assert time.monotonic() - started < 30
