@@ -81,7 +81,7 @@ class Closing:
             self._end.set_result(None)
             return self._ended
         try:
-            LOOP.start(self._finish(last))
+            LOOP.start(lambda: self._finish(last))
         except RuntimeError:
             # No lock is held here, as a signal handler may close in the midst of it: that one was faster.
             if not self._end.done():

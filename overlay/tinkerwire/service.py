@@ -337,7 +337,8 @@ class ServiceClient:
             ValueError, TypeError: a function that cannot be taken down or that breaks these rules; nothing was sent.
                 Of the future: the session has this very loss.
         """
-        return self._connection.start(self._custom_losses.create(trace(fn, input_ranks)), "CreateCustomLoss")
+        traced = trace(fn, input_ranks)
+        return self._connection.start(lambda: self._custom_losses.create(traced), "CreateCustomLoss")
 
     def copy_weights(
         self, path: str, *, ttl_seconds: int | None = None, weights_access_token: str | None = None
@@ -354,14 +355,14 @@ class ServiceClient:
             DialectError: of the future, before wire 0.26.2.
         """
         refuse_other_schemes(path)
-        copy = copied(
-            self._connection, path, self._session.project_id, ttl_seconds, weights_access_token, session=self._session
+        connection, session = self._connection, self._session
+        return connection.start(
+            lambda: copied(connection, path, session.project_id, ttl_seconds, weights_access_token, session=session)
         )
-        return self._connection.start(copy)
 
     def get_console_url(self) -> str:
         """The page of this session in the Tinker service's console; waits until there is a session."""
-        return console.session_page(self._connection.start(self._session.id()).result())
+        return console.session_page(self._connection.start(self._session.id).result())
 
     def get_server_capabilities(self) -> GetServerCapabilitiesResponse:
         """The models that the server supports."""
@@ -372,12 +373,12 @@ class ServiceClient:
         return await self._capabilities()
 
     def _capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
-        return self._connection.start(self._connection.call(get_server_capabilities(), Traffic.REST))
+        return self._connection.start(lambda: self._connection.call(get_server_capabilities(), Traffic.REST))
 
     @property
     def dialect(self) -> Dialect:
         """How this client speaks to its server; waits until that is found out. A first batch may teach more."""
-        return self._connection.start(self._connection.dialect()).result()
+        return self._connection.start(self._connection.dialect).result()
 
     @property
     def usage(self) -> Usage:

@@ -47,7 +47,7 @@ def test_cancelling_in_line_lets_nobody_overtake(server: Scripted, training: tw.
     middle, last = training.optim_step(ADAM), training.save_state("a")
     middle.cancel()
     # One more operation on another model shows that the loop had time to make the mistake.
-    training._session.connection.start(asyncio.sleep(0.02)).result(PATIENCE_S)
+    training._session.connection.start(lambda: asyncio.sleep(0.02)).result(PATIENCE_S)
     assert not server.named("save_weights")
     hold.release()
     first.result(PATIENCE_S)
@@ -64,7 +64,7 @@ def test_cancelled_while_it_is_sent(server: Scripted, training: tw.TrainingClien
     sent.cancel()
     with pytest.raises(tw.CancelledSubmissionError):
         sent.result(PATIENCE_S)
-    training._session.connection.start(asyncio.sleep(0.02)).result(PATIENCE_S)
+    training._session.connection.start(lambda: asyncio.sleep(0.02)).result(PATIENCE_S)
     assert server.active["forward_backward"] == 1
     assert not server.named("optim_step")
     hold.release()

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import os
 import subprocess
 import sys
 import threading
+import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from linecache import getline
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -24,6 +29,7 @@ from tinkerwire.sending import connection
 
 pytestmark = pytest.mark.timeout(60)
 TESTS = Path(__file__).parents[1]
+CLIENT = os.path.dirname(tw.__file__)  # noqa: PTH120
 
 
 def open_files() -> int:
@@ -284,6 +290,59 @@ def test_signal_handlers_may_close(server: Scripted, how: str, end: str) -> None
     run = run_script(server, HANDLER.replace("HOW", how))
     assert run.stdout == f"ended by {end}\nnothing is left\n", run.stderr
     assert "Traceback" not in run.stderr
+
+
+class Stop(BaseException):
+    """What a signal handler raises."""
+
+
+class StopAtLine:
+    """Raises Stop at one line of the client's code, the first being 0, as a signal handler may at any."""
+
+    def __init__(self, number: int) -> None:
+        self._left = number
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> StopAtLine | None:
+        """What sys.settrace wants."""
+        if not frame.f_code.co_filename.startswith(CLIENT):
+            return None
+        # No signal comes between a with block and its end, which counts as the line of its beginning.
+        if event == "line" and not getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("with "):
+            self._left -= 1
+            if self._left < 0:
+                raise Stop
+        return self
+
+
+@pytest.mark.parametrize("kind", ["sample", "optim_step", "forward_backward", "list_training_runs"])
+def test_a_handler_may_raise_at_any_line(server: Scripted, kind: str) -> None:
+    """Wherever an operation's call is interrupted: nothing complains, and the client goes on."""
+    with open_client(server.url) as client, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        rest = client.create_rest_client()
+        starts: dict[str, Callable[[], tw.APIFuture[Any]]] = {
+            "sample": lambda: sampling.sample(PROMPT, 1, PARAMS),
+            "optim_step": lambda: training.optim_step(ADAM),
+            "forward_backward": lambda: training.forward_backward([datum()], "cross_entropy"),
+            "list_training_runs": rest.list_training_runs,
+        }
+        for number in itertools.count():
+            before = sys.gettrace()
+            sys.settrace(StopAtLine(number))
+            try:
+                future = starts[kind]()
+            except Stop:
+                continue
+            finally:
+                sys.settrace(before)
+            break
+        gc.collect()
+        assert number > 5
+        future.result(PATIENCE_S)
+        starts[kind]().result(PATIENCE_S)
+    wait_until(lambda: not loop_threads(), "the thread ends")
 
 
 def test_closing_while_it_is_being_closed(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:

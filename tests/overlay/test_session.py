@@ -143,7 +143,7 @@ def test_an_expired_session_has_no_heart(
         async def end() -> None:
             await heart
 
-        client._connection.start(end()).result(PATIENCE_S)
+        client._connection.start(end).result(PATIENCE_S)
     assert len(server.named("session_heartbeat")) == 1
     assert [message for message in caplog.messages if "has expired" in message]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from tinkerwire_base.errors import RequestTimeoutError, TinkerError
@@ -34,10 +34,10 @@ def checked_timeout(timeout: float | None) -> float | None:
     return seconds
 
 
-async def within(timeout: float | None, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+async def within(timeout: float | None, work: Coroutine[Any, Any, T]) -> T:
     """The result of an operation, which is cancelled after ``timeout`` seconds with RequestTimeoutError."""
     try:
-        return await asyncio.wait_for(work(), timeout)
+        return await asyncio.wait_for(work, timeout)
     except TinkerError:
         raise
     except asyncio.TimeoutError:

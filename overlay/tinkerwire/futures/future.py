@@ -27,9 +27,10 @@ class APIFuture(Generic[T]):
     """
 
     def __init__(self, future: concurrent.futures.Future[T], track: Track | None = None) -> None:
-        self._was_heard = False
         self._track = track or Track()
         self._future = future
+        # Last: __del__ takes one without it for one that a signal handler interrupted here.
+        self._was_heard = False
 
     # --- the result ------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import asyncio
 import concurrent.futures
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -56,15 +56,20 @@ class LoopThread:
         """Whether the caller runs on the loop's thread, where it must not block."""
         return threading.current_thread() is self._thread
 
-    def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Run a coroutine on the loop; cancelling the future cancels it."""
+    def start(self, work: Callable[[], Coroutine[Any, Any, T]]) -> concurrent.futures.Future[T]:
+        """Run what ``work`` makes on the loop; cancelling the future cancels it.
+
+        The coroutine is made on the loop too: a signal handler that raises on the way leaves none that never ran.
+
+        Raises:
+            RuntimeError: nobody uses the loop.
+        """
         # Under the lock, so that what is accepted reaches the loop before its stop does.
         with self._lock:
             if self._loop is not None:
                 future: concurrent.futures.Future[T] = concurrent.futures.Future()
                 self._loop.call_soon_threadsafe(_run_for, future, work)
                 return future
-        work.close()
         raise RuntimeError("no client is open in this process")
 
     @staticmethod
@@ -78,10 +83,10 @@ class LoopThread:
             loop.close()
 
 
-def _run_for(future: concurrent.futures.Future[T], work: Coroutine[Any, Any, T]) -> None:
+def _run_for(future: concurrent.futures.Future[T], work: Callable[[], Coroutine[Any, Any, T]]) -> None:
     """Run a coroutine whose end is that of a future, and which is cancelled by cancelling that."""
     loop = asyncio.get_running_loop()
-    task = loop.create_task(work)
+    task = loop.create_task(work())
 
     def end(_: object) -> None:
         if task.cancelled():

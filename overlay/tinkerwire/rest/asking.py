@@ -87,4 +87,4 @@ class Asking:
         )
 
     def _ask(self, call: Call[T]) -> APIFuture[T]:
-        return self._connection.start(self._connection.call(call, Traffic.REST), call.operation.name)
+        return self._connection.start(lambda: self._connection.call(call, Traffic.REST), call.operation.name)

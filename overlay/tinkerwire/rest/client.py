@@ -49,7 +49,7 @@ class RestClient(AdminClient):
         Raises:
             RuntimeError: of the future: the server knows an API key, which does not say whose it is.
         """
-        return self._connection.start(identity(self._connection), "whoami")
+        return self._connection.start(lambda: identity(self._connection), "whoami")
 
     async def whoami_async(self) -> WhoamiResponse:
         """:meth:`whoami`, awaited."""
@@ -166,7 +166,7 @@ class RestClient(AdminClient):
         self, training_run_id: str, checkpoint_id: str
     ) -> APIFuture[CheckpointArchiveUrlResponse]:
         """Where a checkpoint can be fetched as one archive, and until when."""
-        return self._connection.start(archive_url(self._connection, training_run_id, checkpoint_id))
+        return self._connection.start(lambda: archive_url(self._connection, training_run_id, checkpoint_id))
 
     async def get_checkpoint_archive_url_async(
         self, training_run_id: str, checkpoint_id: str
@@ -223,7 +223,9 @@ class RestClient(AdminClient):
         project_id = destination_project_id or os.environ.get("TINKER_PROJECT_ID")
         if not project_id:
             raise ValueError("destination_project_id: give the id of a project, or set TINKER_PROJECT_ID")
-        return self._connection.start(copied(self._connection, path, project_id, ttl_seconds, weights_access_token))
+        return self._connection.start(
+            lambda: copied(self._connection, path, project_id, ttl_seconds, weights_access_token)
+        )
 
     async def copy_weights_async(
         self,
@@ -290,7 +292,7 @@ class RestClient(AdminClient):
         Raises:
             TinkerError: of the future, when the server could not make it.
         """
-        return self._connection.start(exported_trace(self._connection, session_id))
+        return self._connection.start(lambda: exported_trace(self._connection, session_id))
 
     async def export_session_trace_async(self, session_id: str) -> str:
         """:meth:`export_session_trace`, awaited."""

@@ -81,7 +81,9 @@ class SamplingClient:
         if model_path is not None:
             refuse_path_of_kind("training", model_path, "be sampled from")
         client = cls(session, retry_config, record_stability_info=record_stability_info)
-        client._creation = client._connection.start(client._open(model_path, base_model), "CreateSamplingSession")
+        client._creation = client._connection.start(
+            lambda: client._open(model_path, base_model), "CreateSamplingSession"
+        )
         return client
 
     @classmethod
@@ -103,7 +105,7 @@ class SamplingClient:
                 raise TinkerError("save_weights_for_sampler: the server named neither a sampling session nor a path")
             return await client._open(saved.path, None)
 
-        client._creation = client._connection.start(create(), "SaveWeightsForSampler")
+        client._creation = client._connection.start(create, "SaveWeightsForSampler")
         return client
 
     def __repr__(self) -> str:
@@ -173,7 +175,7 @@ class SamplingClient:
 
         self._drawing = Drawing(session, self._retry, connection.sampling_limit, SampleNumbers(ask))
 
-    def _start(self, work: Coroutine[Any, Any, T], kind: str) -> APIFuture[T]:
+    def _start(self, work: Callable[[], Coroutine[Any, Any, T]], kind: str) -> APIFuture[T]:
         """Run an operation; in a process that was forked since, as a copy."""
         is_abroad = not self._connection.is_of_this_process and self._connection.base_url != EMBEDDED
         if is_abroad and self._creation.state == "done":
@@ -263,7 +265,7 @@ class SamplingClient:
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._start(within(limit, lambda: self._sample(request)), "Sample")
+        return self._start(lambda: within(limit, self._sample(request)), "Sample")
 
     async def sample_async(
         self,
@@ -310,7 +312,7 @@ class SamplingClient:
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._start(within(limit, lambda: self._logprobs(request)), "Sample")
+        return self._start(lambda: within(limit, self._logprobs(request)), "Sample")
 
     async def compute_logprobs_async(
         self, prompt: ModelInput, prompt_logprobs_last_n: int | None = None, *, timeout: float | None = None
@@ -335,7 +337,7 @@ class SamplingClient:
             found = await self._connection.call(get_sampler(await self._creation.watch()), Traffic.REST)
             return found.base_model
 
-        return self._start(ask(), "get_sampler")
+        return self._start(ask, "get_sampler")
 
     async def _open(self, model_path: str | None, base_model: str | None) -> str:
         request = CreateSamplingSessionRequest(

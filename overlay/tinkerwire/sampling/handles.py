@@ -153,4 +153,4 @@ def _let_go(connection: Connection, session: Session) -> None:
     def release(work: Future[None]) -> None:
         LOOP.release()
 
-    LOOP.start(close()).add_done_callback(release)
+    LOOP.start(close).add_done_callback(release)

@@ -113,17 +113,16 @@ class Connection:
 
     # --- operations ------------------------------------------------------------------------------------------------
 
-    def start(self, work: Coroutine[Any, Any, T], kind: str = "") -> APIFuture[T]:
+    def start(self, work: Callable[[], Coroutine[Any, Any, T]], kind: str = "") -> APIFuture[T]:
         """Run an operation on the loop thread now; ``kind`` is what texts call it.
 
         Raises:
             ClientClosedError: the client is closed, or was made before a fork.
         """
         if self.closed or not self.is_of_this_process:
-            work.close()
             raise self._unusable()
         track = Track(kind)
-        return APIFuture(LOOP.start(self._operation(work, track)), track)
+        return APIFuture(LOOP.start(lambda: self._operation(work, track)), track)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run work that no operation waits for, and that ends with them; on the loop thread."""
@@ -153,18 +152,17 @@ class Connection:
         """Whether this is the process that made the client, and not a fork of it."""
         return self._pid == os.getpid()
 
-    async def _operation(self, work: Coroutine[Any, Any, T], track: Track) -> T:
+    async def _operation(self, work: Callable[[], Coroutine[Any, Any, T]], track: Track) -> T:
         task = asyncio.current_task()
         assert task is not None
         if self.closed:
-            work.close()
             raise self._unusable()
         self._running.add(task)
         task.add_done_callback(self._ended)
         begin(track)
         watch = Watch(track, self.say, self.on_wait)
         try:
-            return await work
+            return await work()
         except asyncio.CancelledError:
             if self.closed:
                 raise self._unusable() from None

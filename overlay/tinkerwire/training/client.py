@@ -271,7 +271,7 @@ class TrainingClient(SavesAndLoads):
             model_id = await self._operations.creation.watch()
             return await self._connection.call(get_info(body=GetInfoRequest(model_id=model_id)), Traffic.TRAINING)
 
-        return self._connection.start(ask())
+        return self._connection.start(ask)
 
 
 def _forward(model_id: str, seq_id: int, part: ForwardBackwardInput) -> Call[UntypedAPIFuture]:

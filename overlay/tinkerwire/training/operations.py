@@ -52,11 +52,11 @@ class Operations:
         self.meter = Meter(connection.meter)
         self._model_id: str | None = None
         self._creation_fault: Exception | None = None
-        self.creation: APIFuture[str] = connection.start(self._create(create), "CreateModel")
+        self.creation: APIFuture[str] = connection.start(lambda: self._create(create), "CreateModel")
 
     def start(self, kind: str, call: CallOf, result_type: type[T]) -> APIFuture[T]:
         """Run an operation now; ``kind`` is its name in the server's metrics."""
-        return self._connection.start(self.run(kind, call, result_type), kind)
+        return self._connection.start(lambda: self.run(kind, call, result_type), kind)
 
     async def run(
         self, kind: str, call: CallOf, result_type: type[T], not_here: tuple[type[TinkerError], ...] = ()
@@ -79,7 +79,7 @@ class Operations:
         whole = ForwardBackwardInput(
             data=checked(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
         )
-        return self._connection.start(self._run_batch(kind, call, whole), kind)
+        return self._connection.start(lambda: self._run_batch(kind, call, whole), kind)
 
     def start_custom(
         self,
@@ -91,7 +91,7 @@ class Operations:
     ) -> APIFuture[ForwardBackwardOutput]:
         """Run a forward and a backward operation with a loss of the user's between them, none other between those."""
         loss = CustomLoss(checked(data), loss_fn, arrays)
-        return self._connection.start(self._run_custom(forward, backward, loss), "ForwardBackward")
+        return self._connection.start(lambda: self._run_custom(forward, backward, loss), "ForwardBackward")
 
     async def run_now(self, model_id: str, kind: str, call: CallOf, result_type: type[T]) -> T:
         """An operation that is part of the creation, whose place in the line it uses."""

@@ -225,7 +225,7 @@ class SavesAndLoads:
     ) -> APIFuture[SamplingClient]:
         """:meth:`save_weights_and_get_sampling_client` as a future, by its name in SDK 0.4.1 to 0.16.1."""
         client = self.save_weights_and_get_sampling_client(retry_config=retry_config)
-        return self._session.connection.start(client.result_async(), "SaveWeightsForSampler")
+        return self._session.connection.start(client.result_async, "SaveWeightsForSampler")
 
     def create_sampling_client(
         self, model_path: str, retry_config: RetryConfig | None = None, record_stability_info: bool = False
@@ -243,7 +243,7 @@ class SavesAndLoads:
 
     def _save(self, kind: str, segment: Segment, name: str, call: CallOf, result_type: type[T]) -> APIFuture[T]:
         is_str("name", name)
-        return self._session.connection.start(self._saves.run(kind, segment, name, call, result_type), kind)
+        return self._session.connection.start(lambda: self._saves.run(kind, segment, name, call, result_type), kind)
 
     def _load(self, path: str, access_token: str | None, *, optimizer: bool) -> APIFuture[LoadWeightsResponse]:
         refuse_path_of_kind("sampler", path, "load training state")

@@ -167,10 +167,10 @@ def test_blocking_the_clients_own_loop_is_refused(training: tw.TrainingClient, h
         future.result()
 
     with pytest.raises(RuntimeError, match="await the future instead"):
-        LOOP.start(block()).result(PATIENCE_S)
+        LOOP.start(block).result(PATIENCE_S)
     held.release()
     future.result(PATIENCE_S)
-    assert LOOP.start(block()).result(PATIENCE_S) is None
+    assert LOOP.start(block).result(PATIENCE_S) is None
 
 
 def test_clients_are_awaitable_too(server: Scripted, client: tw.ServiceClient) -> None:
@@ -212,12 +212,12 @@ def test_the_loop_thread_counts_its_users() -> None:
     async def work() -> str:
         return threading.current_thread().name
 
-    assert LOOP.start(work()).result(PATIENCE_S) == "tinkerwire-loop"
+    assert LOOP.start(work).result(PATIENCE_S) == "tinkerwire-loop"
 
     async def stay() -> None:
         await asyncio.Event().wait()
 
-    left = LOOP.start(stay())
+    left = LOOP.start(stay)
     LOOP.release()
     with pytest.raises(concurrent.futures.CancelledError):
         left.result(PATIENCE_S)
@@ -225,4 +225,4 @@ def test_the_loop_thread_counts_its_users() -> None:
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
     with pytest.raises(RuntimeError, match="no client is open"):
-        LOOP.start(work())
+        LOOP.start(work)

@@ -162,7 +162,7 @@ def test_the_clients_own_thread_is_not_blocked(client: tw.ServiceClient) -> None
         list(tw.as_completed(futures))
 
     with pytest.raises(RuntimeError, match="async for"):
-        LOOP.start(block()).result(PATIENCE_S)
+        LOOP.start(block).result(PATIENCE_S)
 
 
 @pytest.mark.parametrize("function", [tw.gather, tw.as_completed])

@@ -312,7 +312,7 @@ def test_an_httpx_client_drives_the_server(server: Scripted) -> None:
         sampling = training.save_weights_and_get_sampling_client()
         for future in [sampling.sample(PROMPT, 1, PARAMS) for _ in range(30)]:
             future.result(PATIENCE_S)
-        client._connection.start(http.aclose()).result(PATIENCE_S)
+        client._connection.start(http.aclose).result(PATIENCE_S)
 
 
 def test_a_closed_port_fails_the_client_in_seconds() -> None:
@@ -342,8 +342,8 @@ def test_large_bodies_get_more_time(server: Scripted, monkeypatch: pytest.Monkey
         link = client._connection
         small = WireRequest(method="POST", path="/x", headers={}, content=b"")
         large = attrs.evolve(small, content=bytes(5_000_000))
-        link.start(link.exchange(small, Traffic.REST, 60.0)).result(PATIENCE_S)
-        link.start(link.exchange(large, Traffic.REST, 60.0)).result(PATIENCE_S)
+        link.start(lambda: link.exchange(small, Traffic.REST, 60.0)).result(PATIENCE_S)
+        link.start(lambda: link.exchange(large, Traffic.REST, 60.0)).result(PATIENCE_S)
     assert seen == [60.0, 110.0]
 
 

@@ -225,7 +225,7 @@ def test_a_batch_is_tried_again_and_dropped(server: Scripted) -> None:
     server.rules["telemetry"] = lambda asked: next(busy, Answer({"status": "accepted"}))
     with open_client(server.url) as client:
         client.create_sampling_client(base_model="base").result(PATIENCE_S)
-        client._connection.start(_wake(client)).result(PATIENCE_S)
+        client._connection.start(lambda: _wake(client)).result(PATIENCE_S)
         first, second = server.wait_for_requests("telemetry", 2)[:2]
     assert first.body["events"] == second.body["events"]
 
