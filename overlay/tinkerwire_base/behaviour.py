@@ -11,19 +11,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import numpy as np
 from typing_extensions import Self
 
 from . import console
+from .arrays import Array, np
 from .checks import is_number, is_str
 from .container import container_length
 from .errors import RequestErrorCategory
 from .sampled import PromptLogprobs as PromptLogprobs
 from .sampled import SampledTokens as SampledTokens
 from .tensor_values import TensorValues as TensorValues
-from .tensors import Array, refuse_non_finite, token_ids
+from .tensors import refuse_non_finite, token_ids
 
-FLOAT32_MAX = float(np.finfo(np.float32).max)
+FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 TINKER_SCHEME = "tinker://"
 CHECKPOINT_KINDS: Mapping[str, str] = {
     "weights": "training",

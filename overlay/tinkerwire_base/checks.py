@@ -9,13 +9,14 @@ from datetime import datetime
 from typing import Any, Literal, get_args, get_origin
 
 import attrs
-import numpy as np
 
+from .arrays import np
 from .model import SECRETS, SHORT, members_of, resolve
 from .unset import UNSET, UnsetType
 
 Check = Callable[[str, Any], None]
 
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
@@ -82,7 +83,7 @@ def expect(name: str, value: object, kind: type) -> None:
 
 def is_int(place: str, value: Any) -> None:
     """A whole number of 64 bits; numpy's integers count, bool does not."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
         raise _misfit(place, "an int", value)
     if not INT64_MIN <= int(value) <= INT64_MAX:
         raise ValueError(f"{place}: {value} does not fit into 64 bits")
@@ -90,7 +91,9 @@ def is_int(place: str, value: Any) -> None:
 
 def is_number(place: str, value: Any) -> None:
     """A finite number: JSON has no NaN and no infinity."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+    if type(value) is not float and (
+        isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating)
+    ):
         raise _misfit(place, "a number", value)
     if isinstance(value, int):
         is_int(place, value)

@@ -5,19 +5,14 @@ from __future__ import annotations
 import reprlib
 import types
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, overload
+from typing import Any, TypeVar, Union, get_args, get_origin, overload
 
 import attrs
 from attrs import field
 from typing_extensions import dataclass_transform
 
+from .arrays import Array as Array
 from .pydantic_methods import PydanticMethods
-
-if TYPE_CHECKING:
-    from .tensors import Array as Array
-else:
-    # The runtime need not know more of an array's type than that it passes through.
-    Array = Any
 
 T = TypeVar("T")
 SHORT = reprlib.Repr()

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .tensors import Array
+from .arrays import Array
 from .twofold import (
     LOGPROBS,
     PROMPT_LOGPROBS,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from typing_extensions import Self
 
-from .tensors import Array, flat_array, wire_array, wire_dtype
+from .arrays import Array, np
+from .tensors import flat_array, wire_array, wire_dtype
 from .twofold import GIVEN, AsGiven, AsList, stand_in
 
 if TYPE_CHECKING:

@@ -23,16 +23,10 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import orjson
 
+from .arrays import Array, np
 from .checks import INT64_MAX, INT64_MIN
-
-Array = npt.NDArray[Any]
-
-_INTEGERS = (int, np.integer, np.bool_)
-_NUMBERS = (*_INTEGERS, float, np.floating)
 
 KEY_DTYPES: Mapping[str, str] = {
     "target_tokens": "int64",
@@ -193,6 +187,7 @@ def _from_list(name: str, value: Sequence[Any]) -> Array:
 
 def _refuse_list(name: str, value: Any, dtype: str, place: tuple[int, ...]) -> None:
     """Say what in a list keeps it from being a rectangular array of ``dtype``; returns only when nothing does."""
+    kinds = (int, np.integer, np.bool_, *((float, np.floating) if dtype == "float32" else ()))
     lengths = {len(item) if isinstance(item, list | tuple | np.ndarray) else -1 for item in value}
     for position, item in enumerate(value):
         here = (*place, position)
@@ -200,7 +195,7 @@ def _refuse_list(name: str, value: Any, dtype: str, place: tuple[int, ...]) -> N
             _refuse_list(name, item, dtype, here)
         elif isinstance(item, int | np.integer) and not INT64_MIN <= int(item) <= INT64_MAX:
             raise OverflowError(f"{_at(name, here)}: {item} does not fit into 64 bits")
-        elif not isinstance(item, _NUMBERS if dtype == "float32" else _INTEGERS):
+        elif not isinstance(item, kinds):
             expected = "an int" if dtype == "int64" else "a number"
             raise TypeError(f"{_at(name, here)}: expected {expected}, got {item!r} ({type(item).__name__})")
     if len(lengths) > 1:

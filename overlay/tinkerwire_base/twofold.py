@@ -10,9 +10,9 @@ from types import MemberDescriptorType
 from typing import Any
 
 import attrs
-import numpy as np
 
-from .tensors import Array, flat_array
+from .arrays import Array, np
+from .tensors import flat_array
 
 EMPTY_TOKEN, EMPTY_LOGPROB = 0, -99999.0
 """What fills the places of top-k matrices where there is no token; logprob in nats."""
@@ -96,9 +96,6 @@ class Both:
     array: Any = None
 
 
-_HELD = (Both, np.ndarray, TopkLogprobs)
-
-
 class AsList:
     """Stands in front of the slot of a field and gives the list."""
 
@@ -109,7 +106,7 @@ class AsList:
         if model is None:
             return self
         held = self.slot.__get__(model, cls)
-        if type(held) is list or not isinstance(held, _HELD):
+        if held is None or type(held) is list or not isinstance(held, Both | TopkLogprobs | np.ndarray):
             return held
         both = _both(self.slot, model, held)
         if both.listed is None:

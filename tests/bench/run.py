@@ -29,6 +29,7 @@ CASES = {
 }
 UNITS = {
     "cpu_ms": "CPU, ms",
+    "cpu_with_numpy_ms": "CPU once numpy is loaded too, ms",
     "wall_ms": "wall, ms",
     "start_mib": "memory before, MiB",
     "peak_mib": "memory at the peak, MiB",

@@ -427,7 +427,7 @@ def test_the_transport_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded server for ``local``, aiohttp by default; nothing slow is imported for it."""
     assert type(opening._transport("http://127.0.0.1:1", None)).__name__ == "AiohttpTransport"
     assert type(opening._transport("local", None)).__name__ == "EmbeddedTransport"
-    slow = ("aiohttp", "httpx", "torch", "tinkerwire.local")
+    slow = ("aiohttp", "httpx", "numpy", "torch", "urllib.request", "tinkerwire.local")
     code = f"import sys, tinkerwire; print([name for name in {slow} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

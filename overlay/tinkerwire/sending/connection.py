@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import platform
+import sys
 import time
 import uuid
 from collections.abc import Callable, Coroutine, Mapping
@@ -107,7 +107,7 @@ class Connection:
         self.telemetry: Telemetry | None = None
         """Hears of every fault of an operation."""
         self._authorization = Authorization(credential, headers, self._token)
-        self._headers = {"user-agent": f"tinkerwire/{__version__} Python/{platform.python_version()}"}
+        self._headers = {"user-agent": f"tinkerwire/{__version__} Python/{sys.version.split()[0]}"}
         if "user-agent" in self._authorization.headers:
             self._headers.clear()
 

@@ -15,7 +15,6 @@ from concurrent.futures import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import SplitResult, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import attrs
 
@@ -208,6 +207,8 @@ def environment_proxy(base_url: str) -> str | None:
     Raises:
         ValueError: one of a kind that is not spoken, or that is no address.
     """
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415  (it loads half of the mail and web modules)
+
     parts = urlsplit(base_url)
     host, proxies = parts.hostname or "", getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import platform
 import threading
 import uuid
 from collections import deque
@@ -182,6 +181,8 @@ class Telemetry:
 
     async def _send(self, batch: list[TelemetryEvent]) -> None:
         """Send events, or drop them; raises what says that the server does not want any."""
+        import platform  # noqa: PLC0415  (it compiles a dozen patterns)
+
         dialect = await self._connection.dialect()
         knows_process = dialect.may_have_field("TelemetrySendRequest", "process_uuid")
         request = TelemetrySendRequest(

@@ -15,10 +15,10 @@ from concurrent.futures import CancelledError, Future
 from typing import Any, Literal, TypeVar
 
 import attrs
-import numpy as np
 
+from tinkerwire_base.arrays import Array, np
 from tinkerwire_base.errors import APIResponseValidationError, ResponseInfo
-from tinkerwire_base.tensors import Array, is_torch_installed, refuse_non_finite
+from tinkerwire_base.tensors import is_torch_installed, refuse_non_finite
 from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, TensorData
 
 T = TypeVar("T")

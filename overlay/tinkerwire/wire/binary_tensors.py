@@ -9,25 +9,24 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from tinkerwire_base.tensors import Array, wire_array
+from tinkerwire_base.arrays import Array, np
+from tinkerwire_base.checks import INT32_MAX, INT32_MIN
+from tinkerwire_base.tensors import wire_array
 from tinkerwire_base.twofold import EMPTY_LOGPROB, EMPTY_TOKEN, TopkLogprobs
 from tinkerwire_generated.models import TensorData
 
 FLOAT32, INT64, INT32, BFLOAT16 = 1, 2, 3, 4
 """The dtypes of the wire, by their numbers."""
 
-_STORED: Mapping[int, Any] = {
-    FLOAT32: np.dtype("<f4"),
-    INT64: np.dtype("<i8"),
-    INT32: np.dtype("<i4"),
-    BFLOAT16: np.dtype("<u2"),
+_STORED: Mapping[int, str] = {
+    FLOAT32: "<f4",
+    INT64: "<i8",
+    INT32: "<i4",
+    BFLOAT16: "<u2",
 }
 _NUMBERS = {"float32": FLOAT32, "int64": INT64}
 _FILLING = (EMPTY_TOKEN, EMPTY_LOGPROB)
 """What fills a place of top-k logprobs that has fewer than k."""
-_INT32 = np.iinfo(np.int32)
 
 TopK = list[list[tuple[int, float]] | None]
 
@@ -42,9 +41,9 @@ def numbers(place: str, data: bytes, dtype: int) -> Array:
 
 def stored(place: str, data: bytes, dtype: int) -> Array:
     """The flat array of bytes as they are: no copy, and read-only. Errors: see :func:`numbers`."""
-    kind = _STORED.get(dtype)
-    if kind is None:
+    if dtype not in _STORED:
         raise ValueError(f"{place}: dtype {dtype} is not one of {', '.join(map(str, _STORED))}")
+    kind = np.dtype(_STORED[dtype])
     if len(data) % kind.itemsize:
         raise ValueError(f"{place}: {len(data)} bytes are no whole number of values of {kind.itemsize} bytes")
     return np.frombuffer(data, kind)
@@ -65,8 +64,8 @@ def int32_bytes(place: str, values: Any) -> bytes:
     found = np.asarray(values)
     if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
         raise TypeError(f"{place}: expected a flat list of whole numbers of at most 64 bits")
-    if found.size and not (_INT32.min <= found.min() and found.max() <= _INT32.max):
-        position = int(np.argmax((found < _INT32.min) | (found > _INT32.max)))
+    if found.size and not (found.min() >= INT32_MIN and found.max() <= INT32_MAX):
+        position = int(np.argmax((found < INT32_MIN) | (found > INT32_MAX)))
         raise OverflowError(
             f"{place}[{position}]: {found[position]} does not fit into 32 bits, as binary messages need"
         )
@@ -75,7 +74,7 @@ def int32_bytes(place: str, values: Any) -> bytes:
 
 def int32(place: str, value: int) -> int:
     """The number itself. OverflowError, with the place, when it is beyond 32 bits."""
-    if not _INT32.min <= value <= _INT32.max:
+    if not INT32_MIN <= value <= INT32_MAX:
         raise OverflowError(f"{place}: {value} does not fit into 32 bits, as binary messages need")
     return value
 
