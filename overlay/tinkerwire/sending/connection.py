@@ -36,7 +36,7 @@ from ..futures.tracking import OnWait, Track, Watch, begin, current, start_apart
 from ..usage import Meter
 from ..version import __version__
 from ..wire import bodies
-from ..wire.dialect import BATCHES, Dialect, found, given
+from ..wire.dialect import Dialect, found, given
 from .backpressure import InFlightLimit, Traffic
 from .retry import RetryConfig
 from .transport import Transport
@@ -205,45 +205,6 @@ class Connection:
         """
         request = self.encode(call, Submission(), await self.dialect())
         return await self.send(request, self.reader(call, request), traffic, retry, timeout_s)
-
-    async def submit(
-        self,
-        call: Call[T],
-        on_fault: Callable[[TinkerError, float], Any],
-        not_here: tuple[type[TinkerError], ...] = (),
-    ) -> T:
-        """Send an operation on a model; one that may have another form is tried in that, if the server refuses it.
-
-        ``on_fault`` and ``not_here`` are those of :meth:`send`. Errors: see :meth:`call`.
-        """
-        dialect = await self.dialect()
-        try:
-            answer = await self._submitted(call, dialect, on_fault, not_here)
-        except APIStatusError as refusal:
-            other = dialect.other_bodies(call, refusal.status_code)
-            if other is None:
-                raise
-            try:
-                answer = await self._submitted(call, other, on_fault, not_here)
-            except (TinkerError, ValueError, TypeError) as fault:
-                if isinstance(fault, APIStatusError) and fault.status_code == 415:
-                    self.known_dialect = dialect.confirmed()
-                raise refusal from fault
-            dialect = other
-        if call.operation.name in BATCHES:
-            self.known_dialect = dialect.confirmed()
-        return answer
-
-    async def _submitted(
-        self,
-        call: Call[T],
-        dialect: Dialect,
-        on_fault: Callable[[TinkerError, float], Any],
-        not_here: tuple[type[TinkerError], ...],
-    ) -> T:
-        request = self.encode(call, Submission(), dialect)
-        read = self.reader(call, request)
-        return await self.send(request, read, Traffic.TRAINING, not_here=not_here, on_fault=on_fault)
 
     async def send(
         self,

@@ -25,6 +25,7 @@ from .chunking import ChunkLimits, split
 from .combining import combine
 from .losses import ArrayKind, CustomLoss, CustomLossFn
 from .sequencing import Lane, is_refusal
+from .submission import submit
 
 T = TypeVar("T")
 CallOf = Callable[[str, int], Call[UntypedAPIFuture]]
@@ -169,7 +170,7 @@ class Operations:
 
         try:
             at_once = not_here if second is None else (ConflictError,)
-            return await self._connection.submit(call(model_id, seq_id), note, at_once)
+            return await submit(self._connection, call(model_id, seq_id), note, at_once)
         except APIError as fault:
             if is_certain and second is not None and isinstance(fault, ConflictError):
                 self._lane.go_to(second)

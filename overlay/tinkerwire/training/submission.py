@@ -1,0 +1,59 @@
+"""One operation on its way to the server, in the form of body that this one takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tinkerwire_base.call import Call
+from tinkerwire_base.errors import APIStatusError, TinkerError
+from tinkerwire_generated.models import UntypedAPIFuture
+
+from ..sending.backpressure import Traffic
+from ..sending.connection import Connection, Submission
+from ..wire.dialect import BATCHES, Dialect
+
+OnFault = Callable[[TinkerError, float], Any]
+
+
+async def submit(
+    connection: Connection, call: Call[UntypedAPIFuture], on_fault: OnFault, not_here: tuple[type[TinkerError], ...]
+) -> UntypedAPIFuture:
+    """Send an operation on a model; one that may have another form is tried in that, if the server refuses it.
+
+    What the first batch tells of the server's forms is kept for all that follow. ``on_fault`` and ``not_here`` are
+    those of :meth:`Connection.send`.
+
+    Raises:
+        DialectError: the wire version in use does not have the call or a field of it; nothing was sent.
+        TinkerError: what the last attempt met.
+    """
+    dialect = await connection.dialect()
+    try:
+        answer = await _sent(connection, call, dialect, on_fault, not_here)
+    except APIStatusError as refusal:
+        other = dialect.other_bodies(call, refusal.status_code)
+        if other is None:
+            raise
+        try:
+            answer = await _sent(connection, call, other, on_fault, not_here)
+        except (TinkerError, ValueError, TypeError) as fault:
+            if isinstance(fault, APIStatusError) and fault.status_code == 415:
+                connection.known_dialect = dialect.confirmed()
+            raise refusal from fault
+        dialect = other
+    if call.operation.name in BATCHES:
+        connection.known_dialect = dialect.confirmed()
+    return answer
+
+
+async def _sent(
+    connection: Connection,
+    call: Call[UntypedAPIFuture],
+    dialect: Dialect,
+    on_fault: OnFault,
+    not_here: tuple[type[TinkerError], ...],
+) -> UntypedAPIFuture:
+    request = connection.encode(call, Submission(), dialect)
+    read = connection.reader(call, request)
+    return await connection.send(request, read, Traffic.TRAINING, not_here=not_here, on_fault=on_fault)
