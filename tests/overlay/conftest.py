@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 import tinkerwire as tw
 from support.clients import loop_threads, open_client, wait_until
-from support.scripted import Scripted, scripted_server
+from support.scripted import PATIENCE_S, Scripted, scripted_server
 from tinkerwire.futures.loop import LOOP
 
 
@@ -48,6 +51,20 @@ def quiet(request: pytest.FixtureRequest) -> Iterator[None]:
     gc.collect()
     logging.getLogger("asyncio").removeHandler(handler)
     assert not said or "local" in request.path.parts
+
+
+@pytest.fixture
+def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Lets seconds pass at once for all who look at the clock: a limit ends where the test says, on any machine."""
+    plain, passed = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: plain() + sum(passed))
+
+    def jump(seconds: float) -> None:
+        passed.append(seconds)
+        # The client's loop looks at the clock when something wakes it.
+        LOOP.start(partial(asyncio.sleep, 0)).result(PATIENCE_S)
+
+    return jump
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
+import re
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -199,23 +201,26 @@ def test_drawing_again_takes_its_time(server: Scripted) -> None:
     assert third - second >= 0.2
 
 
-def test_fast_empty_answers_are_spaced_out(server: Scripted) -> None:
-    """A server that answers 'not ready' at once is asked a few times a second, not thousands."""
-    server.on_poll("OptimStep", lambda _: NOT_READY)
-    policy = tw.RetryConfig(progress_timeout=1.0)
-    with open_client(server.url, retry=policy) as client, pytest.raises(tw.RequestTimeoutError):
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
-    assert 2 <= len(server.polls("OptimStep")) <= 12
-
-
-@pytest.mark.parametrize("answer", [Answer(status=500), Answer(status=503), Answer({"type": "try_again"})], ids=str)
-def test_a_server_that_fails_at_once_is_not_hammered(server: Scripted, answer: Answer) -> None:
-    """With the policy as it is, faults and empty answers that take no time get a few polls a second."""
+def seconds_of_polls(server: Scripted, answer: Answer, number: int, policy: tw.RetryConfig) -> float:
+    """How long so many polls take of a server that gives them all this answer at once."""
     server.on_poll("OptimStep", lambda _: answer)
-    policy = tw.RetryConfig(progress_timeout=1.0)
-    with open_client(server.url, retry=policy) as client, pytest.raises(tw.RequestTimeoutError):
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
-    assert 2 <= len(server.polls("OptimStep")) <= 12
+    with open_client(server.url, retry=policy) as client:
+        client.create_lora_training_client("base").optim_step(ADAM)
+        server.wait_for(lambda: len(server.polls("OptimStep")) >= number, f"{number} polls")
+    times = [asked.time for asked in server.polls("OptimStep")]
+    return times[number - 1] - times[0]
+
+
+@pytest.mark.parametrize("answer", [NOT_READY, Answer({"type": "try_again"})], ids=str)
+def test_fast_empty_answers_are_spaced_out(server: Scripted, answer: Answer) -> None:
+    """A server that answers 'not ready' at once is asked a few times a second, not thousands."""
+    assert seconds_of_polls(server, answer, 7, tw.RetryConfig()) > 1.0
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_a_server_that_fails_at_once_is_not_hammered(server: Scripted, status: int) -> None:
+    """With the policy as it is, faults that take no time get a few polls a second."""
+    assert seconds_of_polls(server, Answer(status=status), 3, tw.RetryConfig()) > 1.0
 
 
 def test_held_answers_are_asked_again_at_once(
@@ -237,35 +242,42 @@ def test_a_busy_server_sets_the_pause(server: Scripted, training: tw.TrainingCli
 
 def test_no_hot_loop_on_a_wish_of_zero(server: Scripted) -> None:
     """``Retry-After: 0`` is no wish: the policy's own pauses hold."""
-    policy = tw.RetryConfig(retry_delay_base=0.1, retry_delay_max=0.1, progress_timeout=0.5)
-    server.on_poll("OptimStep", lambda _: Answer({}, status=429, headers={"retry-after": "0"}))
-    with open_client(server.url, retry=policy) as client, pytest.raises(tw.RequestTimeoutError):
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
-    assert len(server.polls("OptimStep")) <= 8
+    wish = Answer({}, status=429, headers={"retry-after": "0"})
+    policy = tw.RetryConfig(retry_delay_base=0.1, retry_delay_max=0.1, jitter_factor=0)
+    assert seconds_of_polls(server, wish, 4, policy) >= 0.3
 
 
-def test_the_deadline_names_request_and_queue(server: Scripted) -> None:
+def test_the_deadline_names_request_and_queue(server: Scripted, pass_time: Callable[[float], None]) -> None:
     """After progress_timeout the error names the request, its id, the queue's state and reason, and the setting."""
     paused = Answer({"queue_state": "paused_capacity", "queue_state_reason": "no GPUs"}, status=408)
     server.on_poll("OptimStep", lambda _: paused)
-    policy = tw.RetryConfig(progress_timeout=0.3)
-    with open_client(server.url, retry=policy) as client, pytest.raises(tw.RequestTimeoutError) as caught:
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+    with open_client(server.url, retry=tw.RetryConfig(progress_timeout=50)) as client:
+        step = client.create_lora_training_client("base").optim_step(ADAM)
+        server.wait_for(lambda: len(server.polls("OptimStep")) >= 2, "the word of the queue, and another poll")
+        assert not step.done()
+        pass_time(50)
+        with pytest.raises(tw.RequestTimeoutError) as caught:
+            step.result(PATIENCE_S)
     asked = server.polls("OptimStep")[0].body["request_id"]
     assert caught.value.request_id == asked
-    for part in ("OptimStep", asked, "0.3 s", "paused_capacity", "no GPUs", "progress_timeout"):
+    for part in ("OptimStep", asked, "50 s", "paused_capacity", "no GPUs", "progress_timeout"):
         assert part in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "answer", [Answer(hold=Hold()), Answer({"metrics": {}}, trickle_s=0.5)], ids=["silent", "slow"]
+    "answer", [Answer(hold=Hold()), Answer(b" " * 1000, trickle_s=0.1)], ids=["silent", "slow"]
 )
-def test_the_deadline_holds_against_silence(server: Scripted, answer: Answer) -> None:
+def test_the_deadline_holds_against_silence(
+    server: Scripted, answer: Answer, pass_time: Callable[[float], None]
+) -> None:
     """A server that never answers a poll, or only byte by byte, cannot hold a future beyond its deadline."""
     server.on_poll("OptimStep", lambda _: answer)
-    policy = tw.RetryConfig(progress_timeout=0.2)
-    with open_client(server.url, retry=policy) as client, pytest.raises(tw.RequestTimeoutError):
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+    with open_client(server.url, retry=tw.RetryConfig(progress_timeout=50)) as client:
+        step = client.create_lora_training_client("base").optim_step(ADAM)
+        server.wait_for(lambda: len(server.polls("OptimStep")) == 1, "the poll")
+        pass_time(50)
+        with pytest.raises(tw.RequestTimeoutError):
+            step.result(PATIENCE_S)
 
 
 def test_a_metric_that_is_no_number_does_not_lose_the_result(server: Scripted, training: tw.TrainingClient) -> None:
@@ -305,11 +317,12 @@ def test_waiting_is_logged(
     server.on_poll("OptimStep", in_turn(paused, Answer(DONE.body, hold=hold)))
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         future = training.optim_step(ADAM)
-        wait_until(lambda: len(caplog.records) >= 3, "three words")
+        server.wait_for(lambda: len(server.polls("OptimStep")) == 2, "the word of the queue, and another poll")
+        asked = server.polls("OptimStep")[0].body["request_id"]
+        word = rf"OptimStep {asked}: no result after \d+ s; queue paused_rate_limit: too many clients"
+        wait_until(lambda: len(re.findall(word, caplog.text)) >= 3, "three words")
         hold.release()
         future.result(PATIENCE_S)
-    asked = server.polls("OptimStep")[0].body["request_id"]
-    assert f"OptimStep {asked}: no result after 0 s; queue paused_rate_limit: too many clients" in caplog.messages
 
 
 def test_many_waits_make_one_word(

@@ -9,6 +9,7 @@ import logging
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from tinkerwire.sending.backpressure import Traffic
 from tinkerwire_base.call import WireRequest, WireResponse
 
 pytestmark = pytest.mark.timeout(60)
+TESTS = str(Path(__file__).parents[2])
 
 
 def test_the_key_goes_with_every_request(server: Scripted, client: tw.ServiceClient) -> None:
@@ -148,7 +150,7 @@ def test_no_frame_of_an_error_holds_the_key(server: Scripted) -> None:
     with open_client(server.url, retry=policy) as client, pytest.raises(tw.APIConnectionError) as caught:
         client.get_server_capabilities()
     shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
-    text = "".join(line for line in shown.format() if "tests/" not in line)
+    text = "".join(line for line in shown.format() if TESTS not in line)
     assert "WireRequest" in text
     assert KEY not in text.replace(f"KEY = {KEY!r}", "")
 

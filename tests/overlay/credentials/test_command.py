@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import traceback
 from pathlib import Path
 
@@ -40,12 +39,10 @@ def test_a_failing_command(command: str, why: str) -> None:
 
 
 def test_a_command_that_hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is stopped in the end."""
+    """It is stopped in the end, and not waited for."""
     monkeypatch.setattr(command_module, "COMMAND_TIMEOUT_S", 0.1)
-    started = time.monotonic()
     with pytest.raises(tw.TinkerError, match=r"not ended after 0.1 s.*must not ask"):
-        asyncio.run(run_command(f"sleep 20; touch {tmp_path / 'went-on'}"))
-    assert time.monotonic() - started < 15
+        asyncio.run(run_command(f"sleep 1000; touch {tmp_path / 'went-on'}"))
     assert not (tmp_path / "went-on").exists()
 
 

@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import KEY, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+from support.scripted import PATIENCE_S, Answer, Scripted
 from support.tokens import token
 from tinkerwire.credentials.redaction import REMEMBERED, Redaction
 from tinkerwire.credentials.secret import Secret
+from tinkerwire.futures import tracking
+from tinkerwire.sending import connection
 from tinkerwire.sending.backpressure import Traffic
 from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import ResponseInfo
@@ -94,7 +96,7 @@ def test_no_secret_comes_back(key: str, mine: str, place: str, status: int, shap
     log = io.StringIO()
     handler = logging.StreamHandler(log)
     logging.getLogger("tinkerwire").addHandler(handler)
-    policy = tw.RetryConfig(retry_delay_base=0, max_attempts=2, progress_timeout=0.2, max_elapsed=0.01)
+    policy = tw.RetryConfig(retry_delay_base=0, max_attempts=2, max_elapsed=0.01)
     try:
         with tw.ServiceClient(
             base_url="https://example.org",
@@ -157,11 +159,12 @@ def test_what_is_logged_while_waiting(
     server: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The reason why a result is waited for is what the server said, without the key."""
-    monkeypatch.setattr("tinkerwire.futures.tracking.FIRST_WORD_S", 0.05)
+    monkeypatch.setattr(tracking, "FIRST_WORD_S", 0.02)
+    monkeypatch.setattr(tracking, "WORD_EVERY_S", 0.02)
+    monkeypatch.setattr(connection, "SAME_WORD_EVERY_S", 0.0)
     busy = Answer({"detail": f"{KEY} is busy"}, status=500)
-    server.on_poll("Sample", in_turn(*[busy] * 4, server.happy))
-    policy = tw.RetryConfig(retry_delay_base=0.1, jitter_factor=0)
-    with open_client(server.url, retry=policy) as client:
+    server.on_poll("Sample", lambda asked: server.happy(asked) if "is busy" in caplog.text else busy)
+    with open_client(server.url) as client:
         client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
     assert "*** is busy" in caplog.text
     assert KEY not in caplog.text

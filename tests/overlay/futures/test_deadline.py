@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 
@@ -13,16 +14,22 @@ from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_a_sample_that_takes_too_long(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_sample_that_takes_too_long(
+    server: Scripted, client: tw.ServiceClient, pass_time: Callable[[float], None]
+) -> None:
     """Ends with RequestTimeoutError after its own time, naming request, limit and queue; others go on."""
     hold = Hold()
     paused = Answer({"queue_state": "paused_capacity", "queue_state_reason": "no GPUs"}, status=408)
     server.on_poll("Sample", in_turn(paused, Answer({}, hold=hold)))
     sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+    sample = sampling.sample(PROMPT, 1, PARAMS, timeout=50)
+    server.wait_for(lambda: len(server.polls("Sample")) == 2, "the word of the queue, and another poll")
+    assert not sample.done()
+    pass_time(50)
     with pytest.raises(tw.RequestTimeoutError) as caught:
-        sampling.sample(PROMPT, 1, PARAMS, timeout=0.5).result(PATIENCE_S)
+        sample.result(PATIENCE_S)
     assert caught.value.request_id == server.polls("Sample")[0].body["request_id"]
-    for part in ("Sample", caught.value.request_id, "timeout=0.5 s", "paused_capacity: no GPUs"):
+    for part in ("Sample", caught.value.request_id, "timeout=50 s", "paused_capacity: no GPUs"):
         assert part in str(caught.value)
     server.on_poll("Sample", server.happy)
     assert sampling.sample(PROMPT, 1, PARAMS, timeout=PATIENCE_S).result(PATIENCE_S).sequences
@@ -39,15 +46,18 @@ def test_the_limit_counts_what_comes_before(server: Scripted, client: tw.Service
     hold.release()
 
 
-def test_the_server_hears_that_nobody_waits(server: Scripted) -> None:
+def test_the_server_hears_that_nobody_waits(server: Scripted, pass_time: Callable[[float], None]) -> None:
     """Where it can be told, a sample that took too long is cancelled there."""
     server.rules["client/dynamic_config"] = lambda _: Answer({"sample_cancel_enabled": True})
     hold = Hold()
     server.on_poll("Sample", lambda _: Answer({}, hold=hold))
     with open_client(server.url, wire_version=None) as client:
         sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        sample = sampling.sample(PROMPT, 1, PARAMS, timeout=50)
+        server.wait_for(lambda: len(server.polls("Sample")) == 1, "the poll")
+        pass_time(50)
         with pytest.raises(tw.RequestTimeoutError):
-            sampling.sample(PROMPT, 1, PARAMS, timeout=0.3).result(PATIENCE_S)
+            sample.result(PATIENCE_S)
         cancelled = server.wait_for_requests("cancel_future")
     assert cancelled[0].body["request_id"] == server.polls("Sample")[0].body["request_id"]
     hold.release()

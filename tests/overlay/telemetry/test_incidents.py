@@ -63,7 +63,8 @@ def test_what_is_told() -> None:
     }
 
 
-@given(st.text(min_size=12), st.sampled_from([400, 422, 500]))
+# With a start that nothing of ours has: a text that is the name of an error is told as that.
+@given(st.text(min_size=12).map("~^".__add__), st.sampled_from([400, 422, 500]))
 def test_no_text_of_an_error_is_told(text: str, status: int) -> None:
     """Whatever is in the text, body or answer of an error."""
     for fault in (status_fault(status, text), tw.TinkerError(text), ValueError(text), tw.RequestFailedError(text)):
