@@ -264,9 +264,7 @@ def test_the_deadline_names_request_and_queue(server: Scripted, pass_time: Calla
         assert part in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "answer", [Answer(hold=Hold()), Answer(b" " * 1000, trickle_s=0.1)], ids=["silent", "slow"]
-)
+@pytest.mark.parametrize("answer", [Answer(hold=Hold()), Answer(b" " * 1000, trickle_s=0.1)], ids=["silent", "slow"])
 def test_the_deadline_holds_against_silence(
     server: Scripted, answer: Answer, pass_time: Callable[[float], None]
 ) -> None:

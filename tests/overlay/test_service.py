@@ -259,8 +259,8 @@ client = tw.ServiceClient(base_url=URL, api_key=KEY)
 training = client.create_lora_training_client("base").result(20)
 sampling = client.create_sampling_client(base_model="base").result(20)
 timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM))
-timer.start()
 try:
+    timer.start()
     with client:
         # Busy on this thread, so that the signal comes in between anywhere.
         while True:

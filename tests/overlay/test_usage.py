@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tinkerwire as tw
-from support.clients import FAST, PARAMS, PROMPT, datum, open_client
+from support.clients import FAST, PARAMS, PROMPT, datum, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
 
 pytestmark = pytest.mark.timeout(60)
@@ -51,6 +51,7 @@ def test_the_load_of_the_server(server: Scripted) -> None:
         assert sampling.load == tw.SamplingLoad(in_flight=0, waiting=0, window=2, ceiling=2, push_backs=0)
         samples = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(3)]
         server.wait_for(lambda: len(server.polls("Sample")) == 1, "one is in flight")
+        wait_until(lambda: sampling.load.push_backs == 1, "the other was pushed back")
         load = sampling.load
         assert (load.in_flight + load.waiting, load.ceiling, load.push_backs) == (3, 2, 1)
         assert load.window < 2

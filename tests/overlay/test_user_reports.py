@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,15 +53,18 @@ def test_any_exception_reaches_who_waits() -> None:
 
 
 class Link:
-    """An embedded server at an address that can be taken away and comes back."""
+    """An embedded server at an address that can be taken away and comes back, and is nobody else's meanwhile."""
 
     def __init__(self, folder: Path) -> None:
+        self._place = socket.socket()
+        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._place.bind(("127.0.0.1", 0))
+        self.port = self._place.getsockname()[1]
         self._server = EmbeddedServer(folder=folder, seed=1, hold_s=0.2)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
         self._runner: Any = None
-        self.port = 0
         self.up()
 
     def up(self) -> None:
@@ -77,13 +81,13 @@ class Link:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE_S)
         self._loop.close()
+        self._place.close()
 
     async def _up(self) -> None:
         app = http.application(self._server)
         self._runner = http.web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.05)
         await self._runner.setup()
-        await http.web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
-        self.port = self._runner.addresses[0][1]
+        await http.web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_port=True).start()
 
 
 @contextmanager
@@ -100,7 +104,7 @@ def test_a_server_that_was_away_for_a_while(tmp_path: Path) -> None:
     losses = []
     for number, is_away in enumerate((False, True)):
         with link(tmp_path / str(number)) as server:
-            retry = tw.RetryConfig(retry_delay_base=0.05, retry_delay_max=0.1, max_attempts=100)
+            retry = tw.RetryConfig(retry_delay_base=0.05, retry_delay_max=0.1, max_attempts=1000)
             with tw.ServiceClient(base_url=f"http://127.0.0.1:{server.port}", retry=retry) as client:
                 training = client.create_lora_training_client(MODEL, rank=4, seed=1).result(PATIENCE_S)
                 waiting: list[Any] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 
@@ -35,7 +35,8 @@ def tunnel(to: tuple[str, int]) -> Iterator[Tunnel]:
             threading.Thread(target=lead, args=(client,), daemon=True).start()
 
     def lead(client: socket.socket) -> None:
-        with client:
+        # A client may be gone at any point; that is no fault of a thread.
+        with suppress(OSError), client:
             head = b""
             while b"\r\n\r\n" not in head:
                 data = client.recv(4096)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import jsonschema_rs
@@ -214,6 +214,31 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+class Timer:
+    """In place of a thread that waits: the test says when its time is over."""
+
+    waiting: ClassVar[list[Timer]] = []
+
+    def __init__(self, seconds: float, function: Callable[..., None], arguments: list[Any]) -> None:
+        self.seconds = seconds
+        self.end = partial(function, *arguments)
+
+    def start(self) -> None:
+        self.waiting.append(self)
+
+    def cancel(self) -> None:
+        if self in self.waiting:
+            self.waiting.remove(self)
+
+
+@pytest.fixture
+def timers(monkeypatch: pytest.MonkeyPatch) -> list[Timer]:
+    """Those that wait, in place of the threads of all gaps."""
+    monkeypatch.setattr(threading, "Timer", Timer)
+    monkeypatch.setattr(Timer, "waiting", [])
+    return Timer.waiting
 
 
 @pytest.fixture

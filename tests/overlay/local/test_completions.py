@@ -106,7 +106,7 @@ def test_a_poll_waits_for_the_first(call: Any, sampler_id: str, sampling: thread
     """It is held while nothing has ended, and answered at once then; a time of its own ends it sooner."""
     started = time.monotonic()
     assert call.post("retrieve_futures", _poll(sampler_id, timeout=0.2)).body["completions"] == []
-    assert 0.19 < time.monotonic() - started < 2
+    assert 0.19 < time.monotonic() - started < 9  # the server's own is 10
     request_id = _ask(call, sampler_id, 0)
 
     async def poll() -> Any:
@@ -114,7 +114,7 @@ def test_a_poll_waits_for_the_first(call: Any, sampler_id: str, sampling: thread
         await asyncio.sleep(0.2)
         assert not waiting.done()
         sampling.set()
-        return await asyncio.wait_for(waiting, 5)
+        return await waiting
 
     assert [each["request_id"] for each in asyncio.run(poll()).body["completions"]] == [request_id]
 

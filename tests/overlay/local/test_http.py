@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import Any
 import httpx
 import orjson
 import pytest
+
+from support.scripted import PATIENCE_S
 
 NANO = "tinkerwire/byte-nano"
 READY = re.compile(r"tinkerwire serves the Tinker API at (http://[^ ]+) \(models: (.+)\)\n")
@@ -43,7 +44,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         line = process.stdout.readline()
         match = READY.fullmatch(line)
         assert match is not None, (line, process.stderr and process.stderr.read())
-        running.append((process, httpx.Client(base_url=match[1] + "/api/v1/", timeout=20)))
+        running.append((process, httpx.Client(base_url=match[1] + "/api/v1/", timeout=PATIENCE_S)))
         return running[-1]
 
     yield run
@@ -94,24 +95,22 @@ def test_the_whole_flow_over_http(start: Start, batch: Any) -> None:
     deleted = client.delete(f"training_runs/{model_id}/checkpoints/weights/a")
     assert (deleted.status_code, deleted.content) == (204, b"")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(5) == 0
+    assert process.wait(PATIENCE_S) == 0
     out, err = process.communicate()
     assert (out, err) == ("", "")
 
 
 def test_it_stops_while_a_poll_waits(start: Start, batch: Any) -> None:
-    """SIGINT ends a server that is at work, within seconds."""
-    process, client = start("--hold", "30")
+    """SIGINT ends a server that is at work, and waits neither for the work nor for the poll."""
+    process, client = start("--hold", "1000")
     body = {"session_id": _session(client), "model_seq_id": 0, "base_model": "tinkerwire/byte-small"}
     model_id = _do(client, "create_model", body)["model_id"]
     big = batch(list(range(256)) * 8)
     big["data"] *= 16
     for _ in range(20):
         client.post("forward_backward", json={"model_id": model_id, "forward_backward_input": big})
-    started = time.monotonic()
     process.send_signal(signal.SIGINT)
-    assert process.wait(8) == 0
-    assert time.monotonic() - started < 7
+    assert process.wait(PATIENCE_S) == 0
 
 
 def test_http_is_read_as_it_may_come(start: Start) -> None:
@@ -170,7 +169,7 @@ def test_a_restarted_process_has_the_checkpoints(start: Start) -> None:
 def test_wrong_flags_are_named(flags: list[str], code: int, reason: str, tmp_path: Path) -> None:
     """One line on stderr, no traceback."""
     command = [sys.executable, "-m", "tinkerwire", "serve", "--folder", str(tmp_path), *flags]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert run.returncode == code
     assert reason in run.stderr
     assert "Traceback" not in run.stderr

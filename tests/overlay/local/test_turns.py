@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
 from itertools import permutations
+from typing import Any
 
 import pytest
 
@@ -38,27 +38,35 @@ def test_what_is_ahead_is_held() -> None:
     assert log.put(3) == [1, 2, 3, 4]
 
 
-def test_a_gap_is_passed_over_in_time() -> None:
+def test_a_gap_is_passed_over_in_time(timers: list[Any]) -> None:
     """What is behind a gap goes once it has waited; each gap is waited for by itself."""
-    log = Log(0.2)
-    started = time.monotonic()
-    log.put(1, 3, 4, 6)
-    assert log.went == [1]
-    while len(log.went) < 4:
-        assert time.monotonic() - started < 5
-        time.sleep(0.01)
-    assert 0.39 < time.monotonic() - started < 3
-    assert (log.went, log.turns.passed) == ([1, 3, 4, 6], 6)
+    log = Log(60)
+    assert log.put(1, 3, 4, 6) == [1]
+    assert [timer.seconds for timer in timers] == [60]
+    timers.pop().end()
+    assert log.went == [1, 3, 4]
+    timers.pop().end()
+    assert (log.went, log.turns.passed, timers) == ([1, 3, 4, 6], 6, [])
 
 
-def test_a_gap_that_is_filled_costs_no_later_one_its_time() -> None:
-    """The timer of a gap does not end the wait for another."""
-    log = Log(0.3)
+def test_time_passes_without_a_test() -> None:
+    """The timers are real ones."""
+    log, gone = Log(0.01), threading.Event()
+    log.turns.put(2, gone.set)
+    assert gone.wait(30)
+
+
+def test_a_gap_that_is_filled_costs_no_later_one_its_time(timers: list[Any]) -> None:
+    """The timer of a gap does not end the wait for another, not even when it is just going off."""
+    log = Log(60)
     log.put(2)
-    time.sleep(0.2)
-    log.put(1, 4)
-    time.sleep(0.2)
+    (first,) = timers
+    assert log.put(1, 4) == [1, 2]
+    assert first not in timers
+    first.end()
     assert log.went == [1, 2]
+    timers.pop().end()
+    assert log.went == [1, 2, 4]
 
 
 def test_what_was_refused_is_not_waited_for() -> None:
@@ -80,9 +88,8 @@ def test_without_a_wait_everything_goes_at_once() -> None:
     assert log.turns.passed == 3
 
 
-def test_flush_lets_all_go_and_close_none() -> None:
+def test_flush_lets_all_go_and_close_none(timers: list[Any]) -> None:
     """Over every gap, in order; no timer is left behind."""
-    threads = threading.active_count()
     log = Log(60)
     log.put(7, 3, 5)
     log.turns.flush()
@@ -91,7 +98,4 @@ def test_flush_lets_all_go_and_close_none() -> None:
     log.turns.close()
     log.turns.flush()
     assert log.went == [3, 5, 7]
-    deadline = time.monotonic() + 5
-    while threading.active_count() > threads:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    assert not timers

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
-from base64 import urlsafe_b64encode
 from typing import Any
 
 import pytest
@@ -13,16 +10,11 @@ import tinkerwire as tw
 from support.clients import open_client
 from support.embedded import embedded_http_server
 from support.scripted import PATIENCE_S, Answer, Scripted
+from support.tokens import token
 
 pytestmark = pytest.mark.timeout(60)
 USER = {"sub": "tml:user:u1", "org_id": "o1", "email": "a@example.org"}
 EXCHANGED = {"wire_version": "0.38.0", "client_config": {"pjwt_auth_enabled": True}}
-
-
-def token(**claims: Any) -> str:
-    """A JSON web token that says this."""
-    parts = ({"alg": "none"}, {"exp": time.time() + 3600, **claims})
-    return ".".join([*(urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts), "x"])
 
 
 def test_the_exchanged_token_says_it(server: Scripted) -> None:
