@@ -27,6 +27,7 @@ from tinkerwire_base.errors import (
 from tinkerwire_generated.api.futures import retrieve_future
 from tinkerwire_generated.models import FutureRetrieveRequest
 
+from .futures.timeout import wait_for
 from .futures.tracking import current
 from .sending.backpressure import Traffic
 from .sending.connection import Connection, Submission
@@ -98,7 +99,7 @@ class Poll(Generic[T]):
         """
         self._track.submitted(self._promise.request_type, self._promise.request_id)
         try:
-            found = await asyncio.wait_for(self._ask_until_done(), self._promise.deadline_s)
+            found = await wait_for(self._ask_until_done(), self._promise.deadline_s)
             self._track.done += 1
             return found
         except TinkerError:

@@ -212,7 +212,11 @@ def test_threads_of_the_resolver_end(server: Scripted) -> None:
 
 def run_script(server: Scripted, code: str) -> subprocess.CompletedProcess[str]:
     """A program of its own that uses the server."""
-    head = f"import tinkerwire as tw, os, sys\nURL, KEY = {server.url!r}, {KEY!r}\nfrom support.clients import *\n"
+    head = (
+        f"import logging, os, sys\nimport tinkerwire as tw\nURL, KEY = {server.url!r}, {KEY!r}\n"
+        # asyncio's debug mode tells of steps that took long, as all do on a busy machine.
+        "from support.clients import *\nlogging.getLogger('asyncio').setLevel(logging.ERROR)\n"
+    )
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", head + code]
     path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "error"}
@@ -232,9 +236,8 @@ gc.collect()
 
 def test_a_program_that_closes_nothing(server: Scripted) -> None:
     """It ends as it would, and nothing complains of connections that are left, dropped before or not."""
-    logging = "import logging\nlogging.basicConfig()\nlogging.getLogger('asyncio').setLevel(logging.ERROR)\n"
     for end, code in (("", 0), ("raise SystemExit(3)", 3)):
-        run = run_script(server, logging + CARELESS + end)
+        run = run_script(server, "logging.basicConfig()\n" + CARELESS + end)
         assert (run.returncode, run.stderr) == (code, "")
 
 

@@ -56,8 +56,10 @@ class Instances:
         """What is left of a value when null, a default and being absent are the same; moments as datetimes."""
         schema = self._resolved(schema)
         if "anyOf" in schema:
-            fitting = (m for m in schema["anyOf"] if self._inline(m).is_valid(value))
-            return self.meaning(next(fitting), value)
+            fitting = [self._resolved(m) for m in schema["anyOf"] if self._inline(m).is_valid(value)]
+            # Of several objects that do not say which, the one that knows most of the keys.
+            keys = value.keys() if isinstance(value, dict) else set()
+            return self.meaning(max(fitting, key=lambda m: len(keys & m.get("properties", {}).keys())), value)
         if isinstance(value, dict):
             known, required = schema.get("properties", {}), schema.get("required", [])
             rest = schema.get("additionalProperties")

@@ -9,6 +9,7 @@ from asyncio.subprocess import DEVNULL, PIPE
 
 from tinkerwire_base.errors import TinkerError
 
+from ..futures.timeout import wait_for
 from .secret import Secret, is_sendable
 
 COMMAND_TIMEOUT_S = 60.0
@@ -32,7 +33,7 @@ async def run_command(command: str) -> Secret:
     # A session of its own, so that it can be stopped together with all that it started.
     process = await asyncio.create_subprocess_shell(command, stdin=DEVNULL, stdout=PIPE, start_new_session=True)
     try:
-        printed, _ = await asyncio.wait_for(process.communicate(), COMMAND_TIMEOUT_S)
+        printed, _ = await wait_for(process.communicate(), COMMAND_TIMEOUT_S)
         found = Secret(printed.decode("utf-8", "replace").strip())
         # An error reporter that looks into this frame is not to find it.
         del printed
@@ -62,6 +63,6 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
-        await asyncio.wait_for(process.wait(), REAP_S)
+        await wait_for(process.wait(), REAP_S)
     except (ProcessLookupError, asyncio.TimeoutError):
         return

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from tinkerwire_base.errors import RequestTimeoutError, TinkerError
 
+from .timeout import wait_for
 from .tracking import current
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ def checked_timeout(timeout: float | None) -> float | None:
 async def within(timeout: float | None, work: Coroutine[Any, Any, T]) -> T:
     """The result of an operation, which is cancelled after ``timeout`` seconds with RequestTimeoutError."""
     try:
-        return await asyncio.wait_for(work, timeout)
+        return await wait_for(work, timeout)
     except TinkerError:
         raise
     except asyncio.TimeoutError:

@@ -13,6 +13,7 @@ from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError
 
 from .deadline import limit
 from .loop import LOOP
+from .timeout import wait_for
 from .tracking import FutureState, Progress, Track
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ class APIFuture(Generic[T]):
         timeout = limit(timeout)
         if not self._future.done():
             try:
-                await asyncio.wait_for(self._end(), timeout)
+                await wait_for(self._end(), timeout)
             except asyncio.TimeoutError:
                 self._check_end(timeout)
         return self._outcome()

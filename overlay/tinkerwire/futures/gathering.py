@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from .bars import bar
 from .future import APIFuture
 from .loop import LOOP
+from .timeout import wait_for
 from .tracking import Track
 
 T = TypeVar("T")
@@ -137,7 +138,7 @@ class Completed(Generic[T]):
         try:
             for number in range(len(self._futures)):
                 try:
-                    future = await asyncio.wait_for(arrived.get(), None if end is None else end - loop.time())
+                    future = await wait_for(arrived.get(), None if end is None else end - loop.time())
                 except asyncio.TimeoutError:
                     raise self._late(number) from None
                 shown.update()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 
+from tinkerwire.futures.timeout import wait_for
 from tinkerwire.local.misbehaviour import ConnectionDropped
 from tinkerwire.local.server import EmbeddedServer
 from tinkerwire.sending.backpressure import Traffic
@@ -29,7 +30,7 @@ class EmbeddedTransport:
             APIConnectionError: the server was told to drop this one.
         """
         try:
-            return await asyncio.wait_for(self.server.handle(request), timeout_s)
+            return await wait_for(self.server.handle(request), timeout_s)
         except asyncio.TimeoutError as fault:
             raise timeout_error(request, ADDRESS, timeout_s) from fault
         except ConnectionDropped as fault:

@@ -14,6 +14,7 @@ from tinkerwire_base.errors import BadRequestError, TinkerError
 from tinkerwire_generated.api.futures import retrieve_futures
 from tinkerwire_generated.models import FuturesRetrieveRequest, SamplingSessionFuturesTarget
 
+from ..futures.timeout import wait_for
 from ..polling import BAD_REQUEST_RETRIES, FAST_S, FIRST_PAUSE_S, LONGEST_PAUSE_S, POLL_TIMEOUT_S
 from ..sending.backpressure import Traffic
 from ..sending.connection import Connection
@@ -132,7 +133,7 @@ class Completions:
     async def _acknowledge(self) -> None:
         self._wanted.clear()
         try:
-            await asyncio.wait_for(self._wanted.wait(), ACK_AFTER_S)
+            await wait_for(self._wanted.wait(), ACK_AFTER_S)
         except asyncio.TimeoutError:
             await self._ask(0.0, ACK_TIMEOUT_S)
 

@@ -23,6 +23,7 @@ from tinkerwire_base.errors import APIConnectionError, APITimeoutError, RequestI
 
 from ..address import is_loopback
 from ..futures.loop import LOOP
+from ..futures.timeout import wait_for
 from .backpressure import CONNECTIONS, Traffic
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ class HttpxTransport:
         try:
             async with self._free[traffic]:
                 # httpx limits each step only, not the whole.
-                answer = await asyncio.wait_for(
+                answer = await wait_for(
                     self._request(request, httpx.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S)), timeout_s
                 )
             return WireResponse(status=answer.status_code, headers=dict(answer.headers), content=answer.content)

@@ -33,6 +33,7 @@ from tinkerwire_generated.models import (
 )
 
 from ..address import DEFAULT_BASE_URL
+from ..futures.timeout import wait_for
 from ..futures.tracking import start_apart
 from ..sending.backpressure import Traffic
 from ..sending.retry import RetryConfig
@@ -174,7 +175,7 @@ class Telemetry:
     async def _sleep(self) -> None:
         """Until there is something to tell soon, or for a while."""
         try:
-            await asyncio.wait_for(self._wake.wait(), FLUSH_S)
+            await wait_for(self._wake.wait(), FLUSH_S)
         except asyncio.TimeoutError:
             return
         self._wake.clear()
