@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# The same draws in every run; `--hypothesis-profile=explore` draws others, and many. No draw has a time limit:
-# a busy machine may stand still in any of them.
-settings.register_profile("tests", deadline=None, derandomize=True, database=None)
-settings.register_profile("explore", deadline=None, derandomize=False, database=None, max_examples=1000)
+# A busy machine may stand still within any draw, so none has a time limit.
+ANY_TIME = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+settings.register_profile("tests", ANY_TIME, derandomize=True)
+# Other draws, and more of them: pytest --hypothesis-profile=explore
+settings.register_profile("explore", ANY_TIME, derandomize=False, max_examples=1000)
 settings.load_profile("tests")

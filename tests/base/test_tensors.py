@@ -193,14 +193,14 @@ def test_large_ints_of_a_list_stay_exact() -> None:
     assert wire_array("target_tokens", [-1, np.uint64(2**62 + 1)]).tolist() == [-1, 2**62 + 1]
 
 
-@settings(max_examples=40, deadline=None, database=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=2), max_size=5))
 def test_any_rectangle_of_ints_comes_back(rows: list[list[int]]) -> None:
     """Nested lists of 64-bit integers are exact there and back."""
     assert TensorData.from_array("target_tokens", rows).tolist() == rows
 
 
-@settings(max_examples=40, deadline=None, database=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), max_size=20))
 def test_any_float32_comes_back(values: list[float]) -> None:
     """What float32 can hold is exact there and back."""
@@ -212,7 +212,7 @@ NUMBERS_AND_OTHERS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None, database=None, derandomize=True)
+@settings(max_examples=200)
 @given(st.lists(NUMBERS_AND_OTHERS, max_size=4), st.sampled_from(["float32", "int64", "int32"]))
 def test_flat_arrays_are_those_of_numpy(values: list[Any], dtype: str) -> None:
     """The same numbers, bit by bit, and the same refusals, whatever a list holds."""

@@ -45,7 +45,7 @@ def test_what_is_no_timestamp_is_named(value: Any) -> None:
     assert repr(value) in str(caught.value)
 
 
-@settings(max_examples=60, deadline=None, database=None, derandomize=True)
+@settings(max_examples=60)
 @given(
     st.datetimes(timezones=st.timedeltas(-timedelta(hours=14), timedelta(hours=14)).map(lambda d: timezone(minutes(d))))
 )

@@ -23,9 +23,6 @@ EVERYTHING = Instances(superset(load(Path(__file__).parents[2] / "schema")))
 MODELS = [name for name in EVERYTHING.schemas if attrs.has(getattr(models, name))]
 few = settings(
     max_examples=6,
-    deadline=None,
-    derandomize=True,
-    database=None,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -36,9 +36,6 @@ TYPES += sorted((version, name) for name, version in SHORT_LIVED.items())
 MODELS = [name for name in EVERYTHING.schemas if attrs.has(getattr(models, name))]
 few = settings(
     max_examples=int(os.environ.get("TINKERWIRE_EXAMPLES", "6")),
-    deadline=None,
-    derandomize=True,
-    database=None,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

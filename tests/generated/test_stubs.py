@@ -63,7 +63,7 @@ def test_results_are_those_of_the_contract(path: str, method: str, row: dict[str
 
 
 @pytest.mark.parametrize(("path", "method", "row"), ROWS, ids=NAMES)
-@settings(max_examples=3, deadline=None, derandomize=True, database=None)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_stubs_make_the_right_request(path: str, method: str, row: dict[str, Any], data: st.DataObject) -> None:
     """Method, path, query, headers and body are as the contract says, for each operation."""

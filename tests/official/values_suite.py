@@ -40,9 +40,7 @@ def values_of(name: str) -> list[Any]:
 
     @settings(
         max_examples=8,
-        deadline=None,
         derandomize=True,
-        database=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )

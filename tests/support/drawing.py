@@ -14,9 +14,7 @@ def examples(strategy: st.SearchStrategy[Any], number: int) -> list[Any]:
 
     @settings(
         max_examples=number,
-        deadline=None,
         derandomize=True,
-        database=None,
         phases=[Phase.generate],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
     )

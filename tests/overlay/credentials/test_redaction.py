@@ -81,7 +81,7 @@ def texts(thing: object, seen: set[int]) -> Iterator[str]:
             yield from texts(part, seen)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     key=SECRETS,
     mine=SECRETS,

@@ -134,7 +134,7 @@ FUZZED = sorted(name for name, op in SERVED.items() if "requestBody" in op and n
 
 @pytest.mark.parametrize("operation", FUZZED)
 @pytest.mark.parametrize("spoil", [False, True])
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_no_body_is_a_fault_of_the_server(
     server: EmbeddedServer, caplog: pytest.LogCaptureFixture, operation: str, spoil: bool, data: st.DataObject
@@ -149,7 +149,7 @@ def test_no_body_is_a_fault_of_the_server(
     _check(server, request, caplog)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_no_path_or_query_is_a_fault_of_the_server(
     server: EmbeddedServer, caplog: pytest.LogCaptureFixture, data: st.DataObject
@@ -165,7 +165,7 @@ def test_no_path_or_query_is_a_fault_of_the_server(
     _check(server, request, caplog)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(content=st.binary(max_size=40), operation=st.sampled_from(FUZZED))
 def test_no_bytes_are_a_fault_of_the_server(
     server: EmbeddedServer, caplog: pytest.LogCaptureFixture, content: bytes, operation: str

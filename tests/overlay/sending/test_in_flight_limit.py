@@ -102,7 +102,7 @@ class Simulation:
 
 
 @given(PLANS, st.one_of(st.none(), st.integers(1, 6)))
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_the_limit_in_simulated_time(plans: list[Plan], ceiling: int | None) -> None:
     """Whatever operations do: never too many, none during a pause, none left waiting, and all places given back."""
     virtual_time.run(Simulation(InFlightLimit(ceiling, sending=3)).run(plans))

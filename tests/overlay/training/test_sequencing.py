@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tinkerwire as tw
@@ -234,7 +234,6 @@ def test_more_results_waited_for_than_connections(server: Scripted, training: tw
 
 
 @given(st.lists(st.sampled_from(["send", "refuse", "cancel", "doubt"]), max_size=30))
-@settings(deadline=None)
 def test_the_line_itself(fates: list[str]) -> None:
     """Whatever becomes of operations: turns come in order, taken numbers are consecutive but for doubtful ones."""
     sent: list[tuple[int, int]] = []

@@ -83,7 +83,7 @@ def test_zero_weight_or_advantage_counts_nothing(loss_fn, make_model, make_examp
     assert all(not value.any() for value in model.grads.values())
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(lengths=st.lists(st.integers(1, 30), min_size=2, max_size=12), cut=st.integers(1, 11))
 def test_metrics_of_halves_combine_to_those_of_the_whole(make_examples_once, make_model_once, lengths, cut):
     """Sums add, and means weighted by examples average, to the metrics of the uncut batch."""
