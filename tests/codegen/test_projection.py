@@ -347,12 +347,8 @@ def test_superset_has_everything_of_every_time() -> None:
 versions = st.tuples(st.just(0), st.integers(1, 20), st.integers(0, 3)).map(lambda v: ".".join(map(str, v)))
 known = versions.filter(lambda v: parse_version(v) >= parse_version("0.3.0"))
 times = st.fixed_dictionaries({}, optional={"x-since": versions, "x-until": versions})
-history = st.lists(
-    st.fixed_dictionaries(
-        {"until": versions}, optional={"required": st.booleans(), "schema": st.just({"type": "number"})}
-    ),
-    max_size=2,
-)
+changes = {"required": st.booleans(), "schema": st.just({"type": "number"})}
+history = st.lists(st.fixed_dictionaries({"until": versions}, optional=changes), max_size=2)
 fields = st.builds(lambda time, past: TEXT | time | {"x-history": past}, times, history)
 
 

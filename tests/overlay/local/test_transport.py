@@ -30,7 +30,7 @@ def test_it_brings_the_answer() -> None:
 def test_its_timeout_is_a_timeout_error() -> None:
     """No answer in time is APITimeoutError, as over any transport."""
     with (
-        EmbeddedServer(misbehaviour=Misbehaviour(delay_s=5)) as server,
+        EmbeddedServer(misbehaviour=Misbehaviour(delay_s=1000)) as server,
         pytest.raises(APITimeoutError, match=r"0\.05 s"),
     ):
         _send(server, 0.05)

@@ -170,16 +170,8 @@ def sample(client: tw.ServiceClient) -> Any:
     return client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS)
 
 
-def session(client: tw.ServiceClient) -> Any:
-    return client.create_lora_training_client("base")
-
-
 def model(client: tw.ServiceClient) -> Any:
     return client.create_lora_training_client("base")
-
-
-def sampler(client: tw.ServiceClient) -> Any:
-    return client.create_sampling_client(base_model="base")
 
 
 def runs(client: tw.ServiceClient) -> Any:
@@ -198,17 +190,13 @@ def archive(client: tw.ServiceClient) -> Any:
     return client.create_rest_client().get_checkpoint_archive_url("m1", "weights/a")
 
 
-def snapshot(client: tw.ServiceClient) -> Any:
-    return client.create_lora_training_client("base").save_weights_and_get_sampling_client()
-
-
-OPERATIONS = {
+OPERATIONS: dict[str, Callable[[tw.ServiceClient], Any]] = {
     "optim_step": optim_step,
-    "save_weights_for_sampler": snapshot,
+    "save_weights_for_sampler": lambda client: model(client).save_weights_and_get_sampling_client(),
     "asample": sample,
-    "create_session": session,
+    "create_session": model,
     "create_model": model,
-    "create_sampling_session": sampler,
+    "create_sampling_session": lambda client: client.create_sampling_client(base_model="base"),
     "training_runs": runs,
     "training_runs/m1/checkpoints/weights/a": delete,
     "training_runs/m1/checkpoints/weights/a/archive": archive,
@@ -353,13 +341,13 @@ def test_a_server_that_was_never_heard_is_given_up_in_seconds(
     policy = attrs.evolve(FAST, max_attempts=1000)
     with open_client(server.url, retry=policy) as client, caplog.at_level(logging.WARNING, "tinkerwire"):
         with pytest.raises(tw.APIConnectionError):
-            session(client).result(PATIENCE_S)
+            model(client).result(PATIENCE_S)
         assert len(server.named("create_session")) == 2
         assert [message for message in caplog.messages if "attempt 2 follows in 0.0 s" in message]
         # Once it was heard, it has all the attempts of the policy.
         client.get_server_capabilities()
         server.rules["create_session"] = in_turn(*[Answer(drop=True)] * 8, server.happy)
-        session(client).result(PATIENCE_S)
+        model(client).result(PATIENCE_S)
 
 
 def test_resends_are_logged(server: Scripted, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture) -> None:

@@ -233,9 +233,9 @@ def test_more_results_waited_for_than_connections(server: Scripted, training: tw
     assert seq_ids(server) == list(range(1, 302))
 
 
-@given(st.lists(st.sampled_from(["send", "refuse", "cancel", "doubt"]), max_size=30))
+@given(st.lists(st.sampled_from(["send", "refuse", "cancel"]), max_size=30))
 def test_the_line_itself(fates: list[str]) -> None:
-    """Whatever becomes of operations: turns come in order, taken numbers are consecutive but for doubtful ones."""
+    """Whatever becomes of operations: turns come in order, and the numbers that are taken are consecutive."""
     sent: list[tuple[int, int]] = []
 
     async def operation(lane: Lane, position: int, fate: str) -> None:
