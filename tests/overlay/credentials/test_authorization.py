@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import itertools
 import logging
@@ -161,11 +160,6 @@ def test_headers_of_the_users_own(server: Scripted) -> None:
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
     assert {asked.headers["cf-access-client-id"] for asked in server.asked} == {"c"}
     assert {asked.headers["x-api-key"] for asked in server.asked} == {KEY}
-
-
-def test_a_policy_is_no_place_for_secrets() -> None:
-    """What is printed of a policy is its numbers."""
-    assert "max_attempts=10" in repr(copy.copy(FAST))
 
 
 def test_headers_of_cloudflare(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -192,12 +193,15 @@ def test_clients_are_awaitable_too(server: Scripted, client: tw.ServiceClient) -
     assert client.create_sampling_client(base_model="base").result(PATIENCE_S).sampling_session_id == "sampler1"
 
 
-def test_the_result_error_of_an_operation_is_no_time_out_of_the_wait(server: Scripted) -> None:
+def test_the_result_error_of_an_operation_is_no_time_out_of_the_wait(
+    server: Scripted, pass_time: Callable[[float], None]
+) -> None:
     """An operation that failed by its own deadline shows that error, though it is a TimeoutError as well."""
-    server.on_poll("OptimStep", lambda _: Answer(status=408))
-    policy = tw.RetryConfig(progress_timeout=0.05)
-    with open_client(server.url, retry=policy) as client:
+    server.on_poll("OptimStep", lambda _: Answer(hold=Hold()))
+    with open_client(server.url, retry=tw.RetryConfig(progress_timeout=50)) as client:
         future = client.create_lora_training_client("base").optim_step(ADAM)
+        server.wait_for(lambda: len(server.polls("OptimStep")) == 1, "the poll")
+        pass_time(50)
         with pytest.raises(tw.RequestTimeoutError):
             future.result(PATIENCE_S)
 

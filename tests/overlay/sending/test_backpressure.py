@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted
+from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
 from tinkerwire import session
 from tinkerwire.sending.backpressure import CONNECTIONS, Traffic
 
@@ -137,13 +137,16 @@ def test_the_window_shrinks_and_recovers(server: Scripted) -> None:
 
 
 def test_an_endlessly_busy_server_is_an_error_in_the_end(server: Scripted) -> None:
-    """429 for ever ends after progress_timeout with the server's words; without retrying, at once."""
-    server.rules["asample"] = lambda _: Answer({"detail": "full house"}, status=429)
-    for policy in (attrs.evolve(FAST, progress_timeout=0.2), attrs.evolve(FAST, enable_retry_logic=False)):
+    """429 ends, in the server's words, where the next try is past progress_timeout; without retrying, at once."""
+    full = Answer({"detail": "full house"}, status=429)
+    late = Answer(full.body, status=429, headers={"retry-after": "60"})
+    server.rules["asample"] = in_turn(*[full] * 20, late)
+    for policy in (attrs.evolve(FAST, progress_timeout=50), attrs.evolve(FAST, enable_retry_logic=False)):
         with open_client(server.url, retry=policy) as client:
             for future in draw(client, 5):
                 with pytest.raises(tw.RateLimitError, match="full house"):
                     future.result(PATIENCE_S)
+            assert len(server.named("asample")) == (25 if policy.enable_retry_logic else 30)
 
 
 def test_being_pushed_back_is_logged_once(
