@@ -79,3 +79,9 @@ def client(server: Scripted) -> Iterator[tw.ServiceClient]:
     """A client of it that retries without dawdling."""
     with open_client(server.url) as found:
         yield found
+
+
+@pytest.fixture
+def training(client: tw.ServiceClient) -> tw.TrainingClient:
+    """A model of it."""
+    return client.create_lora_training_client("base", rank=8)

@@ -14,11 +14,6 @@ from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn, seq_id
 pytestmark = pytest.mark.timeout(60)
 
 
-@pytest.fixture
-def training(client: tw.ServiceClient) -> tw.TrainingClient:
-    return client.create_lora_training_client("base", rank=8)
-
-
 def test_cancelled_before_it_was_sent(server: Scripted, training: tw.TrainingClient) -> None:
     """Operations cancelled in the line are never sent, leave no gap, and hold up nobody; order is kept."""
     hold = Hold()

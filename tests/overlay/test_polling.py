@@ -23,11 +23,6 @@ NOT_READY = Answer(status=408)
 DONE = Answer({"metrics": {"x:mean": 1.0}})
 
 
-@pytest.fixture
-def training(client: tw.ServiceClient) -> tw.TrainingClient:
-    return client.create_lora_training_client("base", rank=8)
-
-
 def outcome(server: Scripted, training: tw.TrainingClient, *answers: Answer) -> dict[str, float] | None:
     """The metrics of an optimizer step whose polls get these answers."""
     server.on_poll("OptimStep", in_turn(*answers))

@@ -20,11 +20,6 @@ pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.fixture
-def training(client: tw.ServiceClient) -> tw.TrainingClient:
-    return client.create_lora_training_client("base", rank=8)
-
-
-@pytest.fixture
 def held(server: Scripted) -> Hold:
     """Holds back the results of optimizer steps until it is released."""
     hold = Hold()

@@ -29,11 +29,6 @@ async def outcome(future: tw.APIFuture[Any]) -> None:
         await future
 
 
-@pytest.fixture
-def training(client: tw.ServiceClient) -> tw.TrainingClient:
-    return client.create_lora_training_client("base", rank=8)
-
-
 def test_the_way_of_an_operation(server: Scripted, training: tw.TrainingClient) -> None:
     """pending, submitted with id and queue, done; the repr says the same."""
     taken, kept = Hold(), Hold()

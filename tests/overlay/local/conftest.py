@@ -201,6 +201,14 @@ def call(serve: Callable[..., Caller], tmp_path: Path) -> Caller:
     return serve(folder=tmp_path / "data", hold_s=10.0)
 
 
+@pytest.fixture
+def sampler_id(call: Any) -> str:
+    """A sampler of a base model."""
+    body = {"session_id": call.session(), "sampling_session_seq_id": 0, "base_model": NANO}
+    found: str = call.post("create_sampling_session", body).body["sampling_session_id"]
+    return found
+
+
 @attrs.define
 class Clock:
     """A clock that stands still until it is told to move."""

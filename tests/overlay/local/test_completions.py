@@ -22,13 +22,6 @@ def call(serve: Any) -> Any:
 
 
 @pytest.fixture
-def sampler_id(call: Any) -> str:
-    body = {"session_id": call.session(), "sampling_session_seq_id": 0, "base_model": NANO}
-    found: str = call.post("create_sampling_session", body).body["sampling_session_id"]
-    return found
-
-
-@pytest.fixture
 def sampling(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """No sample is drawn until this is set."""
     opened = threading.Event()

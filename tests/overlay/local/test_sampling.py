@@ -9,13 +9,6 @@ import pytest
 NANO = "tinkerwire/byte-nano"
 
 
-@pytest.fixture
-def sampler_id(call: Any) -> str:
-    body = {"session_id": call.session(), "sampling_session_seq_id": 0, "base_model": NANO}
-    found: str = call.post("create_sampling_session", body).body["sampling_session_id"]
-    return found
-
-
 def _ask(sampler_id: str, **more: Any) -> dict[str, Any]:
     params = {"max_tokens": 3, "seed": 5, **more.pop("sampling_params", {})}
     chunks = [{"tokens": [72, 101]}, {"tokens": [108], "type": "encoded_text"}]

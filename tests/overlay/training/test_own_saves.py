@@ -57,11 +57,6 @@ def shelf(server: Scripted) -> Shelf:
     return Shelf(server)
 
 
-@pytest.fixture
-def training(client: tw.ServiceClient) -> tw.TrainingClient:
-    return client.create_lora_training_client("base")
-
-
 @pytest.mark.parametrize("name", SAVES)
 def test_what_was_just_saved(server: Scripted, shelf: Shelf, training: tw.TrainingClient, name: str) -> None:
     """The first sending saved, its reply was lost, the resend is a conflict: that is success, with the path."""

@@ -27,11 +27,6 @@ pytestmark = pytest.mark.timeout(60)
 NUMBERED = {"loss_fn_output_type": "T", "loss_fn_outputs": [], "metrics": {}}
 
 
-@pytest.fixture
-def training(client: tw.ServiceClient) -> tw.TrainingClient:
-    return client.create_lora_training_client("base", rank=8)
-
-
 def anything(training: tw.TrainingClient, which: int) -> Any:
     """One operation of six kinds."""
     kinds: list[Callable[[], Any]] = [

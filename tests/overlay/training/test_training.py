@@ -18,11 +18,6 @@ PATH = "tinker://m1/weights/a"
 SAMPLER_PATH = "tinker://m1/sampler_weights/a"
 
 
-@pytest.fixture
-def training(client: tw.ServiceClient) -> tw.TrainingClient:
-    return client.create_lora_training_client("base", rank=8)
-
-
 def sent(server: Scripted, name: str) -> dict[str, Any]:
     """The one body that was sent to a path, without nulls and the tag."""
     (body,) = server.bodies(name)
