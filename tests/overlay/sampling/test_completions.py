@@ -99,7 +99,9 @@ def test_a_wire_without_ids(server: Scripted) -> None:
     Ends(server)
     with sampler(server, wire_version="0.26.2") as sampling:
         draw(sampling, 3)
-    assert all("retrieved_request_ids" not in body for body in server.bodies("retrieve_futures"))
+    bodies = server.bodies("retrieve_futures")
+    assert (bodies[-1]["timeout"], bodies[-1]["prev_cursor"] >= 10) == (0.0, True)
+    assert all("retrieved_request_ids" not in body for body in bodies)
 
 
 @pytest.mark.parametrize(
