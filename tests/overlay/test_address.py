@@ -51,10 +51,15 @@ def test_no_key_over_plain_http(address: str) -> None:
 
 def test_plain_http_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that is named, as an argument or in the environment, may have it all the same; others still may not."""
-    cases: list[tuple[list[str] | None, str]] = [(["a", "Trainer"], ""), (None, "a, trainer"), (None, "[::2],trainer")]
-    for hosts, variable in cases:
+    cases: list[tuple[str, list[str] | None, str]] = [
+        ("trainer", ["a", "Trainer"], ""),
+        ("trainer", None, "a, trainer"),
+        ("[::2]", None, "[::2],trainer"),
+        ("[::2]", ["::2"], ""),
+    ]
+    for host, hosts, variable in cases:
         monkeypatch.setenv("TINKER_PLAIN_HTTP_HOSTS", variable)
-        tw.ServiceClient(base_url="http://trainer:8000", api_key=KEY, plain_http_hosts=hosts).close().result(PATIENCE_S)
+        tw.ServiceClient(base_url=f"http://{host}:8000", api_key=KEY, plain_http_hosts=hosts).close().result(PATIENCE_S)
         with pytest.raises(tw.TinkerError, match=r"plain_http_hosts=.*TINKER_PLAIN_HTTP_HOSTS=other"):
             tw.ServiceClient(base_url="http://other:8000", api_key=KEY, plain_http_hosts=hosts)
     with pytest.raises(tw.TinkerError, match="plain http"):

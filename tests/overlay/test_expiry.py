@@ -40,7 +40,9 @@ def test_an_operation_that_is_refused_because_the_session_is_gone(
     assert (type(copy), str(copy), copy.session_id) == (tw.SessionExpiredError, str(caught.value), "s1")
 
 
-def test_a_heartbeat_that_is_answered_so(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_heartbeat_that_is_answered_so(
+    server: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """After it operations are refused without a request; what needs no session goes on, and close says nothing."""
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
     with open_client(server.url, wire_version="0.38.0") as client:
@@ -57,6 +59,8 @@ def test_a_heartbeat_that_is_answered_so(server: Scripted, monkeypatch: pytest.M
     assert not server.named("optim_step")
     assert not server.named("asample")
     assert not server.named("sessions/s1/finish")
+    assert "has expired on the server" in caplog.text
+    assert "could not be told" not in caplog.text
 
 
 def test_a_missing_checkpoint_is_no_expiry(server: Scripted, client: tw.ServiceClient) -> None:
