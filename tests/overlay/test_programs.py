@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from support.clients import KEY
-from support.scripted import PATIENCE_S, Scripted
+from support.scripted import Scripted
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(120)
 TESTS = Path(__file__).parents[1]
 
 
@@ -26,7 +26,7 @@ def run_script(server: Scripted, code: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", head + code]
     path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "error"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env=environment)
 
 
 CARELESS = """
