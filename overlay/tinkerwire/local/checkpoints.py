@@ -8,12 +8,11 @@ import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from urllib.parse import quote
 
 import attrs
 
 from tinkerwire.local.answers import Refusal
-from tinkerwire.local.checkpoint_names import CheckpointKey
+from tinkerwire.local.checkpoint_names import CheckpointKey, file_name
 from tinkerwire.local.engine import EngineError
 from tinkerwire.local.runs import Run, Runs
 from tinkerwire.local.storage import Array, read_arrays, read_json, write_arrays, write_json
@@ -114,7 +113,8 @@ class Checkpoints:
             with self._lock:
                 self._saved[key] = saved
         finally:
-            self._writing.discard(key)
+            with self._lock:
+                self._writing.discard(key)
         self._runs.touch(run)
         self._runs.write(run)
         return key
@@ -196,7 +196,7 @@ class Checkpoints:
         return next(name for number in range(1, len(taken) + 2) if (name := f"{number:04d}") not in taken)
 
     def _file(self, key: CheckpointKey, ending: str) -> Path:
-        return self._runs.folder_of(key.run_id) / key.kind / f"{quote(key.name, safe='=+@')}.{ending}"
+        return self._runs.folder_of(key.run_id) / key.kind / f"{file_name(key.name)}.{ending}"
 
     def _write(self, saved: Saved) -> None:
         write_json(self._file(saved.key, "json"), attrs.asdict(saved))

@@ -30,7 +30,6 @@ from tinkerwire.local.workers import Worker
 
 log = logging.getLogger("tinkerwire.local")
 
-OWNER = "local"
 JOIN_S = 2.0
 
 

@@ -133,7 +133,10 @@ def _check_wishes(body: SampleRequest) -> None:
 
 
 def _length(body: SampleRequest) -> int:
-    return len(inputs.tokens("prompt", body.prompt))
+    try:
+        return len(inputs.tokens("prompt", body.prompt))
+    except EngineError as fault:
+        raise invalid("prompt", str(fault)) from None
 
 
 def _session_of(state: State, body: SampleRequest) -> SamplingSession:
@@ -165,7 +168,7 @@ def _sample(state: State, session: SamplingSession, body: SampleRequest, seed: i
         prompt_logprobs=bool(body.prompt_logprobs),
         topk_prompt_logprobs=body.topk_prompt_logprobs,
         topk_sample_logprobs=body.topk_sample_logprobs,
-        target_tokens=None if asked is None else asked.to_numpy(pad_value=NOTHING),
+        target_tokens=None if asked is None else inputs.array("target_prompt_logprobs", asked, NOTHING),
         alternatives=body.prompt_alt_tokens_k,
     )
     target, drawn = samples.target_logprobs, samples.alternatives
