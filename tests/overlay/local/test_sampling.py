@@ -169,6 +169,21 @@ def test_trained_weights_are_what_is_sampled(call: Any) -> None:
     assert scored[0] == scored[1] != base["prompt_logprobs"]
 
 
+def test_a_path_is_sampled_as_it_is(call: Any) -> None:
+    """Without a sampling session: once its checkpoint is deleted it is gone, and another of its name is another."""
+    model_id = call.model()
+    found = []
+    for _ in range(2):
+        path = call.do("save_weights_for_sampler", {"model_id": model_id, "path": "a"})["path"]
+        ask = {**_ask(""), "sampling_session_id": None, "model_path": path, "prompt_logprobs": True}
+        found.append(call.do("asample", ask)["prompt_logprobs"][1:])
+        assert call.do("asample", ask)["prompt_logprobs"][1:] == found[-1]
+        assert call("DELETE", f"training_runs/{model_id}/checkpoints/sampler_weights/a").status == 204
+        assert call.post("asample", ask).status == 404
+        call.step(model_id)
+    assert found[0] != found[1]
+
+
 def test_too_many_samples_are_pushed_back_when_asked(serve: Any) -> None:
     """With the backpressure header a full queue is 429 with Retry-After; without it the sample is queued."""
     call = serve(most_queued_samples=0)

@@ -147,6 +147,9 @@ def _session_of(state: State, body: SampleRequest) -> SamplingSession:
     if body.sampling_session_id is not None:
         return state.samplers.get(body.sampling_session_id)
     sampler_id = f"direct:{body.base_model or body.model_path}"
+    if body.model_path is not None:
+        # What was deleted is not sampled from, nor what another of the same name has taken the place of.
+        sampler_id += f"@{state.checkpoints.get(read_path('model_path', body.model_path)).saved_at}"
     session = state.samplers.find(sampler_id)
     if session is None:
         session = _opened(state, sampler_id, body.base_model, body.model_path)
