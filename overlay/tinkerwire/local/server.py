@@ -227,8 +227,8 @@ class EmbeddedServer:
         try:
             self._disguise.check(request)
             return HANDLERS[request.operation](self._state, request)
-        except Refusal:
-            self._disguise.refused(request)
+        except Refusal as refusal:
+            self._disguise.refused(request, refusal.status)
             self._state.skip(request.body)
             raise
 
