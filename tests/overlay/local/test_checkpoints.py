@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -199,6 +200,22 @@ def test_metadata_is_kept_as_texts(call: Any) -> None:
     model_id = call.do("create_model", body)["model_id"]
     run = call("GET", f"training_runs/{model_id}").body
     assert run["user_metadata"] == {"name": "a", "count": "3", "deep": '{"b":[1]}'}
+
+
+@pytest.mark.parametrize("depth", [100, 300, 900])
+def test_metadata_that_is_too_deep_is_refused(call: Any, depth: int) -> None:
+    """Where it comes, rather than fail what writes or shows it later."""
+    metadata: Any = {}
+    for _ in range(depth):
+        metadata = {"a": metadata}
+    session = {"tags": [], "user_metadata": metadata, "sdk_version": "0.16.1"}
+    model = {"session_id": call.session(), "model_seq_id": 0, "base_model": "tinkerwire/byte-nano"}
+    for path, body in (("create_session", session), ("create_model", {**model, "user_metadata": metadata})):
+        # Orjson reads what it does not write.
+        reply = call.post(path, json.dumps(body).encode())
+        assert reply.status == 422, reply
+        assert "more than 100 objects stand in each other" in reply.body["detail"][0]["msg"]
+    assert call.post("create_session", {**session, "user_metadata": {"a": [[["b"]]]}}).status == 200
 
 
 @pytest.mark.parametrize("step", ["write", "fsync", "replace"])
