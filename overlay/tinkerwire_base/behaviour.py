@@ -21,7 +21,7 @@ from .errors import RequestErrorCategory
 from .sampled import PromptLogprobs as PromptLogprobs
 from .sampled import SampledTokens as SampledTokens
 from .tensor_values import TensorValues as TensorValues
-from .tensors import refuse_non_finite, token_ids
+from .tensors import refuse_non_finite, token_ids, wire_array
 
 FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 TINKER_SCHEME = "tinker://"
@@ -221,7 +221,7 @@ def _tensor(tensor_type: Any, name: str, value: Any) -> Any:
     if not isinstance(value, TensorValues):
         return tensor_type.from_array(name, value)
     if isinstance(value.raw, np.ndarray):
-        refuse_non_finite(name, value.raw)
+        wire_array(name, value.raw)
     else:
         _check_flat(name, value)
     return value
@@ -234,8 +234,8 @@ def _check_flat(name: str, value: TensorValues) -> None:
     if not set(map(type, value.raw)) <= {int, float}:
         for position, item in enumerate(value.raw):
             is_number(f"{name}[{position}]", item)
-    # A sum of finite numbers is finite, or else one must look closer.
-    if not abs(sum(value.raw)) < FLOAT32_MAX:
+    # None is larger than all together; and NaN is less than nothing.
+    if not sum(map(abs, value.raw)) < FLOAT32_MAX:
         refuse_non_finite(name, value.to_numpy().reshape(-1))
 
 

@@ -6,6 +6,7 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping
 from datetime import datetime, timezone
+from types import EllipsisType
 from typing import Any, TypeAlias
 
 import attrs
@@ -15,7 +16,7 @@ from .model import Model, Open, default_of, fields_of, wire_name
 from .unset import UNSET
 
 Choice: TypeAlias = Any
-"""Names of fields: a set, or a dict whose values say the same of what a field holds (True: all of it)."""
+"""Names of fields: a set, or a dict whose values say the same of what a field holds (True or ...: all of it)."""
 
 
 @attrs.frozen
@@ -108,7 +109,7 @@ def _is_chosen(name: Any, include: Choice, exclude: Choice, count: int = 0) -> b
     """Whether a field, key or position is to be dumped."""
     keys = _keys(name, count)
     if exclude is not None and any(
-        exclude[key] is True if isinstance(exclude, Mapping) else True for key in keys if key in exclude
+        exclude[key] in (True, ...) if isinstance(exclude, Mapping) else True for key in keys if key in exclude
     ):
         return False
     return include is None or any(key in include for key in keys)
@@ -119,7 +120,7 @@ def _within(choice: Choice, name: Any, count: int = 0) -> Choice:
     if not isinstance(choice, Mapping):
         return None
     said = [choice[key] for key in _keys(name, count) if key in choice]
-    return said[0] if said and said[0] is not True else None
+    return None if not said or isinstance(said[0], bool | EllipsisType) else said[0]
 
 
 def _keys(name: Any, count: int) -> tuple[Any, ...]:

@@ -210,6 +210,21 @@ def test_datums_do_not_change_the_users_dict() -> None:
             r"weights\[0\]: inf cannot be sent",
         ),
         ({"weights": TensorData(data=np.array([np.nan]), dtype="float32")}, ValueError, r"weights\[0\]: nan cannot"),
+        (
+            {"weights": TensorData(data=[0.5, 1e39, -1e39], dtype="float32")},
+            ValueError,
+            r"weights\[1\]: inf cannot be sent",
+        ),
+        (
+            {"weights": TensorData(data=np.array([0.5, 1e39]), dtype="float32")},
+            OverflowError,
+            r"weights\[1\]: 1e\+39 does not fit into float32",
+        ),
+        (
+            {"target_tokens": TensorData(data=np.array([1, 2**63], np.uint64), dtype="int64")},
+            OverflowError,
+            r"target_tokens\[1\]: 9223372036854775808 does not fit into int64",
+        ),
         ({"target_tokens": TensorData(data=[1.5], dtype="int64")}, TypeError, r"target_tokens\[0\]: expected an int"),
         ({"target_tokens": TensorData(data=[2**63], dtype="int64")}, OverflowError, r"target_tokens\[0\]: .* 64 bits"),
     ],

@@ -104,6 +104,15 @@ def _with_unset() -> Any:
         ),
         ({"include": {"prompt"}, "exclude": {"prompt": {"chunks"}}}, {"prompt": {}}),
         ({"include": {"prompt", "num_samples"}, "exclude": {"prompt"}}, {"num_samples": 1}),
+        ({"include": {"prompt": ..., "num_samples": ...}, "exclude": {"prompt": ...}}, {"num_samples": 1}),
+        (
+            {"include": {"prompt"}, "exclude": {"prompt": {"chunks": {"__all__": {"type": ...}, -1: ...}}}},
+            {"prompt": {"chunks": [{"tokens": [1, 2]}]}},
+        ),
+        (
+            {"include": {"sampling_params": {"stop"}}, "exclude": {"sampling_params": False}},
+            {"sampling_params": {"stop": ["a", "b"]}},
+        ),
     ],
 )
 def test_include_and_exclude(choice: dict[str, Any], expected: Any) -> None:

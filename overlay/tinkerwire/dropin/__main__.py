@@ -19,18 +19,30 @@ def main(arguments: list[str]) -> int:
     if not program or program[0].startswith("-"):
         sys.stderr.write(f"{USAGE}\n")
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
-    if not (find_spec(program[0]) if is_module else Path(program[0]).exists()):
+    # First of all, for the packages that a module is in are imported to find it.
+    install(children=True)
+    if not (_is_module(program[0]) if is_module else Path(program[0]).exists()):
         sys.stderr.write(f"{program[0]}: there is no such {'module' if is_module else 'script'}\n")
         return 2
-    install(children=True)
     sys.argv = program
     if is_module:
         # The folder that one is in, as for python -m, is on the path already.
         runpy.run_module(program[0], run_name="__main__", alter_sys=True)
     else:
-        sys.path[0] = str(Path(program[0]).resolve().parent)
+        # Told by -P to put no folder on the path, Python has put none there that could be replaced.
+        if not getattr(sys.flags, "safe_path", False):
+            sys.path[0] = str(Path(program[0]).resolve().parent)
         runpy.run_path(program[0], run_name="__main__")
     return 0
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError as fault:
+        if fault.name is not None and f"{name}.".startswith(f"{fault.name}."):
+            return False
+        raise
 
 
 if __name__ == "__main__":

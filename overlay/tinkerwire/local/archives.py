@@ -49,4 +49,4 @@ class Archives:
         try:
             return archive.path.read_bytes()
         except FileNotFoundError:
-            raise Refusal(410, f"the checkpoint at {path} was deleted") from None
+            raise Refusal(410, f"the checkpoint at {path} was deleted or replaced") from None

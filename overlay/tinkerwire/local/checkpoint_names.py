@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from urllib.parse import quote
 
 import attrs
 
@@ -13,6 +14,8 @@ from tinkerwire_base.behaviour import CHECKPOINT_KINDS, TINKER_SCHEME
 from tinkerwire_generated.models import ParsedCheckpointTinkerPath
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=+@:-]{0,127}")
+LONGEST_FILE = 200
+"""Characters of a file's name; file systems take 255, ending included."""
 
 WEIGHTS = "weights"
 SAMPLER_WEIGHTS = "sampler_weights"
@@ -51,13 +54,18 @@ class CheckpointKey:
         return f"{TINKER_SCHEME}{self.run_id}/{self.checkpoint_id}"
 
 
+def file_name(name: str) -> str:
+    """A checkpoint's name as one of a file, without its ending: characters that not all systems have take three."""
+    return quote(name, safe="=+@")
+
+
 def checked_name(field: str, name: str) -> str:
     """The name itself; Refusal 422 for one that could not be a file or the end of a path."""
-    if _NAME.fullmatch(name) is None:
+    if _NAME.fullmatch(name) is None or len(file_name(name)) > LONGEST_FILE:
         raise invalid(
             field,
             f"{name[:200]!r} is no name for a checkpoint; use 1 to 128 of the letters A to Z, digits and ._=+@:- and "
-            "start with a letter, digit or underscore",
+            f"start with a letter, digit or underscore; a colon counts as 3 of at most {LONGEST_FILE}",
         )
     return name
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
+import uuid
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from urllib.parse import quote
 
 import attrs
 
 from tinkerwire.local.answers import Refusal
-from tinkerwire.local.checkpoint_names import CheckpointKey
+from tinkerwire.local.checkpoint_names import CheckpointKey, file_name
 from tinkerwire.local.engine import EngineError
 from tinkerwire.local.runs import Run, Runs
-from tinkerwire.local.storage import Array, read_arrays, read_json, write_arrays, write_json
+from tinkerwire.local.storage import Array, clear_unfinished, read_arrays, read_json, write_arrays, write_json
 from tinkerwire_generated.models import Checkpoint
 
 log = logging.getLogger("tinkerwire.local")
@@ -37,9 +37,14 @@ class About:
 
 @attrs.define(kw_only=True)
 class Saved:
-    """What is known of a checkpoint; times are seconds since the epoch."""
+    """What is known of a checkpoint; times are seconds since the epoch.
+
+    Args:
+        file: name of the file with its arrays; empty in records that do not say: it is called as they are.
+    """
 
     key: CheckpointKey
+    file: str = ""
     saved_at: float
     size_bytes: int
     public: bool = False
@@ -63,7 +68,8 @@ class Saved:
 class Checkpoints:
     """The checkpoints of all runs; its methods may be called from any thread.
 
-    A checkpoint exists once its .json does: the arrays are written before it and removed after it.
+    A checkpoint exists once its .json does: the arrays are written before it and removed after it. One that takes
+    the place of another has arrays in a file of another name, so that the .json says at every moment which are its.
 
     Args:
         kinds: those that clients know; others, which a server of a newer wire version left, are not seen.
@@ -99,22 +105,32 @@ class Checkpoints:
             EngineError: the run has one of that name; nothing is changed.
         """
         key = self._reserve(run, kind, name, overwrite)
+        path = self._record(key).with_suffix(".npz")
+        if path.exists():
+            path = path.with_stem(f"{path.stem}~{uuid.uuid4().hex[:8]}")
         try:
             # Nobody waits for the disk: listings go on meanwhile.
-            write_arrays(self._file(key, "npz"), arrays)
+            write_arrays(path, arrays)
             now = self._clock()
             saved = Saved(
                 key=key,
+                file=path.name,
                 saved_at=now,
-                size_bytes=self._file(key, "npz").stat().st_size,
+                size_bytes=path.stat().st_size,
                 expires_at=None if about.ttl_s is None else now + about.ttl_s,
                 user_metadata=about.user_metadata,
             )
             self._write(saved)
             with self._lock:
-                self._saved[key] = saved
+                before, self._saved[key] = self._saved.get(key), saved
+                if before is not None:
+                    self._arrays(before).unlink(missing_ok=True)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
         finally:
-            self._writing.discard(key)
+            with self._lock:
+                self._writing.discard(key)
         self._runs.touch(run)
         self._runs.write(run)
         return key
@@ -130,15 +146,15 @@ class Checkpoints:
     def arrays(self, key: CheckpointKey) -> dict[str, Array]:
         """The arrays of a checkpoint; Refusal 404 without one, EngineError when its file is damaged."""
         with self._lock:
-            self.get(key)
+            path = self._arrays(self.get(key))
             try:
-                return read_arrays(self._file(key, "npz"))
+                return read_arrays(path)
             except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as fault:
                 raise EngineError(f"{key.tinker_path} cannot be read ({fault}); use another checkpoint") from None
 
     def path_of(self, key: CheckpointKey) -> Path:
-        """The file with the arrays."""
-        return self._file(key, "npz")
+        """The file with the arrays; Refusal 404 without such a checkpoint."""
+        return self._arrays(self.get(key))
 
     def newest_first(self, run_id: str | None = None) -> list[Saved]:
         """The checkpoints of one run, or of all."""
@@ -186,37 +202,47 @@ class Checkpoints:
         return None
 
     def _remove(self, key: CheckpointKey) -> None:
-        del self._saved[key]
-        self._file(key, "json").unlink(missing_ok=True)
-        self._file(key, "npz").unlink(missing_ok=True)
+        saved = self._saved.pop(key)
+        self._record(key).unlink(missing_ok=True)
+        self._arrays(saved).unlink(missing_ok=True)
 
     def _free_name(self, run: Run, kind: str) -> str:
         known = [*self._saved, *self._writing]
         taken = {key.name for key in known if (key.run_id, key.kind) == (run.run_id, kind)}
         return next(name for number in range(1, len(taken) + 2) if (name := f"{number:04d}") not in taken)
 
-    def _file(self, key: CheckpointKey, ending: str) -> Path:
-        return self._runs.folder_of(key.run_id) / key.kind / f"{quote(key.name, safe='=+@')}.{ending}"
+    def _record(self, key: CheckpointKey) -> Path:
+        return self._runs.folder_of(key.run_id) / key.kind / f"{file_name(key.name)}.json"
+
+    def _arrays(self, saved: Saved) -> Path:
+        record = self._record(saved.key)
+        return record.with_name(saved.file) if saved.file else record.with_suffix(".npz")
 
     def _write(self, saved: Saved) -> None:
-        write_json(self._file(saved.key, "json"), attrs.asdict(saved))
+        write_json(self._record(saved.key), attrs.asdict(saved))
 
     def _read_folder(self, run: Run, kind: str) -> None:
         folder = self._runs.folder_of(run.run_id) / kind
-        for path in folder.glob(".writing-*"):
-            # Left by a server that died while it wrote.
-            path.unlink(missing_ok=True)
+        clear_unfinished(folder)
+        kept: set[Path] = set()
         for path in folder.glob("*.json"):
             try:
                 record = read_json(path)
                 saved = Saved(**{**record, "key": CheckpointKey(**record["key"])})
+                arrays = self._arrays(saved)
             except (ValueError, TypeError, KeyError, OSError) as fault:
                 log.warning("%s is left out, it is not a checkpoint record: %s", path, fault)
+                kept.add(path.with_suffix(".npz"))
                 continue
-            if self._file(saved.key, "npz").exists():
+            kept.add(arrays)
+            if arrays.exists():
                 self._saved[saved.key] = saved
             else:
                 log.warning("%s is left out, its arrays are missing", path)
+        for path in folder.glob("*.npz"):
+            if path not in kept:
+                # Of a save, or of a deletion, in the midst of which a server died.
+                path.unlink(missing_ok=True)
 
 
 def _utc(seconds: float) -> datetime:

@@ -9,12 +9,18 @@ import zstandard
 
 from tinkerwire.local.answers import Refusal
 
-LARGEST_BODY_BYTES = 2**30
+LARGEST_BODY_BYTES = 2**26
+"""Of a request, before it was compressed. Its objects take up to forty times that."""
 PIECE_BYTES = 4096
 ZSTD = "zstd"
 EVERYWHERE = ("gzip", "deflate")
 """What any HTTP server may read; clients of no wire version send it."""
 ENCODINGS = (ZSTD, *EVERYWHERE)
+
+
+def too_large() -> Refusal:
+    """The 413 for a body of more than :data:`LARGEST_BODY_BYTES`."""
+    return Refusal(413, f"the body is more than {LARGEST_BODY_BYTES} bytes; send smaller batches")
 
 
 def decoded(content: bytes, encoding: str) -> bytes:
@@ -40,7 +46,7 @@ def decoded(content: bytes, encoding: str) -> bytes:
             parts.append(reader.decompress(content[start : start + PIECE_BYTES]))
             size += len(parts[-1])
             if size > LARGEST_BODY_BYTES:
-                raise Refusal(413, f"the body is more than {LARGEST_BODY_BYTES} bytes; send smaller batches")
+                raise too_large()
     except (zstandard.ZstdError, zlib.error, EOFError) as fault:
         raise Refusal(400, f"the body is not {encoding}, as Content-Encoding says: {fault}") from None
     if not reader.eof:

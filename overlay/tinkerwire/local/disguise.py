@@ -18,6 +18,7 @@ from tinkerwire_base.behaviour import TINKER_SCHEME
 from tinkerwire_base.call import JSON, PROTOBUF, WireRequest, WireResponse
 from tinkerwire_generated.models import ForwardBackwardOutput, OptimStepResponse, SampleResponse
 
+CONFLICT = 409
 BATCHES = frozenset({"forward", "forward_backward"})
 FORMS: Mapping[str, str] = {"json": JSON, "messages": PROTOBUF}
 NOT_READY = b'{"type":"try_again","request_id":%s,"queue_state":"active"}'
@@ -83,10 +84,10 @@ class Disguise:
                 if getattr(body, name):
                     raise Refusal(400, f"{name} is not supported by this backend")
 
-    def refused(self, request: Request) -> None:
-        """Note that an operation was refused."""
+    def refused(self, request: Request, status: int) -> None:
+        """Note that an operation was refused, unless its number was another's: that one may be sent again."""
         model_id, seq_id = getattr(request.body, "model_id", None), getattr(request.body, "seq_id", None)
-        if self._ways.counts_refused and model_id is not None and seq_id is not None:
+        if status != CONFLICT and self._ways.counts_refused and model_id is not None and seq_id is not None:
             self._used_up.add((model_id, seq_id))
 
     def result(self, value: Any) -> Any:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from tinkerwire.local.content import LARGEST_BODY_BYTES
+from tinkerwire.local.answers import Refusal
+from tinkerwire.local.content import LARGEST_BODY_BYTES, too_large
 from tinkerwire.local.misbehaviour import ConnectionDropped
 from tinkerwire.local.server import EmbeddedServer
 from tinkerwire_base.call import WireRequest
@@ -21,12 +22,10 @@ def application(server: EmbeddedServer) -> web.Application:
     async def answer(request: web.Request) -> web.StreamResponse:
         try:
             content = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            return _unread(too_large())
         except web.RequestPayloadError as fault:
-            reason = " ".join(str(fault).split())
-            refusal = web.json_response({"detail": f"the body cannot be read: {reason}"}, status=400)
-            # Where the next request starts is not known.
-            refusal.force_close()
-            return refusal
+            return _unread(Refusal(400, f"the body cannot be read: {' '.join(str(fault).split())}"))
         wire = WireRequest(
             method=request.method,
             path=request.rel_url.raw_path,
@@ -46,6 +45,14 @@ def application(server: EmbeddedServer) -> web.Application:
     app = web.Application(client_max_size=LARGEST_BODY_BYTES)
     app.router.add_route("*", "/{path:.*}", answer)
     return app
+
+
+def _unread(refusal: Refusal) -> web.Response:
+    """The answer to a request whose body was not read to its end."""
+    response = web.json_response({"detail": refusal.detail}, status=refusal.status)
+    # Where the next request starts is not known.
+    response.force_close()
+    return response
 
 
 async def serve(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ from tinkerwire_generated.models import (
     TensorData,
 )
 
+MOST_FILLED = 2**24
+"""Numbers that the sparse tensors of one request may stand for: a few bytes can ask for any number of them."""
+
 
 def tokens(where: str, model_input: ModelInput) -> npt.NDArray[Any]:
     """The token ids of an input.
@@ -29,7 +32,7 @@ def tokens(where: str, model_input: ModelInput) -> npt.NDArray[Any]:
     for index, chunk in enumerate(model_input.chunks):
         if not isinstance(chunk, EncodedTextChunk):
             raise EngineError(
-                f"{where}: chunks[{index}] is an image ({chunk.type}); the models of this server read text only"
+                f"{where}: chunks[{index}] is no text but of type {chunk.type}; the models of this server read text"
             )
         parts.append(np.asarray(chunk.tokens, dtype=np.int64))
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
@@ -37,7 +40,21 @@ def tokens(where: str, model_input: ModelInput) -> npt.NDArray[Any]:
 
 def examples(data: Sequence[Datum]) -> list[Example]:
     """The engine's examples; EngineError for what it cannot read, naming the datum."""
+    _check_filled("data", [tensor for datum in data for tensor in datum.loss_fn_inputs.values()])
     return [_example(f"datum {index}", datum) for index, datum in enumerate(data)]
+
+
+def array(where: str, tensor: TensorData, pad_value: int = 0) -> npt.NDArray[Any]:
+    """A tensor of the wire as an array of its shape, int64 or float32, with ``pad_value`` where a sparse one has none.
+
+    Raises:
+        EngineError: data that is not of its dtype, or a sparse tensor of more than :data:`MOST_FILLED` numbers.
+    """
+    _check_filled(where, [tensor])
+    try:
+        return tensor.to_numpy(pad_value)
+    except (ValueError, TypeError, OverflowError) as fault:
+        raise EngineError(f"{where}: {fault}") from None
 
 
 def output(result: LossResult) -> ForwardBackwardOutput:
@@ -60,10 +77,14 @@ def finite(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def _example(where: str, datum: Datum) -> Example:
-    inputs = {}
-    for name, tensor in datum.loss_fn_inputs.items():
-        try:
-            inputs[name] = tensor.to_numpy()
-        except (ValueError, TypeError, OverflowError) as fault:
-            raise EngineError(f"{where}: {name}: {fault}") from None
+    inputs = {name: array(f"{where}: {name}", tensor) for name, tensor in datum.loss_fn_inputs.items()}
     return Example(tokens(where, datum.model_input), inputs)
+
+
+def _check_filled(where: str, tensors: Iterable[TensorData]) -> None:
+    count = sum(math.prod(each.shape or ()) for each in tensors if each.sparse_crow_indices is not None)
+    if count > MOST_FILLED:
+        raise EngineError(
+            f"{where}: sparse tensors stand for {count} numbers, this server fills in {MOST_FILLED} at most; "
+            "send fewer datums, or narrower tensors"
+        )

@@ -55,7 +55,7 @@ class Models:
 
     def __init__(self) -> None:
         self._models: dict[str, TrainedModel] = {}
-        self._gone: dict[str, str] = {}
+        self._gone: dict[str, tuple[int, str]] = {}
 
     def add(self, model: TrainedModel) -> None:
         """Keep a new model."""
@@ -70,20 +70,24 @@ class Models:
         model = self._models.get(model_id)
         if model is not None:
             return model
-        reason = self._gone.get(model_id)
-        if reason is None:
+        if model_id not in self._gone:
             raise Refusal(404, f"there is no model {model_id!r}; create_model gives one")
-        raise Refusal(410 if "expired" in reason else 404, f"model {model_id} is gone: {reason}")
+        status, reason = self._gone[model_id]
+        raise Refusal(status, f"model {model_id} is gone: {reason}")
 
     def find(self, model_id: str | None) -> TrainedModel | None:
         """The model of that id, or None."""
         return None if model_id is None else self._models.get(model_id)
 
-    def remove(self, model_id: str, reason: str) -> TrainedModel | None:
-        """Forget a model; what is queued on its worker is left to the caller."""
+    def remove(self, model_id: str, status: int, reason: str) -> TrainedModel | None:
+        """Forget a model; what is queued on its worker is left to the caller.
+
+        Args:
+            status: by which later requests for it are refused.
+        """
         model = self._models.pop(model_id, None)
         if model is not None:
-            self._gone[model_id] = reason
+            self._gone[model_id] = status, reason
         return model
 
     def close(self) -> list[TrainedModel]:

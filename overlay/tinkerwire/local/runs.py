@@ -13,7 +13,7 @@ import attrs
 
 from tinkerwire.local.answers import Refusal
 from tinkerwire.local.engine import LoraSettings
-from tinkerwire.local.storage import read_json, write_json
+from tinkerwire.local.storage import clear_unfinished, read_json, write_json
 
 log = logging.getLogger("tinkerwire.local")
 
@@ -101,6 +101,8 @@ class Runs:
 
 def _read_all(folder: Path) -> list[Run]:
     found = []
+    for run_folder in folder.glob("*"):
+        clear_unfinished(run_folder)
     for path in sorted(folder.glob("*/run.json")):
         try:
             found.append(Run(**read_json(path)))

@@ -15,7 +15,7 @@ from typing import Any
 
 from typing_extensions import Self
 
-from tinkerwire.local.answers import Answer, Refusal
+from tinkerwire.local.answers import NO_RETRY, Answer, Refusal
 from tinkerwire.local.archives import PREFIX as ARCHIVES
 from tinkerwire.local.catalogue import Catalogue
 from tinkerwire.local.client_config import ClientConfig
@@ -157,9 +157,11 @@ class EmbeddedServer:
 
     def close(self) -> None:
         """Stop all work and free what is held; later requests are answered 503."""
-        if self._closed:
-            return
-        self._closed = True
+        # Under the lock, so that what is accepted is accepted before: its promises are kept or broken, not forgotten.
+        with self._state.lock:
+            if self._closed:
+                return
+            self._closed = True
         self.is_idle = self._state.close()
         if hasattr(self, "_remove_folder"):
             self._remove_folder()
@@ -172,9 +174,12 @@ class EmbeddedServer:
     ) -> None:
         self.close()
 
-    def _check(self, request: WireRequest, headers: Mapping[str, str]) -> None:
+    def _refuse_closed(self) -> None:
         if self._closed:
-            raise Refusal(503, "this server was closed", {"x-should-retry": "false"})
+            raise Refusal(503, "this server was closed", NO_RETRY)
+
+    def _check(self, request: WireRequest, headers: Mapping[str, str]) -> None:
+        self._refuse_closed()
         # The address of an archive is a secret in itself, and clients of object stores send no key.
         is_open = request.path in OPEN_PATHS or request.path.startswith(ARCHIVES)
         if self._api_key is not None and not is_open:
@@ -197,6 +202,7 @@ class EmbeddedServer:
         fingerprint = _fingerprint(wire)
         key = None if wire.method == "GET" or operation.name in REPEATABLE else headers.get("x-idempotency-key")
         with self._state.lock:
+            self._refuse_closed()
             first = self._first_answers.find(key, operation.name, fingerprint) if key else None
             if first is not None:
                 return first
@@ -221,8 +227,8 @@ class EmbeddedServer:
         try:
             self._disguise.check(request)
             return HANDLERS[request.operation](self._state, request)
-        except Refusal:
-            self._disguise.refused(request)
+        except Refusal as refusal:
+            self._disguise.refused(request, refusal.status)
             self._state.skip(request.body)
             raise
 

@@ -30,7 +30,6 @@ from tinkerwire.local.workers import Worker
 
 log = logging.getLogger("tinkerwire.local")
 
-OWNER = "local"
 JOIN_S = 2.0
 
 
@@ -97,13 +96,6 @@ class State:
             return None
         return random.Random(f"{self.settings.seed}:{what}").getrandbits(31)
 
-    def unload(self, model_id: str, reason: str) -> None:
-        """Forget a model and drop what is queued on it."""
-        model = self.models.remove(model_id, reason)
-        if model is not None:
-            model.close()
-            self.promises.abandon(model_id, f"model {model_id} is gone: {reason}")
-
     def close(self) -> bool:
         """Stop all work; what has no result yet fails. False when some is still at it after :data:`JOIN_S`."""
         workers = [self.sampling]
@@ -117,7 +109,12 @@ class State:
 
     def _release(self, session: Session) -> None:
         log.info("session %s expired", session.session_id)
+        reason = f"session {session.session_id} expired"
         for model_id in session.model_ids:
-            self.unload(model_id, f"session {session.session_id} expired")
+            model = self.models.remove(model_id, 410, reason)
+            if model is not None:
+                model.close()
+                self.promises.abandon(model_id, f"model {model_id} is gone: {reason}")
+        session.losses.clear()
         for sampler_id in session.sampler_ids:
             self.samplers.remove(sampler_id)

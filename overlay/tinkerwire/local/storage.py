@@ -14,6 +14,8 @@ import numpy.typing as npt
 import orjson
 
 Array = npt.NDArray[Any]
+UNFINISHED = ".writing-"
+"""How the names of files begin that are being written."""
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -41,11 +43,17 @@ def read_arrays(path: Path) -> dict[str, Array]:
         return {name.removeprefix("array:"): file[name] for name in file.files}
 
 
+def clear_unfinished(folder: Path) -> None:
+    """Remove what a process left in a folder that died while it wrote."""
+    for path in folder.glob(f"{UNFINISHED}*"):
+        path.unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def _replacing(path: Path) -> Any:
     """A file beside ``path`` that takes its place once it is written and on the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=".writing-", dir=path.parent)
+    descriptor, temporary = tempfile.mkstemp(prefix=UNFINISHED, dir=path.parent)
     try:
         file: BinaryIO
         with os.fdopen(descriptor, "wb") as file:

@@ -33,11 +33,12 @@ class Worker:
         with self._lock:
             if self._closed:
                 return
-            self._jobs.put(job)
             if len(self._threads) < self._wanted:
                 thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._threads.append(thread)
+                # Before the rest, for there may be no more threads to be had.
                 thread.start()
+                self._threads.append(thread)
+            self._jobs.put(job)
 
     def close(self, *, finish: bool = False) -> None:
         """Stop: after all jobs when ``finish``, else after those that run now; does not wait for it."""

@@ -120,6 +120,32 @@ def test_scripts_and_modules_run(tmp_path: Path) -> None:
     assert "nosuch: there is no such module" in python("-m", "tinkerwire.dropin", "-m", "nosuch", code=2)
 
 
+def test_modules_of_packages_that_import_tinker_run(tmp_path: Path) -> None:
+    """The packages are imported to find the module, and find tinker; what is not there is said in one line."""
+    inner = tmp_path / "outer" / "inner"
+    inner.mkdir(parents=True)
+    (tmp_path / "outer" / "__init__.py").write_text("import tinker\n")
+    (inner / "__init__.py").write_text("from tinker import types\n")
+    (inner / "program.py").write_text("import tinker\nprint(__name__, tinker.__version__)\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    told = python("-m", "tinkerwire.dropin", "-m", "outer.inner.program", PYTHONPATH=path)
+    assert told == f"__main__ {API_VERSION}\n"
+    for name in ("outer.nosuch", "outer.inner.nosuch", "nosuch.program"):
+        told = python("-m", "tinkerwire.dropin", "-m", name, code=2, PYTHONPATH=path)
+        assert told == f"{name}: there is no such module\n"
+    (inner / "__init__.py").write_text("import lacking\n")
+    told = python("-m", "tinkerwire.dropin", "-m", "outer.inner.program", code=1, PYTHONPATH=path)
+    assert "No module named 'lacking'" in told
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="there is no PYTHONSAFEPATH")
+def test_scripts_run_with_a_safe_path(tmp_path: Path) -> None:
+    """Told to put no folder on the path, it takes none off it either."""
+    (tmp_path / "program.py").write_text("import sys\nprint(sys.path)\n")
+    plain = python("-c", "import sys; print(sys.path)", PYTHONSAFEPATH="1")
+    assert python("-m", "tinkerwire.dropin", str(tmp_path / "program.py"), PYTHONSAFEPATH="1") == plain
+
+
 PARENT = """
 import multiprocessing, subprocess, sys
 def which(_=None):

@@ -142,6 +142,12 @@ class Caller:
         found: str = self.post("create_session", body).body["session_id"]
         return found
 
+    def sampler(self) -> str:
+        """A new sampling session on the base model."""
+        body = {"session_id": self.session(), "sampling_session_seq_id": 0, "base_model": NANO}
+        found: str = self.post("create_sampling_session", body).body["sampling_session_id"]
+        return found
+
     def model(self, session_id: str | None = None, number: int = 0, **lora: Any) -> str:
         """A new model of rank 4."""
         body = {
@@ -202,11 +208,9 @@ def call(serve: Callable[..., Caller], tmp_path: Path) -> Caller:
 
 
 @pytest.fixture
-def sampler_id(call: Any) -> str:
+def sampler_id(call: Caller) -> str:
     """A sampler of a base model."""
-    body = {"session_id": call.session(), "sampling_session_seq_id": 0, "base_model": NANO}
-    found: str = call.post("create_sampling_session", body).body["sampling_session_id"]
-    return found
+    return call.sampler()
 
 
 @attrs.define

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 
-from tinkerwire.local import storage
+from tinkerwire.local import checkpoints, storage
+
+NEWEST = "0.38.0"
 
 
 def test_loading_resumes_as_if_never_stopped(call: Any) -> None:
@@ -78,7 +81,9 @@ def test_checkpoints_without_a_name_are_numbered(call: Any) -> None:
     assert paths == [f"{run}/weights/0001", f"{run}/weights/0002", f"{run}/sampler_weights/0001"]
 
 
-@pytest.mark.parametrize("name", ["", "..", "../../x", "a/b", ".hidden", "a\\b", "a\0", "é", "x" * 129, "a b", "-x"])
+@pytest.mark.parametrize(
+    "name", ["", "..", "../../x", "a/b", ".hidden", "a\\b", "a\0", "é", "x" * 129, "a b", "-x", "a" + 127 * ":"]
+)
 def test_a_name_cannot_leave_its_folder(call: Any, name: str, tmp_path: Path) -> None:
     """Names that are no names are refused at once, with the rule."""
     reply = call.post("save_weights", {"model_id": call.model(), "path": name})
@@ -87,7 +92,7 @@ def test_a_name_cannot_leave_its_folder(call: Any, name: str, tmp_path: Path) ->
     assert list(tmp_path.rglob("*.npz")) == []
 
 
-@pytest.mark.parametrize("name", ["step=10", "epoch:1", "v1.0+x@y", "_", "x" * 128, "CON"])
+@pytest.mark.parametrize("name", ["step=10", "epoch:1", "v1.0+x@y", "_", "x" * 128, "a" + 66 * ":", "CON"])
 def test_usual_names_are_taken(call: Any, name: str) -> None:
     """What users write is a name, and comes back as it was."""
     model_id = call.model()
@@ -197,6 +202,22 @@ def test_metadata_is_kept_as_texts(call: Any) -> None:
     assert run["user_metadata"] == {"name": "a", "count": "3", "deep": '{"b":[1]}'}
 
 
+@pytest.mark.parametrize("depth", [100, 300, 900])
+def test_metadata_that_is_too_deep_is_refused(call: Any, depth: int) -> None:
+    """Where it comes, rather than fail what writes or shows it later."""
+    metadata: Any = {}
+    for _ in range(depth):
+        metadata = {"a": metadata}
+    session = {"tags": [], "user_metadata": metadata, "sdk_version": "0.16.1"}
+    model = {"session_id": call.session(), "model_seq_id": 0, "base_model": "tinkerwire/byte-nano"}
+    for path, body in (("create_session", session), ("create_model", {**model, "user_metadata": metadata})):
+        # Orjson reads what it does not write.
+        reply = call.post(path, json.dumps(body).encode())
+        assert reply.status == 422, reply
+        assert "more than 100 objects stand in each other" in reply.body["detail"][0]["msg"]
+    assert call.post("create_session", {**session, "user_metadata": {"a": [[["b"]]]}}).status == 200
+
+
 @pytest.mark.parametrize("step", ["write", "fsync", "replace"])
 def test_a_crash_leaves_the_old_or_the_new(tmp_path: Path, step: str) -> None:
     """A process killed at any step of a write leaves the file as it was, and no other file is taken for it."""
@@ -236,12 +257,82 @@ def test_litter_of_a_crash_is_cleared_and_halves_are_not_listed(serve: Any, tmp_
     call.server.close()
     [half] = tmp_path.rglob("half.npz")
     half.unlink()
-    litter = half.parent / ".writing-x"
-    litter.write_bytes(b"PK")
+    litter = [half.parent / ".writing-x", half.parent.parent / ".writing-y", half.parent / "alone.npz"]
+    for path in litter:
+        path.write_bytes(b"PK")
     (half.parent / "broken.json").write_text("{")
+    (half.parent / "broken.npz").write_bytes(b"PK")
     listed = serve(folder=tmp_path)("GET", "checkpoints").body["checkpoints"]
     assert [each["checkpoint_id"] for each in listed] == ["weights/whole"]
-    assert not litter.exists()
+    assert [path.exists() for path in litter] == [False] * 3
+    assert (half.parent / "broken.npz").exists()
+
+
+@pytest.mark.parametrize("dies", ["write_arrays", "_write", "unlink"])
+def test_a_crash_while_one_takes_the_place_of_another(serve: Any, tmp_path: Path, dies: str) -> None:
+    """Killed before, at or after the turn, a server has the old or the new: weights and word of them together."""
+    call = serve(folder=tmp_path, wire_version=NEWEST)
+    model_id = call.model()
+    save = {"model_id": model_id, "path": "a", "overwrite": True}
+    call.do("save_weights", {**save, "user_metadata": {"is": "old"}})
+    old = _weights(tmp_path)
+    call.server.close()
+    script = f"""
+        import os, pathlib, numpy as np
+        from tinkerwire.local import EmbeddedServer, checkpoints
+        server = EmbeddedServer(folder={str(tmp_path)!r}, wire_version={NEWEST!r})
+        all = server._state.checkpoints
+        die = lambda *a, **k: os._exit(9)
+        owner = {{"write_arrays": checkpoints, "_write": checkpoints.Checkpoints, "unlink": pathlib.Path}}[{dies!r}]
+        setattr(owner, {dies!r}, die)
+        about = checkpoints.About(user_metadata={{"is": "new"}})
+        run = server._state.runs.get({model_id!r})
+        all.save(run, "weights", "a", {{"x": np.arange(9)}}, about, overwrite=True)
+    """
+    child = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False, env=os.environ)
+    assert child.returncode == 9
+    [listed] = serve(folder=tmp_path, wire_version=NEWEST)("GET", "checkpoints").body["checkpoints"]
+    found = _weights(tmp_path)
+    assert listed["user_metadata"] == {"is": "new" if dies == "unlink" else "old"}
+    assert (sorted(found) == ["x"]) if dies == "unlink" else (sorted(found) == sorted(old))
+
+
+def test_one_takes_the_place_of_another(serve: Any, tmp_path: Path) -> None:
+    """As often as is asked for: the last is loaded, here and after a restart, and no file of the others is left."""
+    call = serve(folder=tmp_path, wire_version=NEWEST)
+    model_id = call.model()
+    losses = []
+    for _ in range(3):
+        call.do("save_weights", {"model_id": model_id, "path": "a", "overwrite": True})
+        losses.append(call.binary_loss(model_id))
+        call.result(call.binary(model_id).body["request_id"])
+        call.do("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 0.01}})
+        assert len(list(tmp_path.rglob("*.npz"))) == 1
+    assert len(set(losses)) == 3
+    call.server.close()
+    again = serve(folder=tmp_path, wire_version=NEWEST)
+    body = {"session_id": again.session(), "model_seq_id": 0, "path": f"tinker://{model_id}/weights/a"}
+    loaded = again.do("load_weights", {**body, "optimizer": True})["model_id"]
+    assert again.binary_loss(loaded) == losses[-1]
+    assert again("DELETE", f"training_runs/{model_id}/checkpoints/weights/a").status == 204
+    assert list(tmp_path.rglob("*.npz")) == []
+
+
+def test_a_save_that_fails_leaves_nothing(serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does it stand in the way of the next."""
+    call = serve(folder=tmp_path)
+    save = {"model_id": call.model(), "path": "a"}
+    with monkeypatch.context() as broken:
+        broken.setattr(checkpoints, "write_json", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+        assert "disk full" in call.do("save_weights", save)["error"]
+    assert list(tmp_path.rglob("*.npz")) == []
+    assert call.do("save_weights", save)["path"].endswith("/weights/a")
+
+
+def _weights(folder: Path) -> Any:
+    """The arrays of the one checkpoint in a folder."""
+    [path] = folder.rglob("*.npz")
+    return storage.read_arrays(path)
 
 
 def test_a_temporary_folder_goes_with_the_server(serve: Any) -> None:

@@ -226,6 +226,14 @@ LOGPROBS = np.array([-1.0, -2.0], np.float32)
         ),
         (
             [
+                node("call_method", "e", "exp", ref("logprobs")),
+                node("call_method", "m", "mul_", ref("e"), 2.0),
+                node("call_method", "a", "sum", ref("m")),
+            ],
+            "no gradient by logprobs: one of the variables needed for gradient computation has been modified",
+        ),
+        (
+            [
                 node("call_function", "z", "operator.truediv", ref("logprobs"), 0.0),
                 node("call_method", "a", "sum", ref("z")),
             ],
@@ -271,6 +279,17 @@ def test_arguments_of_every_form() -> None:
     assert found.loss == -3.0 - 4.0
     assert found.gradient.dtype == np.float32
     assert found.gradient.tolist() == [1.0, 3.0]
+
+
+@needs_torch
+def test_a_sparse_gradient() -> None:
+    """It is a gradient like others."""
+    steps = [
+        node("call_function", "i", "torch.ones", [1], dtype={"dtype": "int64"}),
+        node("call_function", "g", "torch.gather", ref("logprobs"), 0, ref("i"), sparse_grad=True),
+        node("call_method", "a", "sum", ref("g")),
+    ]
+    assert evaluate("datum 0", graph(*steps), LOGPROBS, []).gradient.tolist() == [0.0, 1.0]
 
 
 RANKS = {"logprobs": 1, "advantages": 1, "old": 1}

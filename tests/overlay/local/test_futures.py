@@ -12,6 +12,9 @@ import pytest
 
 from tinkerwire.local import Keeping
 from tinkerwire.local.engine import LoraModel
+from tinkerwire.local.handlers import HANDLERS
+
+NANO = "tinkerwire/byte-nano"
 
 
 def test_a_long_poll_returns_the_moment_the_result_is_there(call: Any, gate: threading.Event, batch: Any) -> None:
@@ -136,6 +139,35 @@ def test_closing_the_server_ends_what_waits(serve: Any, gate: threading.Event, b
 
     assert asyncio.run(poll()).status == 200
     assert call("GET", "healthz").status == 503
+
+
+def test_closing_amid_a_request_forgets_no_promise(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is accepted while the server closes is ended by that, too; what comes later is refused."""
+    call = serve()
+    plain = HANDLERS["asample"]
+    begun, closing = threading.Event(), threading.Event()
+
+    def slow(state: Any, request: Any) -> Any:
+        begun.set()
+        assert closing.wait(20)
+        time.sleep(0.2)
+        return plain(state, request)
+
+    def close() -> None:
+        assert begun.wait(20)
+        closing.set()
+        call.server.close()
+
+    monkeypatch.setitem(HANDLERS, "asample", slow)  # type: ignore[arg-type]
+    ask = {"base_model": NANO, "prompt": {"chunks": [{"tokens": [1]}]}, "sampling_params": {"max_tokens": 1}}
+    thread = threading.Thread(target=close)
+    thread.start()
+    accepted = call.post("asample", ask)
+    thread.join()
+    promises = call.server._state.promises
+    assert (accepted.status, promises.open_count) == (200, 0)
+    assert promises.get(accepted.body["request_id"]).result is not None
+    assert call.post("asample", ask).status == 503
 
 
 def test_many_wait_at_once(call: Any, gate: threading.Event, batch: Any) -> None:

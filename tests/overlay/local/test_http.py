@@ -16,6 +16,7 @@ import orjson
 import pytest
 
 from support.scripted import PATIENCE_S
+from tinkerwire.local.content import LARGEST_BODY_BYTES
 
 NANO = "tinkerwire/byte-nano"
 READY = re.compile(r"tinkerwire serves the Tinker API at (http://[^ ]+) \(models: (.+)\)\n")
@@ -126,6 +127,18 @@ def test_http_is_read_as_it_may_come(start: Start) -> None:
     assert client.post("create_session", content=b"\xff" * 9).status_code == 422
     assert client.get("training_runs/a%2F..%2Fb").status_code == 404
     assert client.get("checkpoints?limit=5&limit=x").status_code == 422
+
+
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+def test_a_body_beyond_all_bounds_is_413(start: Start, encoding: str) -> None:
+    """In JSON, with the bound, and without filling the memory, however few bytes it takes on the wire."""
+    _, client = start()
+    body = b'{"tags": [' + b"0," * (LARGEST_BODY_BYTES // 2) + b"0]}"
+    sent = zlib.compress(body, wbits=31) if encoding else body
+    answer = client.post("create_session", content=sent, headers={"content-encoding": encoding or "identity"})
+    assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (413, "application/json")
+    assert answer.json()["detail"] == f"the body is more than {LARGEST_BODY_BYTES} bytes; send smaller batches"
+    assert client.get("healthz").status_code == 200
 
 
 def test_misbehaviour_drops_real_connections(start: Start) -> None:

@@ -172,7 +172,9 @@ def test_order_of_loads_and_refusals(serve: Any) -> None:
     assert call.post("load_weights", {**load, "model_id": model_id, "seq_id": 2}).status == 400
     step = {"model_id": model_id, "adam_params": {"learning_rate": 0.1}}
     assert call.post("optim_step", {**step, "seq_id": 2}).status == 409
-    call.do("optim_step", {**step, "seq_id": 3})
+    third = call.submit("optim_step", {**step, "seq_id": 3})
+    assert call.post("save_weights", {"model_id": model_id, "seq_id": 3}).status == 409
+    assert call.submit("optim_step", {**step, "seq_id": 3}) == third
     other = call.model(number=0)
     call.do("load_weights", {**load, "model_id": other, "seq_id": 1})
 

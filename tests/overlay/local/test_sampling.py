@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -43,9 +44,7 @@ def test_a_servers_seed_makes_all_samples_repeatable(serve: Any) -> None:
 
     def draw(seed: int) -> Any:
         call = serve(seed=seed)
-        body = {"session_id": call.session(), "sampling_session_seq_id": 0, "base_model": NANO}
-        sampler_id = call.post("create_sampling_session", body).body["sampling_session_id"]
-        ask = _ask(sampler_id, seq_id=0, sampling_params={"seed": None, "max_tokens": 20})
+        ask = _ask(call.sampler(), seq_id=0, sampling_params={"seed": None, "max_tokens": 20})
         return call.do("asample", ask)["sequences"]
 
     assert draw(1) == draw(1) != draw(2)
@@ -74,6 +73,37 @@ def test_what_cannot_be_sampled_fails_as_the_users_fault(call: Any, sampler_id: 
     failed = call.do("asample", _ask(sampler_id, **change))
     assert failed["category"] == "user"
     assert reason in failed["error"]
+
+
+FEW_BYTES = {"sparse_crow_indices": [0, 1, 1], "sparse_col_indices": [0]}
+
+
+@pytest.mark.parametrize(
+    ("tensor", "reason"),
+    [
+        ({"data": [1.5, 2], "shape": [2, 1]}, r"data: cannot be read as int64: \[0\] is 1.5"),
+        ({"data": [10**18 * 9.3, 2], "shape": [2, 1]}, "data: cannot be read as int64"),
+        ({"data": [1], "shape": [2, 2**40], **FEW_BYTES}, "sparse tensors stand for 2199023255552 numbers"),
+        ({"data": [300, 2], "shape": [2, 1]}, r"target tokens\[0\] is 300"),
+    ],
+)
+def test_target_tokens_that_are_none_fail_as_the_users_fault(serve: Any, tensor: Any, reason: str) -> None:
+    """Whatever a tensor holds: also one whose few bytes stand for more than any memory."""
+    call = serve(wire_version="0.38.0")
+    sampler_id = call.sampler()
+    failed = call.do("asample", _ask(sampler_id, target_prompt_logprobs={"dtype": "int64", **tensor}))
+    assert failed["category"] == "user", failed
+    assert re.search(reason, failed["error"]), failed
+
+
+def test_an_image_of_which_the_last_logprobs_are_wanted(serve: Any) -> None:
+    """Refused with the chunk, as every prompt that cannot be counted."""
+    call = serve(wire_version="0.38.0")
+    chunks = [{"type": "image", "data": "AAAA", "format": "png"}]
+    wishes = {"prompt": {"chunks": chunks}, "prompt_logprobs": True, "prompt_logprobs_last_n": 1}
+    reply = call.post("asample", _ask(call.sampler(), **wishes))
+    assert (reply.status, reply.body["detail"][0]["loc"]) == (422, ["body", "prompt"])
+    assert "chunks[0] is no text but of type image" in reply.body["detail"][0]["msg"]
 
 
 def test_a_sampler_says_what_it_is_of(call: Any) -> None:
@@ -125,6 +155,21 @@ def test_trained_weights_are_what_is_sampled(call: Any) -> None:
     ]
     base = call.do("asample", {**_ask(""), "sampling_session_id": None, "base_model": NANO, "prompt_logprobs": True})
     assert scored[0] == scored[1] != base["prompt_logprobs"]
+
+
+def test_a_path_is_sampled_as_it_is(call: Any) -> None:
+    """Without a sampling session: once its checkpoint is deleted it is gone, and another of its name is another."""
+    model_id = call.model()
+    found = []
+    for _ in range(2):
+        path = call.do("save_weights_for_sampler", {"model_id": model_id, "path": "a"})["path"]
+        ask = {**_ask(""), "sampling_session_id": None, "model_path": path, "prompt_logprobs": True}
+        found.append(call.do("asample", ask)["prompt_logprobs"][1:])
+        assert call.do("asample", ask)["prompt_logprobs"][1:] == found[-1]
+        assert call("DELETE", f"training_runs/{model_id}/checkpoints/sampler_weights/a").status == 204
+        assert call.post("asample", ask).status == 404
+        call.step(model_id)
+    assert found[0] != found[1]
 
 
 def test_too_many_samples_are_pushed_back_when_asked(serve: Any) -> None:

@@ -92,6 +92,20 @@ def test_a_datum_that_cannot_be_read_fails_as_the_users_fault(call: Any, batch: 
     assert reason in failed["error"]
 
 
+def test_sparse_tensors_that_stand_for_too_much_fail_as_the_users_fault(serve: Any, batch: Any) -> None:
+    """A few bytes can ask for more than the memory holds, in one tensor or in all of a batch together."""
+    call = serve(wire_version="0.18.2")
+    model_id = call.model()
+    sparse = {"dtype": "int64", "sparse_crow_indices": [0, 1, 1, 1, 1], "sparse_col_indices": [0], "data": [1]}
+    for datums, columns in ((1, 2**40), (2**10, 2**14)):
+        asked = batch()
+        asked["data"][0]["loss_fn_inputs"]["target_tokens"] = {**sparse, "shape": [4, columns]}
+        asked["data"] *= datums
+        failed = call.do("forward_backward", {"model_id": model_id, "forward_backward_input": asked})
+        assert failed["category"] == "user"
+        assert f"data: sparse tensors stand for {datums * 4 * columns} numbers" in failed["error"]
+
+
 def test_adam_settings_out_of_range_fail_as_the_users_fault(call: Any) -> None:
     """The number is named."""
     failed = call.do("optim_step", {"model_id": call.model(), "adam_params": {"beta1": 2}})

@@ -111,6 +111,11 @@ def _targets(where: str, values: AnyArray, length: int, loss: Loss, config: Mode
         return target
     if len(values) != length or not values.size:
         raise EngineError(f"{where} has shape {values.shape} beside {length} tokens; pass one row a token")
+    if values.shape[1] > config.vocab_size:
+        # Each position of the batch gets as many as the one that has most.
+        raise EngineError(
+            f"{where} has {values.shape[1]} targets a token, more than the {config.vocab_size} that there are"
+        )
     return token_ids(where, values.reshape(-1), config).reshape(values.shape)
 
 

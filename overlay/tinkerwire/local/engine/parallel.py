@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from typing import TypeVar
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
 
 __all__ = ["run_all"]
 
 T = TypeVar("T")
 R = TypeVar("R")
+Jobs: TypeAlias = "deque[tuple[Future[R], T]]"
 
 MOST_THREADS = 4
 
@@ -19,22 +24,44 @@ MOST_THREADS = 4
 def run_all(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
     """Results in the order of the items, whatever the number of threads; the first error is raised.
 
-    Threads are enough: numpy lets others run while it computes.
+    Threads are enough: numpy lets others run while it computes. This one works too, so that no other is needed.
     """
-    if len(items) == 1 or _threads() == 1:
-        return map(function, items)
-    return _pool().map(function, items)
+    results: deque[Future[R]] = deque(Future() for _ in items)
+    jobs: Jobs[R, T] = deque(zip(results, items, strict=True))
+    # Not an executor, which takes no more work once the process ends, while workers still have some.
+    for _ in range(min(MOST_THREADS, os.cpu_count() or 1, len(items)) - 1):
+        helper = threading.Thread(
+            target=_help, args=(function, jobs, np.geterr()), name="tinkerwire-engine", daemon=True
+        )
+        # None starts any more while the process ends.
+        with suppress(RuntimeError):
+            helper.start()
+    try:
+        while results:
+            while not results[0].done() and _run_next(function, jobs):
+                pass
+            yield results.popleft().result()
+    finally:
+        jobs.clear()
 
 
-def _threads() -> int:
-    return min(MOST_THREADS, os.cpu_count() or 1)
+def _help(function: Callable[[T], R], jobs: Jobs[R, T], numpy_errors: Mapping[str, Any]) -> None:
+    # Each thread has its own, and those of a new one are numpy's defaults.
+    with np.errstate(**numpy_errors):
+        while _run_next(function, jobs):
+            pass
 
 
-@lru_cache(maxsize=1)
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_threads(), thread_name_prefix="tinkerwire-engine")
-
-
-if hasattr(os, "register_at_fork"):
-    # A forked child inherits the pool but none of its threads.
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+def _run_next(function: Callable[[T], R], jobs: Jobs[R, T]) -> bool:
+    """Do the next job; False when there is none."""
+    try:
+        result, item = jobs.popleft()
+    except IndexError:
+        return False
+    try:
+        result.set_result(function(item))
+    except BaseException as fault:
+        # Those before it were begun already.
+        jobs.clear()
+        result.set_exception(fault)
+    return True

@@ -25,6 +25,10 @@ NOTHING = -1
 """In place of a target token: nothing is asked here."""
 ALTERNATIVES = 1
 """Number of the stream of draws that alternatives to a prompt come from."""
+MOST_CACHED = 2**25
+"""Keys and values of samples that are decoded side by side: 128 MiB, and for moments up to four times that."""
+MOST_REPORTED = 2**22
+"""Pairs of token and logprob that a request's samples may come with: half a GiB while they are gathered."""
 TopkLogprobs = list[list[tuple[int, float]] | None]
 
 
@@ -132,11 +136,19 @@ class Sampler:
         targets = None if target_tokens is None else _targets(target_tokens, len(tokens), self._config)
         room = self._config.max_context - len(tokens)
         length = room if max_tokens is None else min(max_tokens, room)
+        _require_few(num_samples, length, min(topk_sample_logprobs, self._config.vocab_size))
         cache = KeyValueCache()
         hidden, _ = forward(self._config, self._weights, tokens[None], cache)
         last = self._logprobs(hidden[:, -1])
         draws = _draws(seed, num_samples, length)
-        sequences = self._continue(cache, last, draws, rule, stop_rule, topk_sample_logprobs)
+        rows = _rows_at_once(self._config, len(tokens) + length)
+        sequences = [
+            sequence
+            for first in range(0, num_samples, rows)
+            for sequence in self._continue(
+                cache, last, draws[first : first + rows], rule, stop_rule, topk_sample_logprobs
+            )
+        ]
         if not (prompt_logprobs or topk_prompt_logprobs or alternatives) and targets is None:
             return Samples(sequences)
         about = self._logprobs(hidden[0, :-1])
@@ -188,6 +200,11 @@ class Sampler:
         return sequences
 
 
+def _rows_at_once(config: ModelConfig, positions: int) -> int:
+    """How many samples of that many positions, prompt included, are decoded side by side."""
+    return max(1, MOST_CACHED // (2 * config.n_layers * config.d_model * positions))
+
+
 def _prompt_logprobs(logprobs: FloatArray, tokens: IntArray) -> list[float | None]:
     own = logprobs[np.arange(len(tokens) - 1), tokens[1:]]
     return [None, *own.tolist()]
@@ -227,6 +244,14 @@ def _require_counts(num_samples: int, max_tokens: int | None, **counts: int) -> 
     for name, count in counts.items():
         if count < 0:
             raise EngineError(f"sample: {name} is {count}; pass 0 or more, 0 for none")
+
+
+def _require_few(num_samples: int, length: int, topk: int) -> None:
+    if num_samples * length * topk > MOST_REPORTED:
+        raise EngineError(
+            f"sample: topk_sample_logprobs is {topk} at {length} tokens of {num_samples} samples, and {MOST_REPORTED} "
+            "is the most altogether; pass a smaller one, smaller max_tokens or fewer samples"
+        )
 
 
 def _draws(seed: int | None, num_samples: int, length: int) -> FloatArray:

@@ -9,6 +9,7 @@ import attrs
 
 from tinkerwire.local.answers import Answer, invalid
 from tinkerwire.local.engine import LoraSettings
+from tinkerwire.local.handlers.metadata import check_depth
 from tinkerwire.local.handlers.queueing import queued
 from tinkerwire.local.models import TrainedModel
 from tinkerwire.local.requests import Request
@@ -46,6 +47,7 @@ def new_model(
     if earlier is not None:
         return queued(earlier)
     plan = planned()
+    check_depth(plan.user_metadata)
     config = state.settings.catalogue.get(plan.base_model)
     model_id = f"{session.session_id}:train:{model_seq_id}"
     run = state.runs.add(model_id, plan.base_model, plan.settings, plan.user_metadata)

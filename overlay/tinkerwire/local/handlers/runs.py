@@ -14,7 +14,8 @@ from tinkerwire.local.handlers.pages import page
 from tinkerwire.local.handlers.weights import checked_ttl
 from tinkerwire.local.requests import Request
 from tinkerwire.local.runs import Run
-from tinkerwire.local.state import OWNER, State
+from tinkerwire.local.state import State
+from tinkerwire.local.tokens import OWNER
 from tinkerwire_generated.models import (
     CheckpointsListResponse,
     ExternalWeightsUrlsResponse,

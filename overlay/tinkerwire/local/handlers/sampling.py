@@ -133,7 +133,10 @@ def _check_wishes(body: SampleRequest) -> None:
 
 
 def _length(body: SampleRequest) -> int:
-    return len(inputs.tokens("prompt", body.prompt))
+    try:
+        return len(inputs.tokens("prompt", body.prompt))
+    except EngineError as fault:
+        raise invalid("prompt", str(fault)) from None
 
 
 def _session_of(state: State, body: SampleRequest) -> SamplingSession:
@@ -144,6 +147,9 @@ def _session_of(state: State, body: SampleRequest) -> SamplingSession:
     if body.sampling_session_id is not None:
         return state.samplers.get(body.sampling_session_id)
     sampler_id = f"direct:{body.base_model or body.model_path}"
+    if body.model_path is not None:
+        # What was deleted is not sampled from, nor what another of the same name has taken the place of.
+        sampler_id += f"@{state.checkpoints.get(read_path('model_path', body.model_path)).saved_at}"
     session = state.samplers.find(sampler_id)
     if session is None:
         session = _opened(state, sampler_id, body.base_model, body.model_path)
@@ -165,7 +171,7 @@ def _sample(state: State, session: SamplingSession, body: SampleRequest, seed: i
         prompt_logprobs=bool(body.prompt_logprobs),
         topk_prompt_logprobs=body.topk_prompt_logprobs,
         topk_sample_logprobs=body.topk_sample_logprobs,
-        target_tokens=None if asked is None else asked.to_numpy(pad_value=NOTHING),
+        target_tokens=None if asked is None else inputs.array("target_prompt_logprobs", asked, NOTHING),
         alternatives=body.prompt_alt_tokens_k,
     )
     target, drawn = samples.target_logprobs, samples.alternatives

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tinkerwire.local.answers import DONE, Answer
 from tinkerwire.local.handlers.handler import Handler
-from tinkerwire.local.handlers.metadata import texts
+from tinkerwire.local.handlers.metadata import check_depth, texts
 from tinkerwire.local.handlers.pages import page
 from tinkerwire.local.requests import Request
 from tinkerwire.local.state import State
@@ -25,6 +25,7 @@ from tinkerwire_generated.models import (
 def create_session(state: State, request: Request) -> Answer:
     """Open a session."""
     body: CreateSessionRequest = request.body
+    check_depth(body.user_metadata)
     session = state.sessions.open(body.tags, body.user_metadata, body.sdk_version, body.display_name)
     session.project_id = body.project_id
     return Answer(body=CreateSessionResponse(session_id=session.session_id))

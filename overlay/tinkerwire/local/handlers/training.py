@@ -96,7 +96,7 @@ def unload_model(state: State, request: Request) -> Answer:
     model = state.models.get(body.model_id)
     model.sequence.turns.flush()
     promise: Promise = state.train(model, lambda: UnloadModelResponse(model_id=body.model_id, type="unload_model"))
-    state.models.remove(body.model_id, "it was unloaded")
+    state.models.remove(body.model_id, 404, "it was unloaded")
     model.close(finish=True)
     return queued(promise)
 

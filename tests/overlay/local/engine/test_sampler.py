@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinkerwire.local.engine import Example, LoraModel, Sampler, base_model
+from tinkerwire.local.engine import EngineError, Example, LoraModel, Sampler, base_model
+from tinkerwire.local.engine import sampler as sampler_module
+from tinkerwire.local.engine.cache import KeyValueCache
 from tinkerwire.local.engine.sampling_rule import SamplingRule
 
 NANO = "tinkerwire/byte-nano"
@@ -93,6 +95,35 @@ def test_a_sample_does_not_depend_on_its_neighbours(sampler):
     assert stop
     assert [s.tokens for s in stopped.sequences[:2]] == [s.tokens for s in few.sequences]
     assert any(s.stop_reason == "stop" for s in stopped.sequences[2:])
+
+
+def test_many_long_samples_are_decoded_a_few_at_a_time(sampler, monkeypatch):
+    """Memory is bounded by the size of the contexts, and the samples are the same."""
+    together = sampler.sample(PROMPT, 7, 30, seed=5)
+    widths = []
+    plain = KeyValueCache.select
+
+    def select(cache, rows):
+        widths.append(len(rows))
+        return plain(cache, rows)
+
+    monkeypatch.setattr(KeyValueCache, "select", select)
+    config = base_model(NANO).config
+    room = 2 * config.n_layers * config.d_model * (len(PROMPT) + 30)
+    monkeypatch.setattr(sampler_module, "MOST_CACHED", 3 * room)
+    assert [s.tokens for s in sampler.sample(PROMPT, 7, 30, seed=5).sequences] == [s.tokens for s in together.sequences]
+    assert widths == [3, 3, 1]
+    monkeypatch.setattr(sampler_module, "MOST_CACHED", 1)
+    assert [s.tokens for s in sampler.sample(PROMPT, 2, 30, seed=5).sequences] == [
+        s.tokens for s in together.sequences[:2]
+    ]
+
+
+def test_more_likeliest_tokens_than_the_memory_holds_are_refused(sampler):
+    """At once, with the product; as many as there are tokens count."""
+    with pytest.raises(EngineError, match="topk_sample_logprobs is 257 at 2000 tokens of 1024 samples, and 4194304 is"):
+        sampler.sample(PROMPT, 1024, 2000, topk_sample_logprobs=10**9)
+    assert len(sampler.sample(PROMPT, 2, 3, topk_sample_logprobs=10**9).sequences[0].topk_logprobs[0]) == 257
 
 
 @pytest.mark.parametrize("form", ["text", "texts", "tokens"])

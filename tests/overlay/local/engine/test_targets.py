@@ -49,6 +49,11 @@ def test_a_batch_may_mix_them(make_model):
     [
         ({"target_tokens": np.ones((3, 2))}, "cross_entropy", r"\(3, 2\) beside 4 tokens; pass one row a token"),
         ({"target_tokens": np.ones((4, 0))}, "cross_entropy", r"\(4, 0\) beside 4 tokens; pass one row a token"),
+        (
+            {"target_tokens": np.ones((4, 258))},
+            "cross_entropy",
+            "258 targets a token, more than the 257 that there are",
+        ),
         ({"target_tokens": np.full((4, 2), 300)}, "cross_entropy", r"target_tokens\[0\] is 300"),
         (
             {"target_tokens": np.ones((4, 2)), "weights": np.ones(4)},
