@@ -146,6 +146,12 @@ def test_a_sampling_client_by_its_older_name() -> None:
         assert sampling.sample(tw.ModelInput.from_ints([1]), num_samples=1, sampling_params=params).result(60).sequences
 
 
+def test_categories_of_errors_have_members() -> None:
+    """Also as a name of types, where the models have their bare values."""
+    assert tw.types.RequestErrorCategory is tw.RequestErrorCategory
+    assert tw.types.RequestErrorCategory.User == "user"
+
+
 def test_exports_are_there() -> None:
     """__all__ names what is there, once."""
     assert len(tw.__all__) == len(set(tw.__all__))

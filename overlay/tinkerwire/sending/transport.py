@@ -268,4 +268,4 @@ def _error(kind: type[E], request: WireRequest, base_url: str, what: str, *, may
     url = base_url + request.path
     info = RequestInfo(method=request.method, url=url)
     # Without a connection the server cannot have taken the request up: its sequence number is free again.
-    return kind(f"{request.method} {url}: {what}", request=info, may_be_sent=may_be_sent)
+    return kind(info, f"{request.method} {url}: {what}", may_be_sent=may_be_sent)
