@@ -110,7 +110,7 @@ def differences(facts: Facts) -> Iterator[tuple[str, str]]:
             if official is None:
                 continue
             found = list(refused(official, parameters(method)))
-            if name.endswith("_async") != inspect.iscoroutinefunction(method):
+            if (name.endswith("_async") or name == "coroutine") != inspect.iscoroutinefunction(method):
                 found.append("is async, or is not")
             if found:
                 yield f"{kind}.{name}", "; ".join(found)

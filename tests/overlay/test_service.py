@@ -78,6 +78,29 @@ def test_close_leaves_nothing(server: Scripted) -> None:
         wait_until(lambda: open_files() <= before, "the files are closed")
 
 
+def test_ends_that_there_are_not(server: Scripted) -> None:
+    """They are refused, and the client goes on."""
+    with open_client(server.url) as client:
+        with pytest.raises(ValueError, match="status: 'failed' is not one of 'success', 'errored', 'interrupted'"):
+            client.close("failed")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="detail: expected str, got int"):
+            client.close("success", 5)  # type: ignore[arg-type]
+        client.get_server_capabilities()
+
+
+def test_clients_are_futures_of_themselves(server: Scripted) -> None:
+    """As those of concurrent.futures and as coroutines, too, with the error of a creation that failed."""
+    with open_client(server.url) as client:
+        for made in (client.create_lora_training_client("base"), client.create_sampling_client(base_model="base")):
+            assert made.future().result(PATIENCE_S) is made
+            assert asyncio.run(made.coroutine()) is made
+        server.rules["create_model"] = lambda _: Answer(status=404)
+        failed = client.create_lora_training_client("none")
+        assert isinstance(failed.future().exception(PATIENCE_S), tw.NotFoundError)
+        with pytest.raises(tw.NotFoundError):
+            asyncio.run(failed.coroutine())
+
+
 @pytest.mark.parametrize("held", ["retrieve_future", "optim_step", "asample", "training_runs"])
 @pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "beside another client"])
 def test_pending_operations_end_with_a_clear_error(
