@@ -117,6 +117,8 @@ def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) 
 def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:
     if http_client is not None and not inspect.iscoroutinefunction(getattr(http_client, "request", None)):
         raise TypeError(f"http_client: expected an httpx.AsyncClient, got {type(http_client).__name__}")
+    if http_client is not None and http_client.is_closed:
+        raise ValueError("http_client: it is closed, as by an earlier client that it was given to; make a new one")
     if url == EMBEDDED:
         if http_client is not None:
             raise ValueError(f"http_client: base_url={EMBEDDED!r} has no socket for it to speak through; leave it away")

@@ -60,7 +60,8 @@ class ServiceClient:
         chunk_limits: how large one forward or forward_backward request may be.
         on_wait: called on the client's own thread with a :class:`Waiting` after 10 s without a result, and then
             once a minute: what is waited for, its request id, and the state of the queue; it must be short.
-        http_client: an ``httpx.AsyncClient`` to send with, in place of the built-in transport.
+        http_client: an ``httpx.AsyncClient`` to send with, in place of the built-in transport; it is of this client
+            alone, and closed with it.
         transport: anything else that can send.
 
     Raises:
