@@ -51,6 +51,15 @@ OLDER_DIFFERENCES = {
     "TrainingClient.optim_step_async": "as optim_step",
 }
 """Where we differ from one of the older ones."""
+TYPES: Facts = json.loads((Path(__file__).parents[1] / "facts" / "0.38.0.json").read_text())
+TYPE_DIFFERENCES = {
+    "Datum.loss_fn_inputs": "is required: every loss reads some",
+    "ForwardBackwardOutput.metrics": "is required: every server sends some, and where they are missing that is told",
+    "OptimStepRequest.optim_params": "is called as on the wire, adam_params or optimizer_params",
+}
+"""Where the arguments of a type differ on purpose from those of 0.38.0. Arguments that hold the same twice, once as a
+list and once as an array, are told apart by the types themselves; tests/base/test_sampled.py has them."""
+TWICE = ("SampleResponse", "SampledSequence", "TensorData")
 OLDER = {
     tw.ServiceClient: ["create_rest_client", "get_server_capabilities", "get_server_capabilities_async"],
     tw.TrainingClient: ["unload_model", "forward_async", "load_state", "load_state_with_optimizer_async"],
@@ -129,6 +138,24 @@ def test_older_code_finds_what_it_calls() -> None:
     reasons = {**DIFFERENCES, **OLDER_DIFFERENCES}
     assert not {name: how for name, how in found.items() if name not in reasons}
     assert not [name for name in OLDER_DIFFERENCES if name not in found]
+
+
+def type_differences() -> Iterator[str]:
+    """Each argument of an official type that ours does not take, or may not be left away."""
+    described = [each for group in ("types", "inmemory_types") for each in TYPES[group].items()]
+    for name, fact in described:
+        # What it keeps to itself has no public name.
+        if fact["kind"] not in ("pydantic", "dataclass") or name.startswith("_") or name in TWICE:
+            continue
+        ours = inspect.signature(getattr(tw.types, name)).parameters
+        for field, detail in fact["fields"].items():
+            if field not in ours or (not detail["required"] and ours[field].default is inspect.Parameter.empty):
+                yield f"{name}.{field}"
+
+
+def test_types_take_the_arguments_of_the_official_ones() -> None:
+    """Under the same names, and required only where they are there."""
+    assert sorted(type_differences()) == sorted(TYPE_DIFFERENCES)
 
 
 def test_metadata_in_the_place_of_older_releases() -> None:
