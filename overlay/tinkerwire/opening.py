@@ -60,6 +60,15 @@ def open_connection(
     return connection
 
 
+class Ended(APIFuture[None]):
+    """The end of a client. Who waits for its result finds the client's thread gone, if no other client uses it."""
+
+    def result(self, timeout: float | None = None) -> None:
+        """As of any future."""
+        super().result(timeout)
+        LOOP.join()
+
+
 class Closing:
     """How a connection of a client's own ends: once, whoever asks for it, also from within a signal handler."""
 
@@ -69,7 +78,7 @@ class Closing:
         self._end: Future[None] = Future()
         # Not to be cancelled: half closed is worse than either.
         self._end.set_running_or_notify_cancel()
-        self._ended = APIFuture(self._end)
+        self._ended = Ended(self._end)
 
     def begin(self, last: Callable[[], Coroutine[Any, Any, None]]) -> APIFuture[None]:
         """Refuse new operations, do the ``last`` things on the loop, and leave it; later calls give the same future."""
