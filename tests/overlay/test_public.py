@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 import tinkerwire as tw
@@ -156,6 +157,18 @@ def type_differences() -> Iterator[str]:
 def test_types_take_the_arguments_of_the_official_ones() -> None:
     """Under the same names, and required only where they are there."""
     assert sorted(type_differences()) == sorted(TYPE_DIFFERENCES)
+
+
+def test_retry_settings_are_the_official_ones() -> None:
+    """With the defaults of 0.38.0; what two of them said is said by others."""
+    official = {"max_connections": 1000, "progress_timeout": 7200, "retry_delay_base": 0.5, "retry_delay_max": 10.0}
+    official |= {"jitter_factor": 0.25, "enable_retry_logic": True}
+    ours = attrs.asdict(tw.RetryConfig())
+    assert {name: ours[name] for name in official} == official
+    for name in ("enable_stuck_detection", "retryable_exceptions"):
+        # The deadline of results is progress_timeout, for as long as one likes; what is tried again says retry_if.
+        with pytest.raises(TypeError, match=name):
+            tw.RetryConfig(**{name: ()})
 
 
 def test_metadata_in_the_place_of_older_releases() -> None:
