@@ -11,13 +11,16 @@ from subprocess import SubprocessError
 
 from tinkerwire_base.projection import project
 
-from .bundle import load
-from .diff.command import register as register_diff
-from .export import FORMATS, export
-from .facts import compare
-from .generate import drifted, generate
-from .reasons import unexplained
-from .upstream.command import register as register_upstream
+try:
+    from .bundle import load
+    from .diff.command import register as register_diff
+    from .export import FORMATS, export
+    from .facts import compare
+    from .generate import drifted, generate
+    from .reasons import unexplained
+    from .upstream.command import register as register_upstream
+except ModuleNotFoundError as fault:
+    sys.exit(f"python -m tinkerwire_codegen: {fault}; install the extra: pip install 'tinkerwire[codegen]'")
 
 HERE = Path(__file__).parent
 

@@ -60,6 +60,15 @@ def open_connection(
     return connection
 
 
+class Ended(APIFuture[None]):
+    """The end of a client. Who waits for its result finds the client's thread gone, if no other client uses it."""
+
+    def result(self, timeout: float | None = None) -> None:
+        """As of any future."""
+        super().result(timeout)
+        LOOP.join()
+
+
 class Closing:
     """How a connection of a client's own ends: once, whoever asks for it, also from within a signal handler."""
 
@@ -69,7 +78,7 @@ class Closing:
         self._end: Future[None] = Future()
         # Not to be cancelled: half closed is worse than either.
         self._end.set_running_or_notify_cancel()
-        self._ended = APIFuture(self._end)
+        self._ended = Ended(self._end)
 
     def begin(self, last: Callable[[], Coroutine[Any, Any, None]]) -> APIFuture[None]:
         """Refuse new operations, do the ``last`` things on the loop, and leave it; later calls give the same future."""
@@ -117,6 +126,8 @@ def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) 
 def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:
     if http_client is not None and not inspect.iscoroutinefunction(getattr(http_client, "request", None)):
         raise TypeError(f"http_client: expected an httpx.AsyncClient, got {type(http_client).__name__}")
+    if http_client is not None and http_client.is_closed:
+        raise ValueError("http_client: it is closed, as by an earlier client that it was given to; make a new one")
     if url == EMBEDDED:
         if http_client is not None:
             raise ValueError(f"http_client: base_url={EMBEDDED!r} has no socket for it to speak through; leave it away")

@@ -226,8 +226,8 @@ class Poll(Generic[T]):
     def _misfit(self, answer: WireResponse, why: str) -> APIResponseValidationError:
         promise = self._promise
         return APIResponseValidationError(
-            f"{promise.request_type} {promise.request_id}: the result does not fit the contract: {why}",
-            response=response_info(answer),
+            response_info(answer),
+            message=f"{promise.request_type} {promise.request_id}: the result does not fit the contract: {why}",
         )
 
     def _too_late(self) -> RequestTimeoutError:

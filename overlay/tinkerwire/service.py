@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 from typing_extensions import Self
 
 from tinkerwire_base import console
-from tinkerwire_base.checks import expect
+from tinkerwire_base.checks import expect, one_of
 from tinkerwire_generated.api.service import get_server_capabilities
 from tinkerwire_generated.models import CustomLossInputRank, GetServerCapabilitiesResponse, OptimizerConfig
 
@@ -60,7 +60,8 @@ class ServiceClient:
         chunk_limits: how large one forward or forward_backward request may be.
         on_wait: called on the client's own thread with a :class:`Waiting` after 10 s without a result, and then
             once a minute: what is waited for, its request id, and the state of the queue; it must be short.
-        http_client: an ``httpx.AsyncClient`` to send with, in place of the built-in transport.
+        http_client: an ``httpx.AsyncClient`` to send with, in place of the built-in transport; it is of this client
+            alone, and closed with it.
         transport: anything else that can send.
 
     Raises:
@@ -146,7 +147,12 @@ class ServiceClient:
         """End the session and close all connections; a second call gives the first one's future.
 
         ``status`` and ``detail`` are for servers whose wire version can be told how a session ended.
+
+        Raises:
+            ValueError, TypeError: a status or detail that there is not; nothing is closed.
         """
+        one_of(*get_args(FinishStatus))("status", status)
+        expect("detail", detail, str)
         return self._closing.begin(lambda: self._close(status, detail))
 
     def create_lora_training_client(

@@ -1,5 +1,7 @@
 """All types of the wire, under their official names."""
 
-from tinkerwire_base.errors import RequestErrorCategory as RequestErrorCategory
 from tinkerwire_base.twofold import TopkLogprobs as TopkLogprobs
 from tinkerwire_generated.models import *  # noqa: F403
+
+# Last, as the models have it as its bare values.
+from tinkerwire_base.errors import RequestErrorCategory as RequestErrorCategory  # isort: skip

@@ -130,11 +130,11 @@ class Call(Generic[T]):
                 if response.status >= 300:
                     raise error_of(request, info) from None
                 raise APIResponseValidationError(
+                    info,
+                    _decoded(info.text),
                     f"{request.method} {request.url}: HTTP {response.status}: the answer does not fit the contract: "
                     f"{fault}: {_shown(info.text)}",
                     request=request,
-                    response=info,
-                    body=_decoded(info.text),
                 ) from None
         result: T = value
         return result

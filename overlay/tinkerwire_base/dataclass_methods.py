@@ -16,6 +16,9 @@ class _Fields:
         self._found: dict[type, dict[str, Any]] = {}
 
     def __get__(self, model: Any, cls: type) -> dict[str, Any]:
+        if not attrs.has(cls):
+            # The base itself, among the bases of a class that is being made.
+            raise AttributeError("__dataclass_fields__")
         if cls not in self._found:
             self._found[cls] = _fields(cls)
         return self._found[cls]

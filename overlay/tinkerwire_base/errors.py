@@ -87,16 +87,26 @@ class APIError(TinkerError):
     request: RequestInfo | None
     body: object
 
-    def __init__(self, message: str, *, request: RequestInfo | None = None, body: object = None, **parts: Any) -> None:
+    def __init__(self, message: str, request: RequestInfo | None = None, *, body: object = None, **parts: Any) -> None:
         super().__init__(message, request=request, body=body, **parts)
 
 
 class APIConnectionError(APIError):
     """No answer: refused, unreachable, name or certificate not accepted, or the connection broke."""
 
+    def __init__(
+        self, request: RequestInfo | None = None, message: str = "the connection failed", **parts: Any
+    ) -> None:
+        super().__init__(message, request, **parts)
+
 
 class APITimeoutError(APIConnectionError, TimeoutError):
     """No answer within the time limit of one request."""
+
+    def __init__(
+        self, request: RequestInfo | None = None, message: str = "no answer within the time limit", **parts: Any
+    ) -> None:
+        super().__init__(request, message, **parts)
 
 
 class APIStatusError(APIError):
@@ -106,8 +116,8 @@ class APIStatusError(APIError):
     dialect: Any = None
     """The Dialect in which a client asked, where the status says that the server does not know what it was sent."""
 
-    def __init__(self, message: str, *, response: ResponseInfo, **parts: Any) -> None:
-        super().__init__(message, response=response, **parts)
+    def __init__(self, message: str, response: ResponseInfo, body: object = None, **parts: Any) -> None:
+        super().__init__(message, body=body, response=response, **parts)
 
     @property
     def status_code(self) -> int:
@@ -156,8 +166,8 @@ class APIResponseValidationError(APIError):
 
     response: ResponseInfo
 
-    def __init__(self, message: str, *, response: ResponseInfo, **parts: Any) -> None:
-        super().__init__(message, response=response, **parts)
+    def __init__(self, response: ResponseInfo, body: object = None, message: str | None = None, **parts: Any) -> None:
+        super().__init__(message or "the answer does not fit the contract", body=body, response=response, **parts)
 
     @property
     def status_code(self) -> int:

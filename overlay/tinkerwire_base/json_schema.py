@@ -39,7 +39,8 @@ class ModelField:
 @cache
 def model_fields(cls: Any) -> Mapping[str, ModelField]:
     """The fields of a model by name."""
-    properties = _schemas(cls.__module__).get(cls.__name__, {}).get("properties", {})
+    own = _generated(cls)
+    properties = _schemas(own.__module__).get(own.__name__, {}).get("properties", {})
     found = {}
     for attribute in fields_of(resolve(cls)):
         wire = attribute.metadata.get("wire")
@@ -56,6 +57,7 @@ def model_fields(cls: Any) -> Mapping[str, ModelField]:
 
 def json_schema(cls: Any, ref_template: str) -> Json:
     """The JSON Schema of a model, with what it refers to under ``$defs``."""
+    cls = _generated(cls)
     schemas, used = _schemas(cls.__module__), [cls.__name__]
     for name in used:
         used += [other for other in dict.fromkeys(_names(schemas[name])) if other not in used]
@@ -67,6 +69,7 @@ def json_schema(cls: Any, ref_template: str) -> Json:
 
 def inlined(cls: Any) -> Json:
     """The JSON Schema of a model in one piece, for a place where others keep ``$defs``."""
+    cls = _generated(cls)
     return {"title": cls.__name__, **_inlined(_schemas(cls.__module__), cls.__name__, ())}
 
 
@@ -86,6 +89,11 @@ def core_schema(cls: Any) -> Any:
     return core.no_info_plain_validator_function(
         read, serialization=core.plain_serializer_function_ser_schema(write, info_arg=True)
     )
+
+
+def _generated(cls: Any) -> Any:
+    """The class of the contract that a model is, or that a user's own derives from."""
+    return next(each for each in cls.__mro__ if "__attrs_attrs__" in vars(each))
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
+from tinkerwire_base.dataclass_methods import DataclassMethods
 from tinkerwire_generated import models as m
 
 DATUM = m.Datum(m.ModelInput.from_ints([1]), {"weights": m.TensorData([0.5], "float32", [1])})
@@ -44,6 +45,11 @@ def test_fields_replace_asdict() -> None:
     by_name = {field.name: field for field in dataclasses.fields(sequence)}
     assert by_name["logprobs"].default is None and by_name["extra_fields"].default_factory is dict
     assert by_name["tokens"].default is dataclasses.MISSING
+
+
+def test_only_models_are_dataclasses() -> None:
+    """Whoever goes through the classes of a module meets no error."""
+    assert not dataclasses.is_dataclass(DataclassMethods)
 
 
 def test_provenance() -> None:

@@ -35,7 +35,7 @@ def made(cls: type[TinkerError]) -> TinkerError:
         parts["request_id"] = "r-1"
     if issubclass(cls, errors.DialectError):
         parts |= {"what": "X.y", "version": "0.4.1", "since": "0.7.0", "until": None}
-    return cls("what went wrong", **parts)
+    return cls(message="what went wrong", **parts)
 
 
 @pytest.mark.parametrize("cls", CLASSES)
@@ -97,6 +97,29 @@ def test_the_status_is_an_attribute() -> None:
     """status_code is that of the response."""
     assert made(errors.NotFoundError).status_code == 418  # type: ignore[attr-defined]
     assert made(errors.APIResponseValidationError).status_code == 418  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("fault", "request_of", "response_of", "body"),
+    [
+        (errors.APIError("no", REQUEST, body=1), REQUEST, None, 1),
+        (errors.APIConnectionError(REQUEST), REQUEST, None, None),
+        (errors.APIConnectionError(request=REQUEST, message="no"), REQUEST, None, None),
+        (errors.APITimeoutError(REQUEST), REQUEST, None, None),
+        (errors.APITimeoutError(request=REQUEST), REQUEST, None, None),
+        (errors.APIResponseValidationError(RESPONSE, 1), None, RESPONSE, 1),
+        (errors.APIResponseValidationError(response=RESPONSE, body=1, message="no"), None, RESPONSE, 1),
+        (errors.RateLimitError("no", RESPONSE, 1), None, RESPONSE, 1),
+        (errors.BadRequestError("no", response=RESPONSE, body=None), None, RESPONSE, None),
+    ],
+)
+def test_they_are_made_as_the_official_ones(
+    fault: errors.APIError, request_of: object, response_of: object, body: object
+) -> None:
+    """Tests of users make errors for their mocks: by place and by name, and with the defaults there."""
+    assert isinstance(fault, TinkerError) and str(fault) == fault.message and fault.message
+    assert (fault.request, getattr(fault, "response", None), fault.body) == (request_of, response_of, body)
+    assert vars(pickle.loads(pickle.dumps(fault))) == vars(fault)
 
 
 def test_responses_show_neither_headers_nor_text() -> None:

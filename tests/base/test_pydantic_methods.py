@@ -254,3 +254,14 @@ def test_models_stay_attrs_classes() -> None:
     """The methods add no field and no slot."""
     assert [field.name for field in attrs.fields(AdamParams)] == list(AdamParams.model_fields)
     assert not hasattr(AdamParams(), "__dict__")
+
+
+def test_classes_of_users_that_derive_from_models() -> None:
+    """They are described as what they derive from."""
+
+    class Greedy(SamplingParams):
+        """Somebody's own."""
+
+    assert list(Greedy.model_fields) == list(SamplingParams.model_fields)
+    assert Greedy.model_json_schema() == SamplingParams.model_json_schema()
+    assert Greedy.model_validate({"max_tokens": 3}).model_dump() == SamplingParams(max_tokens=3).model_dump()

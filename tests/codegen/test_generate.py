@@ -257,3 +257,14 @@ def test_a_users_contract_generates_beside_itself(tmp_path: Path) -> None:
     """Without --out the package lands beside the contract, never in another one's folder."""
     assert default_out(tmp_path / "mine" / "schema") == tmp_path / "mine" / "generated"
     assert default_out(default_schema()) == GENERATED
+
+
+def test_without_the_extra() -> None:
+    """Who installed the client alone is told how to get the generator."""
+    script = (
+        "import runpy, sys\nsys.modules['yaml'] = None\nrunpy.run_module('tinkerwire_codegen', run_name='__main__')"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.strip().endswith("install the extra: pip install 'tinkerwire[codegen]'")
+    assert "Traceback" not in run.stderr

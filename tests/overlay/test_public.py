@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 import tinkerwire as tw
@@ -51,6 +52,15 @@ OLDER_DIFFERENCES = {
     "TrainingClient.optim_step_async": "as optim_step",
 }
 """Where we differ from one of the older ones."""
+TYPES: Facts = json.loads((Path(__file__).parents[1] / "facts" / "0.38.0.json").read_text())
+TYPE_DIFFERENCES = {
+    "Datum.loss_fn_inputs": "is required: every loss reads some",
+    "ForwardBackwardOutput.metrics": "is required: every server sends some, and where they are missing that is told",
+    "OptimStepRequest.optim_params": "is called as on the wire, adam_params or optimizer_params",
+}
+"""Where the arguments of a type differ on purpose from those of 0.38.0. Arguments that hold the same twice, once as a
+list and once as an array, are told apart by the types themselves; tests/base/test_sampled.py has them."""
+TWICE = ("SampleResponse", "SampledSequence", "TensorData")
 OLDER = {
     tw.ServiceClient: ["create_rest_client", "get_server_capabilities", "get_server_capabilities_async"],
     tw.TrainingClient: ["unload_model", "forward_async", "load_state", "load_state_with_optimizer_async"],
@@ -110,7 +120,7 @@ def differences(facts: Facts) -> Iterator[tuple[str, str]]:
             if official is None:
                 continue
             found = list(refused(official, parameters(method)))
-            if name.endswith("_async") != inspect.iscoroutinefunction(method):
+            if (name.endswith("_async") or name == "coroutine") != inspect.iscoroutinefunction(method):
                 found.append("is async, or is not")
             if found:
                 yield f"{kind}.{name}", "; ".join(found)
@@ -131,6 +141,36 @@ def test_older_code_finds_what_it_calls() -> None:
     assert not [name for name in OLDER_DIFFERENCES if name not in found]
 
 
+def type_differences() -> Iterator[str]:
+    """Each argument of an official type that ours does not take, or may not be left away."""
+    described = [each for group in ("types", "inmemory_types") for each in TYPES[group].items()]
+    for name, fact in described:
+        # What it keeps to itself has no public name.
+        if fact["kind"] not in ("pydantic", "dataclass") or name.startswith("_") or name in TWICE:
+            continue
+        ours = inspect.signature(getattr(tw.types, name)).parameters
+        for field, detail in fact["fields"].items():
+            if field not in ours or (not detail["required"] and ours[field].default is inspect.Parameter.empty):
+                yield f"{name}.{field}"
+
+
+def test_types_take_the_arguments_of_the_official_ones() -> None:
+    """Under the same names, and required only where they are there."""
+    assert sorted(type_differences()) == sorted(TYPE_DIFFERENCES)
+
+
+def test_retry_settings_are_the_official_ones() -> None:
+    """With the defaults of 0.38.0; what two of them said is said by others."""
+    official = {"max_connections": 1000, "progress_timeout": 7200, "retry_delay_base": 0.5, "retry_delay_max": 10.0}
+    official |= {"jitter_factor": 0.25, "enable_retry_logic": True}
+    ours = attrs.asdict(tw.RetryConfig())
+    assert {name: ours[name] for name in official} == official
+    for name in ("enable_stuck_detection", "retryable_exceptions"):
+        # The deadline of results is progress_timeout, for as long as one likes; what is tried again says retry_if.
+        with pytest.raises(TypeError, match=name):
+            tw.RetryConfig(**{name: ()})
+
+
 def test_metadata_in_the_place_of_older_releases() -> None:
     """It is refused, with the way out, and nothing is sent."""
     with tw.ServiceClient(base_url="local") as client, pytest.raises(TypeError, match="say user_metadata="):
@@ -144,6 +184,12 @@ def test_a_sampling_client_by_its_older_name() -> None:
         sampling = training.save_weights_and_get_sampling_client_submit().result(60)
         params = tw.SamplingParams(max_tokens=1)
         assert sampling.sample(tw.ModelInput.from_ints([1]), num_samples=1, sampling_params=params).result(60).sequences
+
+
+def test_categories_of_errors_have_members() -> None:
+    """Also as a name of types, where the models have their bare values."""
+    assert tw.types.RequestErrorCategory is tw.RequestErrorCategory
+    assert tw.types.RequestErrorCategory.User == "user"
 
 
 def test_exports_are_there() -> None:

@@ -66,15 +66,38 @@ def test_close_leaves_nothing(server: Scripted) -> None:
     """After close there is no thread, socket or other file of the client's, and no connection at the server."""
     with open_client(server.url) as client:
         use(client)
-    wait_until(lambda: not loop_threads(), "the thread ends")
     before = open_files()
     for _ in range(3):
         with open_client(server.url) as client:
             use(client)
             assert loop_threads()
             assert open_files() > before
-        wait_until(lambda: not loop_threads(), "the thread ends")
+        assert not loop_threads()
+        # The server's ends of the connections are files of this process, too.
         wait_until(lambda: open_files() <= before, "the files are closed")
+
+
+def test_ends_that_there_are_not(server: Scripted) -> None:
+    """They are refused, and the client goes on."""
+    with open_client(server.url) as client:
+        with pytest.raises(ValueError, match="status: 'failed' is not one of 'success', 'errored', 'interrupted'"):
+            client.close("failed")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="detail: expected str, got int"):
+            client.close("success", 5)  # type: ignore[arg-type]
+        client.get_server_capabilities()
+
+
+def test_clients_are_futures_of_themselves(server: Scripted) -> None:
+    """As those of concurrent.futures and as coroutines, too, with the error of a creation that failed."""
+    with open_client(server.url) as client:
+        for made in (client.create_lora_training_client("base"), client.create_sampling_client(base_model="base")):
+            assert made.future().result(PATIENCE_S) is made
+            assert asyncio.run(made.coroutine()) is made
+        server.rules["create_model"] = lambda _: Answer(status=404)
+        failed = client.create_lora_training_client("none")
+        assert isinstance(failed.future().exception(PATIENCE_S), tw.NotFoundError)
+        with pytest.raises(tw.NotFoundError):
+            asyncio.run(failed.coroutine())
 
 
 @pytest.mark.parametrize("held", ["retrieve_future", "optim_step", "asample", "training_runs"])

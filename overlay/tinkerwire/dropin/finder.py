@@ -16,7 +16,8 @@ from .paths import API_VERSION, PATHS, target_of
 
 CHILDREN = Path(__file__).parent / "children"
 """A folder whose sitecustomize installs the drop-in, for the PYTHONPATH of other processes."""
-OWN = {"__version__": API_VERSION, "__title__": "tinker"}
+OWN = {"__version__": API_VERSION, "__title__": "tinker", "__file__": __file__}
+"""What each module has of its own; the file says who answers for tinker, to those who ask where it came from."""
 
 
 class Facade(ModuleType):

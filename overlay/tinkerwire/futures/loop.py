@@ -30,6 +30,7 @@ class LoopThread:
         self._users = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._ending: threading.Thread | None = None
 
     def acquire(self) -> None:
         """Count one user more, and start the thread for the first."""
@@ -48,8 +49,14 @@ class LoopThread:
             self._users -= 1
             if self._users > 0 or self._loop is None:
                 return
-            loop, self._loop, self._thread = self._loop, None, None
+            loop, self._loop, self._ending, self._thread = self._loop, None, self._thread, None
             loop.call_soon_threadsafe(loop.stop)
+
+    def join(self) -> None:
+        """Wait until a thread that was stopped has ended, with its sockets and tasks; not on that thread itself."""
+        ending = self._ending
+        if ending is not None and ending is not threading.current_thread():
+            ending.join(2 * WIND_UP_S)
 
     @property
     def is_current_thread(self) -> bool:

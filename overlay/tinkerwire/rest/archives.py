@@ -33,7 +33,7 @@ def _moved_to(answer: WireResponse) -> CheckpointArchiveUrlResponse:
     location = answer.headers.get("location")
     if not location:
         raise APIResponseValidationError(
-            f"get_checkpoint_archive_url: HTTP {answer.status} names no Location", response=response_info(answer)
+            response_info(answer), message=f"get_checkpoint_archive_url: HTTP {answer.status} names no Location"
         )
     return CheckpointArchiveUrlResponse(url=location, expires=_expires(answer.headers.get("expires")))
 

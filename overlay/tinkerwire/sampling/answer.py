@@ -55,4 +55,4 @@ def prompt_logprobs(request: SampleRequest, response: SampleResponse) -> list[fl
 
 
 def _unfit(text: str) -> APIResponseValidationError:
-    return APIResponseValidationError(text, response=ResponseInfo(status_code=200))
+    return APIResponseValidationError(ResponseInfo(status_code=200), message=text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from tinkerwire_generated.models import (
 )
 
 from ..address import EMBEDDED
+from ..futures.created import Created
 from ..futures.deadline import checked_timeout, within
 from ..futures.future import APIFuture, describe
 from ..sending.backpressure import InFlightLimit, SamplingLoad, Traffic
@@ -41,7 +42,7 @@ from .request import sample_request
 T = TypeVar("T")
 
 
-class SamplingClient:
+class SamplingClient(Created):
     """Samples from one set of weights. Made by a ServiceClient or a TrainingClient; awaiting it waits for that.
 
     It can be pickled, copied, and used in a forked process. What comes out is a client of the same sampling session,
@@ -64,7 +65,6 @@ class SamplingClient:
         # Servers whose wire has no such thing record nothing, which is what leaving it out asks for.
         self._record_stability_info = True if record_stability_info else None
         self._lease: Lease | None = None
-        self._creation: APIFuture[str]
 
     @classmethod
     def _create(
@@ -182,20 +182,6 @@ class SamplingClient:
             sampling_session_id = self._creation.result()
             self._follow(Lease.of(self._handle(sampling_session_id)), sampling_session_id)
         return self._connection.start(work, kind)
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        yield from self._creation.__await__()
-        return self
-
-    def result(self, timeout: float | None = None) -> Self:
-        """Wait until it is known that there is something to sample from; the client itself."""
-        self._creation.result(timeout)
-        return self
-
-    async def result_async(self, timeout: float | None = None) -> Self:
-        """:meth:`result` for coroutines."""
-        await self._creation.result_async(timeout)
-        return self
 
     def get_telemetry(self) -> Telemetry | None:
         """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""

@@ -77,7 +77,7 @@ def _check_last_n(last_n: int, length: int | None, *, is_asked: bool) -> None:
 
 
 def _check_targets(targets: TensorData, length: int | None) -> None:
-    shape = targets.shape or ()
+    shape = targets.to_numpy().shape
     if targets.dtype != "int64" or len(shape) != 2:
         raise ValueError(
             f"target_prompt_logprobs: expected an int64 tensor of two dimensions, got {targets.dtype} of shape {shape}"

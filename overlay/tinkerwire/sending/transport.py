@@ -156,7 +156,7 @@ def _abandon(pools: dict[Traffic, _Pool], loop: asyncio.AbstractEventLoop, pid: 
 
 
 class HttpxTransport:
-    """Through an ``httpx.AsyncClient`` that the user made (proxies, mounts, mocks); it is not closed here.
+    """Through an ``httpx.AsyncClient`` that the user made (proxies, mounts, mocks), and closed with this.
 
     All traffic shares its connections: give it ``limits=httpx.Limits(max_connections=None)`` for large work.
     """
@@ -188,7 +188,8 @@ class HttpxTransport:
         raise error
 
     async def close(self) -> None:
-        """Leave the user's client to the user."""
+        """Close the user's client, too: its connections are of the loop that this one runs on, and end with it."""
+        await self._client.aclose()
 
     async def _request(self, request: WireRequest, limits: httpx.Timeout) -> httpx.Response:
         return await self._client.request(
@@ -270,4 +271,4 @@ def _error(kind: type[E], request: WireRequest, base_url: str, what: str, *, may
     url = base_url + request.path
     info = RequestInfo(method=request.method, url=url)
     # Without a connection the server cannot have taken the request up: its sequence number is free again.
-    return kind(f"{request.method} {url}: {what}", request=info, may_be_sent=may_be_sent)
+    return kind(info, f"{request.method} {url}: {what}", may_be_sent=may_be_sent)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NoReturn
-
-from typing_extensions import Self
 
 from tinkerwire_base import console
 from tinkerwire_base.call import Call
@@ -32,6 +30,7 @@ from tinkerwire_generated.models import (
     UntypedAPIFuture,
 )
 
+from ..futures.created import Created
 from ..futures.future import APIFuture, describe
 from ..sending.backpressure import Traffic
 from ..session import Session
@@ -47,7 +46,7 @@ from .own_saves import OwnSaves
 from .saving import SavesAndLoads
 
 
-class TrainingClient(SavesAndLoads):
+class TrainingClient(SavesAndLoads, Created):
     """One model being trained.
 
     Every method sends its request at once, in the order of the calls, and returns a future; waiting is never
@@ -59,12 +58,13 @@ class TrainingClient(SavesAndLoads):
         self._session = session
         self._connection = session.connection
         self._operations = Operations(session.connection, chunk_limits, create)
+        self._creation = self._operations.creation
         self._saves = OwnSaves(session.connection, self._operations)
 
     # --- the client as something that is being created -----------------------------------------------------------
 
     def __repr__(self) -> str:
-        return f"<TrainingClient {describe(self._operations.creation, 'model')} at {self._connection.base_url}>"
+        return f"<TrainingClient {describe(self._creation, 'model')} at {self._connection.base_url}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -72,24 +72,10 @@ class TrainingClient(SavesAndLoads):
             "the path of save_state() instead, and create_training_client_from_state() there"
         )
 
-    def __await__(self) -> Generator[Any, None, Self]:
-        yield from self._operations.creation.__await__()
-        return self
-
-    def result(self, timeout: float | None = None) -> Self:
-        """Wait for the model's creation, at most ``timeout`` seconds; the client itself."""
-        self._operations.creation.result(timeout)
-        return self
-
-    async def result_async(self, timeout: float | None = None) -> Self:
-        """:meth:`result` for coroutines."""
-        await self._operations.creation.result_async(timeout)
-        return self
-
     @property
     def model_id(self) -> str:
         """The model's id; waits for its creation."""
-        return self._operations.creation.result()
+        return self._creation.result()
 
     # --- training --------------------------------------------------------------------------------------------------
 
@@ -268,7 +254,7 @@ class TrainingClient(SavesAndLoads):
 
     def _info(self) -> APIFuture[GetInfoResponse]:
         async def ask() -> GetInfoResponse:
-            model_id = await self._operations.creation.watch()
+            model_id = await self._creation.watch()
             return await self._connection.call(get_info(body=GetInfoRequest(model_id=model_id)), Traffic.TRAINING)
 
         return self._connection.start(ask)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,12 @@ class LossHandle:
     """Computes the loss of one datum."""
     loss_id: str | None = None
     """What the server calls the loss; None where this side computes it."""
+
+    @property
+    def key(self) -> str:
+        """The same text for the same computation of the same inputs, whatever the loss is called."""
+        what = [self.graph.code, *((each.name, each.rank) for each in self.inputs)]
+        return hashlib.sha256(orjson.dumps(what)).hexdigest()
 
     @property
     def input_names(self) -> tuple[str, ...]:

@@ -171,7 +171,7 @@ def _shaped(position: int, logprobs: TensorData | None, datum: Datum) -> Array:
 
 
 def _unfit(text: str) -> APIResponseValidationError:
-    return APIResponseValidationError(f"forward_backward_custom: {text}", response=ResponseInfo(status_code=200))
+    return APIResponseValidationError(ResponseInfo(status_code=200), message=f"forward_backward_custom: {text}")
 
 
 def _leaf(array: Array) -> Any:

@@ -131,8 +131,6 @@ def test_no_error_shows_the_key(server: Scripted, trouble: Callable[[Scripted], 
                 text.write(repr(thing) + str(thing))
             for name in ("_transport", "_headers"):
                 text.write(repr(getattr(client._connection, name)))
-            if http is not None:
-                client._connection.start(http.aclose).result(PATIENCE_S)
     finally:
         root.removeHandler(handler)
         root.setLevel(level)

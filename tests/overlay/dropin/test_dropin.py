@@ -71,6 +71,12 @@ def test_module_paths_lead_here() -> None:
     assert found[-1] == API_VERSION
 
 
+def test_where_it_came_from() -> None:
+    """Who asks for the file or the version is told."""
+    found = tells("import tinker, tinker.types\nprint(json.dumps([tinker.__file__, tinker.types.__file__]))")
+    assert found == [str(CHILDREN.parent / "finder.py")] * 2
+
+
 def test_classes_are_the_same_by_either_name() -> None:
     """What comes from tinker and from tinkerwire is one class, so that isinstance and pickles agree."""
     found = tells(

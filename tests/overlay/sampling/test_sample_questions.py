@@ -31,7 +31,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a row for the first": ({"target_prompt_logprobs": ids(*[[1]] * 5)}, "5 rows for a prompt of 5 tokens; give 4"),
     "no rows": (
         {"target_prompt_logprobs": tw.TensorData(data=[1, 2, 3, 4], dtype="int64")},
-        "expected an int64 tensor of two",
+        r"two dimensions, got int64 of shape \(4,\)",
     ),
     "parts of tokens": (
         {"target_prompt_logprobs": tw.TensorData.from_numpy(np.zeros((4, 1)))},

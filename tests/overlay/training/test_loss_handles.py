@@ -206,6 +206,21 @@ def test_it_is_computed_here(server: Scripted) -> None:
 
 
 @needs_torch
+def test_the_key_of_a_loss(client: tw.ServiceClient) -> None:
+    """That of its computation, not of its name."""
+
+    def doubled(logprobs: Any, beta: Any) -> Any:
+        return scaled(logprobs, beta)
+
+    def of(fn: Any, **ranks: int) -> str:
+        return client.create_custom_loss(fn, {"logprobs": 1, **ranks}).result(PATIENCE_S).key
+
+    key = of(scaled, beta=0)
+    assert len(key) == 64 and of(doubled, beta=0) == key
+    assert key not in (of(scaled, beta=1), of(lambda logprobs: (logprobs.sum(), {})))
+
+
+@needs_torch
 @pytest.mark.parametrize(
     ("loss", "fault"),
     [
