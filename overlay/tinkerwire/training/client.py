@@ -10,6 +10,7 @@ from typing_extensions import Self
 
 from tinkerwire_base import console
 from tinkerwire_base.call import Call
+from tinkerwire_base.checks import one_of
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
 from tinkerwire_generated.models import (
@@ -157,8 +158,7 @@ class TrainingClient(SavesAndLoads):
             ValueError, TypeError: no data, no target_tokens or no function; nothing was sent.
         """
         if loss_type_input is not None:
-            if loss_type_input != "logprobs":
-                raise ValueError(f"loss_type_input: {loss_type_input!r} is not 'logprobs'; leave it away")
+            one_of("logprobs")("loss_type_input", loss_type_input)
             warnings.warn("loss_type_input is deprecated; leave it away", DeprecationWarning, stacklevel=2)
         if isinstance(loss_fn, LossHandle):
             return self._forward_backward_by_handle(data, loss_fn, arrays)

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar
 import attrs
 import numpy as np
 
+from tinkerwire_base.checks import check_of
 from tinkerwire_base.errors import APIResponseValidationError, ResponseInfo
 from tinkerwire_base.tensors import Array, is_torch_installed, refuse_non_finite
 from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, TensorData
@@ -57,8 +58,8 @@ class CustomLoss:
             raise TypeError(f"loss_fn: expected a function, got {type(loss_fn).__name__}")
         if inspect.iscoroutinefunction(loss_fn):
             raise TypeError("loss_fn: it is an async function; give a plain one, which runs on a thread of its own")
-        if arrays not in (None, "torch", "numpy"):
-            raise ValueError(f"arrays: {arrays!r} is neither 'torch' nor 'numpy'")
+        if arrays is not None:
+            check_of(ArrayKind)("arrays", arrays)
         if arrays == "torch" and not is_torch_installed():
             raise ValueError(
                 "arrays: torch is not installed; install it, or say arrays='numpy' and return the gradients, too"

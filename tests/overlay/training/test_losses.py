@@ -187,9 +187,9 @@ def test_refused_before_anything_is_sent(server: Scripted, training: tw.Training
         training.forward_backward_custom([datum()], "ppo")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="async function"):
         training.forward_backward_custom([datum()], later)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="neither 'torch' nor 'numpy'"):
+    with pytest.raises(ValueError, match="arrays: 'jax' is not one of 'torch', 'numpy'"):
         training.forward_backward_custom([datum()], squares, arrays="jax")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="'logits' is not 'logprobs'"):
+    with pytest.raises(ValueError, match="'logits' is not one of 'logprobs'"):
         training.forward_backward_custom([datum()], squares, loss_type_input="logits")  # type: ignore[arg-type]
     assert not server.named("forward")
 
