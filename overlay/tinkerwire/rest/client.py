@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Literal
 
-from tinkerwire_base.checks import check_of, expect_text, is_int
+from tinkerwire_base.checks import check_of, expect_text, is_int, is_text
 from tinkerwire_base.unset import UNSET, UnsetType
 from tinkerwire_generated.api import runs as runs_api
 from tinkerwire_generated.api.sampling import get_sampler
@@ -78,7 +78,7 @@ class RestClient(AdminClient):
 
     def get_weights_info_by_tinker_path(self, tinker_path: str) -> APIFuture[WeightsInfoResponse]:
         """Of which base model and adapter the weights at a path are."""
-        refuse_other_schemes(tinker_path, name="tinker_path")
+        is_text("tinker_path", tinker_path)
         return self._ask(weights_info(body=WeightsInfoRequest(tinker_path=tinker_path)))
 
     async def get_weights_info_by_tinker_path_async(self, tinker_path: str) -> WeightsInfoResponse:
