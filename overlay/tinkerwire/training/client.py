@@ -143,7 +143,8 @@ class TrainingClient(SavesAndLoads):
         probabilities, an array per datum: then neither torch nor a loss that follows from tensors is needed.
 
         It runs on a thread of its own. Operations asked for later wait for it, so it must not wait for one of this
-        client. If it fails, so does this operation alone, and the gradients gathered so far are as they were.
+        client: there, their ``result()`` is a RuntimeError. If it fails, so does this operation alone, and the
+        gradients gathered so far are as they were.
 
         A LossHandle, made by ServiceClient.create_custom_loss, stands for a loss of one datum, summed over the batch.
         The server computes it where it does that; it then gets all inputs of the datums, and gives what metrics it has.

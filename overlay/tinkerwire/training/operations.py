@@ -200,7 +200,7 @@ class Operations:
                 model_id = self._created()
                 async with _polls() as first:
                     await self._submit_batch(model_id, "Forward", forward, loss.forward_input(), first)
-                    evaluated = await loss.evaluate(combine(await asyncio.gather(*first)))
+                    evaluated = await loss.evaluate(combine(await asyncio.gather(*first)), self._lane)
                 await self._submit_batch(model_id, "ForwardBackward", backward, loss.backward_input(evaluated), polls)
             return loss.result(evaluated, combine(await asyncio.gather(*polls)))
 

@@ -298,6 +298,39 @@ def test_matrices_that_are_mostly_empty(server: Scripted, dtype: str) -> None:
             assert found.result(PATIENCE_S).metrics["loss:sum"] == -1.5
 
 
+def test_a_function_that_waits_for_what_waits_for_it(server: Scripted, training: tw.TrainingClient) -> None:
+    """It would be for ever, so its wait is refused; what it asked for goes on, and what was before is no matter."""
+    before = training.optim_step(ADAM)
+    asked: list[Any] = []
+
+    def waits(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+        before.result(PATIENCE_S)
+        asked.append(training.optim_step(ADAM))
+        with pytest.raises(TimeoutError):
+            asked[0].result(0)
+        asked[0].result()
+        return squares(data, logprobs)
+
+    failed = training.forward_backward_custom([datum()], waits, arrays="numpy")
+    with pytest.raises(RuntimeError, match=r"OptimStep.*waits for the loss function that waits for it, for ever"):
+        failed.result(PATIENCE_S)
+    assert asked[0].result(PATIENCE_S) is not None
+    assert not server.named("forward_backward")
+
+
+def test_a_function_that_waits_for_another_client(server: Scripted, training: tw.TrainingClient) -> None:
+    """That one has a line of its own."""
+    with open_client(server.url) as service:
+        other = service.create_lora_training_client("base")
+
+        def waits(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+            other.optim_step(ADAM).result()
+            return squares(data, logprobs)
+
+        training.forward_backward_custom([datum()], waits, arrays="numpy").result(PATIENCE_S)
+    assert server.named("forward_backward")
+
+
 def test_the_functions_list_is_its_own(server: Scripted, training: tw.TrainingClient) -> None:
     """What it does to the list of datums changes nothing of what is trained on."""
 
