@@ -47,10 +47,7 @@ def refuse_plain_http(base_url: str, hosts: Collection[str] | None) -> None:
 
     Raises:
         TinkerError: the server is on another machine, its address is plain http, and its host is not named.
-        TypeError: ``hosts`` is one text rather than a collection of them.
     """
-    if isinstance(hosts, str):
-        raise TypeError(f"plain_http_hosts: expected a collection of host names, got the str {hosts!r}")
     parts = urlsplit(base_url)
     if parts.scheme != "http" or is_loopback(base_url):
         return

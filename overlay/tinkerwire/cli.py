@@ -1,4 +1,4 @@
-"""The command line: ``tinkerwire serve`` and ``tinkerwire demo``."""
+"""The command line: ``tinkerwire serve``, ``tinkerwire demo`` and ``tinkerwire auth``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from . import auth_command as auth
 from .demo import command as demo
 from .version import DEFAULT_WIRE, __version__
 
@@ -70,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     serve.set_defaults(run=_serve)
     demo.register(commands)
+    auth.register(commands)
     return parser
 
 

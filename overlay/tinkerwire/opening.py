@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinkerwire_base.call import default_converter
 from tinkerwire_base.checks import expect
+from tinkerwire_base.model import fields_of
 from tinkerwire_generated.models import ClientConfigResponse
 
 from .address import EMBEDDED, resolve_base_url
@@ -43,6 +44,8 @@ def open_connection(
     expect("api_key", api_key, str)
     expect("default_headers_overrides", headers, Mapping)
     expect("client_config", client_config, Mapping)
+    expect("wire_version", wire_version, str)
+    _check_hosts(plain_http_hosts)
     expect("retry", retry, RetryConfig)
     if transport is not None and not inspect.iscoroutinefunction(getattr(transport, "send", None)):
         raise TypeError(f"transport: expected something with an async send, got {type(transport).__name__}")
@@ -117,10 +120,20 @@ class Closing:
 def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) -> Dialect | None:
     version = wire_version or os.environ.get("TINKER_WIRE_VERSION")
     if version:
+        known = {field.name for field in fields_of(ClientConfigResponse)}
+        for name in client_config or {}:
+            if name not in known:
+                raise ValueError(f"client_config: {name!r} is no flag; there are {', '.join(sorted(known))}")
         return given(version, default_converter().structure(dict(client_config or {}), ClientConfigResponse))
     if client_config is not None:
         raise ValueError("client_config: without wire_version the server itself is asked; leave one or give both")
     return None
+
+
+def _check_hosts(hosts: Collection[str] | None) -> None:
+    is_several = isinstance(hosts, Collection) and not isinstance(hosts, str | bytes | Mapping)
+    if hosts is not None and not (is_several and all(isinstance(host, str) for host in hosts)):
+        raise TypeError(f"plain_http_hosts: expected a collection of host names, got {type(hosts).__name__}")
 
 
 def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:

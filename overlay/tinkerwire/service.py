@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from typing_extensions import Self
 
 from tinkerwire_base import console
-from tinkerwire_base.checks import expect, one_of
+from tinkerwire_base.checks import check_of, expect, expect_metadata, expect_text, is_int
 from tinkerwire_generated.api.service import get_server_capabilities
 from tinkerwire_generated.models import CustomLossInputRank, GetServerCapabilitiesResponse, OptimizerConfig
 
@@ -31,7 +31,7 @@ from .training.creation import model_from_state, new_model
 from .training.loss_handles import CustomLosses, LossHandle, PerDatumLossFn
 from .training.tracing import trace
 from .usage import Usage
-from .weights import refuse_other_schemes
+from .weights import refuse_odd_token, refuse_other_schemes
 from .wire.dialect import Dialect
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ class ServiceClient:
         transport: Transport | None = None,
     ) -> None:
         expect("chunk_limits", chunk_limits, ChunkLimits)
-        expect("display_name", display_name, str)
-        expect("user_metadata", user_metadata, Mapping)
-        expect("project_id", project_id, str)
+        expect_text("display_name", display_name)
+        expect_metadata("user_metadata", user_metadata)
+        expect_text("project_id", project_id)
         if on_wait is not None and not callable(on_wait):
             raise TypeError(f"on_wait: expected a function of a Waiting, got {type(on_wait).__name__}")
         self._connection = open_connection(
@@ -151,8 +151,8 @@ class ServiceClient:
         Raises:
             ValueError, TypeError: a status or detail that there is not; nothing is closed.
         """
-        one_of(*get_args(FinishStatus))("status", status)
-        expect("detail", detail, str)
+        check_of(FinishStatus)("status", status)
+        expect_text("detail", detail)
         return self._closing.begin(lambda: self._close(status, detail))
 
     def create_lora_training_client(
@@ -361,6 +361,9 @@ class ServiceClient:
             DialectError: of the future, before wire 0.26.2.
         """
         refuse_other_schemes(path)
+        refuse_odd_token(weights_access_token)
+        if ttl_seconds is not None:
+            is_int("ttl_seconds", ttl_seconds)
         connection, session = self._connection, self._session
         return connection.start(
             lambda: copied(connection, path, session.project_id, ttl_seconds, weights_access_token, session=session)

@@ -7,11 +7,13 @@ from typing import Any
 
 import attrs
 
+from tinkerwire_base.checks import expect, is_text
 from tinkerwire_base.errors import APIStatusError, TinkerError
 from tinkerwire_generated.api.runs import get_training_run
 from tinkerwire_generated.api.weights import weights_info
 from tinkerwire_generated.models import ParsedCheckpointTinkerPath, WeightsInfoRequest
 
+from .credentials.secret import is_sendable
 from .sending.backpressure import Traffic
 from .sending.connection import ABSENT, Connection
 
@@ -31,25 +33,35 @@ class Source:
     """None where the server does not say."""
 
 
-def refuse_path_of_kind(kind: str, path: str, purpose: str) -> None:
+def refuse_path_of_kind(kind: str, path: str, purpose: str, *, name: str = "path") -> None:
     """ValueError for a path that is none, or whose weights are of the one ``kind`` that does not serve ``purpose``.
 
-    Servers name paths in their own ways, so only what is certainly wrong is refused.
+    Servers name paths in their own ways, so only what is certainly wrong is refused. ``name`` is the argument's.
     """
-    refuse_other_schemes(path)
+    refuse_other_schemes(path, name=name)
     try:
         parsed = ParsedCheckpointTinkerPath.from_tinker_path(path)
     except ValueError:
         return
     if parsed.checkpoint_type == kind:
         other = "save_state" if kind == "sampler" else "save_weights_for_sampler"
-        raise ValueError(f"{path!r} holds {kind} weights, which cannot {purpose}; give a path that {other} returned")
+        raise ValueError(
+            f"{name}: {path!r} holds {kind} weights, which cannot {purpose}; give a path that {other} returned"
+        )
 
 
-def refuse_other_schemes(path: str) -> None:
-    """ValueError for what is certainly no path of saved weights."""
+def refuse_other_schemes(path: str, *, name: str = "path") -> None:
+    """ValueError for what is certainly no path of saved weights; ``name`` is the argument's."""
     if not isinstance(path, str) or not path.startswith(SCHEME):
-        raise ValueError(f"{path!r} is not a {SCHEME} path; saving gives one in the .path of its result")
+        raise ValueError(f"{name}: {path!r:.200} is not a {SCHEME} path; saving gives one in the .path of its result")
+    is_text(name, path)
+
+
+def refuse_odd_token(token: str | None) -> None:
+    """TypeError or ValueError for what cannot be a weights access token; it is not shown."""
+    expect("weights_access_token", token, str)
+    if token and not is_sendable(token):
+        raise ValueError("weights_access_token: it holds blanks or characters beyond printable ASCII")
 
 
 async def source_of(connection: Connection, path: str) -> Source:

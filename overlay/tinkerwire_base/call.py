@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import attrs
 
+from .checks import is_text
 from .converter import Converter, parse_json
 from .errors import APIResponseValidationError, APIStatusError, RequestInfo, ResponseInfo, status_error
 from .model import members_of
@@ -110,7 +111,7 @@ class Call(Generic[T]):
             path=operation.path.format(
                 **{name: _segment(name, value, name in operation.multi_segment) for name, value in self.path.items()}
             ),
-            query=tuple((k, _text(v)) for k, v in self.query.items() if v is not None and v is not UNSET),
+            query=tuple((k, _text(k, v)) for k, v in self.query.items() if v is not None and v is not UNSET),
             headers=headers,
             content=content,
         )
@@ -209,6 +210,7 @@ def _without_user(url: str) -> str:
 def _segment(name: str, value: Any, is_multi: bool) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name}: expected the id as a str, got {value!r} ({type(value).__name__})")
+    is_text(name, value)
     # A dot segment would lead somewhere else, also when it is escaped.
     parts = value.split("/") if is_multi else [value]
     if any(part in ("", ".", "..") for part in parts):
@@ -216,9 +218,11 @@ def _segment(name: str, value: Any, is_multi: bool) -> str:
     return "/".join(quote(part, safe=":") for part in parts)
 
 
-def _text(value: Any) -> str:
+def _text(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, str):
+        is_text(name, value)
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 

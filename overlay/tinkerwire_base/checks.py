@@ -81,6 +81,31 @@ def expect(name: str, value: object, kind: type) -> None:
         raise TypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
 
 
+def expect_text(name: str, value: object) -> None:
+    """TypeError or ValueError unless a value that was given is text that can be sent."""
+    if value is not None:
+        is_text(name, value)
+
+
+def expect_metadata(name: str, value: object) -> None:
+    """TypeError or ValueError unless what was given is a map by names that can be sent."""
+    expect(name, value, Mapping)
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            is_text(f"{name} key", key)
+            if isinstance(item, str):
+                is_text(f"{name}[{key!r}]", item)
+
+
+def is_text(place: str, value: Any) -> None:
+    """A string that UTF-8 can hold."""
+    is_str(place, value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{place}: {SHORT.repr(value)} has half of a surrogate pair, which cannot be sent") from None
+
+
 def is_int(place: str, value: Any) -> None:
     """A whole number of 64 bits; numpy's integers count, bool does not."""
     if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
@@ -131,7 +156,8 @@ def one_of(*allowed: object) -> Check:
     """One of the named values."""
 
     def run(place: str, value: Any) -> None:
-        if value not in allowed:
+        # Of its type first: an array is compared part by part.
+        if not any(isinstance(value, type(each)) and value == each for each in allowed):
             raise ValueError(f"{place}: {SHORT.repr(value)} is not one of {', '.join(map(repr, allowed))}")
 
     return run

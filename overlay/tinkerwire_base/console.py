@@ -5,6 +5,8 @@ from __future__ import annotations
 from urllib.parse import quote
 
 CONSOLE = "https://tinker.thinkingmachines.ai"
+KEYS = f"{CONSOLE}/keys"
+"""The page of the user's API keys."""
 
 
 def session_page(session_id: str) -> str:
@@ -25,3 +27,8 @@ def checkpoint_page(training_run_id: str, checkpoint_id: str) -> str:
 def playground_page(tinker_path: str) -> str:
     """The page where one talks to the weights at a path."""
     return f"{CONSOLE}/playground?mode=checkpoint&checkpoint={quote(tinker_path, safe='')}"
+
+
+def new_key_page(name: str) -> str:
+    """The page where one makes an API key, with a name that is proposed for it."""
+    return f"{KEYS}?new_key=true&key_name={quote(name, safe='')}"

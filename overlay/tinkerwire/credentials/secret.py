@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from base64 import urlsafe_b64decode
@@ -26,6 +27,11 @@ class Secret:
     def reveal(self) -> str:
         """The value itself, to be put on the wire and nowhere else."""
         return self._value
+
+    @property
+    def fingerprint(self) -> str:
+        """By which it can be told from others: the first 8 hexadecimal digits of its SHA-256."""
+        return hashlib.sha256(self._value.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
     @property
     def is_token(self) -> bool:

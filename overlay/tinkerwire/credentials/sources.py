@@ -71,8 +71,9 @@ def resolve_credential(
         stored = stored_key()
         if stored is None:
             raise TinkerError(
-                f"no API key: give api_key=, set TINKER_API_KEY or TINKER_CREDENTIAL_CMD, sign in so that ~/{FILE} "
-                f"has one, or use the embedded server with base_url={EMBEDDED!r} (or TINKER_BASE_URL={EMBEDDED})"
+                f"no API key: give api_key=, set TINKER_API_KEY or TINKER_CREDENTIAL_CMD, say `tinkerwire auth login` "
+                f"so that ~/{FILE} has one, or use the embedded server with base_url={EMBEDDED!r} (or "
+                f"TINKER_BASE_URL={EMBEDDED})"
             )
         credential = Fixed(stored)
     if credential is not None:

@@ -1,13 +1,12 @@
-"""The credentials file that signing in to the Tinker service leaves in the home folder; it is only read here."""
+"""The credentials file in the home folder, as the official SDK and ``tinkerwire auth`` write it: how it is read."""
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
 from typing import Any
-
-import orjson
 
 from tinkerwire_base.errors import TinkerError
 
@@ -31,6 +30,18 @@ def stored_key() -> Secret | None:
     Raises:
         TinkerError: the file can be read by others or not by us, or it is not of the known form.
     """
+    found = _default_key(stored_content() or {})
+    if isinstance(found, str):
+        raise unusable(found)
+    return found
+
+
+def stored_content() -> dict[str, Any] | None:
+    """The file's JSON object, of a known version, whatever else is in it; None without a file.
+
+    Raises:
+        TinkerError: see :func:`stored_key`.
+    """
     path = credentials_file()
     try:
         with path.open("rb") as file:
@@ -40,24 +51,35 @@ def stored_key() -> Secret | None:
                     f"{path}: other users of this machine may use it (mode {mode:04o}), and it holds API keys; "
                     f"say chmod 600 {path}, or set TINKER_API_KEY"
                 )
-            found = _default_key(file.read())
+            found = _parsed(file.read())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as fault:
         raise TinkerError(f"{path}: it cannot be read ({fault.strerror}); or set TINKER_API_KEY") from None
     if isinstance(found, str):
-        raise TinkerError(f"{path}: {found}; mend or remove it, or set TINKER_API_KEY")
+        raise unusable(found)
     return found
 
 
-def _default_key(content: bytes) -> Secret | str | None:
-    """The key, or what is wrong. It does not raise, so that no traceback has a frame with the keys in it."""
+def unusable(why: str) -> TinkerError:
+    """The error for a file that is not of the known form."""
+    return TinkerError(f"{credentials_file()}: {why}; mend or remove it, or set TINKER_API_KEY")
+
+
+# What follows says what is wrong rather than raise it, so that no traceback has a frame with the keys in it.
+
+
+def _parsed(content: bytes) -> dict[str, Any] | str:
     try:
-        stored: Any = orjson.loads(content)
-    except orjson.JSONDecodeError:
+        stored: Any = json.loads(content)
+    except (ValueError, RecursionError):
         return "it is not JSON"
     if not isinstance(stored, dict) or stored.get("version", VERSION) != VERSION:
         return f"it is not of version {VERSION}, the only one that is known"
+    return stored
+
+
+def _default_key(stored: dict[str, Any]) -> Secret | str | None:
     name, keys = stored.get("default"), stored.get("keys") or {}
     if name is None:
         return None

@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import logging
 import sys
+import time
 from collections.abc import Callable, Generator
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -14,10 +15,12 @@ from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError
 from .deadline import limit
 from .loop import LOOP
 from .timeout import wait_for
-from .tracking import FutureState, Progress, Track
+from .tracking import FutureState, Progress, Track, held
 
 T = TypeVar("T")
 log = logging.getLogger("tinkerwire")
+LOOK_S = 0.1
+"""How often a loss function's wait is looked at: it may be one without an end."""
 
 
 class APIFuture(Generic[T]):
@@ -178,11 +181,28 @@ class APIFuture(Generic[T]):
         if LOOP.is_current_thread and not self._future.done():
             raise RuntimeError("this would block the client's own loop thread; await the future instead")
         try:
+            if held.line is not None:
+                timeout = self._wait_unless_behind(held.line, timeout)
             self._future.exception(timeout)
         except concurrent.futures.CancelledError:
             return
         except concurrent.futures.TimeoutError:
             self._check_end(timeout)
+
+    def _wait_unless_behind(self, line: object, timeout: float | None) -> float | None:
+        """Wait on a thread whose work a line waits for; what is left of the time. RuntimeError for one in that line."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = None if end is None else max(0.0, end - time.monotonic())
+            # Where it stands is known once the loop has begun it.
+            concurrent.futures.wait([self._future], LOOK_S if left is None else min(LOOK_S, left))
+            if self._future.done() or left == 0:
+                return left
+            if self._track.line is line:
+                raise RuntimeError(
+                    f"{self!r} waits for the loss function that waits for it, for ever; wait for it outside of the "
+                    "function, or ask another client"
+                )
 
     async def _end(self) -> None:
         loop = asyncio.get_running_loop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
@@ -65,6 +66,7 @@ class Track:
         "_started",
         "done",
         "kind",
+        "line",
         "may_be_taken",
         "queue_state",
         "reason",
@@ -84,6 +86,8 @@ class Track:
         """What goes on while the server has taken no request, or after it has given all results."""
         self.may_be_taken = False
         """Whether the server may have taken a request up whose reply was lost."""
+        self.line: object = None
+        """The line in which it waits for its turn; None while it does not."""
         self._open: dict[str, str] = {}
         self._started = time.monotonic()
         self._ended: float | None = None
@@ -132,6 +136,14 @@ def begin(track: Track) -> None:
 def current() -> Track:
     """The record of the operation that the caller is part of; one that nobody reads for work that is none."""
     return _current.get() or Track()
+
+
+class _Held(threading.local):
+    line: object = None
+
+
+held = _Held()
+"""The line that stands still until the work of this thread is done; None on most threads."""
 
 
 def start_apart(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

@@ -12,6 +12,7 @@ import numpy as np
 from tinkerwire.local.engine import EngineError, Example, LoraModel, LossResult
 from tinkerwire.local.engine.arrays import AnyArray, FloatArray
 from tinkerwire.local.loss_graph import LossGraph, arguments
+from tinkerwire.local.loss_memory import bounded
 from tinkerwire.local.loss_operations import ATTRIBUTES, CONSTANTS, FUNCTIONS, METHODS
 from tinkerwire.training.tracing import LOGPROBS, READS
 
@@ -65,7 +66,7 @@ def evaluate(where: str, graph: LossGraph, logprobs: FloatArray, others: Sequenc
     def of(kind: str, text: str) -> Any:
         return values[text] if kind == "ref" else _constants()[kind, text]
 
-    with torch.enable_grad():
+    with torch.enable_grad(), bounded(where):
         for step in graph.steps:
             if step.op == "placeholder":
                 values[step.name] = next(given)
@@ -74,6 +75,8 @@ def evaluate(where: str, graph: LossGraph, logprobs: FloatArray, others: Sequenc
             args, kwargs = arguments(at, step, of)
             try:
                 values[step.name] = _functions()[step.op, step.target](*args, **kwargs)
+            except EngineError:
+                raise
             # Whatever a loss of the user's makes torch raise is the loss's fault.
             except Exception as fault:
                 raise EngineError(f"{at}: {fault}") from None

@@ -6,9 +6,11 @@ from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 
 from tinkerwire_base.call import WireResponse, response_info
-from tinkerwire_base.errors import APIResponseValidationError
+from tinkerwire_base.errors import APIResponseValidationError, APIStatusError
+from tinkerwire_base.vocabulary import dialect_error
 from tinkerwire_generated.api.runs import get_checkpoint_archive_url
 from tinkerwire_generated.models import CheckpointArchiveUrlResponse
+from tinkerwire_generated.times import OPERATION_TIMES
 
 from ..sending.backpressure import Traffic
 from ..sending.connection import Connection, Submission
@@ -16,9 +18,16 @@ from ..sending.connection import Connection, Submission
 ARCHIVE_LIFE = timedelta(minutes=15)
 """How long an address lasts when the server does not say."""
 
+NOT_SO = 405
+"""What a server answers that has something else at the address: deleting, since there are no archives."""
+
 
 async def archive_url(connection: Connection, training_run_id: str, checkpoint_id: str) -> CheckpointArchiveUrlResponse:
-    """The address, and until when it lasts; wire versions before 0.36.0."""
+    """The address, and until when it lasts; wire versions before 0.36.0.
+
+    Raises:
+        DialectError: the server has no such call, by its wire version or by what it answers.
+    """
     call = get_checkpoint_archive_url(training_run_id, checkpoint_id)
     request = connection.encode(call, Submission(), await connection.dialect())
     in_body = connection.reader(call, request)
@@ -26,7 +35,20 @@ async def archive_url(connection: Connection, training_run_id: str, checkpoint_i
     def read(answer: WireResponse) -> CheckpointArchiveUrlResponse:
         return (None if answer.status == 302 else in_body(answer)) or _moved_to(answer)
 
-    return await connection.send(request, read, Traffic.REST)
+    try:
+        return await connection.send(request, read, Traffic.REST)
+    except APIStatusError as fault:
+        if fault.status_code != NOT_SO:
+            raise
+        name, dialect = call.operation.name, await connection.dialect()
+        odd = dialect_error(
+            f"the call {name}, which the server answers with HTTP {NOT_SO},",
+            dialect.ceiling,
+            *OPERATION_TIMES[name],
+            name="the wire of this server",
+        )
+        odd.dialect = dialect
+        raise odd from fault
 
 
 def _moved_to(answer: WireResponse) -> CheckpointArchiveUrlResponse:

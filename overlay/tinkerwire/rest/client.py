@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Literal
 
+from tinkerwire_base.checks import check_of, expect_text, is_int, is_text
 from tinkerwire_base.unset import UNSET, UnsetType
 from tinkerwire_generated.api import runs as runs_api
 from tinkerwire_generated.api.sampling import get_sampler
@@ -30,7 +31,7 @@ from tinkerwire_generated.models import (
 )
 
 from ..futures.future import APIFuture
-from ..weights import refuse_other_schemes
+from ..weights import refuse_odd_token, refuse_other_schemes
 from .admin import AdminClient
 from .archives import archive_url
 from .copying import copied
@@ -77,6 +78,7 @@ class RestClient(AdminClient):
 
     def get_weights_info_by_tinker_path(self, tinker_path: str) -> APIFuture[WeightsInfoResponse]:
         """Of which base model and adapter the weights at a path are."""
+        is_text("tinker_path", tinker_path)
         return self._ask(weights_info(body=WeightsInfoRequest(tinker_path=tinker_path)))
 
     async def get_weights_info_by_tinker_path_async(self, tinker_path: str) -> WeightsInfoResponse:
@@ -87,9 +89,9 @@ class RestClient(AdminClient):
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned", project_id: str | None = None
     ) -> APIFuture[TrainingRunsResponse]:
         """One page of training runs, of one project or (None) of all, the latest first, with a cursor."""
+        expect_text("project_id", project_id)
         call = runs_api.list_training_runs(
-            limit=limit,
-            offset=offset,
+            **_page(limit, offset),
             access_scope=_scope(access_scope),
             project_id=UNSET if project_id is None else project_id,
         )
@@ -111,7 +113,7 @@ class RestClient(AdminClient):
 
     def list_user_checkpoints(self, limit: int = 100, offset: int = 0) -> APIFuture[CheckpointsListResponse]:
         """One page of the checkpoints of all runs, with a cursor."""
-        return self._ask(runs_api.list_user_checkpoints(limit=limit, offset=offset))
+        return self._ask(runs_api.list_user_checkpoints(**_page(limit, offset)))
 
     async def list_user_checkpoints_async(self, limit: int = 100, offset: int = 0) -> CheckpointsListResponse:
         """:meth:`list_user_checkpoints`, awaited."""
@@ -220,6 +222,8 @@ class RestClient(AdminClient):
             ValueError: a path that is none, or no project; nothing was sent.
         """
         refuse_other_schemes(path)
+        refuse_odd_token(weights_access_token)
+        expect_text("destination_project_id", destination_project_id)
         project_id = destination_project_id or os.environ.get("TINKER_PROJECT_ID")
         if not project_id:
             raise ValueError("destination_project_id: give the id of a project, or set TINKER_PROJECT_ID")
@@ -252,7 +256,7 @@ class RestClient(AdminClient):
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned"
     ) -> APIFuture[ListSessionsResponse]:
         """One page of session ids."""
-        return self._ask(list_sessions(limit=limit, offset=offset, access_scope=_scope(access_scope)))
+        return self._ask(list_sessions(**_page(limit, offset), access_scope=_scope(access_scope)))
 
     async def list_sessions_async(
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned"
@@ -300,9 +304,20 @@ class RestClient(AdminClient):
 
 
 def _parsed(tinker_path: str) -> ParsedCheckpointTinkerPath:
-    return ParsedCheckpointTinkerPath.from_tinker_path(tinker_path)
+    try:
+        return ParsedCheckpointTinkerPath.from_tinker_path(tinker_path)
+    except ValueError as fault:
+        raise ValueError(f"tinker_path: {fault}") from None
+
+
+def _page(limit: int, offset: int) -> dict[str, int]:
+    """The query of one page."""
+    is_int("limit", limit)
+    is_int("offset", offset)
+    return {"limit": limit, "offset": offset}
 
 
 def _scope(scope: Scope) -> Scope | UnsetType:
+    check_of(Scope)("access_scope", scope)
     # The default is what servers do that have never heard of scopes.
     return UNSET if scope == "owned" else scope

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import attrs
 from typing_extensions import Self
 
-from tinkerwire_base.checks import expect
+from tinkerwire_base.checks import expect, expect_text, is_bool
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.sampling import create_sampling_session, get_sampler
 from tinkerwire_generated.models import (
@@ -55,6 +55,7 @@ class SamplingClient(Created):
         self, session: Session, retry_config: RetryConfig | None, *, record_stability_info: bool = False
     ) -> None:
         expect("retry_config", retry_config, RetryConfig)
+        is_bool("record_stability_info", record_stability_info)
         self._session = session
         self._connection = session.connection
         self._retry = retry_config or session.connection.retry
@@ -79,7 +80,10 @@ class SamplingClient(Created):
         if (model_path is None) == (base_model is None):
             raise ValueError("give either model_path or base_model")
         if model_path is not None:
-            refuse_path_of_kind("training", model_path, "be sampled from")
+            refuse_path_of_kind("training", model_path, "be sampled from", name="model_path")
+        expect_text("base_model", base_model)
+        if base_model == "":
+            raise ValueError("base_model: give the name of a model; get_server_capabilities() lists them")
         client = cls(session, retry_config, record_stability_info=record_stability_info)
         client._creation = client._connection.start(
             lambda: client._open(model_path, base_model), "CreateSamplingSession"
@@ -239,6 +243,7 @@ class SamplingClient(Created):
             ValueError, TypeError: an argument that cannot be sent; nothing was sent.
         """
         limit = checked_timeout(timeout)
+        is_bool("include_prompt_logprobs", include_prompt_logprobs)
         request = sample_request(
             prompt,
             num_samples,

@@ -12,6 +12,7 @@ import re
 import ssl
 import weakref
 from concurrent.futures import wait
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import SplitResult, urlsplit
@@ -215,7 +216,13 @@ def environment_proxy(base_url: str) -> str | None:
     host, proxies = parts.hostname or "", getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     # A key may go in the clear to this machine because it does not leave it; through a proxy it would.
-    if not proxy or is_loopback(base_url) or proxy_bypass(host) or proxy_bypass(parts.netloc):
+    if (
+        not proxy
+        or is_loopback(base_url)
+        or proxy_bypass(host)
+        or proxy_bypass(parts.netloc)
+        or _is_in(proxies.get("no"), host)
+    ):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     name, found = f"{parts.scheme.upper()}_PROXY or ALL_PROXY", urlsplit(proxy)
@@ -228,6 +235,21 @@ def environment_proxy(base_url: str) -> str | None:
         # Not shown, as it may hold a password.
         raise ValueError(f"{name}: not an address; in a user or password, write # as %23, / as %2F and so on")
     return proxy
+
+
+def _is_in(ranges: str | None, host: str) -> bool:
+    """Whether a host is an address in one of the ranges among the entries of NO_PROXY, as in 10.0.0.0/8."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    for entry in (ranges or "").split(","):
+        try:
+            if "/" in entry and address in ip_network(entry.strip(), strict=False):
+                return True
+        except ValueError:
+            continue
+    return False
 
 
 def _is_address(parts: SplitResult) -> bool:

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("tinkerwire")
 
 ON = frozenset({"1", "true", "yes", "on"})
-"""Values of TINKER_TELEMETRY that switch it on; any other switches it off."""
+"""Values of TINKER_TELEMETRY that switch it on."""
+OFF = frozenset({"", "0", "false", "no", "off"})
+"""Those that switch it off; so does any other, which is warned of."""
 MOST_WAITING = 10_000
 """Events that wait to be sent; further ones are dropped."""
 MOST_AT_ONCE = 100
@@ -63,7 +65,12 @@ ONCE = RetryConfig(enable_retry_logic=False)
 def is_switched_on(base_url: str) -> bool:
     """Whether a server is told: what TINKER_TELEMETRY says; where it is not set, the Tinker service alone."""
     word = os.environ.get("TINKER_TELEMETRY")
-    return base_url == DEFAULT_BASE_URL if word is None else word.strip().lower() in ON
+    if word is None:
+        return base_url == DEFAULT_BASE_URL
+    plain = word.strip().lower()
+    if plain not in ON | OFF:
+        log.warning("TINKER_TELEMETRY=%s is neither 1 nor 0; nothing is told, as with 0", word)
+    return plain in ON
 
 
 def reporter_of(connection: Connection) -> Telemetry | None:

@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn
 
 from tinkerwire_base import console
 from tinkerwire_base.call import Call
+from tinkerwire_base.checks import one_of
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
 from tinkerwire_generated.models import (
@@ -128,7 +129,8 @@ class TrainingClient(SavesAndLoads, Created):
         probabilities, an array per datum: then neither torch nor a loss that follows from tensors is needed.
 
         It runs on a thread of its own. Operations asked for later wait for it, so it must not wait for one of this
-        client. If it fails, so does this operation alone, and the gradients gathered so far are as they were.
+        client: there, their ``result()`` is a RuntimeError. If it fails, so does this operation alone, and the
+        gradients gathered so far are as they were.
 
         A LossHandle, made by ServiceClient.create_custom_loss, stands for a loss of one datum, summed over the batch.
         The server computes it where it does that; it then gets all inputs of the datums, and gives what metrics it has.
@@ -143,8 +145,7 @@ class TrainingClient(SavesAndLoads, Created):
             ValueError, TypeError: no data, no target_tokens or no function; nothing was sent.
         """
         if loss_type_input is not None:
-            if loss_type_input != "logprobs":
-                raise ValueError(f"loss_type_input: {loss_type_input!r} is not 'logprobs'; leave it away")
+            one_of("logprobs")("loss_type_input", loss_type_input)
             warnings.warn("loss_type_input is deprecated; leave it away", DeprecationWarning, stacklevel=2)
         if isinstance(loss_fn, LossHandle):
             return self._forward_backward_by_handle(data, loss_fn, arrays)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from tinkerwire_base.call import Call
-from tinkerwire_base.checks import expect
+from tinkerwire_base.checks import check_of, expect_metadata, expect_text, is_text
 from tinkerwire_generated.api.training import create_model
 from tinkerwire_generated.api.weights import load_weights
 from tinkerwire_generated.models import (
@@ -22,7 +22,7 @@ from tinkerwire_generated.models import (
 
 from ..sending.backpressure import Traffic
 from ..session import Session
-from ..weights import refuse_path_of_kind, source_of
+from ..weights import refuse_odd_token, refuse_path_of_kind, source_of
 from .operations import CallOf, Operations
 
 Create = Callable[[Operations], Awaitable[str]]
@@ -42,7 +42,9 @@ def new_model(
     optimizer: OptimizerConfig | None,
 ) -> Create:
     """A new adapter. ValueError for one that cannot be made."""
-    expect("user_metadata", user_metadata, Mapping)
+    is_text("base_model", base_model)
+    expect_metadata("user_metadata", user_metadata)
+    _check_optimizer(optimizer)
     if not base_model:
         raise ValueError("base_model: give the name of a model; get_server_capabilities() lists them")
     lora = LoraConfig(rank=rank, seed=seed, train_unembed=train_unembed, train_mlp=train_mlp, train_attn=train_attn)
@@ -68,11 +70,16 @@ def model_from_state(
     with_optimizer_state: bool,
 ) -> Create:
     """A new adapter with the weights at a path. ValueError for a path of sampler weights, TypeError for no model."""
-    expect("user_metadata", user_metadata, Mapping)
+    expect_metadata("user_metadata", user_metadata)
     refuse_path_of_kind("sampler", path, "load training state")
+    refuse_odd_token(weights_access_token)
+    _check_optimizer(optimizer)
     if base_model is not None and not isinstance(base_model, str):
         # Older releases of the official SDK have user_metadata in this place.
         raise TypeError(f"base_model: expected a str, got {type(base_model).__name__}; say user_metadata= for metadata")
+    expect_text("base_model", base_model)
+    if base_model == "":
+        raise ValueError("base_model: give the name of a model, or None to have the server asked for it")
 
     async def create(operations: Operations) -> str:
         if (await session.connection.dialect()).load_creates:
@@ -124,6 +131,11 @@ def load_call(session: Session, path: str, optimizer: bool, access_token: str | 
     return call
 
 
+def _check_optimizer(optimizer: OptimizerConfig | None) -> None:
+    if optimizer is not None:
+        check_of(OptimizerConfig)("optimizer", optimizer)
+
+
 async def _new_model(
     session: Session,
     operations: Operations,
@@ -139,7 +151,7 @@ async def _new_model(
         base_model=base_model,
         user_metadata=None if user_metadata is None else dict(user_metadata),
         lora_config=lora,
-        optimizer_config=optimizer or AdamOptimizerConfig(),
+        optimizer_config=AdamOptimizerConfig() if optimizer is None else optimizer,
     )
     asked = await session.connection.call(create_model(body=request), Traffic.TRAINING)
     return (await operations.poll(asked, "CreateModel", CreateModelResponse)).model_id

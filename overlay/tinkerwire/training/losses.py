@@ -17,9 +17,12 @@ from typing import Any, Literal, TypeVar
 import attrs
 
 from tinkerwire_base.arrays import Array, np
+from tinkerwire_base.checks import check_of
 from tinkerwire_base.errors import APIResponseValidationError, ResponseInfo
 from tinkerwire_base.tensors import is_torch_installed, refuse_non_finite
 from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, TensorData
+
+from ..futures.tracking import held
 
 T = TypeVar("T")
 ArrayKind = Literal["torch", "numpy"]
@@ -57,8 +60,8 @@ class CustomLoss:
             raise TypeError(f"loss_fn: expected a function, got {type(loss_fn).__name__}")
         if inspect.iscoroutinefunction(loss_fn):
             raise TypeError("loss_fn: it is an async function; give a plain one, which runs on a thread of its own")
-        if arrays not in (None, "torch", "numpy"):
-            raise ValueError(f"arrays: {arrays!r} is neither 'torch' nor 'numpy'")
+        if arrays is not None:
+            check_of(ArrayKind)("arrays", arrays)
         if arrays == "torch" and not is_torch_installed():
             raise ValueError(
                 "arrays: torch is not installed; install it, or say arrays='numpy' and return the gradients, too"
@@ -77,15 +80,15 @@ class CustomLoss:
         """The batch to ask log probabilities of; what only the user's function reads stays here."""
         return self._weighted([d.loss_fn_inputs.get("weights") or _no_weights(d) for d in self._data])
 
-    async def evaluate(self, output: ForwardBackwardOutput) -> Evaluated:
-        """Run the user's function on a thread of its own.
+    async def evaluate(self, output: ForwardBackwardOutput, line: object) -> Evaluated:
+        """Run the user's function on a thread of its own; ``line`` is what stands still until it is done.
 
         Raises:
             Exception: what the function raised, or a TypeError or ValueError for what it returned.
             APIResponseValidationError: the log probabilities are not those of the batch.
         """
         logprobs = self._logprobs(output)
-        return await asyncio.wrap_future(on_thread(lambda: self._evaluate(logprobs)))
+        return await asyncio.wrap_future(on_thread(lambda: self._evaluate(logprobs), line))
 
     def backward_input(self, evaluated: Evaluated) -> ForwardBackwardInput:
         """The batch that trains on the gradients."""
@@ -134,12 +137,13 @@ class CustomLoss:
         return Evaluated(loss=_number("its loss", loss), metrics=metrics, gradients=gradients)
 
 
-def on_thread(work: Callable[[], T]) -> Future[T]:
-    """Run something on a thread of its own, which does not keep the process from ending."""
+def on_thread(work: Callable[[], T], line: object) -> Future[T]:
+    """Run something that a line waits for on a thread of its own, which does not keep the process from ending."""
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()
 
     def run() -> None:
+        held.line = line
         try:
             future.set_result(work())
         except BaseException as fault:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import attrs
 
 from tinkerwire_base.call import Call
-from tinkerwire_base.checks import expect
+from tinkerwire_base.checks import expect_metadata
 from tinkerwire_base.errors import APIError, ClientClosedError, ConflictError, TinkerError
 from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, LossFnType, UntypedAPIFuture
 
@@ -76,7 +76,7 @@ class Operations:
         config: Mapping[str, float | str] | None,
     ) -> APIFuture[ForwardBackwardOutput]:
         """Run an operation on a batch now, in as many requests as the limits ask for, none other between them."""
-        expect("loss_fn_config", config, Mapping)
+        expect_metadata("loss_fn_config", config)
         whole = ForwardBackwardInput(
             data=checked(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
         )
@@ -201,7 +201,7 @@ class Operations:
                 model_id = self._created()
                 async with _polls() as first:
                     await self._submit_batch(model_id, "Forward", forward, loss.forward_input(), first)
-                    evaluated = await loss.evaluate(combine(await asyncio.gather(*first)))
+                    evaluated = await loss.evaluate(combine(await asyncio.gather(*first)), self._lane)
                 await self._submit_batch(model_id, "ForwardBackward", backward, loss.backward_input(evaluated), polls)
             return loss.result(evaluated, combine(await asyncio.gather(*polls)))
 

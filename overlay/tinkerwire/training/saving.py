@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from tinkerwire_base.call import Call
-from tinkerwire_base.checks import expect, is_str
+from tinkerwire_base.checks import check_of, expect_metadata, expect_text, is_text
 from tinkerwire_generated.api.weights import save_weights, save_weights_external, save_weights_for_sampler
 from tinkerwire_generated.models import (
     LoadWeightsResponse,
@@ -25,7 +25,7 @@ from ..futures.future import APIFuture
 from ..sampling.client import SamplingClient
 from ..sending.retry import RetryConfig
 from ..session import Session
-from ..weights import refuse_path_of_kind
+from ..weights import refuse_odd_token, refuse_path_of_kind
 from .creation import load_call
 from .operations import CallOf, Operations
 from .own_saves import OwnSaves, Segment
@@ -55,7 +55,7 @@ class SavesAndLoads:
             overwrite: take the place of what is saved under that name; wire 0.20.0 and later.
             user_metadata: kept with them; wire 0.27.2 and later.
         """
-        expect("user_metadata", user_metadata, Mapping)
+        expect_metadata("user_metadata", user_metadata)
 
         def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
             body = SaveWeightsRequest(
@@ -114,7 +114,7 @@ class SavesAndLoads:
         self, name: str, ttl_seconds: int | None = None, user_metadata: Mapping[str, str] | None = None
     ) -> APIFuture[SaveWeightsForSamplerResponse]:
         """Save weights for sampling; arguments as for save_state, and the result has the path."""
-        expect("user_metadata", user_metadata, Mapping)
+        expect_metadata("user_metadata", user_metadata)
 
         def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
             body = SaveWeightsForSamplerRequest(
@@ -186,6 +186,8 @@ class SavesAndLoads:
         Raises:
             ValueError: a name for inflight weights, which are not kept; nothing was sent.
         """
+        expect_text("name", name)
+        check_of(SamplingClientKind)("kind", kind)
         if name and kind == "inflight":
             raise ValueError(
                 f"name: {name!r} cannot be given to inflight weights, which are not kept; leave it away, and call "
@@ -242,10 +244,11 @@ class SavesAndLoads:
         return await self.create_sampling_client(model_path, retry_config, record_stability_info)
 
     def _save(self, kind: str, segment: Segment, name: str, call: CallOf, result_type: type[T]) -> APIFuture[T]:
-        is_str("name", name)
+        is_text("name", name)
         return self._session.connection.start(lambda: self._saves.run(kind, segment, name, call, result_type), kind)
 
     def _load(self, path: str, access_token: str | None, *, optimizer: bool) -> APIFuture[LoadWeightsResponse]:
         refuse_path_of_kind("sampler", path, "load training state")
+        refuse_odd_token(access_token)
         call = load_call(self._session, path, optimizer, access_token)
         return self._operations.start("LoadWeights", call, LoadWeightsResponse)

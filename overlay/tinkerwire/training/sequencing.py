@@ -14,6 +14,8 @@ import attrs
 
 from tinkerwire_base.errors import APIConnectionError, APIStatusError, TinkerError
 
+from ..futures.tracking import current
+
 DOUBTFUL = frozenset({408, 409})
 """User errors after which the request may have been taken up all the same."""
 
@@ -45,7 +47,10 @@ class Lane:
         """Wait for everything before ``turn`` to be sent, and let the next one go when the block ends, however."""
         try:
             if turn.before is not None and not turn.before.done():
+                track = current()
+                track.line = self
                 await asyncio.shield(turn.before)
+                track.line = None
             yield
         finally:
             _pass_on(turn)

@@ -18,6 +18,7 @@ from tinkerwire.local.engine import EngineError
 from tinkerwire.local.handlers import custom_losses
 from tinkerwire.local.loss_evaluation import _functions, evaluate
 from tinkerwire.local.loss_graph import LossGraph, checked
+from tinkerwire.local.loss_memory import MOST_BYTES
 from tinkerwire.wire.binary import encode_request
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_base.converter import Converter
@@ -245,6 +246,61 @@ def test_what_cannot_be_computed(steps: list[dict[str, Any]], fault: str) -> Non
     """The fault of the loss, with the step and the datum; nothing fills the memory or the time."""
     with pytest.raises(EngineError, match=f"datum 3: loss mine: .*{fault}"):
         evaluate("datum 3", graph(*steps), LOGPROBS, [])
+
+
+HUGE = 10**11
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [node("call_function", "a", "torch.zeros", HUGE)],
+        [node("call_function", "a", "torch.full", [HUGE], 1.0, device={"device": "cpu"})],
+        [node("call_function", "a", "torch.arange", HUGE)],
+        [node("call_method", "a", "new_ones", ref("logprobs"), HUGE)],
+        [node("call_method", "a", "repeat", ref("logprobs"), HUGE)],
+        [node("call_function", "a", "torch.nn.functional.pad", ref("logprobs"), {"tuple": [HUGE, 0]})],
+        [node("call_function", "a", "torch.repeat_interleave", ref("logprobs"), HUGE)],
+        [
+            node("call_function", "n", "torch.full", [2], HUGE, dtype={"dtype": "int64"}),
+            node("call_function", "a", "torch.repeat_interleave", ref("logprobs"), ref("n")),
+        ],
+        [
+            node("call_function", "n", "torch.full", [1], HUGE, dtype={"dtype": "int64"}),
+            node("call_function", "a", "torch._C._nn.one_hot", ref("n")),
+        ],
+        [
+            node("call_method", "e", "expand", ref("logprobs"), HUGE, 2),
+            node("call_function", "a", "operator.mul", ref("e"), 2.0),
+        ],
+        [
+            node("call_function", "z", "torch.zeros", 100_000),
+            node("call_method", "b", "bool", ref("z")),
+            node("call_method", "c", "view", ref("z"), -1, 1),
+            node("call_function", "a", "torch.masked_select", ref("c"), ref("b")),
+        ],
+        [
+            node("call_function", "z0", "torch.zeros", 10_000_000),
+            *(node("call_method", f"z{n + 1}", "exp", ref(f"z{n}")) for n in range(30)),
+        ],
+        [
+            node("call_method", "e", "expand", ref("logprobs"), HUGE, 2),
+            node("call_method", "a", "sum", ref("e")),
+        ],
+    ],
+    ids=lambda steps: steps[-1]["target"],
+)
+def test_what_would_fill_the_memory(steps: list[dict[str, Any]]) -> None:
+    """A loss that would take gigabytes is refused before it takes them, also those of its gradients."""
+    import resource  # noqa: PLC0415
+
+    last = node("call_method", "total", "sum", ref(steps[-1]["name"]))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(EngineError, match=r"datum 3: loss mine: .*(would take [\d,]+ bytes with what aten)"):
+        evaluate("datum 3", graph(*steps, last), LOGPROBS, [])
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 1.2 * MOST_BYTES / 1024
 
 
 @needs_torch

@@ -12,6 +12,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import open_client
+from support.embedded import embedded_http_server
 from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
 from tinkerwire import types
 
@@ -301,6 +302,15 @@ def test_an_archive_that_is_not_there(server: Scripted, rest: tw.RestClient) -> 
     with pytest.raises(tw.NotFoundError, match="none"):
         rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S)
     assert rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S).url == "https://x"
+
+
+def test_an_archive_of_a_server_that_has_none_any_more() -> None:
+    """What is found out of a server may leave that open; its answer then says it, as the version would have."""
+    with embedded_http_server("--wire", "0.38.0") as url, open_client(url) as service:
+        assert service.dialect.may_have_operation("get_checkpoint_archive_url")
+        asked = service.create_rest_client().get_checkpoint_archive_url("m1", "weights/a")
+        with pytest.raises(tw.DialectError, match=r"get_checkpoint_archive_url.*405.*from 0\.1\.0 to before 0\.36\.0"):
+            asked.result(PATIENCE_S)
 
 
 # weights_info leaves the reading of paths to the server.

@@ -218,6 +218,27 @@ def test_no_proxy(proxy: Tunnel, monkeypatch: pytest.MonkeyPatch, value: str) ->
     assert not proxy.asked
 
 
+@pytest.mark.parametrize(
+    ("value", "address", "is_direct"),
+    [
+        ("10.0.0.0/8", "10.1.2.3", True),
+        ("other, 10.1.0.0/16", "10.1.2.3", True),
+        ("10.1.2.4/8", "10.1.2.3", True),
+        ("10.1.2.3/32", "10.1.2.3", True),
+        ("fd00::/8", "[fd00::1]", True),
+        ("10.0.0.0/8", "11.1.2.3", False),
+        ("fd00::/8", "10.1.2.3", False),
+        ("10.0.0.0/99,x/y,/", "10.1.2.3", False),
+        ("0.0.0.0/0", "service.invalid", False),
+    ],
+)
+def test_no_proxy_by_range(monkeypatch: pytest.MonkeyPatch, value: str, address: str, is_direct: bool) -> None:
+    """A range of NO_PROXY holds for addresses, as with curl and requests; no name is looked up for it."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
+    monkeypatch.setenv("NO_PROXY", value)
+    assert (environment_proxy(f"https://{address}:443/x") is None) is is_direct
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_key_for_this_machine_stays_on_it(
     server: Scripted, proxy: Tunnel, monkeypatch: pytest.MonkeyPatch, host: str

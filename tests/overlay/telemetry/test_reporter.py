@@ -55,6 +55,20 @@ def test_where_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
         assert is_switched_on(DEFAULT_BASE_URL) is is_switched_on("https://example.org") is is_on
 
 
+@pytest.mark.parametrize(
+    ("word", "is_odd"), [("banana", True), ("enabled", True), ("on", False), ("Off ", False), ("", False)]
+)
+def test_a_word_that_is_neither(
+    server: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, word: str, is_odd: bool
+) -> None:
+    """Nothing is told, as whoever sets it wants something else than what is; and that is said."""
+    monkeypatch.setenv("TINKER_TELEMETRY", word)
+    with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
+        assert (client.get_telemetry() is None) is (word != "on")
+    said = [record.getMessage() for record in caplog.records]
+    assert (f"TINKER_TELEMETRY={word} is neither 1 nor 0; nothing is told, as with 0" in said) is is_odd
+
+
 def test_off(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     """Switched off there is no reporter, and nothing is sent."""
     monkeypatch.delenv("TINKER_TELEMETRY")

@@ -187,9 +187,9 @@ def test_refused_before_anything_is_sent(server: Scripted, training: tw.Training
         training.forward_backward_custom([datum()], "ppo")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="async function"):
         training.forward_backward_custom([datum()], later)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="neither 'torch' nor 'numpy'"):
+    with pytest.raises(ValueError, match="arrays: 'jax' is not one of 'torch', 'numpy'"):
         training.forward_backward_custom([datum()], squares, arrays="jax")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="'logits' is not 'logprobs'"):
+    with pytest.raises(ValueError, match="'logits' is not one of 'logprobs'"):
         training.forward_backward_custom([datum()], squares, loss_type_input="logits")  # type: ignore[arg-type]
     assert not server.named("forward")
 
@@ -296,6 +296,39 @@ def test_matrices_that_are_mostly_empty(server: Scripted, dtype: str) -> None:
             example = tw.Datum(model_input=tw.ModelInput.from_ints([1, 2]), loss_fn_inputs=inputs)
             found = training.forward_backward_custom([example], lambda d, lp: ((lp[0] * weights.float()).sum(), {}))
             assert found.result(PATIENCE_S).metrics["loss:sum"] == -1.5
+
+
+def test_a_function_that_waits_for_what_waits_for_it(server: Scripted, training: tw.TrainingClient) -> None:
+    """It would be for ever, so its wait is refused; what it asked for goes on, and what was before is no matter."""
+    before = training.optim_step(ADAM)
+    asked: list[Any] = []
+
+    def waits(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+        before.result(PATIENCE_S)
+        asked.append(training.optim_step(ADAM))
+        with pytest.raises(TimeoutError):
+            asked[0].result(0)
+        asked[0].result()
+        return squares(data, logprobs)
+
+    failed = training.forward_backward_custom([datum()], waits, arrays="numpy")
+    with pytest.raises(RuntimeError, match=r"OptimStep.*waits for the loss function that waits for it, for ever"):
+        failed.result(PATIENCE_S)
+    assert asked[0].result(PATIENCE_S) is not None
+    assert not server.named("forward_backward")
+
+
+def test_a_function_that_waits_for_another_client(server: Scripted, training: tw.TrainingClient) -> None:
+    """That one has a line of its own."""
+    with open_client(server.url) as service:
+        other = service.create_lora_training_client("base")
+
+        def waits(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+            other.optim_step(ADAM).result()
+            return squares(data, logprobs)
+
+        training.forward_backward_custom([datum()], waits, arrays="numpy").result(PATIENCE_S)
+    assert server.named("forward_backward")
 
 
 def test_the_functions_list_is_its_own(server: Scripted, training: tw.TrainingClient) -> None:

@@ -12,7 +12,6 @@ from tinkerwire.local.state import State
 REASONS: Mapping[str, str] = {
     "auth_config": "there is nobody to sign in with; any API key will do, or the one that the server was given",
     "create_api_key": "it makes no API keys; any will do, or the one that the server was given",
-    "get_own_api_key": "API keys have no owners here",
     "delete_own_api_key": "API keys cannot be deleted; start the server with another one",
     "get_audit_log": "it keeps no audit log",
     "get_billing_usage": "nothing is billed",

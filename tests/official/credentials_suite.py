@@ -1,0 +1,79 @@
+"""The credentials file between the official SDK 0.38.0 and us: each reads and changes what the other wrote.
+
+Its name keeps it out of the fast suite: run `pytest tests/official/credentials_suite.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.official.venv import official_python
+
+from tinkerwire.credentials.key_store import add_key, remove_key, stored_keys, use_key
+from tinkerwire.credentials.secret import Secret
+from tinkerwire.credentials.stored_keys import stored_key
+from tinkerwire_generated.models import ApiKeyDetails, ApiKeyOrgDetails, ApiKeyUserDetails, SelfApiKeyResponse
+
+pytestmark = pytest.mark.timeout(1800)
+START = """
+from tinker.lib.credentials import *
+store = JsonCredentialStore(default_credentials_path())
+details = ApiKeyDetails(org_details=ApiKeyOrgDetails(name="o"), user_details=ApiKeyUserDetails(email="e"))
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder of both."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def official(code: str) -> str:
+    """What a program on the official SDK prints."""
+    python = official_python("0.38.0")
+    run = subprocess.run([str(python), "-I", "-c", START + code], capture_output=True, text=True, check=False)
+    assert not run.returncode, run.stderr
+    return run.stdout.strip()
+
+
+def keep(number: int) -> None:
+    """Keep a key as `tinkerwire auth login` does."""
+    details = ApiKeyDetails(org_details=ApiKeyOrgDetails(name="o"), user_details=ApiKeyUserDetails(email="e"))
+    add_key(Secret(f"tml-{number}"), SelfApiKeyResponse(key_id=number, name=f"n{number}", note="x", details=details))
+
+
+def test_ours_is_read_there(home: Path) -> None:
+    """All that we keep, and what clients of it would send."""
+    keep(1)
+    keep(2)
+    use_key("n1")
+    shown = official(
+        "key = store.get_default_key(); print(key.type, key.key, key.name, key.note, key.details == details)"
+    )
+    assert shown == "manual tml-1 n1 x True"
+    assert official("import tinker; print(tinker.auth.get_tinker_token())") == "tml-1"
+    remove_key("1")
+    assert official("print(store.get_default_key(), store.get_key('2').key)") == "None tml-2"
+
+
+def test_theirs_is_read_here(home: Path) -> None:
+    """Both types of keys; and each can change what the other wrote."""
+    official(
+        "store.add_key('1', ManualKey(key='tml-1', name='n1'))\n"
+        "store.add_key('2', GeneratedKey(key='tml-2', name='n2', details=details))\n"
+        "store.set_default('2')"
+    )
+    found = [(each.id, each.type, each.name, each.email, each.is_default) for each in stored_keys()]
+    assert found == [("1", "manual", "n1", "", False), ("2", "generated", "n2", "e", True)]
+    keep(3)
+    official("store.set_default('1'); store.delete_key('2')")
+    key = stored_key()
+    assert key is not None
+    assert key.reveal() == "tml-1"
+    assert [each.id for each in stored_keys()] == ["1", "3"]
+    if os.name == "posix":
+        assert (home / ".tinker" / "credentials.json").stat().st_mode & 0o777 == 0o600

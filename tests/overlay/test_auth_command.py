@@ -1,0 +1,196 @@
+"""``tinkerwire auth`` as people and scripts use it: a process, a home folder, a server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.clients import KEY
+from support.embedded import embedded_http_server
+from support.scripted import Answer, Scripted
+
+pytestmark = pytest.mark.timeout(120)
+OTHER = "tml-another-key"
+MINE = {
+    "key_id": 7,
+    "name": "mine\x1b[2J",
+    "note": "",
+    "details": {"org_details": {"name": "o"}, "user_details": {"email": "e@example.org"}},
+}
+
+
+class Home:
+    """A home folder, and the command run in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / ".tinker" / "credentials.json"
+        self.environment: dict[str, str] = {}
+
+    def run(self, *words: str, typed: str = "") -> tuple[int, str, str]:
+        """Exit code, standard output and standard error; none of them ever shows a key."""
+        ran = subprocess.run(
+            [sys.executable, "-m", "tinkerwire", "auth", *words],
+            input=typed,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "HOME": str(self.folder), **self.environment},
+            timeout=100,
+        )
+        for shown in (ran.stdout, ran.stderr):
+            assert KEY not in shown
+            assert OTHER not in shown
+            assert "\x1b" not in shown
+        return ran.returncode, ran.stdout, ran.stderr
+
+    def content(self) -> Any:
+        return json.loads(self.file.read_text())
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def test_from_login_to_logout(home: Home, server: Scripted) -> None:
+    """The server is asked once, with the key itself; the key is kept, listed by its fingerprint and removed."""
+    home.environment["TINKER_BASE_URL"] = server.url
+    server.rules["auth/apikey/me"] = lambda asked: Answer(
+        {**MINE, "key_id": 7 if asked.headers["x-api-key"] == KEY else 8}
+    )
+    code, out, err = home.run("login", "--stdin", typed=f" {KEY}\n")
+    assert (code, err) == (0, "")
+    assert "Signed in as e@example.org (o)" in out
+    assert [(a.method, a.name, a.headers["x-api-key"]) for a in server.asked] == [("GET", "auth/apikey/me", KEY)]
+    code, out, _ = home.run("login", "--stdin", typed=OTHER)
+    assert code == 0
+    assert "`tinkerwire auth use 7` goes back" in out
+    code, out, _ = home.run("use", "7")
+    assert code == 0
+    assert home.content()["default"] == "7"
+    code, out, _ = home.run("list")
+    rows = [line.split() for line in out.splitlines()]
+    assert [row[:2] for row in rows[1:]] == [["*", "7"], ["8", "mine?[2J"]]
+    assert len({row[-1] for row in rows[1:]}) == 2
+    code, out, _ = home.run("logout")
+    assert code == 0
+    assert "None of the others is the default" in out
+    assert list(home.content()["keys"]) == ["8"]
+    code, _, err = home.run("logout")
+    assert code == 1
+    assert "has no default key; name one: 8" in err
+    assert home.run("logout", "8")[0] == 0
+    assert "has no keys" in home.run("list")[1]
+
+
+def test_the_embedded_server_knows_its_key(home: Home) -> None:
+    """From wire 0.26.2 on: the right key is kept, a wrong one is not."""
+    with embedded_http_server("--wire", "0.38.0", "--api-key", KEY) as url:
+        code, _, err = home.run("login", "--stdin", "--base-url", url, typed=OTHER)
+        assert code == 1
+        assert "was tried and not kept" in err
+        assert "401" in err
+        assert not home.file.exists()
+        assert home.run("login", "--stdin", "--base-url", url, typed=KEY)[0] == 0
+    assert [each["key"] for each in home.content()["keys"].values()] == [KEY]
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (Answer({"detail": f"who is {KEY}?"}, status=403), "HTTP 403"),
+        (Answer({"key": KEY}), "does not fit the contract"),
+        (Answer(KEY.encode()), "does not fit the contract"),
+    ],
+)
+def test_an_answer_that_shows_the_key(home: Home, server: Scripted, answer: Answer, text: str) -> None:
+    """Its error does not, and nothing is kept."""
+    server.rules["auth/apikey/me"] = lambda _: answer
+    code, _, err = home.run("login", "--stdin", "--base-url", server.url, typed=KEY)
+    assert code == 1
+    assert text in err
+    assert not home.file.exists()
+
+
+@pytest.mark.parametrize("words", [[KEY], ["--key", KEY], [f"--api-key={KEY}"], ["--stdin", KEY, "x"]])
+def test_a_key_on_the_command_line_is_refused(home: Home, words: list[str]) -> None:
+    """Without showing it once more, and before anything is asked."""
+    code, _, err = home.run("login", *words, typed=KEY)
+    assert code == 1
+    assert "on the command line a key can be read by others" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "text"),
+    [
+        (["login"], KEY, "no terminal to ask for the key on; `tinkerwire auth login --stdin` reads"),
+        (["login", "--stdin"], "\n", "no API key was given"),
+        (["login", "--stdin"], "", "no API key was given"),
+        (["login", "--stdin"], f"{KEY} x", "holds blanks"),
+        (["login", "--stdin", "--base-url", "local"], KEY, "the embedded server, needs no key"),
+        (["login", "--stdin", "--base-url", "http://192.0.2.1"], KEY, "over plain http"),
+        (["use", KEY], "", "no key of that id or name; there is none so far"),
+    ],
+)
+def test_what_is_refused_before_anything_is_sent(home: Home, words: list[str], typed: str, text: str) -> None:
+    """Exit code 1, and the way out."""
+    code, out, err = home.run(*words, typed=typed)
+    assert (code, out) == (1, "")
+    assert text in err
+
+
+def test_what_goes_before_is_told(home: Home, server: Scripted) -> None:
+    """A key in the environment is neither stored in place of the one that is given, nor forgotten."""
+    server.rules["auth/apikey/me"] = lambda _: Answer(MINE)
+    home.environment["TINKER_API_KEY"] = OTHER
+    code, out, _ = home.run("login", "--stdin", "--base-url", server.url, typed=KEY)
+    assert code == 0
+    assert "TINKER_API_KEY is set, and goes before it" in out
+    assert home.content()["keys"]["7"]["key"] == KEY
+
+
+@pytest.mark.parametrize(("status", "code"), [(204, 0), (403, 1)])
+def test_a_generated_key_is_deleted_on_the_server(home: Home, server: Scripted, status: int, code: int) -> None:
+    """Nobody else has it. It goes from the file whatever the server says, which is told."""
+    home.file.parent.mkdir()
+    home.file.write_text(json.dumps({"default": "a", "keys": {"a": {"type": "generated", "key": KEY, "name": "n"}}}))
+    home.file.chmod(0o600)
+    server.rules["auth/apikey/me"] = lambda _: Answer({"detail": "no"}, status=status)
+    found, _, err = home.run("logout", "--base-url", server.url)
+    assert found == code
+    assert ("the server still has it" in err) == bool(code)
+    assert [(asked.method, asked.headers["x-api-key"]) for asked in server.asked] == [("DELETE", KEY)]
+    assert home.content()["keys"] == {}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
+def test_the_prompt_does_not_show_what_is_typed(home: Home, server: Scripted) -> None:
+    """On a real terminal, whose echo would be seen."""
+    import pty  # noqa: PLC0415
+
+    server.rules["auth/apikey/me"] = lambda _: Answer(MINE)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        command = [sys.executable, "-m", "tinkerwire", "auth", "login", "--base-url", server.url]
+        os.execve(sys.executable, command, {**os.environ, "HOME": str(home.folder)})
+    shown = b""
+    while b"API key: " not in shown:
+        shown += os.read(terminal, 1000)
+    os.write(terminal, f"{KEY}\n".encode())
+    try:
+        while part := os.read(terminal, 1000):
+            shown += part
+    except OSError:  # how Linux says that the other end is gone
+        pass
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert b"Signed in as" in shown
+    assert KEY.encode() not in shown
+    assert home.content()["keys"]["7"]["key"] == KEY

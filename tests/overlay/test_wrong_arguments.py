@@ -1,0 +1,211 @@
+"""Every argument of every public call, given values of wrong types: honoured, or refused before anything is sent."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, datum, open_client
+from support.scripted import PATIENCE_S, Scripted
+from tinkerwire import types
+from tinkerwire_base.model import SECRETS
+
+pytestmark = pytest.mark.timeout(120)
+WIRE = "0.35.0"
+HALF = "a\ud800"
+VALUES: Mapping[str, Any] = {
+    "zero": 0,
+    "negative": -1,
+    "float": 1.5,
+    "nan": float("nan"),
+    "true": True,
+    "text": "word",
+    "no text": "",
+    "half a character": HALF,
+    "bytes": b"x",
+    "no bytes": b"",
+    "list": ["x"],
+    "no list": [],
+    "tuple": (1, 2),
+    "set": {1},
+    "dict": {"a": 1},
+    "no dict": {},
+    "dict by numbers": {1: "a"},
+    "dict of half a character": {"a": HALF},
+    "numpy int": np.int64(1),
+    "numpy float": np.float64(1.5),
+    "numpy bool": np.bool_(True),
+    "numpy array": np.zeros(2),
+    "numpy empty array": np.array([]),
+    "numpy texts": np.array(["a"]),
+    "object": object(),
+    "class": dict,
+}
+FIT: Mapping[str, frozenset[str]] = {
+    "str": frozenset({"text", "no text"}),
+    "int": frozenset({"zero", "negative", "numpy int"}),
+    "bool": frozenset({"true"}),
+    "float": frozenset({"zero", "negative", "float", "numpy float", "numpy int"}),
+    "list[str]": frozenset({"list", "no list"}),
+    "Mapping[str, str]": frozenset({"dict", "no dict"}),
+    "dict[str, str]": frozenset({"dict", "no dict"}),
+    "Mapping[str, float | str]": frozenset({"dict", "no dict"}),
+    "Mapping[str, Any]": frozenset({"no dict"}),
+    "Collection[str]": frozenset({"list", "no list", "numpy texts", "numpy empty array"}),
+    "OnWait": frozenset({"class"}),
+    "RetryIf": frozenset({"class"}),
+    "CustomLossFn | LossHandle": frozenset({"class"}),
+}
+"""By annotation, without None: the values that may pass, and need not."""
+CALLED = {"default_headers_overrides": "header 'a'", "api_key": "API key", "wire_version": "wire version"}
+"""What errors may call an argument beside its name."""
+WEIGHTS, SAMPLER, EXTERNAL = (f"tinker://m1/{kind}/a" for kind in ("weights", "sampler_weights", "external_weights"))
+BATCH = {"data": [datum(3)], "loss_fn": "cross_entropy"}
+CHECKPOINT = {"training_run_id": "m1", "checkpoint_id": "weights/a"}
+DAY = datetime(2025, 1, 1, tzinfo=timezone.utc)
+
+
+def zeros(data: Any, logprobs: Any) -> Any:
+    """A loss of one's own."""
+    return 0.0, {}, [np.zeros_like(each) for each in logprobs]
+
+
+NEEDED: Mapping[str, Mapping[str, Any]] = {
+    "ServiceClient.create_lora_training_client": {"base_model": "base"},
+    "ServiceClient.create_training_client_from_state": {"path": WEIGHTS},
+    "ServiceClient.create_training_client_from_state_with_optimizer": {"path": WEIGHTS},
+    "ServiceClient.create_sampling_client": {"base_model": "base"},
+    "ServiceClient.copy_weights": {"path": WEIGHTS},
+    "TrainingClient.forward": BATCH,
+    "TrainingClient.forward_backward": BATCH,
+    "TrainingClient.forward_backward_custom": {"data": [datum(3)], "loss_fn": zeros, "arrays": "numpy"},
+    "TrainingClient.optim_step": {"optim_params": ADAM},
+    "TrainingClient.save_state": {"name": "a"},
+    "TrainingClient.save_weights_for_sampler": {"name": "a"},
+    "TrainingClient.save_weights_external": {"name": "a"},
+    "TrainingClient.load_state": {"path": WEIGHTS},
+    "TrainingClient.load_state_with_optimizer": {"path": WEIGHTS},
+    "TrainingClient.create_sampling_client": {"model_path": SAMPLER},
+    "SamplingClient.sample": {
+        "prompt": types.ModelInput.from_ints([1, 2, 3]),
+        "num_samples": 1,
+        "sampling_params": types.SamplingParams(max_tokens=2),
+    },
+    "SamplingClient.compute_logprobs": {"prompt": types.ModelInput.from_ints([1, 2, 3])},
+    "RestClient.get_training_run": {"training_run_id": "m1"},
+    "RestClient.list_checkpoints": {"training_run_id": "m1"},
+    "RestClient.delete_checkpoint": CHECKPOINT,
+    "RestClient.get_checkpoint_archive_url": CHECKPOINT,
+    "RestClient.set_checkpoint_ttl_from_tinker_path": {"tinker_path": WEIGHTS, "ttl_seconds": 3},
+    "RestClient.get_external_weights_urls": {"tinker_path": EXTERNAL},
+    "RestClient.copy_weights": {"path": WEIGHTS, "destination_project_id": "p"},
+    "RestClient.get_session": {"session_id": "s1"},
+    "RestClient.get_sampler": {"sampler_id": "x"},
+    "RestClient.assign_session_project": {"session_id": "s1", "project_id": "p"},
+    "RestClient.export_session_trace": {"session_id": "s1"},
+    "RestClient.get_billing_usage": {"starting_on": DAY, "ending_before": DAY},
+}
+"""Arguments without which a call cannot be made."""
+APART = {"create_custom_loss", "close", "result"}
+"""Tried elsewhere: one needs torch, one ends the client, one waits for it."""
+
+
+def calls_of(cls: type) -> list[str]:
+    """The names of the methods of a class that are asked in plain code."""
+    found = [name for name, _ in inspect.getmembers(cls, callable) if not name.startswith("_")]
+    return [f"{cls.__name__}.{name}" for name in found if not name.endswith("_async") and name not in APART]
+
+
+CLIENTS = (tw.ServiceClient, tw.TrainingClient, tw.SamplingClient, tw.RestClient)
+METHODS = [call for cls in CLIENTS for call in calls_of(cls)]
+
+
+@pytest.fixture
+def clients(server: Scripted) -> Iterator[Mapping[str, Any]]:
+    """A client of each class, of a server that gives something to every call."""
+    plain, external = server.result, {"path": EXTERNAL, "size_bytes": 1}
+    server.result = lambda i: external if i.startswith("save_weights_external") else plain(i)  # type: ignore[method-assign]
+    with open_client(server.url, wire_version=WIRE, project_id="p") as service:
+        training = service.create_lora_training_client("base").result(PATIENCE_S)
+        sampling = service.create_sampling_client(base_model="base").result(PATIENCE_S)
+        found = (service, training, sampling, service.create_rest_client())
+        yield {type(client).__name__: client for client in found}
+
+
+def wrong(call: Any, needed: Mapping[str, Any], parameter: inspect.Parameter, server: Scripted) -> list[str]:
+    """What is wrong with how a call takes values for one of its parameters."""
+    annotation = str(parameter.annotation).removesuffix(" | None")
+    name, found = parameter.name, []
+    for label, value in VALUES.items():
+        if label in FIT.get(annotation, ()):
+            continue
+        before = len(server.asked)
+        try:
+            got = call(**{**needed, name: value})
+            if hasattr(got, "result"):
+                got.result(PATIENCE_S)
+            if hasattr(got, "close"):
+                got.close()
+        except (TypeError, ValueError, tw.TinkerError) as fault:
+            text = str(fault)
+            if name not in text and CALLED.get(name, name) not in text:
+                found.append(f"{label}: not named in {fault!r:.200}")
+            if name in SECRETS and label == "half a character" and HALF in text:
+                found.append(f"{label}: shown in {fault!r:.200}")
+        else:
+            found.append(f"{label}: taken, {got!r:.100}")
+        found += [f"{label}: {asked.name} was asked" for asked in server.asked[before:]]
+    return found
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_arguments_of_methods(server: Scripted, clients: Mapping[str, Any], name: str) -> None:
+    """The error names the argument, and comes before anything is sent."""
+    owner, _, method = name.partition(".")
+    call = getattr(clients[owner], method)
+    needed = NEEDED.get(name, {"tinker_path": WEIGHTS} if name.endswith("tinker_path") else {})
+    if method == "from_sampler_handle":
+        needed = {"handle": clients[owner].get_sampler_handle()}
+    for parameter in inspect.signature(call).parameters.values():
+        assert not wrong(call, needed, parameter, server), parameter.name
+
+
+@pytest.mark.parametrize("cls", [tw.ServiceClient, tw.RestClient, tw.AdminClient, tw.RetryConfig, tw.ChunkLimits])
+def test_arguments_of_constructors(cls: type, server: Scripted) -> None:
+    """The same for what is made; a client is not used for it."""
+    needed: dict[str, Any] = {}
+    if cls in (tw.ServiceClient, tw.RestClient, tw.AdminClient):
+        needed["base_url"] = server.url
+    if cls is tw.ServiceClient:
+        needed["wire_version"] = WIRE
+    for parameter in inspect.signature(cls).parameters.values():
+        if not parameter.name.startswith("_"):
+            assert not wrong(cls, needed, parameter, server), parameter.name
+
+
+@pytest.mark.parametrize("label", VALUES)
+def test_how_a_client_is_closed(server: Scripted, label: str) -> None:
+    """What says nothing of its end is refused, and the client is still open then."""
+    with open_client(server.url, wire_version=WIRE) as client:
+        with pytest.raises(ValueError, match=r"status: .* is not one of 'success', 'errored', 'interrupted'"):
+            client.close(VALUES[label])
+        if label not in FIT["str"]:
+            with pytest.raises((TypeError, ValueError), match="detail: "):
+                client.close(detail=VALUES[label])
+        assert client.get_server_capabilities().supported_models
+
+
+@pytest.mark.parametrize("status", ["success", "errored", "interrupted"])
+def test_how_a_session_ended_is_told(server: Scripted, status: Any) -> None:
+    """Each way that there is."""
+    with open_client(server.url, wire_version=WIRE) as client:
+        client.create_lora_training_client("base").result(PATIENCE_S)
+        client.close(status, "why").result(PATIENCE_S)
+    told = [asked.body for asked in server.asked if "finish" in asked.name]
+    assert [(each["reason"]["type"], each["detail"]) for each in told] == [(status, "why")]
