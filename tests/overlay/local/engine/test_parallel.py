@@ -26,13 +26,15 @@ def work():
         rounds.append(1)
 
 def at_end():
-    before = len(rounds)
-    time.sleep(0.3)
+    before, end = len(rounds), time.monotonic() + 30
+    while len(rounds) == before and worker.is_alive() and time.monotonic() < end:
+        time.sleep(0.01)
     sys.stderr.write(f"went on: {len(rounds) > before}\\n")
 
 rounds = []
 atexit.register(at_end)
-threading.Thread(target=work, daemon=True).start()
+worker = threading.Thread(target=work, daemon=True)
+worker.start()
 while not rounds:
     time.sleep(0.01)
 """
