@@ -387,7 +387,7 @@ class ServiceClient:
     @property
     def dialect(self) -> Dialect:
         """How this client speaks to its server; waits until that is found out. A first batch may teach more."""
-        return self._connection.start(self._connection.dialect).result()
+        return self._connection.known_dialect or self._connection.start(self._connection.dialect).result()
 
     @property
     def usage(self) -> Usage:

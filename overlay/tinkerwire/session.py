@@ -29,6 +29,8 @@ log = logging.getLogger("tinkerwire")
 
 HEARTBEAT_S = 10.0
 HEARTBEAT_TIMEOUT_S = 10.0
+SAME_ANSWER_S = 1.0
+"""How long what a heartbeat told holds for operations that ask."""
 SILENCE_S = 120.0
 """A heartbeat that fails for this long is worth a warning."""
 FINISH_TIMEOUT_S = 10.0
@@ -58,6 +60,10 @@ class Session:
         self._models = 0
         self._samplers = 0
         self._custom_losses = 0
+        self._beating = asyncio.Lock()
+        self._was_known = False
+        """Whether the server ever answered a heartbeat."""
+        self._last_heard, self._last_beat = 0.0, float("-inf")  # monotonic
 
     @classmethod
     def joined(cls, connection: Connection, session_id: str) -> Session:
@@ -146,22 +152,36 @@ class Session:
         return self._session_id
 
     async def _beat(self, session_id: str) -> None:
-        last_heard, was_known = time.monotonic(), False
-        call = session_heartbeat(body=SessionHeartbeatRequest(session_id=session_id))
-        while True:
+        self._last_heard = time.monotonic()
+        self.connection.is_session_gone = self._is_gone
+        while not self.connection.is_expired:
             await asyncio.sleep(HEARTBEAT_S)
-            try:
-                await self.connection.call(call, Traffic.SESSION, retry=ONCE, timeout_s=HEARTBEAT_TIMEOUT_S)
-                last_heard, was_known = time.monotonic(), True
-            except Exception as fault:  # nothing may end the heartbeat but the session's end
-                silence = time.monotonic() - last_heard
-                # A server without heartbeats says 404, too, but from the first one on.
-                if isinstance(fault, SessionExpiredError) or (was_known and isinstance(fault, NotFoundError)):
-                    self.connection.is_expired = True
-                    log.warning("session %s has expired on the server; its heartbeat ends", session_id)
-                    return
-                if silence > SILENCE_S:
-                    log.warning("session %s: no heartbeat got through for %.0f s: %s", session_id, silence, fault)
+            async with self._beating:
+                await self._beat_once(session_id)
+
+    async def _is_gone(self) -> bool:
+        """Whether the server no longer knows a session that it knew before; asks it, at most once a second."""
+        async with self._beating:
+            if self._session_id is not None and time.monotonic() - self._last_beat > SAME_ANSWER_S:
+                await self._beat_once(self._session_id)
+        return self.connection.is_expired
+
+    async def _beat_once(self, session_id: str) -> None:
+        if self.connection.is_expired:
+            return
+        call = session_heartbeat(body=SessionHeartbeatRequest(session_id=session_id))
+        try:
+            await self.connection.call(call, Traffic.SESSION, retry=ONCE, timeout_s=HEARTBEAT_TIMEOUT_S)
+            self._last_heard, self._was_known = time.monotonic(), True
+        except Exception as fault:  # nothing may end the heartbeat but the session's end
+            silence = time.monotonic() - self._last_heard
+            # A server without heartbeats says 404, too, but from the first one on.
+            if isinstance(fault, SessionExpiredError) or (self._was_known and isinstance(fault, NotFoundError)):
+                self.connection.is_expired = True
+                log.warning("session %s has expired on the server; its heartbeat ends", session_id)
+            elif silence > SILENCE_S:
+                log.warning("session %s: no heartbeat got through for %.0f s: %s", session_id, silence, fault)
+        self._last_beat = time.monotonic()
 
 
 def _tags() -> list[str]:

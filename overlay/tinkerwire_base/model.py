@@ -34,7 +34,8 @@ class Model(PydanticMethods):
         return list(_values(self)) == list(_values(other))
 
     def __hash__(self) -> int:
-        return hash((type(self), *_values(self)))
+        # Unknown keys stand in a dict, which has no hash; those that are equal are equal in the rest, too.
+        return hash((type(self), *(by_value(getattr(self, a.name)) for a in fields_of(type(self)))))
 
     def __repr__(self) -> str:
         cls: Any = type(self)

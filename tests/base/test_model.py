@@ -190,6 +190,7 @@ def test_models_are_equal_by_their_fields() -> None:
     assert m.SessionHeartbeatResponse() != m.TelemetryResponse()
     assert len({m.AdamParams(), m.AdamParams(), m.AdamParams(beta1=0.5)}) == 2
     assert m.SupportedModel(extra_fields={"a": 1}) != m.SupportedModel()
+    assert len({m.SamplingParams(), m.SamplingParams(), m.SamplingParams(extra_fields={"a": 1})}) == 2
     with pytest.raises(TypeError, match="unhashable"):
         hash(PROMPT)
 

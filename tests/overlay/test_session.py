@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import tinkerwire as tw
-from support.clients import ADAM, PARAMS, PROMPT, open_client
+from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
 from tinkerwire import session
 from tinkerwire.sending import transport
@@ -208,3 +208,39 @@ def test_sessions_end_with_pending_work(server: Scripted) -> None:
         with pytest.raises(tw.ClientClosedError):
             waiting.result(PATIENCE_S)
     hold.release()
+
+
+@pytest.fixture
+def beaten(server: Scripted, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch) -> tw.TrainingClient:
+    """A training client whose session's heart has beaten, and does so again only when it is asked."""
+    monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
+    monkeypatch.setattr(session, "SAME_ANSWER_S", 0.0)
+    training = client.create_lora_training_client("base").result(PATIENCE_S)
+    server.wait_for_requests("session_heartbeat", 1)
+    monkeypatch.setattr(session, "HEARTBEAT_S", 10 * PATIENCE_S)
+    # The last quick beat, if there is one more, is over before anything is asked.
+    wait_until(lambda: client._session._was_known, "the server has answered")
+    return training
+
+
+def test_a_server_that_was_started_again_has_lost_the_session(
+    server: Scripted, client: tw.ServiceClient, beaten: tw.TrainingClient
+) -> None:
+    """Such a server speaks of an unknown model; the error speaks of the session, and so do all that follow."""
+    for name in ("session_heartbeat", "optim_step"):
+        server.rules[name] = lambda _: Answer({"detail": "Model not found"}, status=404)
+    steps = [beaten.optim_step(ADAM) for _ in range(3)]
+    for step in steps:
+        with pytest.raises(tw.SessionExpiredError, match="session s1: the server says that it is gone"):
+            step.result(PATIENCE_S)
+    with pytest.raises(tw.SessionExpiredError):
+        client.create_lora_training_client("base").result(PATIENCE_S)
+
+
+def test_what_is_not_found_in_a_living_session_is_told_as_that(server: Scripted, beaten: tw.TrainingClient) -> None:
+    """The server is asked for the session, and knows it."""
+    server.rules["optim_step"] = lambda _: Answer({"detail": "Model not found"}, status=404)
+    beats = len(server.named("session_heartbeat"))
+    with pytest.raises(tw.NotFoundError, match="Model not found"):
+        beaten.optim_step(ADAM).result(PATIENCE_S)
+    assert len(server.named("session_heartbeat")) > beats

@@ -19,6 +19,7 @@ from tinkerwire_base.errors import (
     APIResponseValidationError,
     APIStatusError,
     ClientClosedError,
+    NotFoundError,
     SessionExpiredError,
     TinkerError,
 )
@@ -97,6 +98,8 @@ class Connection:
         """Of the session that is used over this connection; empty while there is none."""
         self.is_expired = False
         """Whether the server said that this session is gone."""
+        self.is_session_gone: Callable[[], Coroutine[Any, Any, bool]] | None = None
+        """Asks the server about this session, once there is one."""
         self.on_wait: OnWait | None = None
         """Hears on the loop thread of every wait that is long enough to be logged."""
         self._pid = os.getpid()
@@ -248,8 +251,8 @@ class Connection:
                 elapsed, took = now - started, now - began
                 wait = policy.wait_before_retry(fault, attempt, elapsed)
                 if wait is None or isinstance(fault, not_here) or self._is_hopeless(fault, elapsed + wait + took):
-                    if isinstance(fault, APIStatusError) and fault.status_code == GONE and self._is_of_session(traffic):
-                        raise self._expired(fault.message) from fault
+                    if await self._is_of_the_sessions_end(fault, traffic, not_here):
+                        raise self._expired(str(fault)) from fault
                     raise
                 if attempt > 1 or not self.last_heard:
                     self.say("retry", "%s; attempt %d follows in %.1f s", fault, attempt + 1, wait)
@@ -348,6 +351,17 @@ class Connection:
 
     def _is_of_session(self, traffic: Traffic) -> bool:
         return bool(self.session_id) and traffic in OF_A_SESSION
+
+    async def _is_of_the_sessions_end(
+        self, fault: TinkerError, traffic: Traffic, not_here: tuple[type[TinkerError], ...]
+    ) -> bool:
+        if not isinstance(fault, APIStatusError) or not self._is_of_session(traffic):
+            return False
+        if fault.status_code == GONE:
+            return True
+        # A server that was started again knows neither the session nor its models, and speaks of those.
+        is_odd = isinstance(fault, NotFoundError) and not isinstance(fault, not_here) and traffic != Traffic.SESSION
+        return is_odd and self.is_session_gone is not None and await self.is_session_gone()
 
     def _expired(self, why: str) -> SessionExpiredError:
         return SessionExpiredError(
