@@ -13,6 +13,10 @@ from tinkerwire.local.engine import EngineError
 MOST_BYTES = 2**30
 """What all tensors that the loss of one datum makes, its gradients included, may take together."""
 
+SMALL_BYTES = 2**26
+"""A step that surely takes less is measured by what it made: finding out beforehand takes longer than most steps."""
+WIDEST_NUMBER = 8
+
 
 def bounded(where: str) -> AbstractContextManager[Any]:
     """Within it torch makes no tensors beyond :data:`MOST_BYTES`; EngineError says how many there would be."""
@@ -64,6 +68,17 @@ def _bound() -> Any:
         most: int = prod(shape) * max((each.element_size() for each in given), default=0)
         return most
 
+    def is_small(function: Any, args: Any, kwargs: Mapping[str, Any]) -> bool:
+        """Whether a step is small whatever it does with tensors of these sizes and with these numbers."""
+        most: float = WIDEST_NUMBER
+        has_tensors = False
+        for each in tree_leaves((args, kwargs)):
+            if isinstance(each, torch.Tensor):
+                most, has_tensors = most * max(1, each.numel()), True
+            elif isinstance(each, int | float):
+                most *= 1 + abs(each)
+        return has_tensors and function is not torch.ops.aten.repeat_interleave.Tensor and most <= SMALL_BYTES
+
     class Bound(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
         def __init__(self, where: str) -> None:
             super().__init__()
@@ -71,6 +86,10 @@ def _bound() -> Any:
             self._taken = 0
 
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if is_small(function, args, kwargs or {}):
+                results = function(*args, **(kwargs or {}))
+                self._taken += sum(each.numel() * each.element_size() for each in tensors(results))
+                return results
             self._taken += needed(function, args, kwargs or {})
             if self._taken > MOST_BYTES:
                 raise EngineError(
