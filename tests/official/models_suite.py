@@ -32,7 +32,7 @@ pytestmark = pytest.mark.timeout(1800)
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 VERSIONS = ("0.16.1", "0.38.0")
-NUMBER = 30
+NUMBER = 60
 """How many values are drawn for each type and direction."""
 LEAST = 5
 """How many of them the SDK must accept for a test to say anything."""

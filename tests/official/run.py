@@ -33,6 +33,8 @@ ALL_FLAGS = (
     "pjwt_auth_enabled=true",
     "sample_cancel_enabled=true",
 )
+ASKED_ALWAYS = {"sample_cancel_enabled"}
+"""What a client that is told the flags asks for all the same, as it may change."""
 
 
 class Walker(NamedTuple):
@@ -60,7 +62,8 @@ class Walker(NamedTuple):
     def settings(self) -> dict[str, Any]:
         """What the client is told."""
         flags = {name: json.loads(value) for name, _, value in (flag.partition("=") for flag in self.flags)}
-        return {"wire_version": self.version, "client_config": flags} if self.is_told else {}
+        told = {name: value for name, value in flags.items() if name not in ASKED_ALWAYS}
+        return {"wire_version": self.version, "client_config": told} if self.is_told else {}
 
 
 WALKERS = [

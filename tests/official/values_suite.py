@@ -29,6 +29,8 @@ REQUIRED_TAGS = {
 """Their dumps without defaults keep tags that must be given there, although they have one value only."""
 ONE_FIELD = {"OptimStepRequest"}
 """Its two fields on the wire are one in the official type, which takes any settings for those of AdamW."""
+GUESSED = {"SessionSummary"}
+"""Draws may hold a status without a tag: here its keys tell which it is, there it is the first that could be."""
 SETTINGS = "optimizer_config"
 """The official types may take it for the settings of any optimizer, where it names one that has a class of its own."""
 pytestmark = pytest.mark.timeout(1800)
@@ -39,7 +41,7 @@ def values_of(name: str) -> list[Any]:
     found: list[Any] = []
 
     @settings(
-        max_examples=8,
+        max_examples=40,
         derandomize=True,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
@@ -91,4 +93,4 @@ def test_dumps_are_the_same(judged: dict[str, list[tuple[Any, Any]]]) -> None:
                 if {**dump, SETTINGS: None} != {**theirs[how], SETTINGS: None}:
                     differing.setdefault(how, set()).add(name)
     whole = dict.fromkeys(("json", "text", "no nulls"), ONE_FIELD)
-    assert differing == {**whole, "no defaults": REQUIRED_TAGS}
+    assert {how: names - GUESSED for how, names in differing.items()} == {**whole, "no defaults": REQUIRED_TAGS}
