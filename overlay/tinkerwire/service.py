@@ -23,7 +23,7 @@ from .sampling.client import SamplingClient
 from .sending.backpressure import Traffic
 from .sending.retry import RetryConfig
 from .sending.transport import Transport
-from .session import FinishStatus, Session
+from .session import FinishStatus, Session, ended_by
 from .telemetry.reporter import Telemetry
 from .training.chunking import ChunkLimits
 from .training.client import TrainingClient
@@ -131,9 +131,7 @@ class ServiceClient:
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(
-            "success" if fault is None else "errored" if isinstance(fault, Exception) else "interrupted"
-        ).result()
+        self.close(ended_by(fault)).result()
 
     async def __aenter__(self) -> Self:
         return self
@@ -141,7 +139,7 @@ class ServiceClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close("success" if fault is None else "errored" if isinstance(fault, Exception) else "interrupted")
+        await self.close(ended_by(fault))
 
     def close(self, status: FinishStatus = "success", detail: str | None = None) -> APIFuture[None]:
         """End the session and close all connections; a second call gives the first one's future.

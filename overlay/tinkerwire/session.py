@@ -184,5 +184,10 @@ class Session:
         self._last_beat = time.monotonic()
 
 
+def ended_by(fault: BaseException | None) -> FinishStatus:
+    """How a session ends whose client is left by an error, or by none."""
+    return "success" if fault is None else "errored" if isinstance(fault, Exception) else "interrupted"
+
+
 def _tags() -> list[str]:
     return [tag for tag in os.environ.get("TINKER_TAGS", "").split(",") if tag]
