@@ -10,7 +10,7 @@ OF_ITS_OWN = "the following arguments are required"
 
 
 class Parser(argparse.ArgumentParser):
-    """The usual one; ``is_discreet`` keeps what was given out of its errors, and refuses itself what it does not know."""
+    """The usual one; ``is_discreet`` keeps what was given out of its errors, unknown arguments included."""
 
     def __init__(self, *args: Any, is_discreet: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
