@@ -22,9 +22,9 @@ class Parser(argparse.ArgumentParser):
             message = "these arguments do not fit; they are not shown, as one may be a key"
         super().error(message)
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
         """The options, and what is unknown."""
-        found, unknown = super().parse_known_args(args, namespace)
+        found, unknown = super().parse_known_args(*args, **kwargs)
         # The parser above would show it.
         if unknown and self._is_discreet:
             self.error("unknown")
