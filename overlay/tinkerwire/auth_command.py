@@ -30,10 +30,10 @@ INTERRUPTED = 130
 
 def register(commands: Any) -> None:
     """Add the commands to a parser's commands."""
-    parser = commands.add_parser("auth", help="the API keys that are kept in the home folder")
+    parser = commands.add_parser("auth", is_discreet=True, help="the API keys that are kept in the home folder")
     deeds = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    login = deeds.add_parser("login", help="ask for an API key, try it, and keep it as the default")
+    login = deeds.add_parser("login", is_discreet=True, help="ask for an API key, try it, and keep it as the default")
     login.add_argument("--stdin", action="store_true", help="read the key from standard input rather than a prompt")
     _add_base_url(login)
     # Taken so that the parser does not show in its error what may be a key.
@@ -41,15 +41,15 @@ def register(commands: Any) -> None:
     login.add_argument("--key", "--api-key", dest="named", help=argparse.SUPPRESS)
     login.set_defaults(run=lambda options: _run(_login, options))
 
-    logout = deeds.add_parser("logout", help="take a key out of the file")
+    logout = deeds.add_parser("logout", is_discreet=True, help="take a key out of the file")
     logout.add_argument("key", nargs="?", help="its id or name; without, the default")
     _add_base_url(logout)
     logout.set_defaults(run=lambda options: _run(_logout, options))
 
-    keys = deeds.add_parser("list", help="say which keys there are; none is shown")
+    keys = deeds.add_parser("list", is_discreet=True, help="say which keys there are; none is shown")
     keys.set_defaults(run=lambda options: _run(_list, options))
 
-    use = deeds.add_parser("use", help="make a key the default")
+    use = deeds.add_parser("use", is_discreet=True, help="make a key the default")
     use.add_argument("key", help="its id or name")
     use.set_defaults(run=lambda options: _run(_use, options))
 
@@ -131,6 +131,8 @@ def _use(options: argparse.Namespace) -> None:
 
 
 def _typed(*, with_prompt: bool, url: str) -> Secret:
+    if sys.stdin is None:
+        raise ValueError("standard input is closed, from which the key is to be read")
     if with_prompt and not sys.stdin.isatty():
         raise ValueError("no terminal to ask for the key on; `tinkerwire auth login --stdin` reads it from a pipe")
     if with_prompt and url == DEFAULT_BASE_URL:

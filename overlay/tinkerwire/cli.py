@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from . import auth_command as auth
+from .arguments import Parser
 from .demo import command as demo
 from .version import DEFAULT_WIRE, __version__
 
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="tinkerwire", description="A client and a small server of the Tinker API.")
+    parser = Parser(prog="tinkerwire", description="A client and a small server of the Tinker API.")
     parser.add_argument("--version", action="version", version=f"tinkerwire {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     serve = commands.add_parser(

@@ -7,6 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from tinkerwire_base.errors import NotFoundError, SessionExpiredError, TinkerError
@@ -20,6 +21,7 @@ from tinkerwire_generated.models import (
 
 from .cancelling import Cancellations
 from .futures.once import Once
+from .futures.timeout import wait_for
 from .futures.tracking import start_apart
 from .sending.backpressure import Traffic
 from .sending.connection import ABSENT, Connection
@@ -31,6 +33,8 @@ HEARTBEAT_S = 10.0
 HEARTBEAT_TIMEOUT_S = 10.0
 SAME_ANSWER_S = 1.0
 """How long what a heartbeat told holds for operations that ask."""
+PATIENCE_S = 3.0
+"""How long an operation that failed waits for a heartbeat to tell why: its own error is there already."""
 SILENCE_S = 120.0
 """A heartbeat that fails for this long is worth a warning."""
 FINISH_TIMEOUT_S = 10.0
@@ -161,10 +165,14 @@ class Session:
 
     async def _is_gone(self) -> bool:
         """Whether the server no longer knows a session that it knew before; asks it, at most once a second."""
+        with suppress(asyncio.TimeoutError):
+            await wait_for(self._beat_unless_just_done(), PATIENCE_S)
+        return self.connection.is_expired
+
+    async def _beat_unless_just_done(self) -> None:
         async with self._beating:
             if self._session_id is not None and time.monotonic() - self._last_beat > SAME_ANSWER_S:
                 await self._beat_once(self._session_id)
-        return self.connection.is_expired
 
     async def _beat_once(self, session_id: str) -> None:
         if self.connection.is_expired:
@@ -181,7 +189,8 @@ class Session:
                 log.warning("session %s has expired on the server; its heartbeat ends", session_id)
             elif silence > SILENCE_S:
                 log.warning("session %s: no heartbeat got through for %.0f s: %s", session_id, silence, fault)
-        self._last_beat = time.monotonic()
+        finally:
+            self._last_beat = time.monotonic()
 
 
 def ended_by(fault: BaseException | None) -> FinishStatus:

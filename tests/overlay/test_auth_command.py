@@ -128,6 +128,49 @@ def test_a_key_on_the_command_line_is_refused(home: Home, words: list[str]) -> N
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        [KEY],
+        ["--api-key", KEY],
+        ["list", KEY],
+        ["login", f"-k{KEY}"],
+        ["login", f"--stdin={KEY}"],
+        ["logout", "--key", KEY],
+        ["use", KEY, KEY],
+    ],
+)
+def test_wrong_usage_shows_no_key(home: Home, words: list[str]) -> None:
+    """Exit code 2, and the usage of the command that was meant."""
+    code, out, err = home.run(*words)
+    assert (code, out) == (2, "")
+    assert f"usage: tinkerwire auth {'' if words[0] in (KEY, '--api-key') else words[0]}" in err
+    assert "these arguments do not fit; they are not shown" in err
+
+
+def test_wrong_usage_names_what_lacks(home: Home) -> None:
+    """Nothing that was given is in that."""
+    code, _, err = home.run("use")
+    assert code == 2
+    assert "the following arguments are required: key" in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the shell closes it")
+def test_closed_standard_input(home: Home) -> None:
+    """As of a service that was started without one."""
+    ran = subprocess.run(
+        f'"{sys.executable}" -m tinkerwire auth login --stdin <&-',
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "HOME": str(home.folder)},
+        timeout=100,
+    )
+    assert ran.returncode == 1
+    assert ran.stderr == "tinkerwire auth: standard input is closed, from which the key is to be read\n"
+
+
+@pytest.mark.parametrize(
     ("words", "typed", "text"),
     [
         (["login"], KEY, "no terminal to ask for the key on; `tinkerwire auth login --stdin` reads"),

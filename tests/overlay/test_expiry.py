@@ -8,7 +8,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client, wait_until
-from support.scripted import PATIENCE_S, Answer, Scripted
+from support.scripted import PATIENCE_S, Answer, Hold, Scripted
 from tinkerwire import session
 from tinkerwire.local import EmbeddedServer
 from tinkerwire.local.transport import embedded_transport
@@ -104,3 +104,19 @@ def test_a_heartbeat_whose_session_is_not_known_any_longer(server: Scripted, mon
         wait_until(lambda: client._connection.is_expired, "the heartbeat hears of it")
         with pytest.raises(tw.SessionExpiredError, match="new ServiceClient"):
             training.optim_step(ADAM).result(PATIENCE_S)
+
+
+def test_a_heartbeat_that_hangs_delays_no_error(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A 404 to many operations is theirs, soon, where nobody says whether the session is gone."""
+    monkeypatch.setattr(session, "HEARTBEAT_TIMEOUT_S", 1000.0)
+    monkeypatch.setattr(session, "PATIENCE_S", 0.1)
+    hold = Hold()
+    server.rules["session_heartbeat"] = lambda _: Answer({}, hold=hold)
+    server.rules["asample"] = lambda _: Answer({"detail": "no such sampler"}, status=404)
+    with open_client(server.url) as client:
+        sampling = client.create_sampling_client(base_model="base")
+        for future in [sampling.sample(PROMPT, 1, PARAMS) for _ in range(20)]:
+            with pytest.raises(tw.NotFoundError, match="no such sampler"):
+                future.result(PATIENCE_S)
+        assert len(server.named("session_heartbeat")) == 1
+        hold.release()

@@ -20,8 +20,13 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def credentials_file() -> Path:
-    """Where the file is, whether or not there is one."""
-    return Path.home() / FILE
+    """Where the file is, whether or not there is one. TinkerError: this user has no home folder."""
+    try:
+        return Path.home() / FILE
+    except RuntimeError:
+        raise TinkerError(
+            f"API keys are kept in ~/{FILE}, and this user has no home: set HOME or TINKER_API_KEY"
+        ) from None
 
 
 def stored_key() -> Secret | None:

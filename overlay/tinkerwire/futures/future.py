@@ -109,7 +109,17 @@ class APIFuture(Generic[T]):
         """
         if not callable(callback):
             raise TypeError(f"callback: expected a function of the future, got {type(callback).__name__}")
-        self._future.add_done_callback(lambda _: callback(self))
+
+        def call(_: object) -> None:
+            try:
+                callback(self)
+            except (SystemExit, KeyboardInterrupt) as fault:
+                if not LOOP.is_current_thread:
+                    raise
+                # It would take the calls of other callbacks away.
+                raise RuntimeError(f"{fault!r} on the client's own thread ends nothing") from fault
+
+        self._future.add_done_callback(call)
 
     on_done = add_done_callback
 

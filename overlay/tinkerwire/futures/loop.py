@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+log = logging.getLogger("tinkerwire")
+LOCK_S = 0.1
+"""How long the loop waits for a lock that others hold for microseconds, unless a signal handler came in between."""
 WIND_UP_S = 5.0
 """How long the stopping loop waits for tasks that do not end when they are cancelled."""
 
@@ -44,13 +48,19 @@ class LoopThread:
                 self._thread.start()
 
     def release(self) -> None:
-        """Count one user less, and stop the thread after the last, without waiting for its end."""
-        with self._lock:
+        """Count one user less, and stop the thread after the last, without waiting for its end; on the loop."""
+        if not self._lock.acquire(timeout=LOCK_S):
+            # Who holds it may be waiting, in a signal handler, for what the loop has to do next.
+            asyncio.get_running_loop().call_later(LOCK_S, self.release)
+            return
+        try:
             self._users -= 1
             if self._users > 0 or self._loop is None:
                 return
             loop, self._loop, self._ending, self._thread = self._loop, None, self._thread, None
             loop.call_soon_threadsafe(loop.stop)
+        finally:
+            self._lock.release()
 
     def join(self) -> None:
         """Wait until a thread that was stopped has ended, with its sockets and tasks; not on that thread itself."""
@@ -79,15 +89,25 @@ class LoopThread:
                 return future
         raise RuntimeError("no client is open in this process")
 
-    @staticmethod
-    def _run(loop: asyncio.AbstractEventLoop) -> None:
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
         try:
-            loop.run_forever()
+            while not _ran_to_its_end(loop) and self._loop is loop:
+                pass
         finally:
             loop.run_until_complete(_wind_up())
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
+
+
+def _ran_to_its_end(loop: asyncio.AbstractEventLoop) -> bool:
+    """Run the loop until it is stopped; False when a user's function that it called wanted to end the process."""
+    try:
+        loop.run_forever()
+    except (SystemExit, KeyboardInterrupt) as fault:
+        log.error("%r on the client's own thread ends nothing; raise it where the result is", fault, exc_info=fault)
+        return False
+    return True
 
 
 def _run_for(future: concurrent.futures.Future[T], work: Callable[[], Coroutine[Any, Any, T]]) -> None:

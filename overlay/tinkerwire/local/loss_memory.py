@@ -72,11 +72,18 @@ def _bound() -> Any:
         """Whether a step is small whatever it does with tensors of these sizes and with these numbers."""
         most: float = WIDEST_NUMBER
         has_tensors = False
-        for each in tree_leaves((args, kwargs)):
+        # By hand, as it is done for each step: torch's own walk takes several times as long.
+        left = [*args, *kwargs.values()]
+        while left:
+            each = left.pop()
             if isinstance(each, torch.Tensor):
                 most, has_tensors = most * max(1, each.numel()), True
             elif isinstance(each, int | float):
                 most *= 1 + abs(each)
+            elif isinstance(each, list | tuple):
+                left += each
+        if most > SMALL_BYTES and torch.Tag.pointwise in function.tags:
+            most = at_most(function, args) * WIDEST_NUMBER
         return has_tensors and function is not torch.ops.aten.repeat_interleave.Tensor and most <= SMALL_BYTES
 
     class Bound(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
@@ -88,7 +95,8 @@ def _bound() -> Any:
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if is_small(function, args, kwargs or {}):
                 results = function(*args, **(kwargs or {}))
-                self._taken += sum(each.numel() * each.element_size() for each in tensors(results))
+                single = (results,) if isinstance(results, torch.Tensor) else tensors(results)
+                self._taken += sum(each.numel() * each.element_size() for each in single)
                 return results
             self._taken += needed(function, args, kwargs or {})
             if self._taken > MOST_BYTES:

@@ -125,7 +125,13 @@ class Connection:
         if self.closed or not self.is_of_this_process:
             raise self._unusable()
         track = Track(kind)
-        return APIFuture(LOOP.start(lambda: self._operation(work, track)), track)
+        try:
+            return APIFuture(LOOP.start(lambda: self._operation(work, track)), track)
+        except RuntimeError:
+            if not self.closed:
+                raise
+            # By a signal handler or another thread, since it was asked above.
+            raise self._unusable() from None
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run work that no operation waits for, and that ends with them; on the loop thread."""

@@ -57,6 +57,18 @@ def test_no_file(file: Path) -> None:
     assert stored_key() is None
 
 
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container whose user has no entry: what is said is what to do, and who needs no file goes on."""
+
+    def fail() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", fail)
+    with pytest.raises(tw.TinkerError, match="this user has no home: set HOME or TINKER_API_KEY"):
+        resolve_credential(None, "https://example.org")
+    assert resolve_credential(None, "http://127.0.0.1:1") is None
+
+
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o601, 0o666])
 def test_a_file_that_others_can_use(file: Path, mode: int) -> None:

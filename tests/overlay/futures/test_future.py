@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import pytest
 
 import tinkerwire as tw
-from support.clients import ADAM, PARAMS, PROMPT, datum, open_client
+from support.clients import ADAM, PARAMS, PROMPT, datum, loop_threads, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Hold, Scripted
 from tinkerwire.futures.future import APIFuture
 from tinkerwire.futures.loop import LOOP
 
+T = TypeVar("T")
 pytestmark = pytest.mark.timeout(60)
 
 
@@ -225,3 +227,55 @@ def test_the_loop_thread_counts_its_users() -> None:
         assert not thread.is_alive()
     with pytest.raises(RuntimeError, match="no client is open"):
         LOOP.start(work)
+
+
+def test_callbacks_that_would_end_the_process(
+    training: tw.TrainingClient, held: Hold, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On the client's own thread they end nothing: others are called, and operations go on."""
+    called = threading.Event()
+
+    def leave(_: object) -> None:
+        raise SystemExit(3)
+
+    future = training.optim_step(ADAM)
+    future.add_done_callback(leave)
+    future.add_done_callback(lambda _: called.set())
+    raw = training.optim_step(ADAM)
+    raw.future().add_done_callback(leave)
+    held.release()
+    assert called.wait(PATIENCE_S)
+    assert raw.result(PATIENCE_S)
+    assert training.optim_step(ADAM).result(PATIENCE_S)
+    assert "SystemExit(3) on the client's own thread ends nothing" in caplog.text
+    # On a thread of the user's it is the user's.
+    with pytest.raises(SystemExit):
+        future.add_done_callback(leave)
+
+
+def test_a_close_that_is_waited_for_where_an_operation_is_being_started(server: Scripted) -> None:
+    """As by a signal handler that comes in between: the end comes, and soon the thread's, too."""
+    with open_client(server.url) as client:
+        client.create_lora_training_client("base").result(PATIENCE_S)
+        threads = loop_threads()
+        with LOOP._lock:
+            client.close().result(PATIENCE_S)
+    wait_until(lambda: not any(thread.is_alive() for thread in threads), "the thread ends")
+
+
+def test_a_client_that_is_closed_while_an_operation_is_being_started(
+    server: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operation is refused as any on a closed client."""
+    start = LOOP.start
+    with open_client(server.url) as client:
+        training = client.create_lora_training_client("base").result(PATIENCE_S)
+
+        def start_late(work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+            monkeypatch.setattr(LOOP, "start", start)
+            client.close().result(PATIENCE_S)
+            return start(work)
+
+        monkeypatch.setattr(LOOP, "start", start_late)
+        with pytest.raises(tw.ClientClosedError):
+            training.optim_step(ADAM).result(PATIENCE_S)

@@ -304,6 +304,30 @@ def test_what_would_fill_the_memory(steps: list[dict[str, Any]]) -> None:
 
 
 @needs_torch
+def test_small_steps_are_not_measured_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes many times as long as the steps themselves, also where they have three long operands."""
+    import torch  # noqa: PLC0415
+
+    measured = []
+    plain = torch.empty_strided
+
+    def count(*args: Any, **kwargs: Any) -> Any:
+        measured.append(args)
+        return plain(*args, **kwargs)
+
+    monkeypatch.setattr(torch, "empty_strided", count)
+    steps = [
+        node("call_function", "c", "operator.gt", ref("logprobs"), 1e6),
+        node("call_method", "d", "exp", ref("logprobs")),
+        node("call_function", "w", "torch.where", ref("c"), ref("d"), ref("logprobs")),
+        node("call_function", "m", "operator.mul", ref("w"), 1e6),
+        node("call_method", "a", "sum", ref("m")),
+    ]
+    evaluate("datum 0", graph(*steps), np.full((2000, 1), -1, np.float32), [])
+    assert not measured
+
+
+@needs_torch
 def test_all_names_are_of_this_torch() -> None:
     """Each name that is let in stands for something, and torch.fx calls it so."""
     import torch  # noqa: PLC0415
