@@ -17,6 +17,7 @@ TESTS = (
     "tests/overlay/training/test_losses.py",
     "tests/overlay/training/test_loss_handles.py",
     "tests/overlay/local/test_custom_losses.py",
+    "tests/overlay/local/test_loss_evaluation.py",
 )
 JUDGED = "tests/official/losses_suite.py"
 ROOMS = ("codegen", "generated", "overlay")
