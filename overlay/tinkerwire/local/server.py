@@ -24,6 +24,7 @@ from tinkerwire.local.disguise import Disguise
 from tinkerwire.local.handlers import HANDLERS
 from tinkerwire.local.idempotency import REPEATABLE, FirstAnswers
 from tinkerwire.local.misbehaviour import ConnectionDropped, Fault, Misbehaviour
+from tinkerwire.local.occupancy import occupy
 from tinkerwire.local.peculiarities import Peculiarities
 from tinkerwire.local.promises import Keeping
 from tinkerwire.local.request_ids import RequestIds
@@ -46,7 +47,8 @@ class EmbeddedServer:
     """Speaks the Tinker API, and trains and samples small models in this process.
 
     Args:
-        folder: where training runs and checkpoints are kept; None for a temporary folder, removed at close.
+        folder: where training runs and checkpoints are kept, by one server at a time; None for a temporary folder,
+            removed at close.
         wire_version: whose contract is served.
         hold_s: seconds that a request for a result is held before it is answered "try again".
         session_ttl_s: seconds without a sign of life after which a session expires; None for never.
@@ -65,8 +67,8 @@ class EmbeddedServer:
         clock: seconds since the epoch; for tests.
 
     Raises:
-        ValueError: a wire version that the contract does not have, a flag that the version does not have, or an alias
-            of a model that there is not.
+        ValueError: a wire version that the contract does not have, a flag that the version does not have, an alias of
+            a model that there is not, or a folder that another server has.
     """
 
     def __init__(
@@ -104,8 +106,11 @@ class EmbeddedServer:
         self.is_idle = False
         """After close: whether all work had ended within the time that close waits."""
         self.folder = Path(tempfile.mkdtemp(prefix="tinkerwire-") if folder is None else folder)
-        if folder is None:
-            self._remove_folder = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self._leave_folder = (
+            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+            if folder is None
+            else weakref.finalize(self, occupy(self.folder))
+        )
         settings = Settings(
             wire_version=wire_version,
             hold_s=hold_s,
@@ -163,8 +168,7 @@ class EmbeddedServer:
                 return
             self._closed = True
         self.is_idle = self._state.close()
-        if hasattr(self, "_remove_folder"):
-            self._remove_folder()
+        self._leave_folder()
 
     def __enter__(self) -> Self:
         return self
