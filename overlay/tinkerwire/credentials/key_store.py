@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,13 +15,9 @@ import attrs
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.models import SelfApiKeyResponse
 
+from ..folder_lock import lock
 from .secret import Secret
 from .stored_keys import VERSION, credentials_file, stored_content, unusable
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 Record = dict[str, Any]
@@ -171,7 +167,9 @@ def _changed(change: Callable[[Record], T]) -> T:
         if not path.parent.is_dir():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.parent.chmod(0o700)
-        with _locked(path.parent):
+        with ExitStack() as stack:
+            # The official SDK does not ask for it, but only takes moments.
+            stack.callback(lock(path.parent, waits=True))
             stored = stored_content() or {}
             _keys(stored)
             stored.setdefault("version", VERSION)
@@ -181,20 +179,6 @@ def _changed(change: Callable[[Record], T]) -> T:
     except OSError as fault:
         raise TinkerError(f"{path}: it cannot be written ({fault.strerror})") from None
     return found
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes and threads that ask for this out. The official SDK does not ask, but only takes moments."""
-    if fcntl is None:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _replace(path: Path, text: str) -> None:

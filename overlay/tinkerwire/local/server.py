@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import shutil
 import tempfile
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from typing_extensions import Self
 
+from tinkerwire.folder_lock import lock
 from tinkerwire.local.answers import NO_RETRY, Answer, Refusal
 from tinkerwire.local.archives import PREFIX as ARCHIVES
 from tinkerwire.local.catalogue import Catalogue
@@ -24,7 +27,6 @@ from tinkerwire.local.disguise import Disguise
 from tinkerwire.local.handlers import HANDLERS
 from tinkerwire.local.idempotency import REPEATABLE, FirstAnswers
 from tinkerwire.local.misbehaviour import ConnectionDropped, Fault, Misbehaviour
-from tinkerwire.local.occupancy import occupy
 from tinkerwire.local.peculiarities import Peculiarities
 from tinkerwire.local.promises import Keeping
 from tinkerwire.local.request_ids import RequestIds
@@ -106,11 +108,8 @@ class EmbeddedServer:
         self.is_idle = False
         """After close: whether all work had ended within the time that close waits."""
         self.folder = Path(tempfile.mkdtemp(prefix="tinkerwire-") if folder is None else folder)
-        self._leave_folder = (
-            weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-            if folder is None
-            else weakref.finalize(self, occupy(self.folder))
-        )
+        leave = partial(shutil.rmtree, self.folder, ignore_errors=True) if folder is None else _occupied(self.folder)
+        self._leave_folder = weakref.finalize(self, _unless_forked, leave, os.getpid())
         settings = Settings(
             wire_version=wire_version,
             hold_s=hold_s,
@@ -254,3 +253,18 @@ def _fingerprint(request: WireRequest) -> bytes:
     digest = hashlib.blake2b(f"{request.method} {request.path} {request.query}\n".encode(), digest_size=16)
     digest.update(request.content or b"")
     return digest.digest()
+
+
+def _occupied(folder: Path) -> Callable[[], None]:
+    """Take a folder for one server, as a second would take for leftovers what the first is writing; gives it back."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return lock(folder, waits=False)
+    except BlockingIOError:
+        raise ValueError(f"folder: another server has {folder}; give each of them a folder of its own") from None
+
+
+def _unless_forked(leave: Callable[[], object], pid: int) -> None:
+    """Leave a folder; not in a child that ends, which has a copy of its parent's server."""
+    if os.getpid() == pid:
+        leave()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tinkerwire.folder_lock import fcntl
 from tinkerwire.local import EmbeddedServer
-from tinkerwire.local.occupancy import fcntl
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.skipif(fcntl is None, reason="the system has no such locks")]
 
@@ -60,5 +60,29 @@ server.close()
 tinkerwire.local.EmbeddedServer(folder={str(tmp_path)!r}).close()
 os.write(writing, b"x")
 os.wait()
+"""
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.parametrize("is_given", [True, False], ids=["a folder", "a temporary folder"])
+def test_a_forked_child_that_ends_leaves_it_to_the_parent(tmp_path: Path, is_given: bool) -> None:
+    """Its copy of the server neither gives the folder back nor removes it."""
+    code = f"""
+import os, sys, tinkerwire.local
+server = tinkerwire.local.EmbeddedServer(folder={str(tmp_path) if is_given else None!r})
+if os.fork() == 0:
+    sys.exit(0)
+os.wait()
+assert server.folder.exists()
+if {is_given}:
+    try:
+        tinkerwire.local.EmbeddedServer(folder=server.folder)
+    except ValueError:
+        pass
+    else:
+        raise AssertionError("given back")
+server.close()
+assert server.folder.exists() == {is_given}
 """
     subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
