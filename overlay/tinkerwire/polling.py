@@ -30,7 +30,7 @@ from tinkerwire_generated.models import FutureRetrieveRequest
 from .futures.timeout import wait_for
 from .futures.tracking import current
 from .sending.backpressure import Traffic
-from .sending.connection import Connection, Submission
+from .sending.connection import Connection
 from .sending.retry import RetryConfig
 from .wire import bodies
 
@@ -146,7 +146,7 @@ class Poll(Generic[T]):
         }
         # Every poll has a key of its own: a server that goes by keys would else repeat its first "not yet".
         body = FutureRetrieveRequest(request_id=self._promise.request_id)
-        return self._connection.encode(retrieve_future(body=body), Submission(headers=headers), dialect)
+        return self._connection.encode(retrieve_future(body=body), dialect, headers)
 
     def _wait_for_more(self, value: Any, asked: float) -> float:
         """The wait after a poll that brought no result yet."""

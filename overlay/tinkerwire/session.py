@@ -24,7 +24,8 @@ from .futures.once import Once
 from .futures.timeout import wait_for
 from .futures.tracking import start_apart
 from .sending.backpressure import Traffic
-from .sending.connection import ABSENT, Connection
+from .sending.connection import Connection
+from .sending.discovery import ABSENT
 from .sending.retry import RetryConfig
 
 log = logging.getLogger("tinkerwire")

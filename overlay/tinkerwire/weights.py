@@ -15,7 +15,8 @@ from tinkerwire_generated.models import ParsedCheckpointTinkerPath, WeightsInfoR
 
 from .credentials.secret import is_sendable
 from .sending.backpressure import Traffic
-from .sending.connection import ABSENT, Connection
+from .sending.connection import Connection
+from .sending.discovery import ABSENT
 
 SCHEME = "tinker://"
 

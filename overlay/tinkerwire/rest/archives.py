@@ -13,7 +13,7 @@ from tinkerwire_generated.models import CheckpointArchiveUrlResponse
 from tinkerwire_generated.times import OPERATION_TIMES
 
 from ..sending.backpressure import Traffic
-from ..sending.connection import Connection, Submission
+from ..sending.connection import Connection
 
 ARCHIVE_LIFE = timedelta(minutes=15)
 """How long an address lasts when the server does not say."""
@@ -29,7 +29,7 @@ async def archive_url(connection: Connection, training_run_id: str, checkpoint_i
         DialectError: the server has no such call, by its wire version or by what it answers.
     """
     call = get_checkpoint_archive_url(training_run_id, checkpoint_id)
-    request = connection.encode(call, Submission(), await connection.dialect())
+    request = connection.encode(call, await connection.dialect())
     in_body = connection.reader(call, request)
 
     def read(answer: WireResponse) -> CheckpointArchiveUrlResponse:

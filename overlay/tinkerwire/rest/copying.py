@@ -7,7 +7,7 @@ from tinkerwire_generated.models import CopyWeightsRequest
 from tinkerwire_generated.times import PARAMETER_TIMES
 
 from ..sending.backpressure import Traffic
-from ..sending.connection import Connection, Submission
+from ..sending.connection import Connection
 from ..session import Session
 
 TOKEN_HEADER = "X-Tinker-Weights-Access-Token"
@@ -35,7 +35,7 @@ async def copied(
         if not project_id:
             raise ValueError("copy_weights: copy into which project? Give its id, or set TINKER_PROJECT_ID")
         body = CopyWeightsRequest(source_path=path, destination_project_id=project_id, ttl_seconds=ttl_seconds)
-        submission = Submission(headers={TOKEN_HEADER.lower(): token} if token else {})
+        headers = {TOKEN_HEADER.lower(): token} if token else {}
     else:
         body = CopyWeightsRequest(
             source_path=path,
@@ -44,7 +44,7 @@ async def copied(
             ttl_seconds=ttl_seconds,
             weights_access_token=token,
         )
-        submission = Submission()
+        headers = {}
     call = copy_weights(body=body)
-    request = connection.encode(call, submission, dialect)
+    request = connection.encode(call, dialect, headers)
     return (await connection.send(request, connection.reader(call, request), Traffic.REST)).tinker_path

@@ -13,7 +13,8 @@ from tinkerwire_generated.models import JoinSamplingSessionRequest
 
 from ..futures.once import Once
 from ..sending.backpressure import Traffic
-from ..sending.connection import ABSENT, Connection
+from ..sending.connection import Connection
+from ..sending.discovery import ABSENT
 
 RANGE = 1_000_000_000
 """Seq_ids of one copy: copy 3 counts from 3 times this; the client itself is copy 0."""

@@ -14,7 +14,6 @@ from tinkerwire_generated.models import SampleRequest, SampleResponse, UntypedAP
 from ..futures.tracking import current
 from ..polling import Poll, Promise
 from ..sending.backpressure import InFlightLimit, Traffic
-from ..sending.connection import Submission
 from ..sending.retry import RetryConfig
 from ..session import Session
 from ..usage import Meter, of_sample
@@ -64,7 +63,7 @@ class Drawing:
         call = asample(body=request)
         dialect = await self._connection.dialect()
         self._prepare(request, dialect)
-        encoded = self._connection.encode(call, Submission(headers=BACKPRESSURE), dialect)
+        encoded = self._connection.encode(call, dialect, BACKPRESSURE)
         first_refusal: float | None = None
         refusals = 0
         while True:

@@ -23,9 +23,8 @@ from tinkerwire_base.errors import (
     SessionExpiredError,
     TinkerError,
 )
-from tinkerwire_generated.api.auth import auth_token, client_config
-from tinkerwire_generated.models import AuthTokenRequest, ClientConfigRequest
-from tinkerwire_generated.times import NEWEST
+from tinkerwire_generated.api.auth import auth_token
+from tinkerwire_generated.models import AuthTokenRequest
 
 from ..credentials.authorization import Authorization
 from ..credentials.secret import Secret, is_sendable
@@ -37,8 +36,9 @@ from ..futures.tracking import OnWait, Track, Watch, begin, current, start_apart
 from ..usage import Meter
 from ..version import __version__
 from ..wire import bodies
-from ..wire.dialect import Dialect, found, given
+from ..wire.dialect import Dialect
 from .backpressure import InFlightLimit, Traffic
+from .discovery import discovered
 from .retry import RetryConfig
 from .transport import Transport
 
@@ -54,23 +54,14 @@ SLOWEST_UPLOAD_BYTES_PER_S = 100_000
 UNHEARD_S = 6.0
 """A server that has never answered is more likely the wrong address than busy: no attempt that would end later."""
 SAME_WORD_EVERY_S = 10.0
-ABSENT = (404, 405)
-"""What a server answers to a call that it does not have."""
 UNKNOWN = (404, 405, 415, 422)
 """What a server may answer to something that its wire version does not have."""
 GONE = 410
 """What a server answers to operations in a session that it no longer has."""
 OF_A_SESSION = frozenset({Traffic.SESSION, Traffic.TRAINING, Traffic.SAMPLING})
+NO_HEADERS: Mapping[str, str] = {}
 CLOSE_S = 5.0
 """How long close waits for operations to take notice."""
-
-
-@attrs.frozen(kw_only=True)
-class Submission:
-    """Headers and key of one operation: the same for every time its request is sent."""
-
-    key: str = attrs.field(factory=lambda: f"tinkerwire-{uuid.uuid4()}")
-    headers: Mapping[str, str] = attrs.field(factory=dict)
 
 
 class Connection:
@@ -89,7 +80,7 @@ class Connection:
         self.retry = retry
         self.known_dialect = dialect
         """None until it is found out."""
-        self._discovery = Once(self._discover)
+        self._discovery = Once(lambda: discovered(self))
         self._is_shut = False
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.meter = Meter()
@@ -212,7 +203,7 @@ class Connection:
             DialectError: the wire version in use does not have the call or a field of it; nothing was sent.
             TinkerError: what the last attempt met.
         """
-        request = self.encode(call, Submission(), await self.dialect())
+        request = self.encode(call, await self.dialect())
         return await self.send(request, self.reader(call, request), traffic, retry, timeout_s)
 
     async def send(
@@ -267,13 +258,13 @@ class Connection:
                 track.step = str(fault)
             await asyncio.sleep(wait)
 
-    def encode(self, call: Call[Any], submission: Submission, dialect: Dialect) -> WireRequest:
-        """The bytes of a call in a dialect, with all headers but the credential."""
+    def encode(self, call: Call[Any], dialect: Dialect, headers: Mapping[str, str] = NO_HEADERS) -> WireRequest:
+        """The bytes of a call in a dialect, with a key of its own and all headers but the credential."""
         request = bodies.encode(call, dialect)
-        headers = {**self._headers, **request.headers, **submission.headers}
+        whole = {**self._headers, **request.headers, **headers}
         if request.method != "GET":
-            headers["x-idempotency-key"] = submission.key
-        return attrs.evolve(request, headers=headers)
+            whole["x-idempotency-key"] = f"tinkerwire-{uuid.uuid4()}"
+        return attrs.evolve(request, headers=whole)
 
     def reader(self, call: Call[T], request: WireRequest) -> Callable[[WireResponse], T]:
         """What makes the result of an answer to a call, or raises its error."""
@@ -388,14 +379,3 @@ class Connection:
             # A batch may have taught more in the meantime.
             self.known_dialect = self.known_dialect or found_out
         return self.known_dialect
-
-    async def _discover(self) -> Dialect:
-        call = client_config(body=ClientConfigRequest(sdk_version=NEWEST))
-        request = self.encode(call, Submission(), given(NEWEST))
-        try:
-            config = await self.send(request, self.reader(call, request), Traffic.SESSION)
-        except APIStatusError as fault:
-            if fault.status_code not in ABSENT:
-                raise
-            return found(None)
-        return found(config)

@@ -10,7 +10,7 @@ from tinkerwire_base.errors import APIStatusError, TinkerError
 from tinkerwire_generated.models import UntypedAPIFuture
 
 from ..sending.backpressure import Traffic
-from ..sending.connection import Connection, Submission
+from ..sending.connection import Connection
 from ..wire.dialect import BATCHES, Dialect
 
 OnFault = Callable[[TinkerError, float], Any]
@@ -54,6 +54,6 @@ async def _sent(
     on_fault: OnFault,
     not_here: tuple[type[TinkerError], ...],
 ) -> UntypedAPIFuture:
-    request = connection.encode(call, Submission(), dialect)
+    request = connection.encode(call, dialect)
     read = connection.reader(call, request)
     return await connection.send(request, read, Traffic.TRAINING, not_here=not_here, on_fault=on_fault)
