@@ -49,18 +49,20 @@ def open_connection(
     expect("retry", retry, RetryConfig)
     if transport is not None and not inspect.iscoroutinefunction(getattr(transport, "send", None)):
         raise TypeError(f"transport: expected something with an async send, got {type(transport).__name__}")
-    url = resolve_base_url(base_url)
-    connection = Connection(
-        url,
-        resolve_credential(api_key, url, plain_http_hosts),
-        transport or _transport(url, http_client),
-        _dialect(wire_version, client_config),
-        retry or RetryConfig(),
-        {**access_headers(), **(headers or {})},
-    )
-    connection.telemetry = reporter_of(connection)
-    LOOP.acquire()
-    return connection
+    # A fork waits for the modules that are imported here.
+    with LOOP.opening:
+        url = resolve_base_url(base_url)
+        connection = Connection(
+            url,
+            resolve_credential(api_key, url, plain_http_hosts),
+            transport or _transport(url, http_client),
+            _dialect(wire_version, client_config),
+            retry or RetryConfig(),
+            {**access_headers(), **(headers or {})},
+        )
+        connection.telemetry = reporter_of(connection)
+        LOOP.acquire()
+        return connection
 
 
 class Ended(APIFuture[None]):

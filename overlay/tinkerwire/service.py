@@ -367,9 +367,21 @@ class ServiceClient:
             lambda: copied(connection, path, session.project_id, ttl_seconds, weights_access_token, session=session)
         )
 
+    @property
+    def session_id(self) -> str:
+        """The session's id; creates the session if there is none yet, and waits for that.
+
+        A closed client still has the id of its session.
+
+        Raises:
+            ClientClosedError: the client was closed before it had a session.
+            TinkerError: the session could not be created.
+        """
+        return self._session.known_id or self._connection.start(self._session.id, "CreateSession").result()
+
     def get_console_url(self) -> str:
         """The page of this session in the Tinker service's console; waits until there is a session."""
-        return console.session_page(self._connection.start(self._session.id).result())
+        return console.session_page(self.session_id)
 
     def get_server_capabilities(self) -> GetServerCapabilitiesResponse:
         """The models that the server supports."""

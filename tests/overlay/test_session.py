@@ -244,3 +244,20 @@ def test_what_is_not_found_in_a_living_session_is_told_as_that(server: Scripted,
     with pytest.raises(tw.NotFoundError, match="Model not found"):
         beaten.optim_step(ADAM).result(PATIENCE_S)
     assert len(server.named("session_heartbeat")) > beats
+
+
+def test_the_session_id_is_public(server: Scripted) -> None:
+    """It creates the session and waits for it, costs one request, and outlives the client."""
+    with open_client(server.url) as client:
+        assert client.session_id == client.session_id == "s1"
+        assert len(server.named("create_session")) == 1
+    assert client.session_id == "s1"
+
+
+def test_a_session_that_cannot_be_created_has_no_id(server: Scripted) -> None:
+    """Its error is raised where the id is read, and a client that was closed before it had one says so."""
+    server.rules["create_session"] = lambda _: Answer(status=403)
+    with open_client(server.url) as client, pytest.raises(tw.PermissionDeniedError):
+        _ = client.session_id
+    with pytest.raises(tw.ClientClosedError):
+        _ = client.session_id

@@ -16,6 +16,8 @@ LOCK_S = 0.1
 """How long the loop waits for a lock that others hold for microseconds, unless a signal handler came in between."""
 WIND_UP_S = 5.0
 """How long the stopping loop waits for tasks that do not end when they are cancelled."""
+PAUSE_S = 10.0
+"""How long a fork waits for the loop to finish what it is doing; it may be waiting for the thread that forks."""
 
 
 class LoopThread:
@@ -29,38 +31,80 @@ class LoopThread:
 
     def forget(self) -> None:
         """Start from nothing. A forked child calls this: it has the parent's memory, but not its thread."""
-        # Of the kind that a thread may take twice: signal handlers and finalizers come in between.
+        # Reentrant, because signal handlers and finalizers use clients too.
         self._lock = threading.RLock()
-        self._users = 0
+        # A list rather than a number: a signal handler cannot come between the two halves of an append.
+        self._users: list[None] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._ending: threading.Thread | None = None
+        self.opening = threading.RLock()
+        """Held by a thread that opens a client and imports modules for it, which a fork must not copy half imported."""
+        self._forking: dict[int, tuple[bool, threading.Event]] = {}
 
     def acquire(self) -> None:
         """Count one user more, and start the thread for the first."""
         with self._lock:
-            self._users += 1
+            self._users.append(None)
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=self._run, args=(self._loop,), name="tinkerwire-loop", daemon=True
-                )
-                self._thread.start()
+                self._open()
+
+    def _open(self) -> None:
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=self._run, args=(loop,), name="tinkerwire-loop", daemon=True)
+        thread.start()
+        if self._loop is None:
+            # Set only once the thread runs: a signal handler may come in before and wait for a result.
+            self._thread, self._loop = thread, loop
+        else:
+            # A signal handler has opened another loop in the meantime.
+            loop.call_soon_threadsafe(loop.stop)
 
     def release(self) -> None:
         """Count one user less, and stop the thread after the last, without waiting for its end; on the loop."""
         if not self._lock.acquire(timeout=LOCK_S):
-            # Who holds it may be waiting, in a signal handler, for what the loop has to do next.
+            # The thread that holds the lock may be waiting, in a signal handler, for what the loop has to do next.
             asyncio.get_running_loop().call_later(LOCK_S, self.release)
             return
         try:
-            self._users -= 1
-            if self._users > 0 or self._loop is None:
+            if self._users:
+                self._users.pop()
+            if self._users or self._loop is None:
                 return
             loop, self._loop, self._ending, self._thread = self._loop, None, self._thread, None
             loop.call_soon_threadsafe(loop.stop)
         finally:
             self._lock.release()
+
+    def pause(self) -> None:
+        """Hold the loop between two callbacks, and keep clients from being opened, until :meth:`resume`.
+
+        Called before a fork: in the midst of a callback it would leave the child with what the loop was importing
+        half imported, and with the locks that the loop held locked.
+        """
+        is_held, resumed = self.opening.acquire(timeout=PAUSE_S), threading.Event()
+        self._forking[threading.get_ident()] = (is_held, resumed)
+        loop, paused = self._loop, threading.Event()
+        if loop is None or self.is_current_thread:
+            return
+
+        def hold() -> None:
+            paused.set()
+            resumed.wait(PAUSE_S)
+
+        try:
+            loop.call_soon_threadsafe(hold)
+        except RuntimeError:  # the loop has ended in the meantime
+            return
+        paused.wait(PAUSE_S)
+
+    def resume(self) -> None:
+        """Let the loop go on after a fork, in the parent."""
+        is_held, resumed = self._forking.pop(threading.get_ident(), (False, None))
+        if is_held:
+            self.opening.release()
+        if resumed is not None:
+            resumed.set()
 
     def join(self) -> None:
         """Wait until a thread that was stopped has ended, with its sockets and tasks; not on that thread itself."""
@@ -149,4 +193,4 @@ LOOP = LoopThread()
 """The process's loop."""
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=LOOP.forget)
+    os.register_at_fork(before=LOOP.pause, after_in_parent=LOOP.resume, after_in_child=LOOP.forget)

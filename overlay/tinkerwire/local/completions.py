@@ -30,7 +30,7 @@ class CloneCompletions:
     """The samples of one copy of a sampling client; its methods may be called from any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._arrival = Signal()
         self._ended: OrderedDict[int, Ended] = OrderedDict()
         self._cursor = 0

@@ -47,7 +47,7 @@ class Promise:
         self.finished_at = 0.0
         self.fetched = False
         self._on_end = on_end
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._arrival = Signal()
 
     async def wait(self, timeout_s: float) -> Result | None:
@@ -90,7 +90,7 @@ class Promises:
         self._clock = clock
         self._ids = ids
         self._dress = dress
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._count = 0
         self._open: dict[str, Promise] = {}
         self._finished: OrderedDict[str, Promise] = OrderedDict()

@@ -51,7 +51,7 @@ class Runs:
     def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
         self._folder = folder
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._runs: dict[str, Run] = {run.run_id: run for run in _read_all(folder)}
 
     def folder_of(self, run_id: str) -> Path:

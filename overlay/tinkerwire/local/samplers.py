@@ -58,7 +58,7 @@ class SamplingSessions:
     def __init__(self) -> None:
         self._sessions: dict[str, SamplingSession] = {}
         self._ready: OrderedDict[str, tuple[Adapter | None, Sampler]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def add(self, session: SamplingSession) -> None:
         """Keep a sampling session; one of the same id is replaced."""

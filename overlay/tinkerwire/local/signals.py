@@ -13,7 +13,7 @@ class Signal:
     """Wakes everybody who waits, as often as it is set off."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._waiters: list[Waiter] = []
 
     async def wait(self, timeout_s: float, is_over: Callable[[], bool]) -> None:

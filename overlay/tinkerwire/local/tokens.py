@@ -28,7 +28,7 @@ class Tokens:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._ends: dict[str, float] = {}
 
     def issue(self) -> str:

@@ -41,7 +41,17 @@ class EmbeddedTransport:
 
 
 _shared: list[tuple[int, EmbeddedServer]] = []
-_lock = threading.Lock()
+_lock = threading.RLock()
+
+
+def _forget() -> None:
+    """Replace the lock in a forked child, where the thread that holds it may not exist."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 def shared_server() -> EmbeddedServer:

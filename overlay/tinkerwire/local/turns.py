@@ -22,7 +22,7 @@ class Turns:
     def __init__(self, go: Callable[[Job], None], gap_wait_s: float) -> None:
         self._go = go
         self._gap_wait_s = gap_wait_s
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._held: dict[int, Job] = {}
         self._skipped: set[int] = set()
         self._timer: threading.Timer | None = None

@@ -25,7 +25,7 @@ class Worker:
         self._wanted = threads
         self._threads: list[threading.Thread] = []
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._closed = False
 
     def put(self, job: Callable[[], None]) -> None:

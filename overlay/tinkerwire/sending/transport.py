@@ -125,6 +125,8 @@ class AiohttpTransport:
         )
         # aiohttp sends a GET again by itself when a kept connection breaks; that is the retry policy's business.
         session._retry_connection = False
+        # On this thread, which stands still during a fork. Otherwise the resolver's threads load the codec.
+        "".encode("idna")
         if not self._pools:
             weakref.finalize(self, _abandon, self._pools, asyncio.get_running_loop(), os.getpid())
         pool = self._pools[traffic] = _Pool(session, asyncio.Semaphore(CONNECTIONS[traffic]))

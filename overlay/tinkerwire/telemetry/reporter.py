@@ -7,9 +7,9 @@ incidents lets through, and what a user logs.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
-import threading
 import uuid
 from collections import deque
 from collections.abc import Mapping
@@ -84,8 +84,8 @@ class Telemetry:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._waiting: deque[TelemetryEvent] = deque()
-        self._lock = threading.Lock()
-        self._count = 0
+        # No lock: a signal handler may log while the thread that it interrupts does.
+        self._numbers = itertools.count()
         self._is_over = False
         self._session_id = ""
         self._started = datetime.now(timezone.utc)
@@ -149,14 +149,12 @@ class Telemetry:
 
     def _next(self, severity: Severity) -> dict[str, Any]:
         """What all events have. An event that is dropped later leaves a gap in the count, which tells of it."""
-        with self._lock:
-            self._count += 1
-            return {
-                "event_id": str(uuid.uuid4()),
-                "event_session_index": self._count - 1,
-                "severity": severity,
-                "timestamp": datetime.now(timezone.utc),
-            }
+        return {
+            "event_id": str(uuid.uuid4()),
+            "event_session_index": next(self._numbers),
+            "severity": severity,
+            "timestamp": datetime.now(timezone.utc),
+        }
 
     def _add(self, event: TelemetryEvent) -> bool:
         if self._is_over or len(self._waiting) >= MOST_WAITING:

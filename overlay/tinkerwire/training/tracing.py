@@ -23,8 +23,8 @@ READS = "getattr"
 """Of the builtins alone: what ``x.shape`` is taken down as."""
 LEAVE_TORCH = ("backward", "item", "numpy", "tolist")
 """Methods whose results no step after them can follow."""
-_lock = threading.Lock()
-"""torch.fx replaces functions of other modules while it looks on."""
+_lock = threading.RLock()
+"""torch.fx replaces functions of other modules while it traces. Reentrant for signal handlers."""
 
 
 @attrs.frozen(eq=False)
