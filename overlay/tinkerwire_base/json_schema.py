@@ -38,7 +38,9 @@ class ModelField:
 
 @cache
 def model_fields(cls: Any) -> Mapping[str, ModelField]:
-    """The fields of a model by name."""
+    """Return the fields of a model by name; a base class of models has none."""
+    if not attrs.has(cls):
+        return {}
     own = _generated(cls)
     properties = _schemas(own.__module__).get(own.__name__, {}).get("properties", {})
     found = {}
@@ -57,7 +59,7 @@ def model_fields(cls: Any) -> Mapping[str, ModelField]:
 
 def json_schema(cls: Any, ref_template: str) -> Json:
     """The JSON Schema of a model, with what it refers to under ``$defs``."""
-    cls = _generated(cls)
+    cls = _described(cls)
     schemas, used = _schemas(cls.__module__), [cls.__name__]
     for name in used:
         used += [other for other in dict.fromkeys(_names(schemas[name])) if other not in used]
@@ -69,7 +71,7 @@ def json_schema(cls: Any, ref_template: str) -> Json:
 
 def inlined(cls: Any) -> Json:
     """The JSON Schema of a model in one piece, for a place where others keep ``$defs``."""
-    cls = _generated(cls)
+    cls = _described(cls)
     return {"title": cls.__name__, **_inlined(_schemas(cls.__module__), cls.__name__, ())}
 
 
@@ -96,11 +98,24 @@ def _generated(cls: Any) -> Any:
     return next(each for each in cls.__mro__ if "__attrs_attrs__" in vars(each))
 
 
+def _described(cls: Any) -> Any:
+    """Return the class of the contract that a model derives from; TypeError for a base class, which has no schema."""
+    own = _generated(cls) if attrs.has(cls) else cls
+    if own.__name__ not in _schemas(own.__module__):
+        raise TypeError(f"{cls.__name__} has no JSON Schema: it is a base class, not a model of the contract")
+    return own
+
+
 @cache
 def _schemas(module: str) -> Json:
-    """The schemas of the contract that a module of models was generated from, of all its versions at once."""
-    text = files(module.rpartition(".")[0]).joinpath("contract.json").read_bytes()
-    found: Json = superset(orjson.loads(text))["components"]["schemas"]
+    """Return the schemas of the contract that a module of models was generated from, of all its versions at once.
+
+    Base classes of models live in a package without a contract, and have no schemas.
+    """
+    contract = files(module.rpartition(".")[0]).joinpath("contract.json")
+    if not contract.is_file():
+        return {}
+    found: Json = superset(orjson.loads(contract.read_bytes()))["components"]["schemas"]
     return {name: _plain(schema) for name, schema in found.items()}
 
 

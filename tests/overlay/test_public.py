@@ -5,8 +5,11 @@ Whoever calls those can call ours.
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import inspect
 import json
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -159,16 +162,58 @@ def test_types_take_the_arguments_of_the_official_ones() -> None:
     assert sorted(type_differences()) == sorted(TYPE_DIFFERENCES)
 
 
+OFFICIAL_RETRY = {
+    "max_connections": 1000,
+    "progress_timeout": 7200,
+    "retry_delay_base": 0.5,
+    "retry_delay_max": 10.0,
+    "jitter_factor": 0.25,
+    "enable_retry_logic": True,
+    "enable_stuck_detection": True,
+}
+"""The settings of 0.38.0 and their defaults, in order; retryable_exceptions, the last, holds classes of its own."""
+
+
 def test_retry_settings_are_the_official_ones() -> None:
-    """With the defaults of 0.38.0; what two of them said is said by others."""
-    official = {"max_connections": 1000, "progress_timeout": 7200, "retry_delay_base": 0.5, "retry_delay_max": 10.0}
-    official |= {"jitter_factor": 0.25, "enable_retry_logic": True}
+    """They have the order and the defaults of 0.38.0, and can be given by position."""
     ours = attrs.asdict(tw.RetryConfig())
-    assert {name: ours[name] for name in official} == official
-    for name in ("enable_stuck_detection", "retryable_exceptions"):
-        # The deadline of results is progress_timeout, for as long as one likes; what is tried again says retry_if.
-        with pytest.raises(TypeError, match=name):
-            tw.RetryConfig(**{name: ()})
+    assert list(ours)[:8] == [*OFFICIAL_RETRY, "retryable_exceptions"]
+    assert {name: ours[name] for name in OFFICIAL_RETRY} == OFFICIAL_RETRY
+    assert tw.RetryConfig(200) == tw.RetryConfig(max_connections=200)
+    given = tw.RetryConfig(7, 60.0, 0.1, 2.0, 0.5, False, False, (TimeoutError,))
+    assert [getattr(given, name) for name in [*OFFICIAL_RETRY, "retryable_exceptions"]] == [
+        *(7, 60.0, 0.1, 2.0, 0.5, False, False, (TimeoutError,))
+    ]
+    with pytest.raises(TypeError):
+        tw.RetryConfig(7, 60.0, 0.1, 2.0, 0.5, False, False, (TimeoutError,), 3)  # type: ignore[misc]
+
+
+def test_retry_settings_are_a_dataclass() -> None:
+    """The functions of dataclasses work on them, and replaced settings are checked."""
+    config = tw.RetryConfig(max_connections=3, max_attempts=4)
+    replaced = dataclasses.replace(config, progress_timeout=5.0)
+    assert replaced == tw.RetryConfig(max_connections=3, max_attempts=4, progress_timeout=5.0)
+    assert dataclasses.is_dataclass(tw.RetryConfig)
+    assert dataclasses.asdict(config) == attrs.asdict(config)
+    assert [field.name for field in dataclasses.fields(tw.RetryConfig)] == [*attrs.asdict(config)]
+    assert hash(replaced) != hash(config)
+    assert copy.copy(config) == pickle.loads(pickle.dumps(config)) == config
+    with pytest.raises(ValueError, match="max_connections"):
+        dataclasses.replace(config, max_connections=0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"enable_stuck_detection": "no"}, "RetryConfig.enable_stuck_detection"),
+        ({"retryable_exceptions": [TimeoutError]}, "RetryConfig.retryable_exceptions: expected a tuple"),
+        ({"retryable_exceptions": (TimeoutError, "x")}, "RetryConfig.retryable_exceptions: 'x' is not an exception"),
+    ],
+)
+def test_wrong_official_retry_settings_are_refused(wrong: dict[str, Any], told: str) -> None:
+    """The error names the setting."""
+    with pytest.raises(TypeError, match=told):
+        tw.RetryConfig(**wrong)
 
 
 def test_metadata_in_the_place_of_older_releases() -> None:

@@ -83,7 +83,7 @@ class Drawing:
                     wait = self._retry.wait_after(fault, refusals)
                     now = time.monotonic()
                     first_refusal = now if first_refusal is None else first_refusal
-                    is_late = now + wait - first_refusal > self._retry.progress_timeout
+                    is_late = now + wait - first_refusal > self._retry.time_limit
                     if is_late or not self._retry.may_pass(fault) or not self._retry.enable_retry_logic:
                         raise
                     self._back_off(wait)
@@ -98,7 +98,7 @@ class Drawing:
             request_type="Sample",
             result_type=SampleResponse,
             traffic=Traffic.SAMPLING_FUTURES,
-            deadline_s=self._retry.progress_timeout,
+            deadline_s=self._retry.time_limit,
         )
         completions = self._completions
         ready = None if completions is None else completions.ended

@@ -31,6 +31,8 @@ from ..wire.dialect import Dialect
 
 FORM = 1
 """Version of the form of handles."""
+NOT_TEXT = ("retry_if", "retryable_exceptions")
+"""Settings of a RetryConfig that text cannot hold."""
 
 
 @attrs.frozen(kw_only=True)
@@ -66,7 +68,7 @@ class SamplerHandle:
             **attrs.asdict(self, recurse=False),
             "tinkerwire_handle": FORM,
             "dialect": dialect,
-            "retry": attrs.asdict(self.retry, filter=lambda field, _: field.name != "retry_if"),
+            "retry": attrs.asdict(self.retry, filter=lambda field, _: field.name not in NOT_TEXT),
         }
         return base64.urlsafe_b64encode(json.dumps(state, separators=(",", ":")).encode()).decode()
 

@@ -237,7 +237,7 @@ class Connection:
             began = time.monotonic()
             track.step = f"{request.method} {self.base_url}{request.path}: no answer so far to attempt {attempt}"
             try:
-                left_s = max(0.0, policy.progress_timeout - (began - started))
+                left_s = max(0.0, policy.time_limit - (began - started))
                 answer = read(await self.exchange(request, traffic, timeout_s, left_s))
                 track.step = ""
                 return answer

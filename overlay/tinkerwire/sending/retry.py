@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 import attrs
 
 from tinkerwire_base.checks import is_bool, is_int, is_number
+from tinkerwire_base.dataclass_methods import DataclassMethods
 from tinkerwire_base.errors import APIConnectionError, APIStatusError, TinkerError
 
 RETRIED_STATUSES = frozenset({408, 409, 429})
@@ -20,11 +21,12 @@ RetryIf = Callable[[TinkerError], bool | None]
 """Whether a fault may pass; None: as ever."""
 
 
-@attrs.frozen(kw_only=True)
-class RetryConfig:
+@attrs.frozen
+class RetryConfig(DataclassMethods):
     """The retry policy of a client, and the bound on its sampling requests in flight.
 
-    Times are in seconds. One operation makes at most ``max_attempts`` requests, whatever goes wrong, all under
+    The first eight settings are those of the official SDK, in its order; the others are keywords. The functions of
+    ``dataclasses`` work on it, as on the official one. Times are in seconds. One operation makes at most ``max_attempts`` requests, whatever goes wrong, all under
     one idempotency key.
     """
 
@@ -40,13 +42,18 @@ class RetryConfig:
     """Waits are shortened by up to this part, at random, so that clients do not come back in step."""
     enable_retry_logic: bool = True
     """False: every operation is sent once."""
-    max_attempts: int = 10
+    enable_stuck_detection: bool = True
+    """False: ``progress_timeout`` does not count, so that an operation may take for ever."""
+    retryable_exceptions: tuple[type[Exception], ...] = (APIConnectionError,)
+    """Errors that are retried, beside responses with a status that may pass. Without APIConnectionError among them, a
+    request that got no response is not sent again. A pickled client keeps them, a handle has the default."""
+    max_attempts: int = attrs.field(default=10, kw_only=True)
     """Requests per operation, the first included."""
-    max_elapsed: float = 300.0
+    max_elapsed: float = attrs.field(default=300.0, kw_only=True)
     """No resend starts later than this after the first request."""
-    retry_after_max: float = 60.0
+    retry_after_max: float = attrs.field(default=60.0, kw_only=True)
     """A longer wish of the server is cut to this."""
-    retry_if: RetryIf | None = None
+    retry_if: RetryIf | None = attrs.field(default=None, kw_only=True)
     """Asked first about every fault of a request or a poll, on the client's own thread: True sends again, within the
     limits above, False does not, None leaves it to the rules. It goes with a pickled client, not with a handle."""
 
@@ -55,6 +62,8 @@ class RetryConfig:
         if self.max_connections is not None:
             is_int("RetryConfig.max_connections", self.max_connections)
         is_bool("RetryConfig.enable_retry_logic", self.enable_retry_logic)
+        is_bool("RetryConfig.enable_stuck_detection", self.enable_stuck_detection)
+        _refuse_other_than_exceptions(self.retryable_exceptions)
         is_number("RetryConfig.jitter_factor", self.jitter_factor)
         if self.retry_if is not None and (not callable(self.retry_if) or inspect.iscoroutinefunction(self.retry_if)):
             raise TypeError(f"RetryConfig.retry_if: expected a plain function of the fault, got {self.retry_if!r}")
@@ -71,6 +80,11 @@ class RetryConfig:
         if self.max_attempts < 1:
             raise ValueError(f"RetryConfig.max_attempts: {self.max_attempts} is less than the one request needed")
 
+    @property
+    def time_limit(self) -> float:
+        """How many seconds one operation may take: ``progress_timeout``, or infinity without stuck detection."""
+        return self.progress_timeout if self.enable_stuck_detection else math.inf
+
     def delay(self, attempt: int) -> float:
         """The wait after failed request number ``attempt`` (from 1), when the server has no wish of its own."""
         full = min(self.retry_delay_base * 2.0 ** min(attempt - 1, 60), self.retry_delay_max)
@@ -81,12 +95,12 @@ class RetryConfig:
         if not self.enable_retry_logic or attempt >= self.max_attempts or not self.may_pass(fault):
             return None
         wait = self.wait_after(fault, attempt)
-        return None if elapsed + wait > min(self.max_elapsed, self.progress_timeout) else wait
+        return None if elapsed + wait > min(self.max_elapsed, self.time_limit) else wait
 
     def may_pass(self, fault: TinkerError, statuses: Collection[int] = RETRIED_STATUSES) -> bool:
         """Whether sending again can help: the word of ``retry_if`` if it has one, else :func:`is_retryable`."""
         word = self.word_on(fault)
-        return is_retryable(fault, statuses) if word is None else word
+        return is_retryable(fault, statuses, self.retryable_exceptions) if word is None else word
 
     def word_on(self, fault: TinkerError) -> bool | None:
         """What ``retry_if`` says; None for what it is not asked about."""
@@ -102,16 +116,28 @@ class RetryConfig:
         return self.delay(attempt) if wished is None else min(wished, self.retry_after_max)
 
 
-def is_retryable(fault: TinkerError, statuses: Collection[int] = RETRIED_STATUSES) -> bool:
-    """Whether sending again can help: the server's word if it gives one, else no answer, ``statuses`` and 5xx."""
+def is_retryable(
+    fault: TinkerError,
+    statuses: Collection[int] = RETRIED_STATUSES,
+    exceptions: tuple[type[Exception], ...] = (APIConnectionError,),
+) -> bool:
+    """Return whether sending again can help: by the server's header, or for ``exceptions``, ``statuses`` and 5xx."""
     if getattr(fault, "is_of_credential", False):
         return False
     if isinstance(fault, APIStatusError):
         word = fault.response.headers.get("x-should-retry", "").lower()
         if word in ("true", "false"):
             return word == "true"
-        return fault.status_code in statuses or fault.status_code >= 500
-    return isinstance(fault, APIConnectionError)
+        return fault.status_code in statuses or fault.status_code >= 500 or isinstance(fault, exceptions)
+    return isinstance(fault, exceptions)
+
+
+def _refuse_other_than_exceptions(given: object) -> None:
+    if not isinstance(given, tuple):
+        raise TypeError(f"RetryConfig.retryable_exceptions: expected a tuple of exception classes, got {given!r:.100}")
+    for each in given:
+        if not (isinstance(each, type) and issubclass(each, Exception)):
+            raise TypeError(f"RetryConfig.retryable_exceptions: {each!r:.100} is not an exception class")
 
 
 def server_wish(fault: TinkerError) -> float | None:

@@ -112,7 +112,7 @@ class Operations:
             request_type=kind,
             result_type=result_type,
             traffic=Traffic.TRAINING_FUTURES,
-            deadline_s=retry.progress_timeout,
+            deadline_s=retry.time_limit,
             in_place_of_null=in_place_of_null or {},
         )
         return await Poll(self._connection, promise, retry).result()

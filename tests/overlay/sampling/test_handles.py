@@ -56,6 +56,16 @@ def test_a_copy_brings_the_servers_wishes_and_its_own_policy(server: Scripted) -
         assert decoded.retry == policy
 
 
+def test_a_handle_has_the_default_retryable_exceptions(server: Scripted) -> None:
+    """Classes are no text; a pickled client keeps them."""
+    policy = tw.RetryConfig(5, enable_stuck_detection=False, retryable_exceptions=(tw.NotFoundError,))
+    with open_client(server.url) as client:
+        sampling = client.create_sampling_client(base_model="base", retry_config=policy)
+        decoded = SamplerHandle.decode(sampling.get_sampler_handle())
+        assert decoded.retry == tw.RetryConfig(5, enable_stuck_detection=False)
+        assert pickle.loads(pickle.dumps(policy)) == policy
+
+
 def test_the_receiver_finds_its_own_key(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     """The key is that of the environment or of the argument, and goes into no handle."""
     with open_client(server.url) as client:

@@ -393,3 +393,41 @@ def test_the_wait_is_the_servers(server: Scripted, client: tw.ServiceClient) -> 
     optim_step(client).result(PATIENCE_S)
     first, second = server.named("optim_step")
     assert second.time - first.time >= 0.3
+
+
+def test_listed_exceptions_decide_what_is_retried(server: Scripted) -> None:
+    """An error class in ``retryable_exceptions`` is retried; without APIConnectionError, a lost response is not."""
+    lost = Answer(drop=True)
+    for exceptions, rule, is_retried in (
+        ((tw.APIConnectionError, tw.NotFoundError), Answer({"detail": "not yet"}, status=404), True),
+        ((tw.APIConnectionError,), lost, True),
+        ((), lost, False),
+        ((), Answer({"detail": "busy"}, status=503), True),
+    ):
+        before = len(server.named("optim_step"))
+        server.rules["optim_step"] = in_turn(rule, server.happy)
+        policy = tw.RetryConfig(retry_delay_base=0.001, retryable_exceptions=exceptions)
+        with open_client(server.url, retry=policy) as client:
+            step = client.create_lora_training_client("base").optim_step(tw.AdamParams())
+            if is_retried:
+                step.result(PATIENCE_S)
+            else:
+                with pytest.raises(tw.APIConnectionError):
+                    step.result(PATIENCE_S)
+        assert len(server.named("optim_step")) - before == 1 + is_retried, exceptions
+
+
+def test_without_stuck_detection_progress_timeout_does_not_count(
+    server: Scripted, pass_time: Callable[[float], None]
+) -> None:
+    """A result that comes after it is still taken."""
+    released: list[bool] = []
+    server.on_poll("OptimStep", lambda asked: server.happy(asked) if released else Answer(status=408))
+    with open_client(server.url, retry=tw.RetryConfig(progress_timeout=50, enable_stuck_detection=False)) as client:
+        step = client.create_lora_training_client("base").optim_step(ADAM)
+        server.wait_for(lambda: len(server.polls("OptimStep")) >= 2, "polls")
+        pass_time(50)
+        asked = len(server.polls("OptimStep"))
+        server.wait_for(lambda: len(server.polls("OptimStep")) >= asked + 2, "polls after the limit")
+        released.append(True)
+        step.result(PATIENCE_S)
