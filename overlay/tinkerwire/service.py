@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -63,6 +64,7 @@ class ServiceClient:
         http_client: an ``httpx.AsyncClient`` to send with, in place of the built-in transport; it is of this client
             alone, and closed with it.
         transport: anything else that can send.
+        **kwargs: unsupported and ignored, with a FutureWarning, as by the official SDK; time limits and retries are in ``retry``.
 
     Raises:
         TinkerError: no API key for a server that needs one, or one that would go in the clear to another machine.
@@ -86,7 +88,15 @@ class ServiceClient:
         on_wait: OnWait | None = None,
         http_client: httpx.AsyncClient | None = None,
         transport: Transport | None = None,
+        **kwargs: Any,
     ) -> None:
+        if kwargs:
+            warnings.warn(
+                f"ServiceClient ignores the arguments that it does not have: {', '.join(sorted(kwargs))}. "
+                "RetryConfig has the settings of time limits and retries: give retry=RetryConfig(...).",
+                FutureWarning,
+                stacklevel=2,
+            )
         expect("chunk_limits", chunk_limits, ChunkLimits)
         expect_text("display_name", display_name)
         expect_metadata("user_metadata", user_metadata)

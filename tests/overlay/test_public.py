@@ -26,7 +26,6 @@ FACTS: dict[str, Facts] = {
 }
 """By release: exports, and by class and method the parameters: name, kind, and the default where there is one."""
 DIFFERENCES = {
-    "ServiceClient.__init__": "an option that there is not is an error; the official one takes any",
     "ServiceClient.__exit__": "the with statement gives its arguments by place",
     "ServiceClient.holder": "the inside of the official SDK",
     "TrainingClient.__init__": "made by ServiceClient only",
@@ -214,6 +213,15 @@ def test_wrong_official_retry_settings_are_refused(wrong: dict[str, Any], told: 
     """The error names the setting."""
     with pytest.raises(TypeError, match=told):
         tw.RetryConfig(**wrong)
+
+
+def test_unsupported_arguments_of_a_service_are_ignored_with_a_warning() -> None:
+    """The warning names them and the way out, and points at the caller; the client works."""
+    with pytest.warns(FutureWarning, match=r"max_retries, timeout.*retry=RetryConfig") as caught:
+        client = tw.ServiceClient(base_url="local", timeout=60, max_retries=3)
+    assert [each.filename for each in caught] == [__file__]
+    with client:
+        assert client.get_server_capabilities().supported_models
 
 
 def test_metadata_in_the_place_of_older_releases() -> None:

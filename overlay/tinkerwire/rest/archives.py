@@ -1,22 +1,44 @@
-"""Where a checkpoint can be fetched as one archive: the address that a server redirects to, which is not fetched."""
+"""Checkpoints as one archive: the address that a server redirects to, and its download."""
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from tinkerwire_base.call import WireResponse, response_info
-from tinkerwire_base.errors import APIResponseValidationError, APIStatusError
+from tinkerwire_base.errors import (
+    APIConnectionError,
+    APIResponseValidationError,
+    APIStatusError,
+    APITimeoutError,
+    RequestInfo,
+    ResponseInfo,
+    TinkerError,
+    status_error,
+)
 from tinkerwire_base.vocabulary import dialect_error
 from tinkerwire_generated.api.runs import get_checkpoint_archive_url
 from tinkerwire_generated.models import CheckpointArchiveUrlResponse
 from tinkerwire_generated.times import OPERATION_TIMES
 
+from ..address import EMBEDDED
 from ..sending.backpressure import Traffic
 from ..sending.connection import Connection
+from ..sending.transport import environment_proxy
 
 ARCHIVE_LIFE = timedelta(minutes=15)
 """How long an address lasts when the server does not say."""
+
+DOWNLOAD_SILENCE_S = 60.0
+"""How long a download waits for its connection and for each piece."""
+MAX_DOWNLOAD_BYTES = 16 * 2**30
+"""The size of an archive that is not downloaded into memory any more."""
+PIECE_BYTES = 1 << 20
 
 NOT_SO = 405
 """What a server answers that has something else at the address: deleting, since there are no archives."""
@@ -49,6 +71,68 @@ async def archive_url(connection: Connection, training_run_id: str, checkpoint_i
         )
         odd.dialect = dialect
         raise odd from fault
+
+
+async def download_archive(connection: Connection, training_run_id: str, checkpoint_id: str) -> bytes:
+    """Return the content of the archive of a checkpoint.
+
+    The archive is fetched without the API key, as it usually lies at another host, under an address that is itself
+    a secret. No error shows that address.
+
+    Raises:
+        DialectError: see :func:`archive_url`.
+        APIStatusError, APIConnectionError: the download failed.
+        TinkerError: the archive is too large for memory.
+    """
+    archive = await archive_url(connection, training_run_id, checkpoint_id)
+    parts = urlsplit(archive.url)
+    if parts.scheme == "file" and connection.base_url == EMBEDDED:
+        return _read(parts.path)
+    if parts.scheme not in ("http", "https"):
+        raise TinkerError(f"the archive is at a {parts.scheme or 'relative'} URL, which cannot be downloaded")
+    return await _download(archive.url)
+
+
+def _read(path: str) -> bytes:
+    return Path(url2pathname(path)).read_bytes()
+
+
+async def _download(url: str) -> bytes:
+    import aiohttp  # noqa: PLC0415  (slow to load)
+
+    parts = urlsplit(url)
+    origin = f"{parts.scheme}://{parts.hostname}"
+    about = RequestInfo(method="GET", url=f"{origin}/...")
+    limits = aiohttp.ClientTimeout(total=None, sock_connect=DOWNLOAD_SILENCE_S, sock_read=DOWNLOAD_SILENCE_S)
+    trusted = ssl.create_default_context() if parts.scheme == "https" else True
+    try:
+        async with (
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusted), auto_decompress=False) as session,
+            session.get(url, timeout=limits, proxy=environment_proxy(url)) as response,
+        ):
+            if response.status != 200:
+                text = (await response.content.read(2000)).decode("utf-8", "replace")
+                info = ResponseInfo(status_code=response.status, headers=dict(response.headers), text=text)
+                raise status_error(response.status)(
+                    f"the download of the archive from {origin}: HTTP {response.status}", response=info
+                )
+            content = bytearray()
+            async for piece in response.content.iter_chunked(PIECE_BYTES):
+                content += piece
+                if len(content) > MAX_DOWNLOAD_BYTES:
+                    raise TinkerError(
+                        f"the archive is larger than {MAX_DOWNLOAD_BYTES} bytes; get_checkpoint_archive_url gives the "
+                        "address, to download it to a file"
+                    )
+            return bytes(content)
+    except (asyncio.TimeoutError, TimeoutError):
+        raise APITimeoutError(
+            about, message=f"the download of the archive from {origin}: nothing for {DOWNLOAD_SILENCE_S:g} s"
+        ) from None
+    except (aiohttp.ClientError, OSError, UnicodeError) as error:
+        raise APIConnectionError(
+            request=about, message=f"the download of the archive from {origin} failed: {type(error).__name__}"
+        ) from None
 
 
 def _moved_to(answer: WireResponse) -> CheckpointArchiveUrlResponse:

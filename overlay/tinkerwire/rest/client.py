@@ -33,7 +33,7 @@ from tinkerwire_generated.models import (
 from ..futures.future import APIFuture
 from ..weights import refuse_odd_token, refuse_other_schemes
 from .admin import AdminClient
-from .archives import archive_url
+from .archives import archive_url, download_archive
 from .copying import copied
 from .identity import identity
 from .traces import exported_trace
@@ -184,6 +184,26 @@ class RestClient(AdminClient):
     async def get_checkpoint_archive_url_from_tinker_path_async(self, tinker_path: str) -> CheckpointArchiveUrlResponse:
         """:meth:`get_checkpoint_archive_url_from_tinker_path`, awaited."""
         return await self.get_checkpoint_archive_url_from_tinker_path(tinker_path)
+
+    def download_checkpoint_archive(self, training_run_id: str, checkpoint_id: str) -> APIFuture[bytes]:
+        """Download the archive of a checkpoint into memory; wire versions before 0.36.0.
+
+        :meth:`get_checkpoint_archive_url` gives the address, to download a large archive to a file.
+        """
+        return self._connection.start(lambda: download_archive(self._connection, training_run_id, checkpoint_id))
+
+    async def download_checkpoint_archive_async(self, training_run_id: str, checkpoint_id: str) -> bytes:
+        """Download an archive as :meth:`download_checkpoint_archive`, and await it."""
+        return await self.download_checkpoint_archive(training_run_id, checkpoint_id)
+
+    def download_checkpoint_archive_from_tinker_path(self, tinker_path: str) -> APIFuture[bytes]:
+        """Download the archive of the checkpoint at a path into memory. Raises ValueError for a path that is none."""
+        path = _parsed(tinker_path)
+        return self.download_checkpoint_archive(path.training_run_id, path.checkpoint_id)
+
+    async def download_checkpoint_archive_from_tinker_path_async(self, tinker_path: str) -> bytes:
+        """Download as :meth:`download_checkpoint_archive_from_tinker_path`, and await it."""
+        return await self.download_checkpoint_archive_from_tinker_path(tinker_path)
 
     def get_external_weights_urls(self, tinker_path: str) -> APIFuture[ExternalWeightsUrlsResponse]:
         """Where the files of weights that save_weights_external saved can be fetched; wire 0.28.1 and later.

@@ -26,8 +26,9 @@ class RetryConfig(DataclassMethods):
     """The retry policy of a client, and the bound on its sampling requests in flight.
 
     The first eight settings are those of the official SDK, in its order; the others are keywords. The functions of
-    ``dataclasses`` work on it, as on the official one. Times are in seconds. One operation makes at most ``max_attempts`` requests, whatever goes wrong, all under
-    one idempotency key.
+    ``dataclasses`` work on it, as on the official one. Times are in seconds.
+
+    One operation makes at most ``max_attempts`` requests, whatever goes wrong, all under one idempotency key.
     """
 
     max_connections: int | None = 1000

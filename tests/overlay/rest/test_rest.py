@@ -304,6 +304,62 @@ def test_an_archive_that_is_not_there(server: Scripted, rest: tw.RestClient) -> 
     assert rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S).url == "https://x"
 
 
+def test_an_archive_is_downloaded_without_the_key(server: Scripted, rest: tw.RestClient) -> None:
+    """The content comes as bytes, from wherever the address leads; the API key stays with the server."""
+    content = bytes(range(256)) * 5000
+    server.rules[f"{AT}/archive"] = lambda _: Answer(
+        b"", status=302, headers={"location": f"{server.url}/api/v1/stored?sig=secret"}
+    )
+    server.rules["stored"] = lambda _: Answer(content)
+    assert rest.download_checkpoint_archive_from_tinker_path(PATH).result(PATIENCE_S) == content
+    assert rest.download_checkpoint_archive("m1", "weights/a").result(PATIENCE_S) == content
+    stored = server.named("stored")
+    assert [asked.query for asked in stored] == [{"sig": "secret"}] * 2
+    assert not [name for asked in stored for name in asked.headers if name.lower() in ("x-api-key", "authorization")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (Answer({"detail": "expired"}, status=403), tw.PermissionDeniedError),
+        (Answer(status=500), tw.InternalServerError),
+        (Answer(drop=True), tw.APIConnectionError),
+    ],
+    ids=["refused", "broken", "dropped"],
+)
+def test_a_download_that_fails(server: Scripted, rest: tw.RestClient, answer: Answer, error: type[Exception]) -> None:
+    """It ends with an error of this client, which does not show the address."""
+    server.rules[f"{AT}/archive"] = lambda _: Answer(
+        b"", status=302, headers={"location": f"{server.url}/api/v1/stored?sig=secret"}
+    )
+    server.rules["stored"] = lambda _: answer
+    with pytest.raises(error, match="the download of the archive") as caught:
+        rest.download_checkpoint_archive_from_tinker_path(PATH).result(PATIENCE_S)
+    assert "secret" not in str(caught.value)
+
+
+def test_an_archive_of_another_scheme_is_not_downloaded(server: Scripted, rest: tw.RestClient) -> None:
+    """A server cannot make the client read a file of its own machine."""
+    server.rules[f"{AT}/archive"] = lambda _: Answer(b"", status=302, headers={"location": "file:///etc/passwd"})
+    with pytest.raises(tw.TinkerError, match="a file URL, which cannot be downloaded"):
+        rest.download_checkpoint_archive_from_tinker_path(PATH).result(PATIENCE_S)
+
+
+def test_an_archive_of_the_embedded_server_is_downloaded() -> None:
+    """It is the file of the checkpoint, in this process and over HTTP."""
+    with tw.ServiceClient(base_url="local") as client:
+        training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
+        path = training.save_state("a").result(PATIENCE_S).path
+        content = client.create_rest_client().download_checkpoint_archive_from_tinker_path(path).result(PATIENCE_S)
+        assert content.startswith(b"PK")
+    with embedded_http_server() as url, open_client(url) as client:
+        path = (
+            client.create_lora_training_client("tinkerwire/byte-nano", rank=2).save_state("a").result(PATIENCE_S).path
+        )
+        content = client.create_rest_client().download_checkpoint_archive_from_tinker_path(path).result(PATIENCE_S)
+        assert content.startswith(b"PK")
+
+
 def test_an_archive_of_a_server_that_has_none_any_more() -> None:
     """What is found out of a server may leave that open; its answer then says it, as the version would have."""
     with embedded_http_server("--wire", "0.38.0") as url, open_client(url) as service:
