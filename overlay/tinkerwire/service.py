@@ -64,7 +64,7 @@ class ServiceClient:
         http_client: an ``httpx.AsyncClient`` to send with, in place of the built-in transport; it is of this client
             alone, and closed with it.
         transport: anything else that can send.
-        **kwargs: unsupported and ignored, with a FutureWarning, as by the official SDK; time limits and retries are in ``retry``.
+        **kwargs: unsupported and ignored, with a FutureWarning, as by the official SDK.
 
     Raises:
         TinkerError: no API key for a server that needs one, or one that would go in the clear to another machine.

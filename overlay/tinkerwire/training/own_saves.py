@@ -50,6 +50,10 @@ class OwnSaves:
                 self._names.discard((segment, name))
             raise
 
+    def is_used(self, segment: Segment, name: str) -> bool:
+        """Return whether this model was saved under the name before, or is being saved."""
+        return (segment, name) in self._names
+
     async def _find(self, checkpoint_id: str) -> str | None:
         """The path of a checkpoint of the model; waits a while for one that may still be written."""
         retry = self._connection.retry

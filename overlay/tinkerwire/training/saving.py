@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -30,6 +31,7 @@ from .creation import load_call
 from .operations import CallOf, Operations
 from .own_saves import OwnSaves, Segment
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -177,7 +179,8 @@ class SavesAndLoads:
         Usable at once; ``await`` it, or call ``.result()``, to wait for it and see its error.
 
         Args:
-            name: keep the weights under it, too; without, they last as long as the session.
+            name: keep the weights under it, too; without, they last as long as the session. A name that this client
+                has saved sampler weights under before keeps those: the new weights are sampled from, and not kept.
             retry_config: the policy of the new client; this client's own when None.
             record_stability_info: let the server note how its samples differ from training; wire 0.26.2 and later.
             kind: ``inflight``: all inflight clients of this model sample from the weights as they were when the
@@ -195,18 +198,26 @@ class SavesAndLoads:
             )
 
         async def saved() -> SaveWeightsForSamplerResponseInternal:
-            number = None if name else self._session.next_sampling_session_seq_id()
+            # Found out before sending: a second try would save what the operations behind this one have made.
+            kept = None if name and self._saves.is_used("sampler_weights", name) else name
+            if kept != name:
+                logger.warning(
+                    "save_weights_and_get_sampling_client: %r was saved before and stays as it is; the new client "
+                    "samples from the weights of now, which are not kept",
+                    name,
+                )
+            number = None if kept else self._session.next_sampling_session_seq_id()
 
             def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
                 body = SaveWeightsForSamplerRequest(
-                    model_id=model_id, path=name, sampling_session_seq_id=number, seq_id=seq_id, kind=kind
+                    model_id=model_id, path=kept, sampling_session_seq_id=number, seq_id=seq_id, kind=kind
                 )
                 return save_weights_for_sampler(body=body)
 
             operation, result_type = "SaveWeightsForSampler", SaveWeightsForSamplerResponseInternal
-            if not name:
+            if not kept:
                 return await self._operations.run(operation, call, result_type)
-            return await self._saves.run(operation, "sampler_weights", name, call, result_type)
+            return await self._saves.run(operation, "sampler_weights", kept, call, result_type)
 
         return SamplingClient._from_saved(
             self._session, saved, retry_config, record_stability_info=record_stability_info

@@ -130,6 +130,37 @@ def test_a_sampling_client_of_named_weights(server: Scripted, training: tw.Train
     assert sent(server, "create_sampling_session")["model_path"] == "tinker://m1/named"
 
 
+def test_a_name_given_twice_samples_from_the_new_weights(
+    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The second save has no name, as the first keeps it; the log says so, and later operations keep their order."""
+    server.on_poll("SaveWeightsForSampler", lambda _: Answer({"path": "tinker://m1/sampler_weights/named"}))
+    first = training.save_weights_and_get_sampling_client("named")
+    second = training.save_weights_and_get_sampling_client("named")
+    step = training.optim_step(tw.AdamParams())
+    for waiting in (first, second, step):
+        waiting.result(PATIENCE_S)
+    bodies = server.bodies("save_weights_for_sampler")
+    assert [(body.get("path"), body["seq_id"]) for body in bodies] == [("named", 1), (None, 2)]
+    assert bodies[1]["sampling_session_seq_id"] is not None
+    assert server.bodies("optim_step")[0]["seq_id"] == 3
+    assert "'named' was saved before and stays as it is" in caplog.text
+
+
+def test_a_name_given_twice_to_a_server() -> None:
+    """Each client samples from the weights of its own time, and the first save keeps the name."""
+    with tw.ServiceClient(base_url="local") as client:
+        training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
+        samplers = [training.save_weights_and_get_sampling_client(name="same").result(PATIENCE_S) for _ in range(3)]
+        for sampling in samplers:
+            assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences
+        listed = client.create_rest_client().list_checkpoints(training.model_id).result(PATIENCE_S).checkpoints
+        assert [each.checkpoint_id for each in listed] == ["sampler_weights/same"]
+        again = training.save_weights_for_sampler("same")
+        with pytest.raises(tw.TinkerError, match="exists already"):
+            again.result(PATIENCE_S)
+
+
 def test_an_answer_that_names_nothing_to_sample_from(server: Scripted, training: tw.TrainingClient) -> None:
     """When neither session nor path comes back, the client and its samples fail and say so."""
     server.on_poll("SaveWeightsForSampler", lambda _: Answer({"type": "save_weights_for_sampler"}))
