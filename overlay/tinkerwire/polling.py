@@ -14,9 +14,11 @@ from tinkerwire_base.converter import parse_json
 from tinkerwire_base.errors import (
     APIConnectionError,
     APIResponseValidationError,
+    APIStatusError,
     APITimeoutError,
     BadRequestError,
     FutureExpiredError,
+    InternalServerError,
     NotFoundError,
     RequestErrorCategory,
     RequestFailedError,
@@ -32,6 +34,7 @@ from .futures.tracking import current
 from .sending.backpressure import Traffic
 from .sending.connection import Connection
 from .sending.retry import RetryConfig
+from .sending.session_loss import names_missing_thing
 from .wire import bodies
 
 T = TypeVar("T")
@@ -45,6 +48,8 @@ BAD_REQUEST_RETRIES = 3
 POLLED_STATUSES = frozenset({402, 429})
 """User errors that may pass while a result waits, as a bill that is paid late does. A 409 does not: some servers report
 failed requests by it."""
+SESSION_FUTURES = frozenset({Traffic.TRAINING_FUTURES, Traffic.SAMPLING_FUTURES})
+"""Polls for results of operations that belong to the session."""
 FAILURE_KEYS = ("error", "detail")
 """Either of them makes an answer of status 200 the report of a failure; servers differ."""
 
@@ -60,8 +65,15 @@ class Promise(Generic[T]):
     traffic: Traffic
     deadline_s: float
     """Seconds from now until RequestTimeoutError."""
+    is_repeatable: bool = False
+    """Whether the caller asks for another result when the server has lost this one."""
     in_place_of_null: Mapping[str, Any] = attrs.field(factory=dict)
     """Values for keys of the result that some servers leave out or send as null."""
+
+    @property
+    def name(self) -> str:
+        """The name of the request in error messages."""
+        return f"{self.request_type} {self.request_id}".rstrip()
 
 
 class Poll(Generic[T]):
@@ -87,6 +99,7 @@ class Poll(Generic[T]):
         self._faulty_since = 0.0
         self._bad_requests = 0
         self._was_known = False
+        self._is_of_session = promise.traffic in SESSION_FUTURES
 
     async def result(self) -> T:
         """Poll until the result is there.
@@ -95,6 +108,7 @@ class Poll(Generic[T]):
             RequestFailedError: the server reports that the request failed.
             RequestTimeoutError: the deadline passed.
             FutureExpiredError: the server does not have the future any more.
+            SessionExpiredError: the server does not have the session any more, as after a restart.
             APIError: the server cannot be asked.
         """
         self._track.submitted(self._promise.request_type, self._promise.request_id)
@@ -114,7 +128,7 @@ class Poll(Generic[T]):
         if self._ready is not None:
             await self._ready(self._promise.request_id)
         while True:
-            asked = time.monotonic()
+            asked, is_expired = time.monotonic(), self._is_of_session and self._connection.is_expired
             request = await self._request(iteration)
             iteration += 1
             try:
@@ -132,9 +146,11 @@ class Poll(Generic[T]):
                 if _is_final(answer, value):
                     return self._finish(answer, value)
                 if answer.status == 408 or answer.status < 300:
+                    if is_expired:
+                        raise self._connection.session_expired(f"it gives no result of {self._promise.name}")
                     wait = self._wait_for_more(value, asked)
                 else:
-                    wait = self._wait_after(self._fault(answer, value))
+                    wait = await self._wait_after_status(answer, value)
             await asyncio.sleep(wait)
 
     async def _request(self, iteration: int) -> WireRequest:
@@ -162,18 +178,33 @@ class Poll(Generic[T]):
         pause, self._pause = self._pause, min(self._pause * 2, LONGEST_PAUSE_S)
         return pause
 
+    async def _wait_after_status(self, answer: WireResponse, value: Any) -> float:
+        """Return the wait after an error response, or raise the error when waiting cannot help."""
+        status_error = self._status_error(answer, value)
+        is_gone = answer.status == 410
+        try:
+            return self._wait_after(self._lost(410, status_error.response.text) if is_gone else status_error)
+        except TinkerError as error:
+            if self._is_of_session and await self._connection.has_lost_session(status_error):
+                raise self._connection.session_expired(str(error)) from error
+            raise
+
     def _wait_after(self, fault: TinkerError) -> float:
         """The wait after a poll that brought a fault; raises it when waiting cannot help."""
         now = time.monotonic()
         self._track.reason = str(fault)
-        self._was_known = self._was_known or isinstance(fault, APITimeoutError)
+        if getattr(fault, "may_be_sent", False) or isinstance(fault, InternalServerError):
+            # The server may have given the result, and this response is all that arrived.
+            self._was_known = True
         if isinstance(fault, BadRequestError) and self._policy.word_on(fault) is None:
             self._bad_requests += 1
             if self._bad_requests > BAD_REQUEST_RETRIES:
                 raise fault
             return self._policy.wait_after(fault, self._bad_requests)
         if not self._policy.may_pass(fault, POLLED_STATUSES):
-            if self._was_known and isinstance(fault, NotFoundError):
+            if isinstance(fault, NotFoundError) and (
+                self._was_known or (self._promise.is_repeatable and names_missing_thing(fault))
+            ):
                 raise self._lost(404, fault.response.text) from fault
             raise fault
         self._faults += 1
@@ -183,18 +214,14 @@ class Poll(Generic[T]):
             raise fault
         return self._policy.wait_after(fault, self._faults)
 
-    def _fault(self, answer: WireResponse, value: Any) -> TinkerError:
+    def _status_error(self, answer: WireResponse, value: Any) -> APIStatusError:
         request = RequestInfo(method="POST", url=f"{self._connection.base_url}/api/v1/retrieve_future")
-        if answer.status == 410:
-            return self._lost(410, answer.content.decode("utf-8", "replace"))
-        fault = error_of(request, response_info(answer), value)
-        return fault if isinstance(fault, TinkerError) else TinkerError(str(fault))
+        return error_of(request, response_info(answer), value)
 
     def _lost(self, status: int, text: str) -> FutureExpiredError:
         promise = self._promise
         return FutureExpiredError(
-            f"{promise.request_type} {promise.request_id}: the server no longer has this future (HTTP {status}): "
-            f"{text[:500]}",
+            f"{promise.name}: the server no longer has this future (HTTP {status}): {text[:500]}",
             request_id=promise.request_id,
         )
 
@@ -204,7 +231,7 @@ class Poll(Generic[T]):
             raise self._misfit(answer, "it is null or not JSON")
         if isinstance(value, dict) and (key := next((key for key in FAILURE_KEYS if key in value), None)):
             raise RequestFailedError(
-                f"{promise.request_type} {promise.request_id} failed: {value[key]}",
+                f"{promise.name} failed: {value[key]}",
                 promise.request_id,
                 RequestErrorCategory.read(value.get("category")),
             )
@@ -227,13 +254,13 @@ class Poll(Generic[T]):
         promise = self._promise
         return APIResponseValidationError(
             response_info(answer),
-            message=f"{promise.request_type} {promise.request_id}: the result does not fit the contract: {why}",
+            message=f"{promise.name}: the result does not fit the contract: {why}",
         )
 
     def _too_late(self) -> RequestTimeoutError:
         promise, track = self._promise, self._track
         return RequestTimeoutError(
-            f"{promise.request_type} {promise.request_id}: no result within {promise.deadline_s:g} s "
+            f"{promise.name}: no result within {promise.deadline_s:g} s "
             f"(queue {track.queue_state}{': ' + track.reason if track.reason else ''}); the server may still be "
             "working on it; RetryConfig.progress_timeout sets this limit",
             request_id=promise.request_id,

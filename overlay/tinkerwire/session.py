@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
-from tinkerwire_base.errors import NotFoundError, SessionExpiredError, TinkerError
+import attrs
+
+from tinkerwire_base.errors import SessionExpiredError, TinkerError
 from tinkerwire_generated.api.session import create_session, finish_session, session_heartbeat
 from tinkerwire_generated.models import (
     CreateSessionRequest,
@@ -27,6 +29,7 @@ from .sending.backpressure import Traffic
 from .sending.connection import Connection
 from .sending.discovery import ABSENT
 from .sending.retry import RetryConfig
+from .sending.session_loss import may_refuse_session, names_session
 
 log = logging.getLogger("tinkerwire")
 
@@ -39,6 +42,7 @@ PATIENCE_S = 3.0
 SILENCE_S = 120.0
 """A heartbeat that fails for this long is worth a warning."""
 FINISH_TIMEOUT_S = 10.0
+METHOD_NOT_ALLOWED = 405
 FinishStatus = Literal["success", "errored", "interrupted"]
 ONCE = RetryConfig(enable_retry_logic=False)
 
@@ -68,6 +72,8 @@ class Session:
         self._beating = asyncio.Lock()
         self._was_known = False
         """Whether the server ever answered a heartbeat."""
+        self._refusal: TinkerError | None = None
+        """The response that refused the last heartbeat."""
         self._last_heard, self._last_beat = 0.0, float("-inf")  # monotonic
 
     @classmethod
@@ -165,33 +171,63 @@ class Session:
                 await self._beat_once(session_id)
 
     async def _is_gone(self) -> bool:
-        """Whether the server no longer knows a session that it knew before; asks it, at most once a second."""
+        """Check whether the server no longer has the session; an operation has failed as if it did not.
+
+        The server is asked at most once a second.
+        """
         with suppress(asyncio.TimeoutError):
-            await wait_for(self._beat_unless_just_done(), PATIENCE_S)
+            await wait_for(self._ask_about_session(), PATIENCE_S)
         return self.connection.is_expired
 
-    async def _beat_unless_just_done(self) -> None:
+    async def _ask_about_session(self) -> None:
         async with self._beating:
-            if self._session_id is not None and time.monotonic() - self._last_beat > SAME_ANSWER_S:
-                await self._beat_once(self._session_id)
+            session_id = self._session_id
+            if session_id is None:
+                return
+            if time.monotonic() - self._last_beat > SAME_ANSWER_S:
+                await self._beat_once(session_id)
+            refusal, self._refusal = self._refusal, None
+            if refusal is None or self.connection.is_expired:
+                return
+            # No heartbeat has succeeded so far: the session is lost, or the server has no heartbeats.
+            if names_session(refusal, session_id) or await self._has_heartbeats():
+                self._expire(session_id)
+
+    async def _has_heartbeats(self) -> bool:
+        """Check whether the server knows the path of heartbeats: it then refuses the method GET for it."""
+        connection = self.connection
+        call = session_heartbeat(body=SessionHeartbeatRequest(session_id=""))
+        request = attrs.evolve(connection.encode(call, await connection.dialect()), method="GET", content=None)
+        try:
+            return (await connection.exchange(request, Traffic.SESSION, PATIENCE_S)).status == METHOD_NOT_ALLOWED
+        except TinkerError:
+            return False
 
     async def _beat_once(self, session_id: str) -> None:
         if self.connection.is_expired:
             return
         call = session_heartbeat(body=SessionHeartbeatRequest(session_id=session_id))
+        self._refusal = None
         try:
             await self.connection.call(call, Traffic.SESSION, retry=ONCE, timeout_s=HEARTBEAT_TIMEOUT_S)
             self._last_heard, self._was_known = time.monotonic(), True
-        except Exception as fault:  # nothing may end the heartbeat but the session's end
+        except Exception as error:  # nothing may end the heartbeat but the session's end
             silence = time.monotonic() - self._last_heard
-            # A server without heartbeats says 404, too, but from the first one on.
-            if isinstance(fault, SessionExpiredError) or (self._was_known and isinstance(fault, NotFoundError)):
-                self.connection.is_expired = True
-                log.warning("session %s has expired on the server; its heartbeat ends", session_id)
-            elif silence > SILENCE_S:
-                log.warning("session %s: no heartbeat got through for %.0f s: %s", session_id, silence, fault)
+            is_refused = may_refuse_session(error)
+            # A server without heartbeats answers 404 as well, but from the first one on.
+            if isinstance(error, SessionExpiredError) or (self._was_known and is_refused):
+                self._expire(session_id)
+                return
+            if is_refused and isinstance(error, TinkerError):
+                self._refusal = error
+            if silence > SILENCE_S:
+                log.warning("session %s: no heartbeat got through for %.0f s: %s", session_id, silence, error)
         finally:
             self._last_beat = time.monotonic()
+
+    def _expire(self, session_id: str) -> None:
+        self.connection.is_expired = True
+        log.warning("session %s has expired on the server; its heartbeat ends", session_id)
 
 
 def ended_by(fault: BaseException | None) -> FinishStatus:

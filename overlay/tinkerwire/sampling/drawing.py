@@ -47,8 +47,9 @@ class Drawing:
             seq_id = await self.numbers.next()
             try:
                 drawn = await self._draw(attrs.evolve(request, sampling_session_id=sampling_session_id, seq_id=seq_id))
-            except FutureExpiredError:
-                if draw >= self._retry.max_attempts or not self._retry.enable_retry_logic:
+            except FutureExpiredError as error:
+                is_last = draw >= self._retry.max_attempts or not self._retry.enable_retry_logic
+                if is_last or self._retry.word_on(error) is False:
                     raise
                 await asyncio.sleep(self._retry.delay(draw))
             else:
@@ -99,6 +100,7 @@ class Drawing:
             result_type=SampleResponse,
             traffic=Traffic.SAMPLING_FUTURES,
             deadline_s=self._retry.time_limit,
+            is_repeatable=True,
         )
         completions = self._completions
         ready = None if completions is None else completions.ended

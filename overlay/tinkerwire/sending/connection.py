@@ -19,7 +19,6 @@ from tinkerwire_base.errors import (
     APIResponseValidationError,
     APIStatusError,
     ClientClosedError,
-    NotFoundError,
     SessionExpiredError,
     TinkerError,
 )
@@ -40,6 +39,7 @@ from ..wire.dialect import Dialect
 from .backpressure import InFlightLimit, Traffic
 from .discovery import discovered
 from .retry import RetryConfig
+from .session_loss import may_mean_loss, names_lost_session
 from .transport import Transport
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ class Connection:
             SessionExpiredError: the session that the request belongs to is gone.
         """
         if self.is_expired and self._is_of_session(traffic):
-            raise self._expired("its heartbeat was answered so")
+            raise self.session_expired("its heartbeat was answered so")
         policy = retry or self.retry
         started, attempt, track = time.monotonic(), 0, current()
         while True:
@@ -249,7 +249,7 @@ class Connection:
                 wait = policy.wait_before_retry(fault, attempt, elapsed)
                 if wait is None or isinstance(fault, not_here) or self._is_hopeless(fault, elapsed + wait + took):
                     if await self._is_of_the_sessions_end(fault, traffic, not_here):
-                        raise self._expired(str(fault)) from fault
+                        raise self.session_expired(str(fault)) from fault
                     raise
                 if attempt > 1 or not self.last_heard:
                     self.say("retry", "%s; attempt %d follows in %.1f s", fault, attempt + 1, wait)
@@ -356,11 +356,23 @@ class Connection:
             return False
         if fault.status_code == GONE:
             return True
-        # A server that was started again knows neither the session nor its models, and speaks of those.
-        is_odd = isinstance(fault, NotFoundError) and not isinstance(fault, not_here) and traffic != Traffic.SESSION
-        return is_odd and self.is_session_gone is not None and await self.is_session_gone()
+        # A heartbeat that asked about its own session would ask for ever.
+        return not isinstance(fault, not_here) and traffic != Traffic.SESSION and await self.has_lost_session(fault)
 
-    def _expired(self, why: str) -> SessionExpiredError:
+    async def has_lost_session(self, error: TinkerError) -> bool:
+        """Check whether an error means that the server no longer has the session, as after a restart.
+
+        Servers name what they miss in many ways, such as the model or the request, so the server is asked about the
+        session itself unless the error already says that the session is lost.
+        """
+        if not self.session_id or not may_mean_loss(error):
+            return False
+        if self.is_expired or names_lost_session(error):
+            return True
+        return self.is_session_gone is not None and await self.is_session_gone()
+
+    def session_expired(self, why: str) -> SessionExpiredError:
+        """Return the error for an operation whose session the server no longer has."""
         return SessionExpiredError(
             f"session {self.session_id}: the server says that it is gone ({why}); make a new ServiceClient, and new "
             "clients from what was saved: save_state() before, create_training_client_from_state_with_optimizer() now",
