@@ -23,21 +23,21 @@ from tinkerwire_base.errors import (
     TinkerError,
 )
 from tinkerwire_generated.api.auth import auth_token
-from tinkerwire_generated.models import AuthTokenRequest
+from tinkerwire_generated.models import AuthTokenRequest, ClientConfigResponse
+from tinkerwire_generated.times import NEWEST
 
 from ..credentials.authorization import Authorization
 from ..credentials.secret import Secret, is_sendable
 from ..credentials.sources import Credential
 from ..futures.future import APIFuture
 from ..futures.loop import LOOP
-from ..futures.once import Once
 from ..futures.tracking import OnWait, Track, Watch, begin, current, start_apart
 from ..usage import Meter
 from ..version import __version__
 from ..wire import bodies
-from ..wire.dialect import Dialect
+from ..wire.dialect import Dialect, given
 from .backpressure import InFlightLimit, Traffic
-from .discovery import discovered
+from .discovery import DialectResolver
 from .retry import RetryConfig
 from .session_loss import may_mean_loss, names_lost_session
 from .transport import Transport
@@ -78,9 +78,7 @@ class Connection:
     ) -> None:
         self.base_url = base_url
         self.retry = retry
-        self.known_dialect = dialect
-        """None until it is found out."""
-        self._discovery = Once(lambda: discovered(self))
+        self.dialects = DialectResolver(self._ask_config, dialect)
         self._is_shut = False
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.meter = Meter()
@@ -143,7 +141,7 @@ class Connection:
         """End all operations with ClientClosedError, and close the transport."""
         await self.end_operations()
         self._is_shut = True
-        await self._discovery.close()
+        await self.dialects.close()
         await self._authorization.close()
         await self._transport.close()
 
@@ -384,10 +382,16 @@ class Connection:
 
     # --- the dialect in use -------------------------------------------------------------------------------------------
 
+    @property
+    def known_dialect(self) -> Dialect | None:
+        """The dialect in use; None while it was not asked for."""
+        return self.dialects.known
+
     async def dialect(self) -> Dialect:
         """What the server speaks; asks it once, unless the wire version was given."""
-        if self.known_dialect is None:
-            found_out = await self._discovery.get()
-            # A batch may have taught more in the meantime.
-            self.known_dialect = self.known_dialect or found_out
-        return self.known_dialect
+        return await self.dialects.get()
+
+    async def _ask_config(self, call: Call[ClientConfigResponse]) -> tuple[ClientConfigResponse, WireResponse]:
+        request = self.encode(call, given(NEWEST))
+        read = self.reader(call, request)
+        return await self.send(request, lambda answer: (read(answer), answer), Traffic.SESSION)

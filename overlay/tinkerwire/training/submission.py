@@ -39,11 +39,11 @@ async def submit(
             answer = await _sent(connection, call, other, on_fault, not_here)
         except (TinkerError, ValueError, TypeError) as fault:
             if isinstance(fault, APIStatusError) and fault.status_code == 415:
-                connection.known_dialect = dialect.confirmed()
+                connection.dialects.known = dialect.confirmed()
             raise refusal from fault
         dialect = other
     if call.operation.name in BATCHES:
-        connection.known_dialect = dialect.confirmed()
+        connection.dialects.known = dialect.confirmed()
     return answer
 
 
