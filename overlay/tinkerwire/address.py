@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from tinkerwire_base.errors import TinkerError
 
+SERVICE_DOMAIN = "thinkingmachines.dev"
 DEFAULT_BASE_URL = "https://tinker.thinkingmachines.dev/services/tinker-prod"
 EMBEDDED = "local"
 """The base URL that stands for the embedded server, in this process and without a socket."""
@@ -26,6 +27,12 @@ def resolve_base_url(given: str | None) -> str:
         # Not shown: addresses stand in error texts and logs, and this one may hold a password.
         raise ValueError("base_url: give scheme, host, port and path only; a credential goes into api_key=")
     return url
+
+
+def is_tinker_service(base_url: str) -> bool:
+    """Return whether an address is the Tinker service's own."""
+    host = urlsplit(base_url).hostname or ""
+    return host == SERVICE_DOMAIN or host.endswith(f".{SERVICE_DOMAIN}")
 
 
 def is_loopback(base_url: str) -> bool:

@@ -11,6 +11,7 @@ TinkerError
  +- FutureExpiredError              the server no longer has the future (410)
  +- SessionExpiredError             the server no longer has the session, nor anything made in it
  +- CancelledSubmissionError        the operation was cancelled before it was sent
+ +- PrecedingOperationError         not sent, because an operation before it failed
  +- DialectError                    the wire version in use cannot express what was asked for
  +- ClientClosedError               used after close()
 """
@@ -149,6 +150,15 @@ class ConflictError(APIStatusError):
     """409."""
 
 
+class SequenceConflictError(ConflictError):
+    """The server expects another seq_id than that of the request, which it did not run."""
+
+    seq_id: int
+    """The number that was sent."""
+    expected_seq_id: int | None
+    """The number that the server expects; None where it does not say."""
+
+
 class UnprocessableEntityError(APIStatusError):
     """422."""
 
@@ -220,6 +230,10 @@ class SessionExpiredError(TinkerError):
 
 class CancelledSubmissionError(TinkerError):
     """The operation was cancelled before its request was sent."""
+
+
+class PrecedingOperationError(TinkerError, RuntimeError):
+    """The operation was not sent, because one before it, on which it builds, failed."""
 
 
 class DialectError(TinkerError, ValueError):

@@ -61,10 +61,13 @@ class APIFuture(Generic[T]):
         """:meth:`result` for coroutines that only look on: being cancelled leaves the operation running, too."""
         timeout = limit(timeout)
         if not self._future.done():
+            self._track.waiters.append(None)
             try:
                 await wait_for(self._end(), timeout)
             except asyncio.TimeoutError:
                 self._check_end(timeout)
+            finally:
+                self._track.waiters.pop()
         return self._outcome()
 
     def __await__(self) -> Generator[Any, None, T]:
@@ -76,13 +79,13 @@ class APIFuture(Generic[T]):
 
     def future(self) -> concurrent.futures.Future[T]:
         """The ``concurrent.futures.Future`` underneath; who takes it answers for its error."""
-        self._was_heard = True
+        self._mark_retrieved()
         return self._future
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """The error of the operation, or None; waits like :meth:`result`."""
         self._wait(timeout)
-        self._was_heard = True
+        self._mark_retrieved()
         if self._future.cancelled():
             return _cancelled()
         return self._future.exception()
@@ -119,6 +122,7 @@ class APIFuture(Generic[T]):
                 # It would take the calls of other callbacks away.
                 raise RuntimeError(f"{fault!r} on the client's own thread ends nothing") from fault
 
+        self._track.waiters.append(None)
         self._future.add_done_callback(call)
 
     on_done = add_done_callback
@@ -158,7 +162,10 @@ class APIFuture(Generic[T]):
 
     def heard(self) -> None:
         """Note that its error reaches somebody in another way, so that it need not be logged."""
-        self._was_heard = True
+        self._mark_retrieved()
+
+    def _mark_retrieved(self) -> None:
+        self._was_heard = self._track.is_error_retrieved = True
 
     def __repr__(self) -> str:
         what = " ".join(part for part in ("APIFuture", self._track.kind, self.request_id) if part)
@@ -190,6 +197,7 @@ class APIFuture(Generic[T]):
         timeout = limit(timeout)
         if LOOP.is_current_thread and not self._future.done():
             raise RuntimeError("this would block the client's own loop thread; await the future instead")
+        self._track.waiters.append(None)
         try:
             if held.line is not None:
                 timeout = self._wait_unless_behind(held.line, timeout)
@@ -198,6 +206,8 @@ class APIFuture(Generic[T]):
             return
         except concurrent.futures.TimeoutError:
             self._check_end(timeout)
+        finally:
+            self._track.waiters.pop()
 
     def _wait_unless_behind(self, line: object, timeout: float | None) -> float | None:
         """Wait on a thread whose work a line waits for; what is left of the time. RuntimeError for one in that line."""
@@ -232,7 +242,7 @@ class APIFuture(Generic[T]):
             raise TimeoutError(f"no result within {timeout:g} s; the operation goes on") from None
 
     def _outcome(self) -> T:
-        self._was_heard = True
+        self._mark_retrieved()
         if self._future.cancelled():
             raise _cancelled()
         return self._future.result()
@@ -257,8 +267,9 @@ def _cancelled() -> CancelledSubmissionError:
 
 def _say_unheard(future: concurrent.futures.Future[Any], track: Track) -> None:
     fault = None if future.cancelled() else future.exception()
+    track.is_error_retrieved = True
     # Who closes a client knows that what was open is lost.
-    if fault is None or isinstance(fault, ClientClosedError):
+    if fault is None or isinstance(fault, ClientClosedError) or track.is_error_logged:
         return
     what = " ".join((track.kind or "an operation", *track.request_ids[-1:]))
     log.error("%s failed, and nobody asked for its result: %s", what, fault, exc_info=fault)

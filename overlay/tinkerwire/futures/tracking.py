@@ -65,6 +65,8 @@ class Track:
         "_open",
         "_started",
         "done",
+        "is_error_logged",
+        "is_error_retrieved",
         "kind",
         "line",
         "may_be_taken",
@@ -73,6 +75,7 @@ class Track:
         "request_ids",
         "step",
         "total",
+        "waiters",
     )
 
     def __init__(self, kind: str = "") -> None:
@@ -88,6 +91,11 @@ class Track:
         """Whether the server may have taken a request up whose reply was lost."""
         self.line: object = None
         """The line in which it waits for its turn; None while it does not."""
+        self.waiters: list[None] = []
+        """One entry for each caller that waits for the result, and for each callback."""
+        self.is_error_retrieved = False
+        """Whether a caller has the error, or may have it no more because the future is gone."""
+        self.is_error_logged = False
         self._open: dict[str, str] = {}
         self._started = time.monotonic()
         self._ended: float | None = None

@@ -129,8 +129,9 @@ class TrainingClient(SavesAndLoads, Created):
         probabilities, an array per datum: then neither torch nor a loss that follows from tensors is needed.
 
         It runs on a thread of its own. Operations asked for later wait for it, so it must not wait for one of this
-        client: there, their ``result()`` is a RuntimeError. If it fails, so does this operation alone, and the
-        gradients gathered so far are as they were.
+        client: there, their ``result()`` is a RuntimeError. If it fails or is cancelled, operations that were asked
+        for after it, and before its error is retrieved, fail with PrecedingOperationError: they would train on or save
+        gradients that do not exist. The gradients gathered so far are as they were.
 
         A LossHandle, made by ServiceClient.create_custom_loss, stands for a loss of one datum, summed over the batch.
         The server computes it where it does that; it then gets all inputs of the datums, and gives what metrics it has.

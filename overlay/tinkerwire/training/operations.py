@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -12,9 +12,10 @@ import attrs
 
 from tinkerwire_base.call import Call
 from tinkerwire_base.checks import expect_metadata
-from tinkerwire_base.errors import APIError, ClientClosedError, ConflictError, TinkerError
+from tinkerwire_base.errors import APIError, ClientClosedError, ConflictError, SequenceConflictError, TinkerError
 from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, LossFnType, UntypedAPIFuture
 
+from ..address import is_tinker_service
 from ..futures.future import APIFuture
 from ..futures.tracking import current
 from ..polling import Poll, Promise
@@ -23,7 +24,9 @@ from ..sending.connection import Connection
 from ..usage import Meter, of_batch
 from .chunking import ChunkLimits, split
 from .combining import combine
+from .failures import UnretrievedFailures
 from .losses import ArrayKind, CustomLoss, CustomLossFn
+from .sequence_conflict import sequence_conflict
 from .sequencing import Lane, is_refusal
 from .submission import submit
 
@@ -32,7 +35,8 @@ CallOf = Callable[[str, int], Call[UntypedAPIFuture]]
 """Makes the call of an operation from the model's id and the operation's seq_id."""
 CallOfPart = Callable[[str, int, ForwardBackwardInput], Call[UntypedAPIFuture]]
 """The same for one chunk of a batch."""
-Polls = list[asyncio.Task[ForwardBackwardOutput]]
+Polls = list[asyncio.Task[T]]
+TRAINING_STEPS = frozenset({"ForwardBackward", "OptimStep"})
 NO_METRICS: Mapping[str, Any] = {"metrics": {}}
 """Some servers send null in place of metrics."""
 
@@ -51,21 +55,31 @@ class Operations:
         self._limits = limits
         self._lane = Lane()
         self.meter = Meter(connection.meter)
+        self.failures = UnretrievedFailures()
         self._model_id: str | None = None
         self._creation_fault: Exception | None = None
         self.creation: APIFuture[str] = connection.start(lambda: self._create(create), "CreateModel")
 
     def start(self, kind: str, call: CallOf, result_type: type[T]) -> APIFuture[T]:
         """Run an operation now; ``kind`` is its name in the server's metrics."""
-        return self._connection.start(lambda: self.run(kind, call, result_type), kind)
+        return self._connection.start(lambda: self._observed(self.run(kind, call, result_type)), kind)
 
     async def run(
         self, kind: str, call: CallOf, result_type: type[T], not_here: tuple[type[TinkerError], ...] = ()
     ) -> T:
         """An operation from its place in the line to its result; faults of ``not_here`` are not sent again for."""
-        async with self._lane.hold(self._lane.queue()):
-            asked = await self._submit(self._created(), call, not_here)
-        return await self.poll(asked, kind, result_type)
+
+        async def poll(asked: UntypedAPIFuture) -> T:
+            return await self.poll(asked, kind, result_type)
+
+        polls: Polls[T]
+        async with _polls() as polls:
+            async with self._lane.hold(self._lane.queue()):
+                polls.append(await self._begin(self._created(), call, poll, not_here))
+                if kind == "LoadWeights" and not is_tinker_service(self._connection.base_url):
+                    # Some servers do not count loads.
+                    self._lane.is_settled = False
+            return await polls[0]
 
     def start_batch(
         self,
@@ -80,7 +94,7 @@ class Operations:
         whole = ForwardBackwardInput(
             data=checked(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
         )
-        return self._connection.start(lambda: self._run_batch(kind, call, whole), kind)
+        return self._connection.start(lambda: self._observed(self._run_batch(kind, call, whole)), kind)
 
     def start_custom(
         self,
@@ -92,11 +106,17 @@ class Operations:
     ) -> APIFuture[ForwardBackwardOutput]:
         """Run a forward and a backward operation with a loss of the user's between them, none other between those."""
         loss = CustomLoss(checked(data), loss_fn, arrays)
-        return self._connection.start(lambda: self._run_custom(forward, backward, loss), "ForwardBackward")
+        return self._connection.start(
+            lambda: self._observed(self._run_custom(forward, backward, loss)), "ForwardBackward"
+        )
 
     async def run_now(self, model_id: str, kind: str, call: CallOf, result_type: type[T]) -> T:
         """An operation that is part of the creation, whose place in the line it uses."""
-        return await self.poll(await self._submit(model_id, call), kind, result_type)
+
+        async def poll(asked: UntypedAPIFuture) -> T:
+            return await self.poll(asked, kind, result_type)
+
+        return await (await self._begin(model_id, call, poll))
 
     async def poll(
         self,
@@ -139,9 +159,62 @@ class Operations:
             raise fault from cause
         return self._model_id
 
+    async def _observed(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run an operation, and note its failure if it is one that trains the model."""
+        try:
+            result = await work
+        except Exception as error:
+            if current().kind in TRAINING_STEPS:
+                self.failures.add(current(), error)
+            raise
+        if current().kind == "LoadWeights":
+            self.failures.clear()
+        return result
+
+    async def _begin(
+        self,
+        model_id: str,
+        call: CallOf,
+        poll: Callable[[UntypedAPIFuture], Coroutine[Any, Any, T]],
+        not_here: tuple[type[TinkerError], ...] = (),
+    ) -> asyncio.Task[T]:
+        """Submit an operation, and start to poll its result; only while holding the turn.
+
+        In an unsettled lane this returns with the result: no later operation is on its way while the server may still
+        reject the number of this one, so that the operation can be sent again in its place.
+        """
+        task = await self._submit(model_id, call, poll, not_here)
+        if not self._lane.is_settled:
+            try:
+                await task
+            except SequenceConflictError as conflict:
+                if conflict.expected_seq_id is None:
+                    raise
+                task = await self._submit(model_id, call, poll, not_here)
+                await task
+            self._lane.is_settled = True
+        return task
+
+    async def _polled(self, work: Coroutine[Any, Any, T], seq_id: int, sent: int) -> T:
+        """The result of an operation. Where the server rejects its number only now, later ones take the right one."""
+        try:
+            return await work
+        except TinkerError as error:
+            self._lane.is_settled = False
+            conflict = sequence_conflict(error, seq_id)
+            if conflict is None:
+                raise
+            if conflict.expected_seq_id is not None:
+                self._lane.realign(conflict.expected_seq_id, sent)
+            raise conflict from error
+
     async def _submit(
-        self, model_id: str, call: CallOf, not_here: tuple[type[TinkerError], ...] = ()
-    ) -> UntypedAPIFuture:
+        self,
+        model_id: str,
+        call: CallOf,
+        poll: Callable[[UntypedAPIFuture], Coroutine[Any, Any, T]],
+        not_here: tuple[type[TinkerError], ...],
+    ) -> asyncio.Task[T]:
         """Send the request of an operation, to its end also when that is cancelled: half a request leaves a gap."""
         sending = asyncio.create_task(self._send(model_id, call, not_here))
         try:
@@ -155,38 +228,68 @@ class Operations:
                 sending.add_done_callback(lambda task: None if task.cancelled() else task.exception())
                 sending.cancel()
             raise
-        return sending.result()
+        seq_id, asked = sending.result()
+        return asyncio.create_task(self._polled(poll(asked), seq_id, self._lane.sent))
 
-    async def _send(self, model_id: str, call: CallOf, not_here: tuple[type[TinkerError], ...]) -> UntypedAPIFuture:
-        """Send it under the next number, which is free again only if the server certainly did not take it up."""
-        seq_id = self._lane.take_id()
-        second = self._lane.second_choice(seq_id)
-        track, is_certain = current(), True
+    async def _send(
+        self, model_id: str, call: CallOf, not_here: tuple[type[TinkerError], ...]
+    ) -> tuple[int, UntypedAPIFuture]:
+        """Send it under the next number, and once more under the one that the server expects instead.
 
-        def note(fault: TinkerError, _: float) -> None:
-            nonlocal is_certain
-            is_certain = is_certain and is_refusal(fault)
-            track.may_be_taken = track.may_be_taken or not is_certain
+        Returns:
+            The number that the server took, and its promise.
 
-        try:
-            at_once = not_here if second is None else (ConflictError,)
-            return await submit(self._connection, call(model_id, seq_id), note, at_once)
-        except APIError as fault:
-            if is_certain and second is not None and isinstance(fault, ConflictError):
-                self._lane.go_to(second)
-                return await self._send(model_id, call, not_here)
-            if is_certain and is_refusal(fault):
-                self._lane.give_back(seq_id)
-            else:
-                self._lane.doubt(seq_id)
-            raise
-        except ClientClosedError:
-            raise
-        except Exception:
-            # It did not get as far as the wire this time.
-            if is_certain:
-                self._lane.give_back(seq_id)
-            raise
+        | the server          | attempts before it | the number                          | the operation        |
+        |---------------------|--------------------|-------------------------------------|----------------------|
+        | accepts it          | any                | is used                             | is polled            |
+        | rejects the request | all rejected       | is free again                       | fails                |
+        | expects another     | all rejected       | is replaced by the expected one     | is sent once more    |
+        | expects a lower one | some uncertain     | is replaced by the expected one     | is sent once more    |
+        | expects a higher one| some uncertain     | the next operation uses the expected| fails: it may have run|
+        | fails in other ways | any                | may be used, the next one is fresh  | fails                |
+        """
+        lane, track, is_resent = self._lane, current(), False
+        while True:
+            seq_id = lane.take_id()
+            other = lane.second_choice(seq_id)
+            is_certain = True
+
+            def note(error: TinkerError, _: float) -> None:
+                nonlocal is_certain
+                is_certain = is_certain and is_refusal(error)
+                track.may_be_taken = track.may_be_taken or not is_certain
+
+            at_once = not_here if other is None else (ConflictError,)
+            try:
+                return seq_id, await submit(self._connection, call(model_id, seq_id), seq_id, note, at_once)
+            except SequenceConflictError as error:
+                expected = error.expected_seq_id
+                if expected is None and is_certain:
+                    expected = other
+                if expected is None:
+                    lane.doubt(seq_id)
+                    raise
+                lane.realign(expected, lane.sent)
+                if is_resent or not (is_certain or expected < seq_id):
+                    raise
+                is_resent = True
+            except APIError as error:
+                if is_certain and other is not None and isinstance(error, ConflictError) and not is_resent:
+                    lane.realign(other, lane.sent)
+                    is_resent = True
+                    continue
+                if is_certain and is_refusal(error):
+                    lane.give_back(seq_id)
+                else:
+                    lane.doubt(seq_id)
+                raise
+            except ClientClosedError:
+                raise
+            except Exception:
+                # It did not get as far as the wire this time.
+                if is_certain:
+                    lane.give_back(seq_id)
+                raise
 
     async def _run_batch(self, kind: str, call: CallOfPart, whole: ForwardBackwardInput) -> ForwardBackwardOutput:
         async with _polls() as polls:
@@ -197,16 +300,28 @@ class Operations:
     async def _run_custom(self, forward: CallOfPart, backward: CallOfPart, loss: CustomLoss) -> ForwardBackwardOutput:
         async with _polls() as polls:
             # The place in the line is kept while the user's function runs: what was asked for later goes out later.
-            async with self._lane.hold(self._lane.queue()):
+            turn = self._lane.queue()
+            async with self._lane.hold(turn):
                 model_id = self._created()
-                async with _polls() as first:
-                    await self._submit_batch(model_id, "Forward", forward, loss.forward_input(), first)
-                    evaluated = await loss.evaluate(combine(await asyncio.gather(*first)), self._lane)
-                await self._submit_batch(model_id, "ForwardBackward", backward, loss.backward_input(evaluated), polls)
+                try:
+                    async with _polls() as first:
+                        await self._submit_batch(model_id, "Forward", forward, loss.forward_input(), first)
+                        evaluated = await loss.evaluate(combine(await asyncio.gather(*first)), self._lane)
+                    gradients = loss.backward_input(evaluated)
+                    await self._submit_batch(model_id, "ForwardBackward", backward, gradients, polls)
+                except BaseException as error:
+                    # What was asked for behind it builds on gradients that there are not.
+                    self._lane.reject_queued(turn, error)
+                    raise
             return loss.result(evaluated, combine(await asyncio.gather(*polls)))
 
     async def _submit_batch(
-        self, model_id: str, kind: str, call: CallOfPart, whole: ForwardBackwardInput, polls: Polls
+        self,
+        model_id: str,
+        kind: str,
+        call: CallOfPart,
+        whole: ForwardBackwardInput,
+        polls: Polls[ForwardBackwardOutput],
     ) -> None:
         """Send a batch in order, and add the polls of its results; only while holding the turn."""
         limits = self._limits.within((await self._connection.dialect()).config)
@@ -214,8 +329,14 @@ class Operations:
         current().total = len(chunks)
         for chunk in chunks:
             part = attrs.evolve(whole, data=chunk)
-            asked = await self._submit(model_id, lambda m, s, part=part: call(m, s, part))  # type: ignore[misc]
-            polls.append(asyncio.create_task(self._poll_chunk(asked, kind, chunk)))
+
+            def call_chunk(model_id: str, seq_id: int, part: ForwardBackwardInput = part) -> Call[UntypedAPIFuture]:
+                return call(model_id, seq_id, part)
+
+            def poll(asked: UntypedAPIFuture, chunk: list[Datum] = chunk) -> Coroutine[Any, Any, ForwardBackwardOutput]:
+                return self._poll_chunk(asked, kind, chunk)
+
+            polls.append(await self._begin(model_id, call_chunk, poll))
 
     async def _poll_chunk(self, asked: UntypedAPIFuture, kind: str, chunk: list[Datum]) -> ForwardBackwardOutput:
         output = await self.poll(asked, kind, ForwardBackwardOutput, NO_METRICS)
@@ -224,9 +345,9 @@ class Operations:
 
 
 @asynccontextmanager
-async def _polls() -> AsyncIterator[Polls]:
-    """The polls of a batch, none of which outlives the block."""
-    polls: Polls = []
+async def _polls() -> AsyncIterator[Polls[Any]]:
+    """The polls of an operation, none of which outlives the block."""
+    polls: Polls[Any] = []
     try:
         yield polls
     finally:

@@ -215,9 +215,11 @@ class SavesAndLoads:
                 return save_weights_for_sampler(body=body)
 
             operation, result_type = "SaveWeightsForSampler", SaveWeightsForSamplerResponseInternal
-            if not kept:
-                return await self._operations.run(operation, call, result_type)
-            return await self._saves.run(operation, "sampler_weights", kept, call, result_type)
+            if kept:
+                return await self._run_save(operation, "sampler_weights", kept, call, result_type)
+            response = await self._operations.run(operation, call, result_type)
+            self._operations.failures.warn_of_save("weights to sample from")
+            return response
 
         return SamplingClient._from_saved(
             self._session, saved, retry_config, record_stability_info=record_stability_info
@@ -256,7 +258,12 @@ class SavesAndLoads:
 
     def _save(self, kind: str, segment: Segment, name: str, call: CallOf, result_type: type[T]) -> APIFuture[T]:
         is_text("name", name)
-        return self._session.connection.start(lambda: self._saves.run(kind, segment, name, call, result_type), kind)
+        return self._session.connection.start(lambda: self._run_save(kind, segment, name, call, result_type), kind)
+
+    async def _run_save(self, kind: str, segment: Segment, name: str, call: CallOf, result_type: type[T]) -> T:
+        response = await self._saves.run(kind, segment, name, call, result_type)
+        self._operations.failures.warn_of_save(repr(name))
+        return response
 
     def _load(self, path: str, access_token: str | None, *, optimizer: bool) -> APIFuture[LoadWeightsResponse]:
         refuse_path_of_kind("sampler", path, "load training state")

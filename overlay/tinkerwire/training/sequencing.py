@@ -1,7 +1,11 @@
 """One sequence of operations per training client: sent in the order in which they were asked for.
 
-Wire ids are given out when an operation's turn comes, so that one that was cancelled, or that the server
-refused without taking it up, leaves no gap behind it.
+Each operation gets its seq_id when its turn comes, so that one that was cancelled, or that the server rejected
+without running it, leaves no gap.
+
+Servers count differently: some count an operation that they rejected, or that failed, or a load, and some do not. After
+such an operation the lane is unsettled. The next operation then keeps its turn until its result is there, and if the
+server expects another number, the operation is sent once more under that number.
 """
 
 from __future__ import annotations
@@ -12,9 +16,9 @@ from contextlib import asynccontextmanager
 
 import attrs
 
-from tinkerwire_base.errors import APIConnectionError, APIStatusError, TinkerError
+from tinkerwire_base.errors import APIConnectionError, APIStatusError, PrecedingOperationError, TinkerError
 
-from ..futures.tracking import current
+from ..futures.tracking import Track, current
 
 DOUBTFUL = frozenset({408, 409})
 """User errors after which the request may have been taken up all the same."""
@@ -24,8 +28,18 @@ DOUBTFUL = frozenset({408, 409})
 class Turn:
     """An operation's place in the line; made when the user calls, on the loop thread, in call order."""
 
+    position: int
     before: asyncio.Future[None] | None
     done: asyncio.Future[None]
+
+
+@attrs.frozen
+class Failure:
+    """A failed operation on which later ones build."""
+
+    position: int
+    error: BaseException
+    track: Track
 
 
 class Lane:
@@ -33,14 +47,30 @@ class Lane:
 
     def __init__(self) -> None:
         self.next_seq_id = 1
+        self.is_settled = True
+        """Whether the server surely expects :attr:`next_seq_id`."""
         self._refused = self._doubted = 0
+        self._realigned_at = 0
+        self._sent = 0
         self._last: asyncio.Future[None] | None = None
+        self._position = 0
+        self._rejected_until = 0
+        self._failure: Failure | None = None
 
     def queue(self) -> Turn:
         """Take the next place in the line."""
-        turn = Turn(before=self._last, done=asyncio.get_running_loop().create_future())
+        self._position += 1
+        turn = Turn(position=self._position, before=self._last, done=asyncio.get_running_loop().create_future())
         self._last = turn.done
+        if self._failure is not None and not self._failure.track.is_error_retrieved:
+            # Until the error is retrieved, the user cannot know that later operations build on nothing.
+            self._rejected_until = self._position
         return turn
+
+    def reject_queued(self, turn: Turn, error: BaseException) -> None:
+        """Reject what was asked for after ``turn`` and before its error is retrieved; only while holding the turn."""
+        self._failure = Failure(position=turn.position, error=error, track=current())
+        self._rejected_until = self._position
 
     @asynccontextmanager
     async def hold(self, turn: Turn) -> AsyncIterator[None]:
@@ -51,6 +81,12 @@ class Lane:
                 track.line = self
                 await asyncio.shield(turn.before)
                 track.line = None
+            failure = self._failure
+            if failure is not None and failure.position < turn.position <= self._rejected_until:
+                raise PrecedingOperationError(
+                    f"{current().kind or 'the operation'} was not sent, because {failure.track.kind} before it failed: "
+                    f"{failure.error!r:.300}; retrieve that error, then repeat both"
+                ) from failure.error
             yield
         finally:
             _pass_on(turn)
@@ -59,15 +95,23 @@ class Lane:
         """The seq_id of the request that is about to be sent; only while holding the turn."""
         seq_id = self.next_seq_id
         self.next_seq_id += 1
+        self._sent += 1
         return seq_id
+
+    @property
+    def sent(self) -> int:
+        """The number of requests so far; :meth:`realign` wants that of the request that was rejected."""
+        return self._sent
 
     def give_back(self, seq_id: int) -> None:
         """Free an id that the server certainly did not take up, for the next operation; only while holding the turn."""
         self.next_seq_id = self._refused = seq_id
+        self.is_settled = False
 
     def doubt(self, seq_id: int) -> None:
         """Note that nobody here knows whether the server took up the operation of an id."""
         self._doubted = seq_id
+        self.is_settled = False
 
     def second_choice(self, seq_id: int) -> int | None:
         """The other id that the server may expect: past one that it refused and counted, or one that never arrived."""
@@ -75,10 +119,14 @@ class Lane:
             return seq_id + 1
         return self._doubted if self._doubted and seq_id == self._doubted + 1 else None
 
-    def go_to(self, seq_id: int) -> None:
-        """Go on with an id, after which there is no second choice; only while holding the turn."""
-        self.next_seq_id = seq_id
+    def realign(self, seq_id: int, sent: int) -> bool:
+        """Continue with the number that the server expects, unless a request after number ``sent`` did so before."""
+        if sent <= self._realigned_at:
+            return False
+        self.next_seq_id, self._realigned_at = seq_id, self._sent
         self._refused = self._doubted = 0
+        self.is_settled = False
+        return True
 
 
 def is_refusal(fault: TinkerError) -> bool:

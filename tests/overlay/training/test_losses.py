@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tinkerwire as tw
-from support.clients import ADAM, datum, open_client
+from support.clients import ADAM, datum, open_client, wait_until
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S, Answer, Scripted, seq_ids
+from support.scripted import PATIENCE_S, SUBMISSIONS, Answer, Scripted, seq_ids
 from tinkerwire import ChunkLimits
 
 pytestmark = pytest.mark.timeout(60)
@@ -128,20 +128,27 @@ def test_later_operations_keep_their_place(server: Scripted, training: tw.Traini
         (concurrent.futures.CancelledError(), RuntimeError, "loss_fn ended with CancelledError"),
     ],
 )
-def test_a_failing_function_fails_alone(
+def test_a_failing_function_fails_what_is_queued_behind_it(
     server: Scripted, training: tw.TrainingClient, fault: BaseException, expected: type[Exception], text: str
 ) -> None:
-    """Its error is the operation's; nothing goes back, and the next operation is numbered on."""
+    """Nothing is trained or saved without the gradients; once the error is retrieved, training continues."""
 
     def failing(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
         raise fault
 
     custom = training.forward_backward_custom([datum()], failing, arrays="numpy")
-    after = training.optim_step(ADAM)
+    queued = [training.optim_step(ADAM), training.save_state("a"), training.save_weights_for_sampler("b")]
+    wait_until(custom.done, "the loss fails")
+    queued.append(training.forward_backward([datum()], "cross_entropy"))
+    for future in queued:
+        with pytest.raises(tw.PrecedingOperationError, match=f"not sent, because ForwardBackward.*{text}") as caught:
+            future.result(PATIENCE_S)
+        assert isinstance(caught.value, RuntimeError)
+        assert type(caught.value.__cause__) is expected
     with pytest.raises(expected, match=text):
         custom.result(PATIENCE_S)
-    after.result(PATIENCE_S)
-    assert not server.named("forward_backward")
+    training.optim_step(ADAM).result(PATIENCE_S)
+    assert [asked.name for asked in server.asked if asked.name in SUBMISSIONS] == ["forward", "optim_step"]
     assert seq_ids(server) == [1, 2]
 
 
@@ -299,7 +306,7 @@ def test_matrices_that_are_mostly_empty(server: Scripted, dtype: str) -> None:
 
 
 def test_a_function_that_waits_for_what_waits_for_it(server: Scripted, training: tw.TrainingClient) -> None:
-    """It would be for ever, so its wait is refused; what it asked for goes on, and what was before is no matter."""
+    """Such a wait raises an error instead of a deadlock, and what the function asked for is not sent."""
     before = training.optim_step(ADAM)
     asked: list[Any] = []
 
@@ -314,7 +321,8 @@ def test_a_function_that_waits_for_what_waits_for_it(server: Scripted, training:
     failed = training.forward_backward_custom([datum()], waits, arrays="numpy")
     with pytest.raises(RuntimeError, match=r"OptimStep.*waits for the loss function that waits for it, for ever"):
         failed.result(PATIENCE_S)
-    assert asked[0].result(PATIENCE_S) is not None
+    with pytest.raises(tw.PrecedingOperationError):
+        asked[0].result(PATIENCE_S)
     assert not server.named("forward_backward")
 
 

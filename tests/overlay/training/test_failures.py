@@ -1,0 +1,122 @@
+"""Failed training steps: they never pass for trained weights, whoever waits for them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, datum, wait_until
+from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
+
+pytestmark = pytest.mark.timeout(60)
+NO_MEMORY = {"error": "out of memory", "category": "server"}
+OUTPUT = {
+    "loss_fn_output_type": "T",
+    "loss_fn_outputs": [{"logprobs": {"data": [-1.0, -2.0], "dtype": "float32", "shape": [2]}}],
+    "metrics": {"loss:sum": 3.0},
+}
+
+
+def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno == level]
+
+
+def test_a_failure_is_logged_at_once_though_its_future_is_kept(
+    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The future of a failed batch may be kept and never asked for; the failure is in the log, once."""
+    server.on_poll("ForwardBackward", lambda _: Answer(NO_MEMORY))
+    kept = training.forward_backward([datum()], "cross_entropy")
+    wait_until(lambda: bool(messages(caplog, logging.ERROR)), "the failure is logged")
+    (text,) = messages(caplog, logging.ERROR)
+    assert "ForwardBackward" in text
+    assert "out of memory" in text
+    del kept
+    assert len(messages(caplog, logging.ERROR)) == 1
+
+
+@pytest.mark.parametrize("how", ["result", "callback", "gather"])
+def test_a_failure_that_somebody_waits_for_is_not_logged(
+    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    """Whoever waits gets the error itself; a log line beside it would be noise."""
+    hold = Hold()
+    server.on_poll("ForwardBackward", lambda _: Answer(NO_MEMORY, hold=hold))
+    future = training.forward_backward([datum()], "cross_entropy")
+    done = threading.Event()
+    if how == "callback":
+        future.on_done(lambda _: done.set())
+        hold.release()
+        assert done.wait(PATIENCE_S)
+        assert future.exception() is not None
+    else:
+        waiting = future if how == "result" else tw.gather([future])
+        threading.Timer(0.2, hold.release).start()
+        with pytest.raises(tw.RequestFailedError):
+            waiting.result(PATIENCE_S)
+    assert not messages(caplog, logging.ERROR)
+
+
+@pytest.mark.parametrize("how", ["save_state", "save_weights_for_sampler", "save_weights_and_get_sampling_client"])
+def test_a_save_names_the_failed_steps_that_it_lacks(
+    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    """Weights that are saved after a failed batch look trained; a warning names the batch, once."""
+    server.on_poll("ForwardBackward", lambda _: Answer(NO_MEMORY))
+    kept = training.forward_backward([datum()], "cross_entropy")
+    wait_until(kept.done, "the failure")
+    for name in ("first", "second"):
+        getattr(training, how)(name).result(PATIENCE_S)
+    (text,) = messages(caplog, logging.WARNING)
+    assert "'first' lack 1 training steps that failed: ForwardBackward" in text
+    assert "out of memory" in text
+
+
+def test_a_save_after_a_retrieved_error_warns_of_nothing(
+    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever got the error may have repeated the batch."""
+    server.on_poll("ForwardBackward", in_turn(Answer(NO_MEMORY), server.happy))
+    with pytest.raises(tw.RequestFailedError):
+        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+    training.save_state("a").result(PATIENCE_S)
+    assert not messages(caplog, logging.WARNING)
+
+
+def squares(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+    return 1.0, {}, [np.zeros(2, np.float32) for _ in logprobs]
+
+
+@pytest.mark.parametrize("stage", ["forward", "backward", "cancelled"])
+def test_a_custom_loss_that_fails_elsewhere_fails_what_is_queued(
+    server: Scripted, training: tw.TrainingClient, stage: str
+) -> None:
+    """A rejected pass of the server, and a cancellation while the function runs, leave no gradients either."""
+    go_on = threading.Event()
+
+    def waiting(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+        go_on.wait(PATIENCE_S)
+        return squares(data, logprobs)
+
+    rejected = Answer({"detail": "too long"}, status=422)
+    if stage == "forward":
+        server.rules["forward"] = lambda _: rejected
+    if stage == "backward":
+        server.rules["forward_backward"] = lambda _: rejected
+    custom = training.forward_backward_custom([datum()], waiting, arrays="numpy")
+    queued = training.optim_step(ADAM)
+    if stage == "cancelled":
+        wait_until(lambda: bool(server.named("retrieve_future")), "the forward pass is under way")
+        custom.cancel()
+    go_on.set()
+    with pytest.raises(tw.PrecedingOperationError):
+        queued.result(PATIENCE_S)
+    with pytest.raises(tw.TinkerError):
+        custom.result(PATIENCE_S)
+    training.optim_step(ADAM).result(PATIENCE_S)
+    assert len(server.named("optim_step")) == 1
