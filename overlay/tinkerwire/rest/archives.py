@@ -8,7 +8,6 @@ from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from tinkerwire_base.call import WireResponse, response_info
 from tinkerwire_base.errors import (
@@ -94,6 +93,8 @@ async def download_archive(connection: Connection, training_run_id: str, checkpo
 
 
 def _read(path: str) -> bytes:
+    from urllib.request import url2pathname  # noqa: PLC0415  (it loads half of the mail and web modules)
+
     return Path(url2pathname(path)).read_bytes()
 
 
