@@ -1,4 +1,4 @@
-"""From a promise (a request id) to its result: asks the server until there is one, or a deadline passes."""
+"""From a promise (a request id) to its result: asks the server until there is one."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ from tinkerwire_base.errors import (
     RequestErrorCategory,
     RequestFailedError,
     RequestInfo,
-    RequestTimeoutError,
     TinkerError,
 )
 from tinkerwire_generated.api.futures import retrieve_future
 from tinkerwire_generated.models import FutureRetrieveRequest
 
-from .futures.timeout import wait_for
+from .futures.deadline import deadline_error, is_late, time_left
 from .futures.tracking import current
 from .sending.backpressure import Traffic
 from .sending.connection import Connection
@@ -63,8 +62,6 @@ class Promise(Generic[T]):
     """``Sample``, ``ForwardBackward`` ...: what the server's metrics call it."""
     result_type: type[T]
     traffic: Traffic
-    deadline_s: float
-    """Seconds from now until RequestTimeoutError."""
     is_repeatable: bool = False
     """Whether the caller asks for another result when the server has lost this one."""
     in_place_of_null: Mapping[str, Any] = attrs.field(factory=dict)
@@ -106,20 +103,15 @@ class Poll(Generic[T]):
 
         Raises:
             RequestFailedError: the server reports that the request failed.
-            RequestTimeoutError: the deadline passed.
             FutureExpiredError: the server does not have the future any more.
             SessionExpiredError: the server does not have the session any more, as after a restart.
             APIError: the server cannot be asked.
         """
         self._track.submitted(self._promise.request_type, self._promise.request_id)
         try:
-            found = await wait_for(self._ask_until_done(), self._promise.deadline_s)
+            found = await self._ask_until_done()
             self._track.done += 1
             return found
-        except TinkerError:
-            raise
-        except asyncio.TimeoutError:
-            raise self._too_late() from None
         finally:
             self._track.closed(self._promise.request_id)
 
@@ -134,6 +126,8 @@ class Poll(Generic[T]):
             try:
                 answer = await self._connection.exchange(request, self._promise.traffic, POLL_TIMEOUT_S)
             except APITimeoutError as fault:
+                if is_late():
+                    raise deadline_error() from fault
                 # Some servers hold a question for longer than this; that they answer others shows that they live.
                 is_held = self._connection.last_heard > asked
                 wait = self._wait_for_more(None, asked) if is_held else self._wait_after(fault)
@@ -151,7 +145,7 @@ class Poll(Generic[T]):
                     wait = self._wait_for_more(value, asked)
                 else:
                     wait = await self._wait_after_status(answer, value)
-            await asyncio.sleep(wait)
+            await asyncio.sleep(min(wait, max(0.0, time_left())))
 
     async def _request(self, iteration: int) -> WireRequest:
         dialect = await self._connection.dialect()
@@ -255,15 +249,6 @@ class Poll(Generic[T]):
         return APIResponseValidationError(
             response_info(answer),
             message=f"{promise.name}: the result does not fit the contract: {why}",
-        )
-
-    def _too_late(self) -> RequestTimeoutError:
-        promise, track = self._promise, self._track
-        return RequestTimeoutError(
-            f"{promise.name}: no result within {promise.deadline_s:g} s "
-            f"(queue {track.queue_state}{': ' + track.reason if track.reason else ''}); the server may still be "
-            "working on it; RetryConfig.progress_timeout sets this limit",
-            request_id=promise.request_id,
         )
 
 

@@ -128,8 +128,9 @@ class Session:
         body = FinishSessionRequest(reason=SessionFinishReason(type=status), detail=detail)
         call = finish_session(session_id, body=body)
         try:
-            await self.connection.call(call, Traffic.SESSION, retry=ONCE, timeout_s=FINISH_TIMEOUT_S)
-        except TinkerError as fault:
+            told = self.connection.call(call, Traffic.SESSION, retry=ONCE, timeout_s=FINISH_TIMEOUT_S)
+            await wait_for(told, FINISH_TIMEOUT_S)
+        except (TinkerError, asyncio.TimeoutError) as fault:
             # The session runs out by itself, so nothing is lost but the reason.
             if getattr(fault, "status_code", None) not in ABSENT:
                 log.warning("session %s: the server could not be told that it is over: %s", session_id, fault)

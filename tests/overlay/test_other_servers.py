@@ -128,7 +128,7 @@ def test_results_that_never_come(pass_time: Callable[[float], None]) -> None:
         with pytest.raises(tw.RequestTimeoutError, match="timeout=40 s"):
             sample.result(PATIENCE_S)
         pass_time(10)
-        with pytest.raises(tw.RequestTimeoutError, match="within 50 s"):
+        with pytest.raises(tw.RequestTimeoutError, match="progress_timeout=50 s"):
             training.result(PATIENCE_S)
 
 

@@ -1,52 +1,125 @@
-"""The time limit of one operation, from the call on."""
+"""Numbers of seconds as libraries take them, and the deadline of an operation, which every wait in it keeps."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import threading
+import time
 from collections.abc import Coroutine
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
-from tinkerwire_base.errors import RequestTimeoutError, TinkerError
+from tinkerwire_base.errors import RequestTimeoutError
 
-from .timeout import wait_for
-from .tracking import current
+from .tracking import Track, current
 
 T = TypeVar("T")
+SHORTEST_S = 0.001
+"""In place of zero and less, which some libraries take as no limit at all."""
+CLOCK_S = 0.001
+"""Timers may fire this much early."""
 
 
-def limit(timeout: float | None) -> float | None:
-    """Seconds as threads and loops take them; infinity is no limit. TypeError or ValueError for what is no time."""
+def library_seconds(seconds: float | None) -> float | None:
+    """Make a time limit that every library keeps: None for no limit, never zero, negative, infinite or not a number."""
+    if seconds is None or seconds > threading.TIMEOUT_MAX:
+        return None
+    return float(seconds) if seconds > SHORTEST_S else SHORTEST_S
+
+
+def normalize_timeout(timeout: float | None) -> float | None:
+    """Check a user's time limit: None for none or infinity, 0 for none of it left.
+
+    Raises:
+        TypeError, ValueError: this is not a number of seconds.
+    """
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
         raise TypeError(f"timeout: expected seconds, got {timeout!r:.100} ({type(timeout).__name__})")
-    if math.isnan(timeout):
+    if timeout != timeout:  # noqa: PLR0124  (math.isnan overflows for integers that no float holds)
         raise ValueError("timeout: nan s is no time to wait")
+    if timeout <= 0:
+        return 0.0
     return None if timeout > threading.TIMEOUT_MAX else float(timeout)
 
 
-def checked_timeout(timeout: float | None) -> float | None:
-    """The limit in seconds, None for none. TypeError or ValueError for what is no time to wait."""
-    seconds = limit(timeout)
-    if seconds is not None and not seconds > 0:
-        raise ValueError(f"timeout: {timeout} s is no time to wait; None is without a limit of its own")
+def positive_timeout(timeout: float | None) -> float | None:
+    """Check a user's time limit that cannot be over from the start; see :func:`normalize_timeout`."""
+    seconds = normalize_timeout(timeout)
+    if seconds == 0:
+        raise ValueError(f"timeout: {timeout!r:.100} s is no time to wait; None is without a limit of its own")
     return seconds
 
 
-async def within(timeout: float | None, work: Coroutine[Any, Any, T]) -> T:
-    """The result of an operation, which is cancelled after ``timeout`` seconds with RequestTimeoutError."""
-    try:
-        return await wait_for(work, timeout)
-    except TinkerError:
-        raise
-    except asyncio.TimeoutError:
-        track = current()
-        why = f": {track.reason}" if track.reason else ""
+class Deadline:
+    """When an operation has to be over, counted from the user's call.
+
+    Args:
+        seconds: how long it may take; None or infinity for any time.
+        setting: the name of the setting that says so, for errors.
+    """
+
+    def __init__(self, seconds: float | None, setting: str) -> None:
+        self.setting = setting
+        self.given = math.inf if seconds is None else seconds
+        self.seconds = library_seconds(seconds)
+        self._end = math.inf if self.seconds is None else time.monotonic() + self.seconds
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until then, infinity for no deadline; negative after it."""
+        return self._end - time.monotonic()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is used up."""
+        return self.left_s <= CLOCK_S
+
+    def begin(self, task: asyncio.Task[Any]) -> asyncio.TimerHandle | None:
+        """Make this the deadline of a running task and of the tasks that it starts, and cancel the task then."""
+        _deadline.set(self)
+        if self.seconds is None:
+            return None
+        return asyncio.get_running_loop().call_later(max(0.0, self.left_s), task.cancel)
+
+    def error(self, track: Track) -> RequestTimeoutError:
+        """Make the error of an operation that was not done in time."""
         request_id = track.request_ids[-1] if track.request_ids else ""
-        raise RequestTimeoutError(
-            f"{track.kind} {request_id or '(not submitted)'}: no result within timeout={timeout:g} s "
-            f"({'queue ' + track.queue_state + why if track.queue_state else track.step or 'it waits in line'})",
+        if track.queue_state:
+            state = f"queue {track.queue_state}{': ' + track.reason if track.reason else ''}"
+        else:
+            state = track.step or "it waits in line"
+        way_out = "; the server may still be working on it" if request_id else ""
+        return RequestTimeoutError(
+            f"{track.kind or 'request'} {request_id or '(not submitted)'}: no result within "
+            f"{self.setting}={self.given:g} s ({state}){way_out}",
             request_id=request_id,
-        ) from None
+        )
+
+
+_deadline: ContextVar[Deadline | None] = ContextVar("tinkerwire_deadline", default=None)
+
+
+def time_left() -> float:
+    """Return the seconds that the operation which the caller is part of has left; infinity without a deadline."""
+    deadline = _deadline.get()
+    return math.inf if deadline is None else deadline.left_s
+
+
+def is_late() -> bool:
+    """Return whether the deadline of the operation that the caller is part of has passed."""
+    return time_left() <= CLOCK_S
+
+
+def deadline_error() -> RequestTimeoutError:
+    """Make the error of the operation that the caller is part of, for a wait that its deadline ended."""
+    return (_deadline.get() or Deadline(0, "the time limit")).error(current())
+
+
+def start_without_deadline(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Start work that several operations wait for, and that the deadline of the first to ask must not end."""
+    context = copy_context()
+    context.run(_deadline.set, None)
+    return context.run(asyncio.create_task, work)

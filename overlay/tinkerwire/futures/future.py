@@ -12,7 +12,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError
 
-from .deadline import limit
+from .deadline import normalize_timeout
 from .loop import LOOP
 from .timeout import wait_for
 from .tracking import FutureState, Progress, Track, held
@@ -59,7 +59,7 @@ class APIFuture(Generic[T]):
 
     async def watch(self, timeout: float | None = None) -> T:
         """:meth:`result` for coroutines that only look on: being cancelled leaves the operation running, too."""
-        timeout = limit(timeout)
+        timeout = normalize_timeout(timeout)
         if not self._future.done():
             self._track.waiters.append(None)
             try:
@@ -194,7 +194,7 @@ class APIFuture(Generic[T]):
     # --- waiting ---------------------------------------------------------------------------------------------------
 
     def _wait(self, timeout: float | None) -> None:
-        timeout = limit(timeout)
+        timeout = normalize_timeout(timeout)
         if LOOP.is_current_thread and not self._future.done():
             raise RuntimeError("this would block the client's own loop thread; await the future instead")
         self._track.waiters.append(None)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from .bars import bar
+from .deadline import normalize_timeout
 from .future import APIFuture
 from .loop import LOOP
 from .timeout import wait_for
@@ -90,7 +91,7 @@ def as_completed(
     ``timeout`` is in seconds and for all of them; TimeoutError when it is over. Other arguments and errors as for
     :func:`gather`.
     """
-    return Completed(_checked("as_completed", futures), timeout, description, progress)
+    return Completed(_checked("as_completed", futures), normalize_timeout(timeout), description, progress)
 
 
 class Completed(Generic[T]):

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
+from .deadline import deadline_error, library_seconds, start_without_deadline, time_left
+
 T = TypeVar("T")
 
 
@@ -20,10 +22,16 @@ class Once(Generic[T]):
         self._task: asyncio.Task[T] | None = None
 
     async def get(self) -> T:
-        """The result; raises what the work raised."""
+        """The result; raises what the work raised.
+
+        Raises:
+            RequestTimeoutError: the deadline of the operation that asks passed; the work goes on for others.
+        """
         task = self._started()
         # Other than asyncio.shield, this reports nothing when the work fails and its waiter was cancelled.
-        await asyncio.wait([task])
+        await asyncio.wait([task], timeout=library_seconds(time_left()))
+        if not task.done():
+            raise deadline_error()
         return task.result()
 
     def begin(self) -> None:
@@ -33,7 +41,7 @@ class Once(Generic[T]):
     def _started(self) -> asyncio.Task[T]:
         task = self._task
         if task is None or (task.done() and (task.cancelled() or task.exception())):
-            task = self._task = asyncio.create_task(self._work())
+            task = self._task = start_without_deadline(self._work())
             # Whoever asks for it hears of its error; asyncio need not log it.
             task.add_done_callback(lambda task: None if task.cancelled() else task.exception())
         return task

@@ -24,7 +24,7 @@ from tinkerwire_generated.models import (
 
 from ..address import EMBEDDED
 from ..futures.created import Created
-from ..futures.deadline import checked_timeout, within
+from ..futures.deadline import Deadline, positive_timeout
 from ..futures.future import APIFuture, describe
 from ..sending.backpressure import InFlightLimit, SamplingLoad, Traffic
 from ..sending.retry import RetryConfig, RetryIf
@@ -179,13 +179,21 @@ class SamplingClient(Created):
 
         self._drawing = Drawing(session, self._retry, connection.sampling_limit, SampleNumbers(ask))
 
-    def _start(self, work: Callable[[], Coroutine[Any, Any, T]], kind: str) -> APIFuture[T]:
+    def _deadline(self, timeout: float | None) -> Deadline:
+        seconds = positive_timeout(timeout)
+        if seconds is None:
+            return self._retry.deadline()
+        return Deadline(seconds, "timeout")
+
+    def _start(
+        self, work: Callable[[], Coroutine[Any, Any, T]], kind: str, deadline: Deadline | None = None
+    ) -> APIFuture[T]:
         """Run an operation; in a process that was forked since, as a copy."""
         is_abroad = not self._connection.is_of_this_process and self._connection.base_url != EMBEDDED
         if is_abroad and self._creation.state == "done":
             sampling_session_id = self._creation.result()
             self._follow(Lease.of(self._handle(sampling_session_id)), sampling_session_id)
-        return self._connection.start(work, kind)
+        return self._connection.start(work, kind, deadline)
 
     def get_telemetry(self) -> Telemetry | None:
         """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
@@ -236,13 +244,13 @@ class SamplingClient(Created):
                 temperature of sampling_params; wire 0.31.0 and later.
             prompt_logprobs_last_n: give prompt logprobs of only the last n tokens, fewer than the prompt has; wire
                 0.33.1 and later.
-            timeout: seconds until RequestTimeoutError, from this call on, waits for the server included; None: for
-                each draw what RetryConfig.progress_timeout says. The server is told to drop the sample, where it can.
+            timeout: seconds until RequestTimeoutError, from this call on, every wait included; None: what
+                RetryConfig.progress_timeout says. The server is told to drop the sample, where it can.
 
         Raises:
             ValueError, TypeError: an argument that cannot be sent; nothing was sent.
         """
-        limit = checked_timeout(timeout)
+        deadline = self._deadline(timeout)
         is_bool("include_prompt_logprobs", include_prompt_logprobs)
         request = sample_request(
             prompt,
@@ -256,7 +264,7 @@ class SamplingClient(Created):
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._start(lambda: within(limit, self._sample(request)), "Sample")
+        return self._start(lambda: self._sample(request), "Sample", deadline)
 
     async def sample_async(
         self,
@@ -294,7 +302,7 @@ class SamplingClient(Created):
         With ``prompt_logprobs_last_n`` only the last n tokens have one, and the others None; wire 0.33.1 and later.
         ``timeout`` as for :meth:`sample`.
         """
-        limit = checked_timeout(timeout)
+        deadline = self._deadline(timeout)
         request = sample_request(
             prompt,
             1,
@@ -303,7 +311,7 @@ class SamplingClient(Created):
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._start(lambda: within(limit, self._logprobs(request)), "Sample")
+        return self._start(lambda: self._logprobs(request), "Sample", deadline)
 
     async def compute_logprobs_async(
         self, prompt: ModelInput, prompt_logprobs_last_n: int | None = None, *, timeout: float | None = None

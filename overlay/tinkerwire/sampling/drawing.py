@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import attrs
 
@@ -11,6 +10,7 @@ from tinkerwire_base.errors import APIStatusError, FutureExpiredError, RateLimit
 from tinkerwire_generated.api.sampling import asample
 from tinkerwire_generated.models import SampleRequest, SampleResponse, UntypedAPIFuture
 
+from ..futures.deadline import time_left
 from ..futures.tracking import current
 from ..polling import Poll, Promise
 from ..sending.backpressure import InFlightLimit, Traffic
@@ -65,7 +65,6 @@ class Drawing:
         dialect = await self._connection.dialect()
         self._prepare(request, dialect)
         encoded = self._connection.encode(call, dialect, BACKPRESSURE)
-        first_refusal: float | None = None
         refusals = 0
         while True:
             async with self.limit.slot() as slot:
@@ -82,9 +81,7 @@ class Drawing:
                     # The sample gives its place in flight back and stands in line anew, for as long as it takes.
                     refusals += 1
                     wait = self._retry.wait_after(fault, refusals)
-                    now = time.monotonic()
-                    first_refusal = now if first_refusal is None else first_refusal
-                    is_late = now + wait - first_refusal > self._retry.time_limit
+                    is_late = wait > time_left()
                     if is_late or not self._retry.may_pass(fault) or not self._retry.enable_retry_logic:
                         raise
                     self._back_off(wait)
@@ -99,7 +96,6 @@ class Drawing:
             request_type="Sample",
             result_type=SampleResponse,
             traffic=Traffic.SAMPLING_FUTURES,
-            deadline_s=self._retry.time_limit,
             is_repeatable=True,
         )
         completions = self._completions

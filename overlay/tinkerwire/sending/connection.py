@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import sys
 import time
@@ -18,7 +19,9 @@ from tinkerwire_base.errors import (
     APIConnectionError,
     APIResponseValidationError,
     APIStatusError,
+    APITimeoutError,
     ClientClosedError,
+    RequestTimeoutError,
     SessionExpiredError,
     TinkerError,
 )
@@ -29,6 +32,7 @@ from tinkerwire_generated.times import NEWEST
 from ..credentials.authorization import Authorization
 from ..credentials.secret import Secret, is_sendable
 from ..credentials.sources import Credential
+from ..futures.deadline import Deadline, deadline_error, is_late, time_left
 from ..futures.future import APIFuture
 from ..futures.loop import LOOP
 from ..futures.tracking import OnWait, Track, Watch, begin, current, start_apart
@@ -40,7 +44,7 @@ from .backpressure import InFlightLimit, Traffic
 from .discovery import DialectResolver
 from .retry import RetryConfig
 from .session_loss import may_mean_loss, names_lost_session
-from .transport import Transport
+from .transport import Transport, no_time_error
 
 if TYPE_CHECKING:
     from ..telemetry.reporter import Telemetry
@@ -51,8 +55,8 @@ log = logging.getLogger("tinkerwire")
 REQUEST_TIMEOUT_S = 60.0
 SLOWEST_UPLOAD_BYTES_PER_S = 100_000
 """A large body gets so much more time."""
-UNHEARD_S = 6.0
-"""A server that has never answered is more likely the wrong address than busy: no attempt that would end later."""
+UNREACHED_S = 6.0
+"""A server that no connection has ever reached is most likely the wrong address: no attempt that would end later."""
 SAME_WORD_EVERY_S = 10.0
 UNKNOWN = (404, 405, 415, 422)
 """What a server may answer to something that its wire version does not have."""
@@ -94,6 +98,8 @@ class Connection:
         self._pid = os.getpid()
         self._running: set[asyncio.Task[Any]] = set()
         self.last_heard = 0.0  # monotonic; never so far
+        self._is_reached = False
+        """Whether the server ever accepted a connection."""
         self._last_words: dict[str, float] = {}
         self._transport = transport
         self.telemetry: Telemetry | None = None
@@ -105,17 +111,21 @@ class Connection:
 
     # --- operations ------------------------------------------------------------------------------------------------
 
-    def start(self, work: Callable[[], Coroutine[Any, Any, T]], kind: str = "") -> APIFuture[T]:
+    def start(
+        self, work: Callable[[], Coroutine[Any, Any, T]], kind: str = "", deadline: Deadline | None = None
+    ) -> APIFuture[T]:
         """Run an operation on the loop thread now; ``kind`` is what texts call it.
+
+        Every wait in it ends at the deadline, with RequestTimeoutError; by default that of the retry policy.
 
         Raises:
             ClientClosedError: the client is closed, or was made before a fork.
         """
         if self.closed or not self.is_of_this_process:
             raise self._unusable()
-        track = Track(kind)
+        track, limit = Track(kind), deadline or self.retry.deadline()
         try:
-            return APIFuture(LOOP.start(lambda: self._operation(work, track)), track)
+            return APIFuture(LOOP.start(lambda: self._operation(work, track, limit)), track)
         except RuntimeError:
             if not self.closed:
                 raise
@@ -150,7 +160,7 @@ class Connection:
         """Whether this is the process that made the client, and not a fork of it."""
         return self._pid == os.getpid()
 
-    async def _operation(self, work: Callable[[], Coroutine[Any, Any, T]], track: Track) -> T:
+    async def _operation(self, work: Callable[[], Coroutine[Any, Any, T]], track: Track, deadline: Deadline) -> T:
         task = asyncio.current_task()
         assert task is not None
         if self.closed:
@@ -158,22 +168,36 @@ class Connection:
         self._running.add(task)
         task.add_done_callback(self._ended)
         begin(track)
+        timer = deadline.begin(task)
         watch = Watch(track, self.say, self.on_wait)
         try:
             return await work()
         except asyncio.CancelledError:
             if self.closed:
                 raise self._unusable() from None
+            if deadline.is_over:
+                raise self._late(deadline, track) from None
             raise
         except Exception as fault:
+            if isinstance(fault, APITimeoutError) and deadline.is_over:
+                raise self._late(deadline, track) from fault
             if isinstance(fault, TinkerError):
                 self._authorization.redaction.fault(fault)
             if self.telemetry is not None:
                 self.telemetry.note(fault)
             raise
         finally:
+            if timer is not None:
+                timer.cancel()
             watch.end()
             track.ended()
+
+    def _late(self, deadline: Deadline, track: Track) -> RequestTimeoutError:
+        error = deadline.error(track)
+        self._authorization.redaction.fault(error)
+        if self.telemetry is not None:
+            self.telemetry.note(error)
+        return error
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
@@ -235,17 +259,24 @@ class Connection:
             began = time.monotonic()
             track.step = f"{request.method} {self.base_url}{request.path}: no answer so far to attempt {attempt}"
             try:
-                left_s = max(0.0, policy.time_limit - (began - started))
+                left_s = policy.time_limit - (began - started)
                 answer = read(await self.exchange(request, traffic, timeout_s, left_s))
                 track.step = ""
                 return answer
             except TinkerError as fault:
                 track.step = ""
                 self._authorization.redaction.fault(fault)
+                # Whoever accepts a connection is there, even if no answer comes.
+                self._is_reached = self._is_reached or getattr(fault, "may_be_sent", False)
                 now = time.monotonic()
                 elapsed, took = now - started, now - began
                 wait = policy.wait_before_retry(fault, attempt, elapsed)
-                if wait is None or isinstance(fault, not_here) or self._is_hopeless(fault, elapsed + wait + took):
+                if (
+                    wait is None
+                    or wait >= time_left()
+                    or isinstance(fault, not_here)
+                    or self._is_hopeless(fault, policy, elapsed + wait + took)
+                ):
                     if await self._is_of_the_sessions_end(fault, traffic, not_here):
                         raise self.session_expired(str(fault)) from fault
                     raise
@@ -284,13 +315,20 @@ class Connection:
     ) -> WireResponse:
         """Send and bring the answer, whatever its status; once more only if the server wants another token.
 
-        A large body gets more than ``timeout_s`` seconds, but never more than ``most_s``.
+        A large body gets more than ``timeout_s`` seconds, but never more than its operation has left, or ``most_s``
+        where it is part of none.
         """
         if self._is_shut:
             raise self._unusable()
         if request.content is not None:
             timeout_s += len(request.content) / SLOWEST_UPLOAD_BYTES_PER_S
-        timeout_s = min(timeout_s, most_s)
+        if is_late():
+            raise deadline_error()
+        left_s = time_left()
+        # An operation has one deadline; other requests have the time of their own policy.
+        timeout_s = min(timeout_s, most_s if left_s == math.inf else left_s)
+        if timeout_s <= 0:
+            raise no_time_error(request, self.base_url)
         authorization = self._authorization
         credential = authorization.credential_for(request, self.known_dialect.config if self.known_dialect else None)
         secret = None if credential is None else await self._obtained(credential.get())
@@ -377,8 +415,10 @@ class Connection:
             session_id=self.session_id,
         )
 
-    def _is_hopeless(self, fault: TinkerError, end: float) -> bool:
-        return not self.last_heard and isinstance(fault, APIConnectionError) and end > UNHEARD_S
+    def _is_hopeless(self, fault: TinkerError, policy: RetryConfig, end: float) -> bool:
+        """Return whether the address most likely leads nowhere, and the user did not set how long to try it."""
+        is_unreached = isinstance(fault, APIConnectionError) and not self._is_reached and not self.last_heard
+        return is_unreached and policy.tries_by_default and end > UNREACHED_S
 
     # --- the dialect in use -------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import random
+import sys
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -14,6 +15,8 @@ import attrs
 from tinkerwire_base.checks import is_bool, is_int, is_number
 from tinkerwire_base.dataclass_methods import DataclassMethods
 from tinkerwire_base.errors import APIConnectionError, APIStatusError, TinkerError
+
+from ..futures.deadline import Deadline
 
 RETRIED_STATUSES = frozenset({408, 409, 429})
 """User errors that may pass, beside all of 500 and above, which may."""
@@ -26,15 +29,21 @@ class RetryConfig(DataclassMethods):
     """The retry policy of a client, and the bound on its sampling requests in flight.
 
     The first eight settings are those of the official SDK, in its order; the others are keywords. The functions of
-    ``dataclasses`` work on it, as on the official one. Times are in seconds.
+    ``dataclasses`` work on it, as on the official one. Times are in seconds; ``math.inf`` is any time.
 
     One operation makes at most ``max_attempts`` requests, whatever goes wrong, all under one idempotency key.
+
+    While no connection has ever reached the server (refused, unknown host, certificate not accepted, no connection
+    in time), the address is most likely wrong, and an operation fails after about 6 s. To wait for a server that is
+    still starting, set ``max_attempts``, ``max_elapsed`` or ``retry_if``: with any of them unlike its default the
+    policy holds in full from the first request on.
     """
 
     max_connections: int | None = 1000
     """Sampling requests in flight at once; None for no bound."""
     progress_timeout: float = 7200
-    """How long one operation may take until its result is there; then RequestTimeoutError."""
+    """How long one operation may take from the call until its result is there; then RequestTimeoutError. All waits
+    count: for earlier operations, the creation of the client, a place in flight, a connection, resends, the result."""
     retry_delay_base: float = 0.5
     """Wait before the first resend; doubles with each further one."""
     retry_delay_max: float = 10.0
@@ -72,10 +81,12 @@ class RetryConfig(DataclassMethods):
             raise ValueError(f"RetryConfig.max_connections: {self.max_connections} is not positive; None is no bound")
         for name in ("progress_timeout", "retry_delay_base", "retry_delay_max", "max_elapsed", "retry_after_max"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+            if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124
                 raise TypeError(f"RetryConfig.{name}: expected seconds, got {value!r}")
             if value < 0:
-                raise ValueError(f"RetryConfig.{name}: {getattr(self, name)} s is less than no time")
+                raise ValueError(f"RetryConfig.{name}: {value!r:.100} s is less than no time")
+            if isinstance(value, int) and value > sys.float_info.max:
+                raise ValueError(f"RetryConfig.{name}: {value!r:.20}... s is too large a number; math.inf is any time")
         if not 0 <= self.jitter_factor <= 1:
             raise ValueError(f"RetryConfig.jitter_factor: {self.jitter_factor} is not between 0 and 1")
         if self.max_attempts < 1:
@@ -85,6 +96,16 @@ class RetryConfig(DataclassMethods):
     def time_limit(self) -> float:
         """How many seconds one operation may take: ``progress_timeout``, or infinity without stuck detection."""
         return self.progress_timeout if self.enable_stuck_detection else math.inf
+
+    @property
+    def tries_by_default(self) -> bool:
+        """Whether the user left everything that says how long to try at its default."""
+        names = ("max_attempts", "max_elapsed", "retry_if")
+        return all(getattr(self, name) == getattr(attrs.fields(type(self)), name).default for name in names)
+
+    def deadline(self) -> Deadline:
+        """Make the deadline of an operation that starts now."""
+        return Deadline(self.time_limit, "RetryConfig.progress_timeout")
 
     def delay(self, attempt: int) -> float:
         """The wait after failed request number ``attempt`` (from 1), when the server has no wish of its own."""
@@ -157,11 +178,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return seconds
     try:
         then = parsedate_to_datetime(text)
-    except ValueError:
+        if then.tzinfo is None:
+            then = then.replace(tzinfo=timezone.utc)
+        return max(0.0, (then - datetime.now(timezone.utc)).total_seconds())
+    except (ValueError, TypeError, OverflowError, IndexError):  # dates that no calendar has, or far from all others
         return None
-    if then.tzinfo is None:
-        then = then.replace(tzinfo=timezone.utc)
-    return max(0.0, (then - datetime.now(timezone.utc)).total_seconds())
 
 
 def _number(text: str | None) -> float | None:

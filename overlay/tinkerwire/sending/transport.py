@@ -11,7 +11,9 @@ import os
 import re
 import ssl
 import weakref
+from collections.abc import AsyncIterator
 from concurrent.futures import wait
+from contextlib import asynccontextmanager
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -23,6 +25,7 @@ from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import APIConnectionError, APITimeoutError, RequestInfo
 
 from ..address import is_loopback
+from ..futures.deadline import library_seconds, time_left
 from ..futures.loop import LOOP
 from ..futures.timeout import wait_for
 from .backpressure import CONNECTIONS, Traffic
@@ -43,8 +46,10 @@ class Transport(Protocol):
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
         """The answer, whatever its status.
 
+        The time begins once there is a free connection; the wait for one ends with the operation's deadline.
+
         Raises:
-            APITimeoutError: it was not here in full within ``timeout_s`` seconds.
+            APITimeoutError: it was not here in full within ``timeout_s`` seconds, more than 0.
             APIConnectionError: there was none.
         """
         ...
@@ -58,7 +63,7 @@ class Transport(Protocol):
 class _Pool:
     session: aiohttp.ClientSession
     free: asyncio.Semaphore
-    """Waiting for a connection is done here, so that it is no part of a request's time."""
+    """Waiting for a connection is done here, so that it is no part of a request's time, only of its operation's."""
 
 
 class AiohttpTransport:
@@ -84,14 +89,14 @@ class AiohttpTransport:
         pool = self._pools.get(traffic) or self._open(traffic)
         try:
             async with (
-                pool.free,
+                _place(pool.free, request, self._base_url),
                 pool.session.request(
                     request.method,
                     self._base_url + request.path,
                     params=request.query or None,
                     data=request.content,
                     headers=request.headers,
-                    timeout=aiohttp.ClientTimeout(total=timeout_s, connect=CONNECT_TIMEOUT_S),
+                    timeout=aiohttp.ClientTimeout(total=_seconds(timeout_s), connect=CONNECT_TIMEOUT_S),
                     proxy=self._proxy,
                     allow_redirects=False,
                 ) as answer,
@@ -174,10 +179,11 @@ class HttpxTransport:
         import httpx  # noqa: PLC0415
 
         try:
-            async with self._free[traffic]:
+            async with _place(self._free[traffic], request, self._base_url):
+                seconds = _seconds(timeout_s)
                 # httpx limits each step only, not the whole.
                 answer = await wait_for(
-                    self._request(request, httpx.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S)), timeout_s
+                    self._request(request, httpx.Timeout(seconds, connect=CONNECT_TIMEOUT_S)), seconds
                 )
             return WireResponse(status=answer.status_code, headers=dict(answer.headers), content=answer.content)
         except httpx.ConnectTimeout:
@@ -204,6 +210,35 @@ class HttpxTransport:
             timeout=limits,
             follow_redirects=False,
         )
+
+
+def _seconds(timeout_s: float) -> float | None:
+    """Return the time limit of a request that starts now, as the libraries take it."""
+    return library_seconds(min(timeout_s, time_left()))
+
+
+@asynccontextmanager
+async def _place(free: asyncio.Semaphore, request: WireRequest, base_url: str) -> AsyncIterator[None]:
+    """Hold one of the places of a semaphore; wait for it no longer than the operation may take."""
+    if free.locked():
+        taking = asyncio.ensure_future(free.acquire())
+        is_in_time = False
+        try:
+            await asyncio.wait({taking}, timeout=library_seconds(time_left()))
+            is_in_time = taking.done()
+        finally:
+            if not is_in_time:
+                taking.cancel()
+                # It may get its place in the very moment in which it is given up.
+                taking.add_done_callback(lambda task: None if task.cancelled() else free.release())
+        if not is_in_time:
+            raise no_time_error(request, base_url, "no connection was free")
+    else:
+        await free.acquire()
+    try:
+        yield
+    finally:
+        free.release()
 
 
 def environment_proxy(base_url: str) -> str | None:
@@ -272,6 +307,11 @@ def whom_is_trusted() -> str:
 def timeout_error(request: WireRequest, base_url: str, timeout_s: float) -> APITimeoutError:
     """The error for a request without an answer in time."""
     return _error(APITimeoutError, request, base_url, f"no answer within {timeout_s:g} s", may_be_sent=True)
+
+
+def no_time_error(request: WireRequest, base_url: str, why: str = "no time was left to send it") -> APITimeoutError:
+    """Make the error for a request that was not sent before the deadline of its operation."""
+    return _error(APITimeoutError, request, base_url, why, may_be_sent=False)
 
 
 def connect_timeout_error(request: WireRequest, base_url: str) -> APITimeoutError:

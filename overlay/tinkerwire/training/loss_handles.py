@@ -142,6 +142,5 @@ class CustomLosses:
             request_type="CreateCustomLoss",
             result_type=CreateCustomLossResponse,
             traffic=Traffic.TRAINING_FUTURES,
-            deadline_s=connection.retry.time_limit,
         )
         return (await Poll(connection, promise, connection.retry).result()).loss_id

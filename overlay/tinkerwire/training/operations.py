@@ -16,6 +16,7 @@ from tinkerwire_base.errors import APIError, ClientClosedError, ConflictError, S
 from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, LossFnType, UntypedAPIFuture
 
 from ..address import is_tinker_service
+from ..futures.deadline import deadline_error, is_late, library_seconds, time_left
 from ..futures.future import APIFuture
 from ..futures.tracking import current
 from ..polling import Poll, Promise
@@ -35,6 +36,8 @@ CallOf = Callable[[str, int], Call[UntypedAPIFuture]]
 """Makes the call of an operation from the model's id and the operation's seq_id."""
 CallOfPart = Callable[[str, int, ForwardBackwardInput], Call[UntypedAPIFuture]]
 """The same for one chunk of a batch."""
+LATE_S = 5.0
+"""How long after its deadline a request that is being sent may still end by itself."""
 Polls = list[asyncio.Task[T]]
 TRAINING_STEPS = frozenset({"ForwardBackward", "OptimStep"})
 NO_METRICS: Mapping[str, Any] = {"metrics": {}}
@@ -132,7 +135,6 @@ class Operations:
             request_type=kind,
             result_type=result_type,
             traffic=Traffic.TRAINING_FUTURES,
-            deadline_s=retry.time_limit,
             in_place_of_null=in_place_of_null or {},
         )
         return await Poll(self._connection, promise, retry).result()
@@ -141,6 +143,10 @@ class Operations:
         async with self._lane.hold(self._lane.queue()):
             try:
                 self._model_id = await create(self)
+            except asyncio.CancelledError:
+                if is_late():
+                    self._creation_fault = deadline_error()
+                raise
             except Exception as fault:
                 self._creation_fault = fault
                 raise
@@ -222,7 +228,8 @@ class Operations:
         except asyncio.CancelledError:
             try:
                 if not self._connection.closed:
-                    await asyncio.wait([sending])
+                    # A transport of the user's need not keep to the time that it is given.
+                    await asyncio.wait([sending], timeout=library_seconds(time_left() + LATE_S))
             finally:
                 # Nobody hears how it ends.
                 sending.add_done_callback(lambda task: None if task.cancelled() else task.exception())
@@ -289,6 +296,8 @@ class Operations:
                 # It did not get as far as the wire this time.
                 if is_certain:
                     lane.give_back(seq_id)
+                else:
+                    lane.doubt(seq_id)
                 raise
 
     async def _run_batch(self, kind: str, call: CallOfPart, whole: ForwardBackwardInput) -> ForwardBackwardOutput:

@@ -18,7 +18,6 @@ import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client
 from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
 from tinkerwire.futures import tracking
-from tinkerwire.sending import connection
 from tinkerwire.sending.retry import is_retryable, retry_after
 from tinkerwire_base.errors import ResponseInfo, status_error
 
@@ -320,34 +319,6 @@ def test_a_lost_reply_is_asked_for_under_the_same_number(server: Scripted, clien
     first, second = server.named("optim_step")
     assert first.body == second.body
     assert first.headers["x-idempotency-key"] == second.headers["x-idempotency-key"]
-
-
-def test_a_server_that_was_never_heard_is_given_up_in_seconds(
-    server: Scripted,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    pass_time: Callable[[float], None],
-) -> None:
-    """No answer from the first request on: most likely a wrong address, so the error comes soon, after a word."""
-    assert connection.UNHEARD_S == 6.0
-    monkeypatch.setattr(connection, "UNHEARD_S", 50.0)
-
-    def take_long(_: Asked) -> Answer:
-        # The second ends after 40 s; a third would end after 60 s.
-        pass_time(20.0)
-        return Answer(drop=True)
-
-    server.rules["create_session"] = take_long
-    policy = attrs.evolve(FAST, max_attempts=1000)
-    with open_client(server.url, retry=policy) as client, caplog.at_level(logging.WARNING, "tinkerwire"):
-        with pytest.raises(tw.APIConnectionError):
-            model(client).result(PATIENCE_S)
-        assert len(server.named("create_session")) == 2
-        assert [message for message in caplog.messages if "attempt 2 follows in 0.0 s" in message]
-        # Once it was heard, it has all the attempts of the policy.
-        client.get_server_capabilities()
-        server.rules["create_session"] = in_turn(*[Answer(drop=True)] * 8, server.happy)
-        model(client).result(PATIENCE_S)
 
 
 def test_resends_are_logged(server: Scripted, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture) -> None:
