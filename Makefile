@@ -49,7 +49,7 @@ bench-transports: $(READY)  ## HTTP clients for Python, side by side
 
 test-official: $(READY)  ## the official SDK drives the embedded server, and judges models and binary messages
 	$(BIN)/python -m tests.official.run
-	$(BIN)/python -m pytest -n 2 tests/official/binary_suite.py tests/official/models_suite.py tests/official/values_suite.py tests/official/credentials_suite.py
+	$(BIN)/python -m pytest -n 2 tests/official/binary_suite.py tests/official/models_suite.py tests/official/values_suite.py tests/official/credentials_suite.py tests/official/public_suite.py
 
 test-torch: $(READY)  ## what needs torch, with the official SDK as judge of custom losses; the first time takes 1 GB
 	$(BIN)/python -m tests.official.torch_run

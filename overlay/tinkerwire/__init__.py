@@ -68,6 +68,8 @@ from .rest.admin import AdminClient
 from .rest.client import RestClient
 from .sampling.client import SamplingClient
 from .sending.backpressure import SamplingLoad
+from .sending.http_options import APIResponse as APIResponse
+from .sending.http_options import AsyncAPIResponse as AsyncAPIResponse
 from .sending.http_options import RequestOptions, Timeout
 from .sending.retry import RetryConfig
 from .service import ServiceClient

@@ -1,46 +1,49 @@
-"""Whether there is a credential, and whether it opens the service; for scripts, and as the official SDK names it."""
+"""Credentials and access: are there any, and do they open the service; under the names of the official SDK."""
 
 from __future__ import annotations
 
+import os
+
 from tinkerwire_base.errors import TinkerError
 
-from .credentials.command import credential_command
-from .credentials.sources import given_key
-from .credentials.stored_keys import stored_key
+from .credentials.lookup import environment_key, is_well_formed, well_formed_stored_key
+from .credentials.secret import JWT_PREFIX
+from .sending.retry import RetryConfig
 from .service import ServiceClient
 
 __all__ = ["get_tinker_token", "raise_if_tinker_not_accessible", "tinker_has_credentials"]
 
 
 def get_tinker_token() -> str | None:
-    """The API key of TINKER_API_KEY, or of the credentials file unless TINKER_CREDENTIAL_CMD is set; None for neither.
+    """Return the API key of TINKER_API_KEY, else that of the credentials file; None where neither has a valid one.
 
-    It is the key in plain text. The command is not run.
-
-    Raises:
-        TinkerError: the key cannot be one, or the file cannot be used.
+    The key is in plain text. TINKER_CREDENTIAL_CMD is not run. A key or a file of another form than the official SDK
+    takes counts as none; the clients say what is wrong with it.
     """
-    secret = given_key(None)
-    if secret is None and credential_command() is None:
-        secret = stored_key()
-    return None if secret is None else secret.reveal()
+    key = environment_key()
+    if key:
+        return key if is_well_formed(key) else None
+    return well_formed_stored_key()
 
 
 def tinker_has_credentials() -> bool:
-    """Whether there is a key, or a command that prints one; neither is tried. Errors: see :func:`get_tinker_token`."""
-    return credential_command() is not None or get_tinker_token() is not None
+    """Return whether there is a valid key, or a command that prints one; neither is tried."""
+    key, command = environment_key(), os.environ.get("TINKER_CREDENTIAL_CMD")
+    if key.startswith(JWT_PREFIX):
+        return is_well_formed(key)
+    return bool(command) or get_tinker_token() is not None
 
 
 def raise_if_tinker_not_accessible() -> None:
-    """Ask the server of TINKER_BASE_URL for its models, to see whether it lets us in; it blocks.
+    """Ask the server of TINKER_BASE_URL for its models once, to see whether it accepts the credential; it blocks.
 
     Raises:
         TinkerError: it does not, or cannot be reached.
     """
     try:
-        with ServiceClient() as client:
+        with ServiceClient(retry=RetryConfig(enable_retry_logic=False)) as client:
             client.get_server_capabilities()
     except TinkerError:
         raise
-    except Exception as fault:
-        raise TinkerError(f"the Tinker service cannot be used: {type(fault).__name__}: {fault}") from fault
+    except Exception as error:
+        raise TinkerError(f"the Tinker service cannot be used: {type(error).__name__}: {error}") from error

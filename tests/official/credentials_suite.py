@@ -5,6 +5,7 @@ Its name keeps it out of the fast suite: run `pytest tests/official/credentials_
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.official.venv import official_python
 
+from support.auth_cases import AUTH_CASES
 from tinkerwire.credentials.key_store import add_key, remove_key, stored_keys, use_key
 from tinkerwire.credentials.secret import Secret
 from tinkerwire.credentials.stored_keys import stored_key
@@ -77,3 +79,20 @@ def test_theirs_is_read_here(home: Path) -> None:
     assert [each.id for each in stored_keys()] == ["1", "3"]
     if os.name == "posix":
         assert (home / ".tinker" / "credentials.json").stat().st_mode & 0o777 == 0o600
+
+
+ANSWERS = (
+    "import json, tinker; print(json.dumps([tinker.auth.get_tinker_token(), tinker.auth.tinker_has_credentials()]))"
+)
+
+
+@pytest.mark.parametrize("name", AUTH_CASES)
+def test_answers_of_auth(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recorded answers, which tests/overlay/test_auth.py holds ours against, are those of the official helpers."""
+    case = AUTH_CASES[name]
+    case.put(home)
+    for variable in ("TINKER_API_KEY", "TINKER_CREDENTIAL_CMD"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in case.variables.items():
+        monkeypatch.setenv(variable, value)
+    assert json.loads(official(ANSWERS)) == [case.key, case.has_credentials]

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 import tinkerwire as tw
+from support.auth_cases import AUTH_CASES
 from support.clients import KEY
 from support.scripted import Answer, Scripted
 
 pytestmark = pytest.mark.timeout(60)
-
-
-@pytest.fixture
-def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A credentials file with a key."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    file = tmp_path / ".tinker" / "credentials.json"
-    file.parent.mkdir()
-    file.write_text(json.dumps({"default": "a", "keys": {"a": {"key": "tml-stored"}}}))
-    file.chmod(0o600)
-    return file
 
 
 def test_without_credentials() -> None:
@@ -33,24 +22,41 @@ def test_without_credentials() -> None:
         tw.auth.raise_if_tinker_not_accessible()
 
 
-def test_the_key(stored: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The key of the file, unless there is a command, which is not run, or one in the environment."""
-    assert tw.auth.get_tinker_token() == "tml-stored"
-    assert tw.auth.tinker_has_credentials()
+@pytest.mark.parametrize("name", AUTH_CASES)
+def test_answers_are_those_of_the_official_helpers(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the file and the variables hold, there is the same answer as in SDK 0.38.0, and no exception."""
+    case = AUTH_CASES[name]
+    case.put(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for variable, value in case.variables.items():
+        monkeypatch.setenv(variable, value)
+    assert tw.auth.get_tinker_token() == case.key
+    assert tw.auth.tinker_has_credentials() == case.has_credentials
+
+
+def test_a_folder_in_the_place_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is as if there were no file."""
+    (tmp_path / ".tinker" / "credentials.json").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert tw.auth.get_tinker_token() is None
+    assert not tw.auth.tinker_has_credentials()
+
+
+def test_the_command_is_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It counts as a credential all the same."""
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", f"touch {tmp_path / 'ran'}")
     assert tw.auth.get_tinker_token() is None
     assert tw.auth.tinker_has_credentials()
-    monkeypatch.setenv("TINKER_API_KEY", KEY)
-    assert tw.auth.get_tinker_token() == KEY
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_file_that_cannot_be_used(stored: Path) -> None:
-    """It is an error, and not as if there were no credentials."""
-    stored.write_text("{")
-    for ask in (tw.auth.get_tinker_token, tw.auth.tinker_has_credentials):
-        with pytest.raises(tw.TinkerError, match=r"credentials\.json"):
-            ask()
+def test_access_is_asked_for_once(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is down gives an error at once, and not a wait."""
+    monkeypatch.setenv("TINKER_BASE_URL", server.url)
+    server.rules["get_server_capabilities"] = lambda _: Answer(status=503)
+    with pytest.raises(tw.InternalServerError):
+        tw.auth.raise_if_tinker_not_accessible()
+    assert len(server.named("get_server_capabilities")) == 1
 
 
 def test_access(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,15 @@ class Secret:
         """Whether it has the form of a JSON web token."""
         return self._value.startswith(JWT_PREFIX)
 
+    @property
+    def has_end(self) -> bool:
+        """Whether it is a token that says when it ends, as number or text."""
+        try:
+            float(_claims(self._value)["exp"])
+        except (KeyError, TypeError, ValueError):
+            return False
+        return self.is_token
+
     def life_s(self) -> float:
         """Seconds for which it is good from now: all the time unless it is a token; 0 when that is over."""
         if not self.is_token:

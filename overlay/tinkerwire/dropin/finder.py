@@ -12,7 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .paths import API_VERSION, PATHS, target_of
+from .deprecations import warn_of_deprecated_methods
+from .paths import ADDED, API_VERSION, PATHS, reason_of_absence, target_of
 
 CHILDREN = Path(__file__).parent / "children"
 """A folder whose sitecustomize installs the drop-in, for the PYTHONPATH of other processes."""
@@ -29,6 +30,10 @@ class Facade(ModuleType):
             return getattr(target, name)
         if target_of(path) is not None:
             return importlib.import_module(path)
+        added = ADDED.get(self.__name__, {}).get(name)
+        if added is not None:
+            module, _, attribute = added.partition(":")
+            return getattr(importlib.import_module(module), attribute)
         raise AttributeError(f"tinkerwire has no {path} (looked for in {getattr(target, '__name__', None)})")
 
     def __dir__(self) -> list[str]:
@@ -41,8 +46,15 @@ class Finder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Where a module comes from: here, or not our affair."""
+        """Return where a module comes from; None for modules that are not official.
+
+        Raises:
+            ModuleNotFoundError: a module of the official SDK that is not here, with the reason.
+        """
         if target_of(fullname) is None:
+            reason = reason_of_absence(fullname)
+            if reason is not None:
+                raise ModuleNotFoundError(f"tinkerwire has no module {fullname}: {reason}", name=fullname)
             return None
         return ModuleSpec(fullname, self, origin=target_of(fullname), is_package=True)
 
@@ -53,6 +65,8 @@ class Finder(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Connect a facade with its module."""
         target = importlib.import_module(target_of(module.__name__) or "tinkerwire")
+        if module.__name__ == "tinker":
+            warn_of_deprecated_methods()
         public = [name for name in dir(target) if not name.startswith("_")]
         module.__dict__.update(OWN, _target=target, __doc__=target.__doc__, __all__=getattr(target, "__all__", public))
 

@@ -11,19 +11,28 @@ PATHS: Mapping[str, str] = {
     "tinker": "tinkerwire",
     "tinker._compat": "tinkerwire.dropin.compat",
     "tinker._exceptions": "tinkerwire",
+    "tinker._response": "tinkerwire.sending.http_options",
     "tinker._version": "tinkerwire.version",
+    "tinker.auth": "tinkerwire.auth",
     "tinker.lib": "tinkerwire",
     "tinker.lib.api_future_impl": "tinkerwire.futures.future",
     "tinker.lib.experimental": "tinkerwire.experimental",
     "tinker.lib.public_interfaces": "tinkerwire",
     "tinker.lib.public_interfaces.admin_client": "tinkerwire",
     "tinker.lib.public_interfaces.api_future": "tinkerwire.futures.future",
+    "tinker.lib.public_interfaces.backcompat_sampling_client_future": "tinkerwire",
+    "tinker.lib.public_interfaces.backcompat_training_client_future": "tinkerwire",
     "tinker.lib.public_interfaces.custom_loss": "tinkerwire",
     "tinker.lib.public_interfaces.rest_client": "tinkerwire.rest.client",
     "tinker.lib.public_interfaces.sampling_client": "tinkerwire.sampling.client",
     "tinker.lib.public_interfaces.service_client": "tinkerwire.service",
     "tinker.lib.public_interfaces.training_client": "tinkerwire.training.client",
     "tinker.lib.retry_handler": "tinkerwire.sending.retry",
+    "tinker.lib.telemetry": "tinkerwire.telemetry.reporter",
+    "tinker.proto": "tinkerwire.dropin.proto",
+    "tinker.proto.request_conv": "tinkerwire.dropin.proto.request_conv",
+    "tinker.proto.response_conv": "tinkerwire.dropin.proto.response_conv",
+    "tinker.proto.tinker_public_pb2": "tinkerwire.dropin.proto.tinker_public_pb2",
     "tinker.types": "tinkerwire.types",
     "tinker.types._pydantic_types": "tinkerwire.types",
     "tinker.types.optimizer": "tinkerwire.types",
@@ -33,6 +42,58 @@ PATHS: Mapping[str, str] = {
     "tinker.types.shared": "tinkerwire.types",
 }
 """Modules that are not called after the one type in them; ``tinker.types.tensor_data`` and its like are not listed."""
+
+ADDED: Mapping[str, Mapping[str, str]] = {
+    "tinker.lib.public_interfaces": {
+        "AwaitableConcurrentFuture": "tinkerwire.futures.future:AwaitableConcurrentFuture"
+    },
+    "tinker.lib.public_interfaces.training_client": {"CustomLossFnV1": "tinkerwire.training.client:CustomLossFn"},
+}
+"""Names of an official module that are elsewhere here, as module and name."""
+
+_INSIDE = "it is the inside of the official SDK, which works otherwise here"
+_LOW_LEVEL = "it is the low-level client of the official SDK; tinkerwire_generated.api has the calls of the wire"
+_CREDENTIALS = "it is how the official SDK keeps credentials; tinker.auth tells whether there are any"
+ABSENT: Mapping[str, str] = {
+    "tinker._base_client": _LOW_LEVEL,
+    "tinker._client": _LOW_LEVEL,
+    "tinker._constants": _INSIDE,
+    "tinker._files": _LOW_LEVEL,
+    "tinker._models": "models are not pydantic models here, though they have the methods of those; see tinker.types",
+    "tinker._qs": _LOW_LEVEL,
+    "tinker._resource": _LOW_LEVEL,
+    "tinker._streaming": _LOW_LEVEL,
+    "tinker._types": _LOW_LEVEL,
+    "tinker._utils": _INSIDE,
+    "tinker.cli": "it is the command line of the official SDK; that of this package is `tinkerwire`",
+    "tinker.lib._auth_token_provider": _CREDENTIALS,
+    "tinker.lib._jwt_auth": _CREDENTIALS,
+    "tinker.lib._pydantic_conv": "models are read and written by tinkerwire_base.converter here, without pydantic",
+    "tinker.lib.async_tinker_provider": _INSIDE,
+    "tinker.lib.backcompat_concurrent_future": _INSIDE,
+    "tinker.lib.base_url": _INSIDE,
+    "tinker.lib.chunked_fwdbwd_helpers": _INSIDE,
+    "tinker.lib.client_connection_pool_type": _INSIDE,
+    "tinker.lib.console_urls": "the clients have get_console_url",
+    "tinker.lib.credentials": _CREDENTIALS,
+    "tinker.lib.internal_client_holder": _INSIDE,
+    "tinker.lib.public_interfaces.backcompat_client_future": _INSIDE,
+    "tinker.lib.public_interfaces.rest_client_common": _INSIDE,
+    "tinker.lib.queue_state_logger": "ServiceClient(on_wait=) is called with the state of the queue",
+    "tinker.lib.retryable_exception": "RetryConfig(retry_if=) says which errors are retried",
+    "tinker.lib.sdk_method": _INSIDE,
+    "tinker.lib.session_futures_poller": _INSIDE,
+    "tinker.lib.sidecar": "samples are not drawn in a process of their own here",
+    "tinker.lib.sync_only": _INSIDE,
+    "tinker.lib.telemetry_provider": _INSIDE,
+    "tinker.resources": _LOW_LEVEL,
+    "tinker.types._tensor_container": _INSIDE,
+    "tinker.types._torch_utils": _INSIDE,
+    "tinker.types.billing_usage_request": "get_billing_usage takes its values as arguments",
+    "tinker.types.current_checkpoint_storage_usage_request": "get_current_checkpoint_storage_usage takes its values",
+    "tinker.types.topk_prompt_logprobs": "0.38.0 has tinker.types.topk_logprobs in its place",
+}
+"""Modules of official releases, and what is below them, that are not here, with the reason and the way out."""
 
 TYPE_FOLDERS = ("tinker.types", "tinker.types._pydantic_types", "tinker.types.shared")
 """Where each module is called after its type: ``tensor_data`` after TensorData."""
@@ -44,6 +105,15 @@ def target_of(path: str) -> str | None:
     if path not in PATHS and folder in TYPE_FOLDERS and _is_type(name):
         return PATHS["tinker.types"]
     return PATHS.get(path)
+
+
+def reason_of_absence(path: str) -> str | None:
+    """Return why an official module is not here; None for a path that no official release has."""
+    while path:
+        if path in ABSENT:
+            return ABSENT[path]
+        path = path.rpartition(".")[0]
+    return None
 
 
 def _is_type(name: str) -> bool:

@@ -1,15 +1,17 @@
-"""Two types of the official SDK's HTTP library, for annotations and for HTTP clients of one's own.
+"""Types of the official SDK's HTTP library, for annotations and for HTTP clients of one's own.
 
-No call of this package takes either: ``result(timeout)`` and RetryConfig bound the time, in seconds.
+No call of this package takes or gives one: ``result(timeout)`` and RetryConfig bound the time, in seconds.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from typing_extensions import TypedDict
+
+T = TypeVar("T")
 
 PHASES = ("connect", "read", "write", "pool")
 _UNSET: Any = object()
@@ -99,3 +101,20 @@ class RequestOptions(TypedDict, total=False):
     extra_json: Mapping[str, object]
     idempotency_key: str
     follow_redirects: bool
+
+
+class APIResponse(Generic[T]):
+    """A raw HTTP response of the official SDK, for annotations and ``isinstance``.
+
+    There are none here: calls give parsed results, and an APIStatusError has the response as ``response``.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError(
+            f"{type(self).__name__} has no instances here: calls give parsed results, and the response of an "
+            "APIStatusError is its .response"
+        )
+
+
+class AsyncAPIResponse(APIResponse[T]):
+    """The same of asynchronous calls."""

@@ -1,0 +1,19 @@
+"""The protobuf messages and enums of the wire, as the official ``tinker.proto.tinker_public_pb2`` names them.
+
+The classes are made of the descriptors of this package, which lie in a pool of their own: the official module may be
+imported in the same process. The client uses the same classes.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+
+from tinkerwire_generated.messages import MESSAGE_TIMES, message
+
+DESCRIPTOR = message("SampleResponse").DESCRIPTOR.file
+
+globals().update({name: message(name) for name in MESSAGE_TIMES})
+for _enum in DESCRIPTOR.enum_types_by_name.values():
+    globals()[_enum.name] = EnumTypeWrapper(_enum)
+    globals().update({value.name: value.number for value in _enum.values})
+del _enum
