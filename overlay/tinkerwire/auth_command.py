@@ -149,17 +149,19 @@ def _typed(*, with_prompt: bool, url: str) -> Secret:
 
 def _ask(url: str, secret: Secret, call: Call[T]) -> T:
     # What sends is loaded only where something is sent.
-    from .opening import Closing, open_connection  # noqa: PLC0415
+    from .lifecycle import Lifetime  # noqa: PLC0415
+    from .opening import open_connection  # noqa: PLC0415
     from .sending.backpressure import Traffic  # noqa: PLC0415
     from .sending.retry import RetryConfig  # noqa: PLC0415
 
     # With the version given, the key itself is sent, and nothing is asked for beforehand.
     retry = RetryConfig(progress_timeout=PATIENCE_S)
     connection = open_connection(url, secret.reveal(), wire_version=NEWEST, retry=retry)
+    lifetime = Lifetime(connection)
     try:
         return connection.start(lambda: connection.call(call, Traffic.REST), call.operation.name).result()
     finally:
-        Closing(connection).begin(connection.close).result()
+        lifetime.close().result()
 
 
 def _named(key: StoredKey) -> str:

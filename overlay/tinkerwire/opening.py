@@ -1,11 +1,10 @@
-"""The two ends of a client: the connection it opens, and how it is closed."""
+"""The connection that a client opens: checked arguments, and what stands for them where they are not given."""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Coroutine, Mapping
-from concurrent.futures import Future
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tinkerwire_base.call import default_converter
@@ -15,7 +14,6 @@ from tinkerwire_generated.models import ClientConfigResponse
 
 from .address import EMBEDDED, resolve_base_url
 from .credentials.sources import access_headers, resolve_credential
-from .futures.future import APIFuture
 from .futures.loop import LOOP
 from .sending.connection import Connection
 from .sending.retry import RetryConfig
@@ -39,7 +37,7 @@ def open_connection(
     http_client: httpx.AsyncClient | None = None,
     transport: Transport | None = None,
 ) -> Connection:
-    """A connection of a client's own, to be closed by :class:`Closing`; arguments as for ServiceClient."""
+    """Make a connection of a client's own, for a Lifetime to close; arguments as for ServiceClient."""
     expect("base_url", base_url, str)
     expect("api_key", api_key, str)
     expect("default_headers_overrides", headers, Mapping)
@@ -61,62 +59,7 @@ def open_connection(
             {**access_headers(), **(headers or {})},
         )
         connection.telemetry = reporter_of(connection)
-        LOOP.acquire()
         return connection
-
-
-class Ended(APIFuture[None]):
-    """The end of a client. Who waits for its result finds the client's thread gone, if no other client uses it."""
-
-    def result(self, timeout: float | None = None) -> None:
-        """As of any future."""
-        super().result(timeout)
-        LOOP.join()
-
-
-class Closing:
-    """How a connection of a client's own ends: once, whoever asks for it, also from within a signal handler."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._has_begun = False
-        self._end: Future[None] = Future()
-        # Not to be cancelled: half closed is worse than either.
-        self._end.set_running_or_notify_cancel()
-        self._ended = Ended(self._end)
-
-    def begin(self, last: Callable[[], Coroutine[Any, Any, None]]) -> APIFuture[None]:
-        """Refuse new operations, do the ``last`` things on the loop, and leave it; later calls give the same future."""
-        self._connection.closed = True
-        if self._end.done():
-            return self._ended
-        if not self._connection.is_of_this_process:
-            # The connections are the parent's, who still uses them.
-            self._end.set_result(None)
-            return self._ended
-        try:
-            LOOP.start(lambda: self._finish(last))
-        except RuntimeError:
-            # No lock is held here, as a signal handler may close in the midst of it: that one was faster.
-            if not self._end.done():
-                raise
-        return self._ended
-
-    async def _finish(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        if self._has_begun:
-            return
-        self._has_begun = True
-        fault: Exception | None = None
-        try:
-            await last()
-        except Exception as found:
-            fault = found
-        finally:
-            LOOP.release()
-            if fault is None:
-                self._end.set_result(None)
-            else:
-                self._end.set_exception(fault)
 
 
 def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) -> Dialect | None:

@@ -17,14 +17,15 @@ from tinkerwire_generated.models import CustomLossInputRank, GetServerCapabiliti
 
 from .futures.future import APIFuture
 from .futures.tracking import OnWait
-from .opening import Closing, open_connection
+from .lifecycle import Lifetime
+from .opening import open_connection
 from .rest.client import RestClient
 from .rest.copying import copied
 from .sampling.client import SamplingClient
 from .sending.backpressure import Traffic
 from .sending.retry import RetryConfig
 from .sending.transport import Transport
-from .session import FinishStatus, Session, ended_by
+from .session import FinishStatus, Session
 from .telemetry.reporter import Telemetry
 from .training.chunking import ChunkLimits
 from .training.client import TrainingClient
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
 class ServiceClient:
     """A server that speaks the Tinker API.
 
-    Nothing is sent before it is needed. Use it as a context manager, or call :meth:`close`.
+    Nothing is sent before it is needed. Use it as a context manager: leaving the block without an error waits for the
+    operations that were started, and closes the client. :meth:`close` drops them. A client that nobody holds any more,
+    nor any client made from it, ends by itself once its operations have ended; the server lets the session run out.
 
     Args:
         user_metadata: kept with the session.
@@ -61,6 +64,8 @@ class ServiceClient:
         chunk_limits: how large one forward or forward_backward request may be.
         on_wait: called on the client's own thread with a :class:`Waiting` after 10 s without a result, and then
             once a minute: what is waited for, its request id, and the state of the queue; it must be short.
+        exit_timeout: how many seconds the end of a ``with`` block waits for operations under way; default None: until
+            they have ended. Those that are dropped are logged by name.
         http_client: an ``httpx.AsyncClient`` to send with, in place of the built-in transport; it is of this client
             alone, and closed with it.
         transport: anything else that can send.
@@ -86,6 +91,7 @@ class ServiceClient:
         retry: RetryConfig | None = None,
         chunk_limits: ChunkLimits | None = None,
         on_wait: OnWait | None = None,
+        exit_timeout: float | None = None,
         http_client: httpx.AsyncClient | None = None,
         transport: Transport | None = None,
         **kwargs: Any,
@@ -114,7 +120,6 @@ class ServiceClient:
             http_client=http_client,
             transport=transport,
         )
-        self._connection.on_wait = on_wait
         self._chunk_limits = chunk_limits or ChunkLimits()
         self._session = Session(
             self._connection,
@@ -123,7 +128,7 @@ class ServiceClient:
             display_name,
         )
         self._custom_losses = CustomLosses(self._session)
-        self._closing = Closing(self._connection)
+        self._lifetime = Lifetime(self._connection, self._session, on_wait=on_wait, exit_timeout=exit_timeout)
 
     def __repr__(self) -> str:
         about = "closed" if self._connection.closed else self._session.known_id or "no session so far"
@@ -141,7 +146,7 @@ class ServiceClient:
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close(ended_by(fault)).result()
+        self._lifetime.exit(fault)
 
     async def __aenter__(self) -> Self:
         return self
@@ -149,10 +154,12 @@ class ServiceClient:
     async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close(ended_by(fault))
+        await self._lifetime.exit_async(fault)
 
     def close(self, status: FinishStatus = "success", detail: str | None = None) -> APIFuture[None]:
         """End the session and close all connections; a second call gives the first one's future.
+
+        Operations under way are dropped, which is logged; the end of a ``with`` block waits for them.
 
         ``status`` and ``detail`` are for servers whose wire version can be told how a session ended.
 
@@ -161,7 +168,7 @@ class ServiceClient:
         """
         check_of(FinishStatus)("status", status)
         expect_text("detail", detail)
-        return self._closing.begin(lambda: self._close(status, detail))
+        return self._lifetime.close(status, detail)
 
     def create_lora_training_client(
         self,
@@ -417,10 +424,3 @@ class ServiceClient:
     def get_telemetry(self) -> Telemetry | None:
         """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
         return self._connection.telemetry
-
-    async def _close(self, status: FinishStatus, detail: str | None) -> None:
-        await self._connection.end_operations()
-        try:
-            await self._session.close(status, detail)
-        finally:
-            await self._connection.close()

@@ -109,16 +109,17 @@ class Session:
         self._custom_losses += 1
         return self._custom_losses - 1
 
-    async def close(self, status: FinishStatus, detail: str | None) -> None:
-        """Stop the heartbeat, and tell the server how the session ended, if it is one that can be told."""
+    async def close(self, status: FinishStatus | None, detail: str | None) -> None:
+        """Stop the heartbeat, and tell the server how the session ended, if it can be told; not with status None."""
         await self._created.close()
         if self._heartbeat is not None:
             self._heartbeat.cancel()
             await asyncio.gather(self._heartbeat, return_exceptions=True)
         telemetry = self.connection.telemetry
         is_to_be_told = self._session_id is not None and self._is_own and not self.connection.is_expired
+        session_id = self._session_id if is_to_be_told else None
         await asyncio.gather(
-            *([self._finish(self._session_id, status, detail)] if self._session_id and is_to_be_told else []),
+            *([self._finish(session_id, status, detail)] if session_id and status else []),
             *([telemetry.close()] if telemetry is not None else []),
         )
 

@@ -125,6 +125,11 @@ class LoopThread:
         Raises:
             RuntimeError: nobody uses the loop.
         """
+        if self.is_current_thread and self._loop is not None:
+            # Without the lock, which the loop must not wait for: a finalizer may come here in the midst of anything.
+            own: concurrent.futures.Future[T] = concurrent.futures.Future()
+            self._loop.call_soon(_run_for, own, work)
+            return own
         # Under the lock, so that what is accepted reaches the loop before its stop does.
         with self._lock:
             if self._loop is not None:

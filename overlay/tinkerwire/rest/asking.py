@@ -12,7 +12,8 @@ from tinkerwire_generated.api.service import get_server_capabilities
 from tinkerwire_generated.models import GetServerCapabilitiesResponse
 
 from ..futures.future import APIFuture
-from ..opening import Closing, open_connection
+from ..lifecycle import Lifetime
+from ..opening import open_connection
 from ..sending.backpressure import Traffic
 from ..sending.connection import Connection
 from ..telemetry.reporter import Telemetry
@@ -29,6 +30,7 @@ class Asking:
     Args:
         base_url: the server, as for ServiceClient.
         api_key: as for ServiceClient.
+        exit_timeout: as for ServiceClient.
 
     Raises:
         TinkerError: no API key for a server that needs one.
@@ -36,12 +38,19 @@ class Asking:
     """
 
     def __init__(
-        self, _connection: Connection | None = None, *, base_url: str | None = None, api_key: str | None = None
+        self,
+        _connection: Connection | None = None,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        exit_timeout: float | None = None,
     ) -> None:
         if _connection is not None and (base_url is not None or api_key is not None):
             raise ValueError("base_url and api_key: the connection that was given has its own; leave them away")
         self._connection = open_connection(base_url, api_key) if _connection is None else _connection
-        self._closing = Closing(self._connection) if _connection is None else None
+        # One of its own, or what keeps open the connection that was given.
+        self._lifetime = Lifetime(self._connection, exit_timeout=exit_timeout) if _connection is None else None
+        self._owner = self._connection.owner
 
     def __enter__(self) -> Self:
         return self
@@ -49,7 +58,8 @@ class Asking:
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if self._lifetime is not None:
+            self._lifetime.exit(fault)
 
     async def __aenter__(self) -> Self:
         return self
@@ -57,13 +67,13 @@ class Asking:
     async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._closing is not None:
-            await self._closing.begin(self._connection.close)
+        if self._lifetime is not None:
+            await self._lifetime.exit_async(fault)
 
     def close(self) -> None:
-        """Close a connection of the client's own, and wait for that."""
-        if self._closing is not None:
-            self._closing.begin(self._connection.close).result()
+        """Close a connection of the client's own, and wait for that; operations under way are dropped, and logged."""
+        if self._lifetime is not None:
+            self._lifetime.close().result()
 
     def get_server_capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
         """The models that the server supports."""

@@ -27,6 +27,7 @@ from ..futures.created import Created
 from ..futures.deadline import Deadline, positive_timeout
 from ..futures.future import APIFuture, describe
 from ..sending.backpressure import InFlightLimit, SamplingLoad, Traffic
+from ..sending.connection import Owner
 from ..sending.retry import RetryConfig, RetryIf
 from ..session import Session
 from ..telemetry.reporter import Telemetry
@@ -36,7 +37,7 @@ from ..weights import refuse_path_of_kind
 from . import answer as sample_answer
 from .clones import SampleNumbers, join
 from .drawing import Drawing
-from .handles import Lease, SamplerHandle
+from .handles import SamplerHandle, joined
 from .request import sample_request
 
 T = TypeVar("T")
@@ -65,7 +66,8 @@ class SamplingClient(Created):
         self._drawing = Drawing(session, self._retry, limit, SampleNumbers())
         # Servers whose wire has no such thing record nothing, which is what leaving it out asks for.
         self._record_stability_info = True if record_stability_info else None
-        self._lease: Lease | None = None
+        # Held for as long as this client is: the connection stays open.
+        self._owner = session.connection.owner
 
     @classmethod
     def _create(
@@ -139,9 +141,10 @@ class SamplingClient(Created):
 
     @classmethod
     def _from_handle(cls, found: SamplerHandle, api_key: str | None) -> Self:
-        lease = Lease.of(found, api_key)
-        client = cls(lease.session, None, record_stability_info=found.record_stability_info)
-        client._follow(lease, found.sampling_session_id)
+        lifetime = joined(found, api_key)
+        assert lifetime.session is not None
+        client = cls(lifetime.session, None, record_stability_info=found.record_stability_info)
+        client._follow(lifetime, lifetime.session, found.sampling_session_id)
         return client
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -162,16 +165,14 @@ class SamplingClient(Created):
             record_stability_info=bool(self._record_stability_info),
         )
 
-    def _follow(self, lease: Lease, sampling_session_id: str) -> None:
-        """Be a copy that uses a lease."""
-        self._lease, self._session, self._connection = lease, lease.session, lease.connection
-        self._retry = lease.connection.retry
+    def _follow(self, owner: Owner, session: Session, sampling_session_id: str) -> None:
+        """Become a copy, over a connection to the session of another process."""
+        connection = session.connection
+        self._owner, self._session, self._connection = owner, session, connection
+        self._retry = connection.retry
         made: Future[str] = Future()
         made.set_result(sampling_session_id)
         self._creation = APIFuture(made)
-
-        # Without the lease, which ends with the last client that has it.
-        session, connection = lease.session, lease.connection
 
         async def ask() -> int:
             await session.id()
@@ -192,7 +193,9 @@ class SamplingClient(Created):
         is_abroad = not self._connection.is_of_this_process and self._connection.base_url != EMBEDDED
         if is_abroad and self._creation.state == "done":
             sampling_session_id = self._creation.result()
-            self._follow(Lease.of(self._handle(sampling_session_id)), sampling_session_id)
+            lifetime = joined(self._handle(sampling_session_id))
+            assert lifetime.session is not None
+            self._follow(lifetime, lifetime.session, sampling_session_id)
         return self._connection.start(work, kind, deadline)
 
     def get_telemetry(self) -> Telemetry | None:

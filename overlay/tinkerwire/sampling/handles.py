@@ -11,7 +11,6 @@ import json
 import os
 import threading
 import weakref
-from concurrent.futures import Future
 from typing import Any
 
 import attrs
@@ -21,7 +20,7 @@ from tinkerwire_generated.models import ClientConfigResponse
 
 from ..address import EMBEDDED, resolve_base_url
 from ..credentials.sources import access_headers, resolve_credential
-from ..futures.loop import LOOP
+from ..lifecycle import Lifetime
 from ..sending.connection import Connection
 from ..sending.retry import RetryConfig
 from ..sending.transport import AiohttpTransport
@@ -95,64 +94,39 @@ class SamplerHandle:
             ) from None
 
 
-class Lease:
-    """A connection to the session of another process, kept as long as any client in this one holds the lease."""
+def joined(handle: SamplerHandle, api_key: str | None = None) -> Lifetime:
+    """Join the session of another process: all handles of it share a connection, one with a key of its own does not.
 
-    def __init__(self, handle: SamplerHandle, api_key: str | None) -> None:
-        url = handle.base_url
-        credential = resolve_credential(api_key, url, None)
-        transport = AiohttpTransport(url)
-        self.connection = Connection(url, credential, transport, handle.dialect, handle.retry, access_headers())
-        self.connection.telemetry = reporter_of(self.connection)
-        self.session = Session.joined(self.connection, handle.session_id)
-        LOOP.acquire()
-        # At the end of the program nothing is done, as for a service that was never closed.
-        weakref.finalize(self, _let_go, self.connection, self.session).atexit = False
-
-    @staticmethod
-    def of(handle: SamplerHandle, api_key: str | None = None) -> Lease:
-        """The lease that all handles of a session share in this process; one of its own for a key of its own.
-
-        Raises:
-            TinkerError: no API key for a server that needs one.
-        """
-        if api_key is not None:
-            return Lease(handle, api_key)
-        place = (os.getpid(), handle.base_url, handle.session_id, handle.retry)
-        with _lock:
-            found = _leases.get(place)
-            if found is None:
-                found = _leases[place] = Lease(handle, None)
-            return found
+    Raises:
+        TinkerError: no API key for a server that needs one.
+    """
+    if api_key is not None:
+        return _join(handle, api_key)
+    place = (os.getpid(), handle.base_url, handle.session_id, handle.retry)
+    with _lock:
+        found = _lifetimes.get(place)
+        if found is None or found.connection.closed:
+            found = _lifetimes[place] = _join(handle, None)
+        return found
 
 
-_leases: weakref.WeakValueDictionary[tuple[int, str, str, RetryConfig], Lease] = weakref.WeakValueDictionary()
+def _join(handle: SamplerHandle, api_key: str | None) -> Lifetime:
+    url = handle.base_url
+    credential = resolve_credential(api_key, url, None)
+    connection = Connection(url, credential, AiohttpTransport(url), handle.dialect, handle.retry, access_headers())
+    connection.telemetry = reporter_of(connection)
+    return Lifetime(connection, Session.joined(connection, handle.session_id))
+
+
+_lifetimes: weakref.WeakValueDictionary[tuple[int, str, str, RetryConfig], Lifetime] = weakref.WeakValueDictionary()
 _lock = threading.RLock()
 
 
 def _forget() -> None:
-    """In a forked child: nobody there can give the parent's lock back."""
+    """Replace the lock in a forked child, where the thread that holds it may not exist."""
     global _lock  # noqa: PLW0603
     _lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
-
-
-def _let_go(connection: Connection, session: Session) -> None:
-    if not connection.is_of_this_process:
-        return
-    connection.closed = True
-
-    async def close() -> None:
-        await connection.end_operations()
-        try:
-            await session.close("success", None)
-        finally:
-            await connection.close()
-
-    def release(work: Future[None]) -> None:
-        LOOP.release()
-
-    LOOP.start(close).add_done_callback(release)

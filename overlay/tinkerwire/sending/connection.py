@@ -9,6 +9,7 @@ import os
 import sys
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -64,8 +65,21 @@ GONE = 410
 """What a server answers to operations in a session that it no longer has."""
 OF_A_SESSION = frozenset({Traffic.SESSION, Traffic.TRAINING, Traffic.SAMPLING})
 NO_HEADERS: Mapping[str, str] = {}
+START_S = 0.005
+"""How long a new operation takes to begin on the loop."""
 CLOSE_S = 5.0
 """How long close waits for operations to take notice."""
+
+
+class Owner:
+    """What keeps a connection open, with the user's functions that its operations call.
+
+    Clients and operations under way hold it. Background work must not: it would keep a dropped client open.
+    """
+
+    on_wait: OnWait | None = None
+    """Called on the loop thread for every wait that is long enough to be logged."""
+    retry: RetryConfig
 
 
 class Connection:
@@ -81,7 +95,8 @@ class Connection:
         headers: Mapping[str, str],
     ) -> None:
         self.base_url = base_url
-        self.retry = retry
+        self._retry = retry
+        self._owner: Callable[[], Owner | None] = _nobody
         self.dialects = DialectResolver(self._ask_config, dialect)
         self._is_shut = False
         self.sampling_limit = InFlightLimit(retry.max_connections)
@@ -93,10 +108,11 @@ class Connection:
         """Whether the server said that this session is gone."""
         self.is_session_gone: Callable[[], Coroutine[Any, Any, bool]] | None = None
         """Asks the server about this session, once there is one."""
-        self.on_wait: OnWait | None = None
-        """Hears on the loop thread of every wait that is long enough to be logged."""
         self._pid = os.getpid()
+        self._under_way: dict[Track, None] = {}
+        """Operations from their start to their end, in order; changed on any thread, one step at a time."""
         self._running: set[asyncio.Task[Any]] = set()
+        self._background: set[asyncio.Task[Any]] = set()
         self.last_heard = 0.0  # monotonic; never so far
         self._is_reached = False
         """Whether the server ever accepted a connection."""
@@ -123,11 +139,15 @@ class Connection:
         """
         if self.closed or not self.is_of_this_process:
             raise self._unusable()
-        track, limit = Track(kind), deadline or self.retry.deadline()
+        track, limit, owner = Track(kind), deadline or self.retry.deadline(), self.owner
+        self._under_way[track] = None
         try:
-            return APIFuture(LOOP.start(lambda: self._operation(work, track, limit)), track)
-        except RuntimeError:
-            if not self.closed:
+            future = LOOP.start(lambda: self._operation(work, track, limit, owner))
+            future.add_done_callback(lambda _: self._under_way.pop(track, None))
+            return APIFuture(future, track)
+        except BaseException as error:
+            self._under_way.pop(track, None)
+            if not isinstance(error, RuntimeError) or not self.closed:
                 raise
             # By a signal handler or another thread, since it was asked above.
             raise self._unusable() from None
@@ -135,17 +155,32 @@ class Connection:
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run work that no operation waits for, and that ends with them; on the loop thread."""
         task = start_apart(work)
-        self._running.add(task)
+        self._background.add(task)
         task.add_done_callback(self._ended)
         return task
+
+    def under_way(self) -> list[Track]:
+        """The operations that were started and have not ended."""
+        return list(self._under_way)
+
+    async def wait_for_operations(self, timeout: float | None) -> None:
+        """Wait until no operation is under way or the client is closed, at most ``timeout`` seconds."""
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while self._under_way and not self.closed and (left := end - time.monotonic()) > 0:
+            if self._running:
+                await asyncio.wait(self._running, timeout=None if left == math.inf else left)
+            else:
+                # It is on its way to the loop, or on its way to its future.
+                await asyncio.sleep(min(left, START_S))
 
     async def end_operations(self) -> None:
         """End all operations with ClientClosedError; what is not one of them can still be sent."""
         self.closed = True
-        for task in self._running:
+        tasks = self._running | self._background
+        for task in tasks:
             task.cancel()
-        if self._running:
-            await asyncio.wait(self._running, timeout=CLOSE_S)
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSE_S)
 
     async def close(self) -> None:
         """End all operations with ClientClosedError, and close the transport."""
@@ -156,11 +191,29 @@ class Connection:
         await self._transport.close()
 
     @property
+    def owner(self) -> Owner | None:
+        """What keeps this connection open, to be held by who uses it; None once that is gone."""
+        return self._owner()
+
+    @property
+    def retry(self) -> RetryConfig:
+        """The policy of all operations that have none of their own."""
+        owner = self._owner()
+        return self._retry if owner is None else owner.retry
+
+    def keep_open_while(self, owner: Owner) -> None:
+        """Leave the user's functions to ``owner``: held here as well, they would keep alive what they belong to."""
+        self._retry = attrs.evolve(self._retry, retry_if=None)
+        self._owner = weakref.ref(owner)
+
+    @property
     def is_of_this_process(self) -> bool:
         """Whether this is the process that made the client, and not a fork of it."""
         return self._pid == os.getpid()
 
-    async def _operation(self, work: Callable[[], Coroutine[Any, Any, T]], track: Track, deadline: Deadline) -> T:
+    async def _operation(
+        self, work: Callable[[], Coroutine[Any, Any, T]], track: Track, deadline: Deadline, owner: Owner | None
+    ) -> T:
         task = asyncio.current_task()
         assert task is not None
         if self.closed:
@@ -169,7 +222,7 @@ class Connection:
         task.add_done_callback(self._ended)
         begin(track)
         timer = deadline.begin(task)
-        watch = Watch(track, self.say, self.on_wait)
+        watch = Watch(track, self.say, None if owner is None else owner.on_wait)
         try:
             return await work()
         except asyncio.CancelledError:
@@ -191,6 +244,8 @@ class Connection:
                 timer.cancel()
             watch.end()
             track.ended()
+            # An error keeps this frame, and must not keep the client open.
+            del work, owner
 
     def _late(self, deadline: Deadline, track: Track) -> RequestTimeoutError:
         error = deadline.error(track)
@@ -201,6 +256,7 @@ class Connection:
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
+        self._background.discard(task)
         if not task.cancelled():
             # The future has it, unless the user cancelled that: then nobody need hear of the error.
             task.exception()
@@ -435,3 +491,7 @@ class Connection:
         request = self.encode(call, given(NEWEST))
         read = self.reader(call, request)
         return await self.send(request, lambda answer: (read(answer), answer), Traffic.SESSION)
+
+
+def _nobody() -> None:
+    return None

@@ -58,6 +58,8 @@ class TrainingClient(SavesAndLoads, Created):
     def __init__(self, session: Session, chunk_limits: ChunkLimits, create: Create) -> None:
         self._session = session
         self._connection = session.connection
+        # Held for as long as this client is: the connection stays open.
+        self._owner = session.connection.owner
         self._operations = Operations(session.connection, chunk_limits, create)
         self._creation = self._operations.creation
         self._saves = OwnSaves(session.connection, self._operations)

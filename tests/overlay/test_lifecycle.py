@@ -1,0 +1,365 @@
+"""The life of a client: what its end waits for, what it drops and logs, and clients that nobody closes."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, KEY, PARAMS, PROMPT, loop_threads, open_client, wait_until
+from support.scripted import PATIENCE_S, Answer, Hold, Scripted
+
+pytestmark = pytest.mark.timeout(120)
+SAVED = "save_weights"
+
+
+def hold_saves(server: Scripted) -> Hold:
+    """Keep the results of saves back until the test lets them go."""
+    hold = Hold()
+    server.on_poll("SaveWeights", lambda asked: Answer(server.result(asked.body["request_id"]), hold=hold))
+    return hold
+
+
+def wait_for_save(server: Scripted) -> None:
+    """Wait until a save is polled for."""
+    server.wait_for(lambda: bool(server.polls("SaveWeights")), "the save is polled")
+
+
+def start_save(client: tw.ServiceClient) -> None:
+    """Save a state, and keep nothing of it."""
+    client.create_lora_training_client("base").save_state("a")
+
+
+def is_finished(server: Scripted) -> bool:
+    """Whether nothing of the save is open any more, at the server."""
+    return not server.active["retrieve_future"]
+
+
+def test_the_end_of_a_block_waits_for_a_save_that_nobody_awaits(server: Scripted) -> None:
+    """An unawaited save is sent, polled to its end, and only then the client closes."""
+    hold = hold_saves(server)
+    left = threading.Event()
+
+    def run() -> None:
+        with open_client(server.url, exit_timeout=None) as client:
+            start_save(client)
+        left.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    wait_for_save(server)
+    assert not left.wait(0.2)
+    hold.release()
+    assert left.wait(PATIENCE_S)
+    thread.join()
+
+
+def test_operations_that_a_callback_starts_are_waited_for(server: Scripted) -> None:
+    """Also the last of a chain of operations, each of which starts the next one when it is done, is done."""
+    done: list[str] = []
+
+    def go_on(client: tw.TrainingClient, left: int) -> None:
+        future = client.optim_step(ADAM)
+        if left:
+            future.add_done_callback(lambda _: go_on(client, left - 1))
+        else:
+            future.add_done_callback(lambda future: done.append(future.state))
+
+    with open_client(server.url, exit_timeout=None) as client:
+        go_on(client.create_lora_training_client("base"), 5)
+    assert done == ["done"]
+    assert len(server.named("optim_step")) == 6
+
+
+def test_a_block_of_coroutines_waits_too(server: Scripted) -> None:
+    """``async with`` waits as ``with`` does, and leaves the event loop running meanwhile."""
+    hold = hold_saves(server)
+
+    async def run() -> list[str]:
+        seen: list[str] = []
+
+        async def let_go() -> None:
+            await asyncio.to_thread(wait_for_save, server)
+            seen.append("running")
+            hold.release()
+
+        options: Any = {"base_url": server.url, "api_key": KEY, "wire_version": "0.16.1"}
+        async with tw.ServiceClient(**options) as client:
+            task = asyncio.create_task(let_go())
+            start_save(client)
+        seen.append("left")
+        await task
+        return seen
+
+    assert asyncio.run(run()) == ["running", "left"]
+
+
+def test_gathered_results_arrive(server: Scripted) -> None:
+    """A gather that is in progress when the block ends has all its results afterwards."""
+    with open_client(server.url, exit_timeout=None) as client:
+        sampling = client.create_sampling_client(base_model="base")
+        whole = tw.gather([sampling.sample(PROMPT, 1, PARAMS) for _ in range(20)])
+    assert whole.done()
+    assert len(whole.result()) == 20
+
+
+def test_a_rest_client_waits_too(server: Scripted) -> None:
+    """The end of its block waits for its requests."""
+    hold = Hold()
+    server.rules["training_runs"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    with tw.RestClient(base_url=server.url, api_key=KEY) as rest:
+        future = rest.list_training_runs()
+        server.wait_for_requests("training_runs")
+        threading.Timer(0.1, hold.release).start()
+    assert future.state == "done"
+
+
+def test_the_wait_has_a_limit(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+    """After exit_timeout seconds what is still under way is dropped, and named with kind and request id."""
+    hold = hold_saves(server)
+    with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url, exit_timeout=0.2) as client:
+        start_save(client)
+        wait_for_save(server)
+    assert "exit_timeout=0.2 s is over: 1 operation under way dropped: SaveWeights save_weights/2/1;" in caplog.text
+    server.wait_for(lambda: is_finished(server), "the client hangs up")
+    hold.release()
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), "5", True])
+def test_odd_limits_are_refused(server: Scripted, value: Any) -> None:
+    """What is not a number of seconds raises an error that names the argument, and starts nothing."""
+    with pytest.raises((TypeError, ValueError), match="exit_timeout"):
+        tw.ServiceClient(base_url=server.url, api_key=KEY, exit_timeout=value)
+    assert not loop_threads()
+
+
+def test_an_error_ends_the_block_at_once(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+    """The error comes out without a wait, and what is dropped is logged: a few by name, all by number."""
+    hold = hold_saves(server)
+    caplog.set_level(logging.WARNING, "tinkerwire")
+    with pytest.raises(ZeroDivisionError), open_client(server.url, exit_timeout=None) as client:
+        training = client.create_lora_training_client("base")
+        for number in range(20):
+            training.save_state(f"a{number}")
+        server.wait_for(lambda: len(server.named(SAVED)) == 20)
+        raise ZeroDivisionError
+    record = next(record for record in caplog.records if "dropped" in record.message)
+    assert "left by an error: 20 operations under way dropped: SaveWeights save_weights/" in record.message
+    assert record.message.count("SaveWeights") == 5
+    assert "and 15 more" in record.message
+    hold.release()
+
+
+def test_close_logs_what_it_drops(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+    """Also operations that were queued behind others and never submitted."""
+    hold = Hold()
+    server.rules[SAVED] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
+        training = client.create_lora_training_client("base")
+        training.save_state("a")
+        step = training.optim_step(ADAM)
+        server.wait_for_requests(SAVED)
+        client.close().result(PATIENCE_S)
+        assert isinstance(step.exception(), tw.ClientClosedError)
+    dropped = [record.message for record in caplog.records if "dropped" in record.message]
+    assert len(dropped) == 1
+    assert "2 operations under way dropped: SaveWeights (not submitted), OptimStep (not submitted)" in dropped[0]
+    hold.release()
+
+
+def test_a_close_with_nothing_under_way_logs_nothing(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+    """Heartbeats and pollers are not operations."""
+    with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
+        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        client.close().result(PATIENCE_S)
+    assert not caplog.records
+
+
+def test_ctrl_c_ends_the_wait(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+    """A KeyboardInterrupt comes out of the block, which closes the client and logs what it drops."""
+    hold = hold_saves(server)
+
+    def interrupt() -> None:
+        wait_for_save(server)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    caplog.set_level(logging.WARNING, "tinkerwire")
+    with pytest.raises(KeyboardInterrupt), open_client(server.url, exit_timeout=None) as client:
+        start_save(client)
+        thread.start()
+    thread.join()
+    assert "KeyboardInterrupt() ended the wait for them: 1 operation under way dropped: SaveWeights" in caplog.text
+    with pytest.raises(tw.ClientClosedError):
+        client.get_server_capabilities()
+    hold.release()
+
+
+def test_a_close_elsewhere_ends_the_wait(server: Scripted) -> None:
+    """Another thread may close a client whose block waits: both end."""
+    hold = hold_saves(server)
+    with open_client(server.url, exit_timeout=None) as client:
+        start_save(client)
+        wait_for_save(server)
+        threading.Timer(0.2, client.close).start()
+    hold.release()
+
+
+PROGRAM = """
+import sys
+import tinkerwire as tw
+client = tw.ServiceClient(base_url=sys.argv[1], api_key="tml-x", wire_version="0.16.1")
+training = client.create_lora_training_client("base")
+training.result(60)
+training.save_state("a")
+sys.stdin.readline()
+"""
+
+
+def test_the_end_of_the_program_logs_what_it_drops(server: Scripted) -> None:
+    """A program that forgets to wait for a save ends with a line that names it."""
+    hold = hold_saves(server)
+    command = [sys.executable, "-c", PROGRAM, server.url]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_for_save(server)
+        _, errors = process.communicate("\n", timeout=60)
+    assert "the program ends: 1 operation under way dropped: SaveWeights save_weights/2/1; wait for" in errors
+    assert process.returncode == 0
+    hold.release()
+
+
+# --- clients that nobody closes --------------------------------------------------------------------------------------
+
+
+def open_alone(server: Scripted, **options: Any) -> tw.ServiceClient:
+    """A client outside of a block."""
+    return tw.ServiceClient(**{"base_url": server.url, "api_key": KEY, "wire_version": "0.16.1", **options})
+
+
+def assert_ended(server: Scripted) -> None:
+    """Nothing of any client is left: neither thread nor connection."""
+    gc.collect()
+    wait_until(lambda: not loop_threads(), "the loop ends")
+
+
+def test_a_dropped_client_ends(server: Scripted) -> None:
+    """Its heartbeat, its connections and the loop's thread end when the last reference goes."""
+    client = open_alone(server)
+    client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+    kept = weakref.ref(client._session)
+    assert loop_threads()
+    del client
+    assert_ended(server)
+    wait_until(lambda: gc.collect() >= 0 and kept() is None, "the session is freed")
+
+
+class Trainer:
+    """A program's object that refers to the client which refers to it."""
+
+    def __init__(self, server: Scripted) -> None:
+        retry = tw.RetryConfig(retry_if=self.decide)
+        self.client = open_alone(server, on_wait=self.note, retry=retry)
+        self.sampling = self.client.create_sampling_client(base_model="base")
+        self.itself = self
+
+    def note(self, waiting: tw.Waiting) -> None:
+        """Take note of a wait."""
+
+    def decide(self, fault: Exception) -> bool | None:
+        """Leave it to the client."""
+
+
+def test_a_cycle_through_the_users_functions_ends(server: Scripted) -> None:
+    """A client whose on_wait and retry_if are methods of what holds it is collected with it."""
+    trainer = Trainer(server)
+    trainer.sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    kept = weakref.ref(trainer)
+    del trainer
+    assert_ended(server)
+    assert kept() is None
+
+
+@pytest.mark.parametrize("kind", ["training", "sampling", "rest"])
+def test_clients_made_from_it_keep_it_open(server: Scripted, kind: str) -> None:
+    """They work without the service, whatever the garbage collector does, and end it when they go."""
+    client = open_alone(server)
+    training = client.create_lora_training_client("base")
+    sampling = client.create_sampling_client(base_model="base")
+    rest = client.create_rest_client()
+    uses: dict[str, Callable[[], object]] = {
+        "training": lambda training=training: training.optim_step(ADAM).result(PATIENCE_S),
+        "sampling": lambda sampling=sampling: sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S),
+        "rest": lambda rest=rest: rest.list_training_runs().result(PATIENCE_S),
+    }
+    training.result(PATIENCE_S)
+    sampling.result(PATIENCE_S)
+    use = uses[kind]
+    del client, training, sampling, rest, uses
+    gc.collect()
+    for _ in range(3):
+        use()
+    del use
+    assert_ended(server)
+
+
+def test_a_result_that_is_waited_for_arrives(server: Scripted) -> None:
+    """Who holds nothing but the future of an operation gets its result."""
+    hold = hold_saves(server)
+    future = open_alone(server).create_lora_training_client("base").save_state("a")
+    wait_for_save(server)
+    gc.collect()
+    hold.release()
+    assert future.result(PATIENCE_S).path == "tinker://m1/weights/a"
+    assert_ended(server)
+
+
+def test_an_operation_that_nobody_waits_for_is_finished(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+    """A function that saves and returns, without a client that outlives it, has saved."""
+    hold = hold_saves(server)
+    start_save(open_alone(server))
+    wait_for_save(server)
+    gc.collect()
+    assert loop_threads()
+    hold.release()
+    assert_ended(server)
+    assert "dropped" not in caplog.text
+
+
+def test_another_client_keeps_the_loop(server: Scripted, client: tw.ServiceClient) -> None:
+    """The end of a dropped client leaves the others alone."""
+    client.get_server_capabilities()
+    other = open_alone(server)
+    other.get_server_capabilities()
+    del other
+    gc.collect()
+    client.get_server_capabilities()
+    assert loop_threads()
+
+
+def test_a_dropped_rest_client_ends(server: Scripted) -> None:
+    """A client that was made by itself ends like a service."""
+    rest = tw.RestClient(base_url=server.url, api_key=KEY)
+    rest.list_training_runs().result(PATIENCE_S)
+    del rest
+    assert_ended(server)
+
+
+def test_the_server_is_not_told_that_a_dropped_session_succeeded(server: Scripted) -> None:
+    """Copies in other processes may use the session: it runs out by itself."""
+    client = open_alone(server, wire_version="0.38.0", client_config={})
+    assert client.session_id == "s1"
+    del client
+    assert_ended(server)
+    assert not [asked for asked in server.asked if asked.name.endswith("finish")]
