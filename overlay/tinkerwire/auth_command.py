@@ -15,7 +15,7 @@ from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.auth import delete_own_api_key, get_own_api_key
 from tinkerwire_generated.times import NEWEST
 
-from .address import DEFAULT_BASE_URL, EMBEDDED, resolve_base_url
+from .address import DEFAULT_BASE_URL, is_embedded, resolve_base_url
 from .credentials.key_store import StoredKey, add_key, find_key, remove_key, stored_keys, use_key
 from .credentials.secret import Secret
 from .credentials.stored_keys import credentials_file
@@ -74,8 +74,8 @@ def _login(options: argparse.Namespace) -> None:
     if options.given or options.named is not None:
         raise ValueError("on the command line a key can be read by others; leave it away and give it to the prompt")
     url = resolve_base_url(options.base_url)
-    if url == EMBEDDED:
-        raise ValueError(f"base_url={EMBEDDED!r}, the embedded server, needs no key")
+    if is_embedded(url):
+        raise ValueError(f"base_url={url!r}, the embedded server, needs no key")
     secret = _typed(with_prompt=not options.stdin, url=url)
     before = next((each for each in stored_keys() if each.is_default), None)
     try:

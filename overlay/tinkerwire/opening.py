@@ -12,7 +12,7 @@ from tinkerwire_base.checks import expect
 from tinkerwire_base.model import fields_of
 from tinkerwire_generated.models import ClientConfigResponse
 
-from .address import EMBEDDED, resolve_base_url
+from .address import embedded_folder, is_embedded, resolve_base_url
 from .credentials.sources import access_headers, resolve_credential
 from .futures.loop import LOOP
 from .sending.connection import Connection
@@ -86,10 +86,10 @@ def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:
         raise TypeError(f"http_client: expected an httpx.AsyncClient, got {type(http_client).__name__}")
     if http_client is not None and http_client.is_closed:
         raise ValueError("http_client: it is closed, as by an earlier client that it was given to; make a new one")
-    if url == EMBEDDED:
+    if is_embedded(url):
         if http_client is not None:
-            raise ValueError(f"http_client: base_url={EMBEDDED!r} has no socket for it to speak through; leave it away")
-        from .local import embedded_transport  # noqa: PLC0415  (the server is not loaded unless it is used)
+            raise ValueError(f"http_client: base_url={url!r} has no socket for it to speak through; leave it away")
+        from .local import shared_transport  # noqa: PLC0415  (the server is not loaded unless it is used)
 
-        return embedded_transport()
+        return shared_transport(embedded_folder(url))
     return AiohttpTransport(url) if http_client is None else HttpxTransport(http_client, url)

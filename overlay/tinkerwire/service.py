@@ -51,7 +51,8 @@ class ServiceClient:
         user_metadata: kept with the session.
         project_id: project of the session; default TINKER_PROJECT_ID.
         display_name: what people call the session.
-        base_url: the server; default TINKER_BASE_URL, then the Tinker service. ``"local"`` is the embedded server.
+        base_url: the server; default TINKER_BASE_URL, then the Tinker service. ``"local"`` is the embedded
+            server; ``"local:FOLDER"`` keeps its checkpoints, as ``"local"`` with TINKERWIRE_LOCAL_FOLDER does.
         api_key: default TINKER_API_KEY, then what the shell command TINKER_CREDENTIAL_CMD prints, then the key in
             ``~/.tinker/credentials.json``; loopback servers and the embedded one need none.
         default_headers_overrides: headers for every request, over those of Cloudflare Access from the environment.

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tinkerwire_base.errors import TinkerError
 
-from ..address import EMBEDDED, is_loopback, refuse_plain_http
+from ..address import EMBEDDED, is_embedded, is_loopback, refuse_plain_http
 from .command import credential_command, run_command
 from .secret import Secret, is_sendable
 from .stored_keys import FILE, stored_key
@@ -62,7 +62,7 @@ def resolve_credential(
     Raises:
         TinkerError: there is none, it cannot be one, or it would go over plain http to another machine.
     """
-    if base_url == EMBEDDED:
+    if is_embedded(base_url):
         return None
     secret = given_key(api_key)
     credential: Credential | None = command_credential() if secret is None else Fixed(secret)

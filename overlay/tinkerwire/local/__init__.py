@@ -2,7 +2,8 @@
 
     from tinkerwire.local import EmbeddedServer, embedded_transport
 
-The default of ``ServiceClient(base_url="local")`` is one server that the whole process shares.
+``ServiceClient(base_url="local")`` is one server that the whole process shares, with a temporary folder;
+``base_url="local:FOLDER"`` keeps the checkpoints in a folder.
 """
 
 from tinkerwire.local.misbehaviour import ConnectionDropped as ConnectionDropped
@@ -13,3 +14,4 @@ from tinkerwire.local.server import EmbeddedServer as EmbeddedServer
 from tinkerwire.local.transport import EmbeddedTransport as EmbeddedTransport
 from tinkerwire.local.transport import embedded_transport as embedded_transport
 from tinkerwire.local.transport import shared_server as shared_server
+from tinkerwire.local.transport import shared_transport as shared_transport

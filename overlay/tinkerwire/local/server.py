@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import shutil
-import tempfile
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,6 +16,7 @@ from typing import Any
 from typing_extensions import Self
 
 from tinkerwire.folder_lock import lock
+from tinkerwire.local import temporary_folder
 from tinkerwire.local.answers import NO_RETRY, Answer, Refusal
 from tinkerwire.local.archives import PREFIX as ARCHIVES
 from tinkerwire.local.catalogue import Catalogue
@@ -107,8 +106,10 @@ class EmbeddedServer:
         self._closed = False
         self.is_idle = False
         """After close: whether all work had ended within the time that close waits."""
-        self.folder = Path(tempfile.mkdtemp(prefix="tinkerwire-") if folder is None else folder)
-        leave = partial(shutil.rmtree, self.folder, ignore_errors=True) if folder is None else _occupied(self.folder)
+        self.folder = temporary_folder.create() if folder is None else Path(folder)
+        leave = _occupied(self.folder)
+        if folder is None:
+            leave = partial(_remove_folder, self.folder, leave)
         self._leave_folder = weakref.finalize(self, _unless_forked, leave, os.getpid())
         settings = Settings(
             wire_version=wire_version,
@@ -130,6 +131,11 @@ class EmbeddedServer:
     def base_models(self) -> tuple[str, ...]:
         """Names of the models that can be trained and sampled."""
         return tuple(self._state.settings.catalogue.models)
+
+    @property
+    def checkpoint_count(self) -> int:
+        """How many checkpoints the server has."""
+        return len(self._state.checkpoints.newest_first())
 
     async def handle(self, request: WireRequest) -> WireResponse:
         """Answer one request; any event loop will do.
@@ -255,13 +261,23 @@ def _fingerprint(request: WireRequest) -> bytes:
     return digest.digest()
 
 
+def _remove_folder(folder: Path, unlock: Callable[[], None]) -> None:
+    temporary_folder.remove(folder)
+    unlock()
+
+
 def _occupied(folder: Path) -> Callable[[], None]:
     """Take a folder for one server, as a second would take for leftovers what the first is writing; gives it back."""
-    folder.mkdir(parents=True, exist_ok=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         return lock(folder, waits=False)
     except BlockingIOError:
-        raise ValueError(f"folder: another server has {folder}; give each of them a folder of its own") from None
+        raise ValueError(
+            f"folder: another server has {folder}; close its client or end its process, give each of them a folder of "
+            f"its own, or start `tinkerwire serve --folder {folder}` and give its URL to both"
+        ) from None
+    except OSError as error:
+        raise ValueError(f"folder: {folder} cannot be used: {error.strerror or error}") from None
 
 
 def _unless_forked(leave: Callable[[], object], pid: int) -> None:

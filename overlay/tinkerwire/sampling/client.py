@@ -22,7 +22,7 @@ from tinkerwire_generated.models import (
     TensorData,
 )
 
-from ..address import EMBEDDED
+from ..address import is_embedded
 from ..futures.created import Created
 from ..futures.deadline import Deadline, positive_timeout
 from ..futures.future import APIFuture, describe
@@ -190,7 +190,7 @@ class SamplingClient(Created):
         self, work: Callable[[], Coroutine[Any, Any, T]], kind: str, deadline: Deadline | None = None
     ) -> APIFuture[T]:
         """Run an operation; in a process that was forked since, as a copy."""
-        is_abroad = not self._connection.is_of_this_process and self._connection.base_url != EMBEDDED
+        is_abroad = not self._connection.is_of_this_process and not is_embedded(self._connection.base_url)
         if is_abroad and self._creation.state == "done":
             sampling_session_id = self._creation.result()
             lifetime = joined(self._handle(sampling_session_id))

@@ -18,7 +18,7 @@ import attrs
 from tinkerwire_base.call import default_converter
 from tinkerwire_generated.models import ClientConfigResponse
 
-from ..address import EMBEDDED, resolve_base_url
+from ..address import is_embedded, resolve_base_url
 from ..credentials.sources import access_headers, resolve_credential
 from ..lifecycle import Lifetime
 from ..sending.connection import Connection
@@ -51,10 +51,10 @@ class SamplerHandle:
         Raises:
             ValueError: the server lives in this process alone.
         """
-        if self.base_url == EMBEDDED:
+        if is_embedded(self.base_url):
             raise ValueError(
-                f"a client of base_url={EMBEDDED!r} cannot go to another process: its server lives in this one; start "
-                "`tinkerwire serve` and give its URL"
+                f"a client of base_url={self.base_url!r} cannot go to another process: its server lives in this one; "
+                "start `tinkerwire serve` and give its URL"
             )
         if self.retry.retry_if is not None:
             raise ValueError(

@@ -175,8 +175,8 @@ def test_a_failure_that_somebody_asked_for(
     assert not caplog.records
 
 
-def test_what_close_ends_is_not_logged(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
-    """Futures that were dropped and end by close are no news."""
+def test_what_close_ends_is_logged_once(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+    """Operations that end by close are named together, and not logged again as errors that nobody asked for."""
     server.on_poll("Sample", lambda asked: Answer(server.happy(asked).body, hold=Hold()))
     with open_client(server.url) as client:
         sampling = client.create_sampling_client(base_model="base")
@@ -184,7 +184,8 @@ def test_what_close_ends_is_not_logged(server: Scripted, caplog: pytest.LogCaptu
             sampling.sample(PROMPT, 1, PARAMS)
         server.wait_for(lambda: len(server.polls("Sample")) == 5, "the polls")
     gc.collect()
-    assert not caplog.records
+    (record,) = caplog.records
+    assert "5 operations under way dropped: Sample" in record.message
 
 
 def test_blocking_inside_a_running_loop_works(training: tw.TrainingClient) -> None:
