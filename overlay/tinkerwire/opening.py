@@ -13,7 +13,7 @@ from tinkerwire_base.model import fields_of
 from tinkerwire_generated.models import ClientConfigResponse
 
 from .address import embedded_folder, is_embedded, resolve_base_url
-from .credentials.sources import access_headers, resolve_credential
+from .credentials.sources import environment_headers, resolve_credential
 from .futures.loop import LOOP
 from .sending.connection import Connection
 from .sending.retry import RetryConfig
@@ -56,7 +56,7 @@ def open_connection(
             transport or _transport(url, http_client),
             _dialect(wire_version, client_config),
             retry or RetryConfig(),
-            {**access_headers(), **(headers or {})},
+            {**environment_headers(), **(headers or {})},
         )
         connection.telemetry = reporter_of(connection)
         return connection

@@ -55,7 +55,8 @@ class ServiceClient:
             server; ``"local:FOLDER"`` keeps its checkpoints, as ``"local"`` with TINKERWIRE_LOCAL_FOLDER does.
         api_key: default TINKER_API_KEY, then what the shell command TINKER_CREDENTIAL_CMD prints, then the key in
             ``~/.tinker/credentials.json``; loopback servers and the embedded one need none.
-        default_headers_overrides: headers for every request, over those of Cloudflare Access from the environment.
+        default_headers_overrides: headers for every request, over those in TINKERWIRE_HEADERS, one ``Name: value`` a
+            line, and over those of Cloudflare Access from the environment.
         plain_http_hosts: other machines that may be sent a credential over plain http, by host name; default
             TINKER_PLAIN_HTTP_HOSTS, separated by commas.
         wire_version: which version of the wire the server speaks; default TINKER_WIRE_VERSION, then it

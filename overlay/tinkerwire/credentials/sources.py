@@ -14,6 +14,8 @@ from .secret import Secret, is_sendable
 from .stored_keys import FILE, stored_key
 from .tokens import Renewed
 
+HEADERS_VARIABLE = "TINKERWIRE_HEADERS"
+
 
 class Credential(Protocol):
     """What a server lets a client in by; used on the loop thread."""
@@ -112,3 +114,19 @@ def access_headers() -> dict[str, str]:
     }
     found = {header: os.environ.get(variable, "") for header, variable in names.items()}
     return {header: value for header, value in found.items() if value}
+
+
+def environment_headers() -> dict[str, str]:
+    """The headers of TINKERWIRE_HEADERS, one ``Name: value`` a line, over those of Cloudflare Access.
+
+    Raises:
+        ValueError: a line of another form; it is not shown, as it may hold a credential.
+    """
+    found = access_headers()
+    for number, line in enumerate(os.environ.get(HEADERS_VARIABLE, "").splitlines(), 1):
+        if line.strip():
+            name, colon, value = line.partition(":")
+            if not (colon and name.strip()):
+                raise ValueError(f"{HEADERS_VARIABLE}: line {number} is not of the form 'Name: value'")
+            found[name.strip().lower()] = value.strip()
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from tinkerwire_generated.models import (
 )
 
 from ..address import is_embedded
+from ..credentials.shareable import shareable_headers
 from ..futures.created import Created
 from ..futures.deadline import Deadline, positive_timeout
 from ..futures.future import APIFuture, describe
@@ -48,8 +49,9 @@ class SamplingClient(Created):
 
     It can be pickled, copied, and used in a forked process. What comes out is a client of the same sampling session,
     which numbers its samples in a range of its own, and serves as long as somebody holds it. Address, session,
-    dialect and retry policy travel; the API key, headers and HTTP clients of the user's do not: the other process
-    finds its own key, as a ServiceClient there would.
+    dialect, retry policy and headers travel; HTTP clients of the user's, the API key, and headers whose name or value
+    looks like a credential do not: the other process finds its own key as a ServiceClient there would, and headers in
+    TINKERWIRE_HEADERS.
     """
 
     def __init__(
@@ -127,21 +129,30 @@ class SamplingClient(Created):
         return self._handle(self._creation.result()).encode()
 
     @classmethod
-    def from_sampler_handle(cls, handle: str, *, api_key: str | None = None) -> Self:
-        """The client of a handle; nothing is sent before it is used.
+    def from_sampler_handle(
+        cls, handle: str, *, api_key: str | None = None, default_headers_overrides: Mapping[str, str] | None = None
+    ) -> Self:
+        """Make the client of a handle; nothing is sent before it is used.
 
         The API key goes to the address in the handle: take handles only from whom you trust.
 
+        Args:
+            handle: what get_sampler_handle gave.
+            api_key: as for ServiceClient.
+            default_headers_overrides: headers for every request, over those in the handle. Headers that may hold a
+                credential are not in it: give them here, or set TINKERWIRE_HEADERS.
+
         Raises:
-            ValueError: no handle of this version of the client.
+            ValueError: no handle of this version of the client, or a header that cannot be sent.
             TinkerError: no API key for a server that needs one.
         """
         expect("api_key", api_key, str)
-        return cls._from_handle(SamplerHandle.decode(handle), api_key)
+        expect("default_headers_overrides", default_headers_overrides, Mapping)
+        return cls._from_handle(SamplerHandle.decode(handle), api_key, default_headers_overrides)
 
     @classmethod
-    def _from_handle(cls, found: SamplerHandle, api_key: str | None) -> Self:
-        lifetime = joined(found, api_key)
+    def _from_handle(cls, found: SamplerHandle, api_key: str | None, headers: Mapping[str, str] | None = None) -> Self:
+        lifetime = joined(found, api_key, headers)
         assert lifetime.session is not None
         client = cls(lifetime.session, None, record_stability_info=found.record_stability_info)
         client._follow(lifetime, lifetime.session, found.sampling_session_id)
@@ -156,6 +167,7 @@ class SamplingClient(Created):
         session_id, dialect = self._session.known_id, self._connection.known_dialect
         assert session_id is not None
         assert dialect is not None
+        headers = shareable_headers(self._connection.headers)
         return SamplerHandle(
             base_url=self._connection.base_url,
             session_id=session_id,
@@ -163,6 +175,8 @@ class SamplingClient(Created):
             dialect=dialect,
             retry=self._retry,
             record_stability_info=bool(self._record_stability_info),
+            headers=headers,
+            omitted_headers=tuple(name for name in self._connection.headers if name not in headers),
         )
 
     def _follow(self, owner: Owner, session: Session, sampling_session_id: str) -> None:

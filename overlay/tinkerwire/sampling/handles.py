@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import os
 import threading
 import weakref
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -19,7 +21,8 @@ from tinkerwire_base.call import default_converter
 from tinkerwire_generated.models import ClientConfigResponse
 
 from ..address import is_embedded, resolve_base_url
-from ..credentials.sources import access_headers, resolve_credential
+from ..credentials.authorization import KEY_HEADER
+from ..credentials.sources import HEADERS_VARIABLE, environment_headers, resolve_credential
 from ..lifecycle import Lifetime
 from ..sending.connection import Connection
 from ..sending.retry import RetryConfig
@@ -28,6 +31,7 @@ from ..session import Session
 from ..telemetry.reporter import reporter_of
 from ..wire.dialect import Dialect
 
+log = logging.getLogger("tinkerwire")
 FORM = 1
 """Version of the form of handles."""
 NOT_TEXT = ("retry_if", "retryable_exceptions")
@@ -44,6 +48,10 @@ class SamplerHandle:
     dialect: Dialect
     retry: RetryConfig
     record_stability_info: bool
+    headers: Mapping[str, str] = attrs.field(factory=dict)
+    """The user's headers that hold no credential."""
+    omitted_headers: tuple[str, ...] = ()
+    """Names of the user's other headers, which did not travel."""
 
     def encode(self) -> str:
         """The handle as text that may stand in URLs and command lines.
@@ -87,6 +95,8 @@ class SamplerHandle:
             dialect["binary"] = frozenset(dialect["binary"])
             dialect["config"] = default_converter().structure(dialect["config"], ClientConfigResponse)
             state |= {"dialect": Dialect(**dialect), "retry": RetryConfig(**state["retry"])}
+            state["headers"] = _checked_headers(state.get("headers", {}))
+            state["omitted_headers"] = tuple(_checked_headers(dict.fromkeys(state.get("omitted_headers", ()), "")))
             return cls(**{**state, "base_url": resolve_base_url(state["base_url"])})
         except (ValueError, TypeError, KeyError, AttributeError) as fault:
             raise ValueError(
@@ -94,31 +104,52 @@ class SamplerHandle:
             ) from None
 
 
-def joined(handle: SamplerHandle, api_key: str | None = None) -> Lifetime:
-    """Join the session of another process: all handles of it share a connection, one with a key of its own does not.
+def joined(handle: SamplerHandle, api_key: str | None = None, headers: Mapping[str, str] | None = None) -> Lifetime:
+    """Join the session of another process.
+
+    All handles of a session share a connection, except those with a key or headers of their own.
 
     Raises:
         TinkerError: no API key for a server that needs one.
+        ValueError, TypeError: a header that cannot be sent.
     """
-    if api_key is not None:
-        return _join(handle, api_key)
-    place = (os.getpid(), handle.base_url, handle.session_id, handle.retry)
+    if api_key is not None or headers is not None:
+        return _join(handle, api_key, headers or {})
+    place = (os.getpid(), handle.base_url, handle.session_id, handle.retry, tuple(sorted(handle.headers.items())))
     with _lock:
         found = _lifetimes.get(place)
         if found is None or found.connection.closed:
-            found = _lifetimes[place] = _join(handle, None)
+            found = _lifetimes[place] = _join(handle, None, {})
         return found
 
 
-def _join(handle: SamplerHandle, api_key: str | None) -> Lifetime:
+def _join(handle: SamplerHandle, api_key: str | None, headers: Mapping[str, str]) -> Lifetime:
     url = handle.base_url
     credential = resolve_credential(api_key, url, None)
-    connection = Connection(url, credential, AiohttpTransport(url), handle.dialect, handle.retry, access_headers())
+    found = {**environment_headers(), **handle.headers, **headers}
+    connection = Connection(url, credential, AiohttpTransport(url), handle.dialect, handle.retry, found)
+    # The credential of this process takes the place of a key in a header.
+    replaced = set() if credential is None else {KEY_HEADER}
+    missing = sorted(set(handle.omitted_headers) - set(connection.headers) - replaced)
+    if missing:
+        log.warning(
+            "sampler handle: headers of the client that made it did not travel, as they may hold a credential: %s; "
+            "give them to from_sampler_handle(default_headers_overrides=...) or set %s",
+            ", ".join(missing),
+            HEADERS_VARIABLE,
+        )
     connection.telemetry = reporter_of(connection)
     return Lifetime(connection, Session.joined(connection, handle.session_id))
 
 
-_lifetimes: weakref.WeakValueDictionary[tuple[int, str, str, RetryConfig], Lifetime] = weakref.WeakValueDictionary()
+def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
+    if not all(isinstance(text, str) for item in headers.items() for text in item):
+        raise TypeError("its headers are not text")
+    return headers
+
+
+Place = tuple[int, str, str, RetryConfig, tuple[tuple[str, str], ...]]
+_lifetimes: weakref.WeakValueDictionary[Place, Lifetime] = weakref.WeakValueDictionary()
 _lock = threading.RLock()
 
 

@@ -191,6 +191,11 @@ class Connection:
         await self._transport.close()
 
     @property
+    def headers(self) -> Mapping[str, Secret]:
+        """The user's headers for every request, by lower-case names; each may be a secret."""
+        return self._authorization.headers
+
+    @property
     def owner(self) -> Owner | None:
         """What keeps this connection open, to be held by who uses it; None once that is gone."""
         return self._owner()

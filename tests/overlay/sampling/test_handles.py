@@ -31,7 +31,7 @@ def state_of(handle: str) -> dict[str, object]:
 
 
 def test_what_a_handle_says(server: Scripted) -> None:
-    """Address, session, sampling session, dialect and policy; neither the key nor the user's headers."""
+    """Address, session, sampling session, dialect and policy; neither the key nor secret headers."""
     with open_client(server.url, default_headers_overrides={"x-secret": "hidden"}) as client:
         sampling = client.create_sampling_client(base_model="base", record_stability_info=True)
         handle = sampling.get_sampler_handle()
@@ -192,3 +192,86 @@ def test_real_processes(tmp_path: Path, method: str, flags: tuple[str, ...]) -> 
         )
     assert (run.returncode, run.stdout) == (0, "all is well\n"), run.stderr
     assert "Traceback" not in run.stderr
+
+
+SECRET_HEADERS = {
+    "Authorization": "Bearer abcdef",
+    "Cookie": "a=b",
+    "X-API-Key": "a key",
+    "Cf-Access-Client-Secret": "hidden",
+    "x-gateway-token": "hidden",
+    "x-note": "tml-abcdef0123",
+    "x-other": "Basic dXNlcg==",
+    "x-trace": "0123456789abcdef0123456789abcdef",
+    "x-proxy": "http://user:word@proxy",
+    "x-jwt-like": "eyJhbGciOi.eyJzdWIi.abc",
+}
+SHARED_HEADERS = {"X-Route": "blue/green-7", "x-org": "research", "User-Agent": "study/1.0 (Linux; x86_64)"}
+
+
+def sampled_with(server: Scripted) -> dict[str, str]:
+    """The headers of the last sample."""
+    return {name.lower(): value for name, value in server.named("asample")[-1].headers.items()}
+
+
+@pytest.mark.parametrize("by", ["handle", "pickle"])
+def test_headers_without_a_credential_travel(server: Scripted, by: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A copy sends them as the client did; those with a credential stay behind, and are named."""
+    with open_client(server.url, default_headers_overrides={**SECRET_HEADERS, **SHARED_HEADERS}) as client:
+        sampling = client.create_sampling_client(base_model="base")
+        handle, pickled = sampling.get_sampler_handle(), pickle.dumps(sampling)
+    for value in SECRET_HEADERS.values():
+        assert value not in json.dumps(state_of(handle))
+        assert value.encode() not in pickled
+        assert value not in base64.urlsafe_b64decode(handle).decode()
+    make = tw.SamplingClient.from_sampler_handle
+    found = make(handle, api_key=KEY) if by == "handle" else pickle.loads(pickled)
+    found.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    sent = sampled_with(server)
+    assert {name.lower(): value for name, value in SHARED_HEADERS.items()}.items() <= sent.items()
+    assert not {name.lower() for name in SECRET_HEADERS} - {"x-api-key"} & sent.keys()
+    (record,) = [record for record in caplog.records if "did not travel" in record.message]
+    assert "authorization, cf-access-client-secret, cookie" in record.message
+    assert not any(value in record.message for value in SECRET_HEADERS.values())
+
+
+def test_the_other_process_gives_secret_headers(
+    server: Scripted, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an argument, or by TINKERWIRE_HEADERS, which pickles and services use, too; then nothing is missing."""
+    headers = {"Authorization": "Bearer first", "x-route": "blue"}
+    with open_client(server.url, default_headers_overrides=headers) as client:
+        sampling = client.create_sampling_client(base_model="base")
+        handle, pickled = sampling.get_sampler_handle(), pickle.dumps(sampling)
+    own = {"authorization": "Bearer second"}
+    copied = tw.SamplingClient.from_sampler_handle(handle, api_key=KEY, default_headers_overrides=own)
+    copied.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    assert (sampled_with(server)["authorization"], sampled_with(server)["x-route"]) == ("Bearer second", "blue")
+    monkeypatch.setenv("TINKERWIRE_HEADERS", "\nAuthorization: Bearer third\nx-route: red\n")
+    pickle.loads(pickled).sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    assert (sampled_with(server)["authorization"], sampled_with(server)["x-route"]) == ("Bearer third", "blue")
+    with open_client(server.url) as client:
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    assert sampled_with(server)["authorization"] == "Bearer third"
+    assert "did not travel" not in caplog.text
+
+
+def test_headers_of_the_environment_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line of another form is refused by its number, and not shown."""
+    monkeypatch.setenv("TINKERWIRE_HEADERS", "x-a: 1\nhidden")
+    with pytest.raises(ValueError, match="TINKERWIRE_HEADERS: line 2 is not of the form") as found:
+        tw.ServiceClient(base_url="http://127.0.0.1:1")
+    assert "hidden" not in str(found.value)
+
+
+def test_an_older_handle_has_no_headers(server: Scripted) -> None:
+    """It is read as before; odd headers are refused."""
+    with open_client(server.url) as client:
+        state = state_of(client.create_sampling_client(base_model="base").get_sampler_handle())
+    del state["headers"], state["omitted_headers"]
+    text = base64.urlsafe_b64encode(json.dumps(state).encode()).decode()
+    assert SamplerHandle.decode(text).headers == {}
+    for odd in ({"headers": {"a": 1}}, {"headers": [1]}, {"omitted_headers": 5}):
+        text = base64.urlsafe_b64encode(json.dumps({**state, **odd}).encode()).decode()
+        with pytest.raises(ValueError, match="handle:"):
+            SamplerHandle.decode(text)
