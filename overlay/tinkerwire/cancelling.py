@@ -9,8 +9,9 @@ from tinkerwire_generated.api.auth import client_dynamic_config
 from tinkerwire_generated.api.futures import cancel_future
 from tinkerwire_generated.models import CancelFutureRequest, ClientConfigRequest
 
+from .futures.reporting import log
 from .sending.backpressure import Traffic
-from .sending.connection import Connection, log
+from .sending.connection import Connection
 from .sending.retry import RetryConfig
 
 CANCEL_TIMEOUT_S = 10.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import logging
 import math
 import weakref
 from collections.abc import Sequence
@@ -14,11 +13,11 @@ from tinkerwire_base.errors import CancelledSubmissionError
 
 from .futures.future import APIFuture
 from .futures.loop import LOOP
+from .futures.reporting import log
 from .futures.tracking import OnWait, Track
 from .sending.connection import Connection, Owner
 from .session import FinishStatus, Session, ended_by
 
-log = logging.getLogger("tinkerwire")
 MAX_NAMED = 5
 """Dropped operations that a log line names; of the others it gives the number."""
 WAY_OUT = "wait for their results, or leave a `with` block of the client, which waits for them"

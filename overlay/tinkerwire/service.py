@@ -64,8 +64,8 @@ class ServiceClient:
         client_config: with wire_version, what such a server would say in client/config, as the flags in it.
         retry: the retry policy and time limits of all operations.
         chunk_limits: how large one forward or forward_backward request may be.
-        on_wait: called on the client's own thread with a :class:`Waiting` after 10 s without a result, and then
-            once a minute: what is waited for, its request id, and the state of the queue; it must be short.
+        on_wait: called on a thread for callbacks with a :class:`Waiting` after 10 s without a result, and then once a
+            minute: what is waited for, its request id, and the state of the queue.
         exit_timeout: how many seconds the end of a ``with`` block waits for operations under way; default None: until
             they have ended. Those that are dropped are logged by name.
         http_client: an ``httpx.AsyncClient`` to send with, in place of the built-in transport; it is of this client

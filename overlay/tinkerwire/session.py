@@ -23,6 +23,7 @@ from tinkerwire_generated.models import (
 
 from .cancelling import Cancellations
 from .futures.once import Once
+from .futures.reporting import log
 from .futures.timeout import wait_for
 from .futures.tracking import start_apart
 from .sending.backpressure import Traffic
@@ -30,8 +31,6 @@ from .sending.connection import Connection
 from .sending.discovery import ABSENT
 from .sending.retry import RetryConfig
 from .sending.session_loss import may_refuse_session, names_session
-
-log = logging.getLogger("tinkerwire")
 
 HEARTBEAT_S = 10.0
 HEARTBEAT_TIMEOUT_S = 10.0

@@ -10,6 +10,8 @@ import attrs
 from tinkerwire_base.twofold import length
 from tinkerwire_generated.models import Datum, ModelInput, SampleResponse
 
+from .futures.reporting import log
+
 
 @attrs.frozen(kw_only=True)
 class Usage:
@@ -44,6 +46,20 @@ class Meter:
         self.usage += more
         if self._whole is not None:
             self._whole.add(more)
+
+    def add_batch(self, data: Iterable[Datum], *, backward: bool) -> None:
+        """Count a batch; what cannot be counted costs no result."""
+        try:
+            self.add(of_batch(data, backward=backward))
+        except Exception as error:
+            log.warning("usage: a batch could not be counted: %r", error)
+
+    def add_sample(self, prompt: ModelInput, response: SampleResponse) -> None:
+        """Count a prompt and its samples; what cannot be counted costs no result."""
+        try:
+            self.add(of_sample(prompt, response))
+        except Exception as error:
+            log.warning("usage: a sample could not be counted: %r", error)
 
 
 def of_batch(data: Iterable[Datum], *, backward: bool) -> Usage:

@@ -113,7 +113,7 @@ def test_a_fork_does_not_wait_for_a_loop_that_waits_for_it(
 
 
 def test_a_fork_on_the_clients_own_thread_works(server: Scripted, client: tw.ServiceClient) -> None:
-    """A callback may fork: the loop cannot wait for itself."""
+    """What runs there may fork: the loop cannot wait for itself."""
     status: list[int] = []
 
     def fork(_: object) -> None:
@@ -124,7 +124,7 @@ def test_a_fork_on_the_clients_own_thread_works(server: Scripted, client: tw.Ser
         status.append(os.waitpid(pid, 0)[1])
 
     future = client._capabilities()
-    future.add_done_callback(fork)
+    future.when_done(fork)
     future.result(PATIENCE_S)
     client.get_server_capabilities()
     assert status == [0]

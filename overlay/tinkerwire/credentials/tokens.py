@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -12,9 +11,8 @@ import attrs
 from tinkerwire_base.errors import TinkerError
 
 from ..futures.once import Once
+from ..futures.reporting import log
 from .secret import Secret
-
-log = logging.getLogger("tinkerwire")
 
 MARGIN_S = 60.0
 """So long before its end a credential is only sent where there is no newer one; for short lives, a tenth of them."""

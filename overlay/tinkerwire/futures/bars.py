@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import importlib
 import sys
-import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol
 
+from .reporting import SideThread
+
 LINE_EVERY_S = 0.2
+DRAW_WAIT_S = 0.1
+"""How long a result waits for its bar, so that the bar stands before what is printed next."""
 
 
 class Bar(Protocol):
@@ -21,16 +27,6 @@ class Bar(Protocol):
     def close(self) -> object:
         """Leave the last count standing."""
         ...
-
-
-class NoBar:
-    """Shows nothing."""
-
-    def update(self, n: int) -> None:
-        """Nothing."""
-
-    def close(self) -> None:
-        """Nothing."""
 
 
 class LineBar:
@@ -62,34 +58,82 @@ class LineBar:
 
 
 class Counting:
-    """A bar that any thread may count on, and that ends once."""
+    """A bar that any thread may count on, and that ends once; one that cannot be shown any more shows nothing.
 
-    def __init__(self, bar: Bar) -> None:
-        self._bar: Bar | None = bar
-        self._lock = threading.RLock()
+    It is drawn on a thread of its own, and waited for only so long: a terminal may be gone, or may have been stopped.
+    """
+
+    def __init__(self, make: Callable[[], Bar]) -> None:
+        self._make = make
+        self._bar: Bar | None = None
+        self._is_closed = False
+        self._thread = SideThread("tinkerwire-bar")
+        self._draw(self._begin)
 
     def update(self) -> None:
         """Count one more; nothing once it is closed."""
-        with self._lock:
-            if self._bar is not None:
-                self._bar.update(1)
+        if not self._is_closed:
+            self._draw(self._update)
 
     def close(self) -> None:
         """End it."""
-        with self._lock:
-            bar, self._bar = self._bar, None
-            if bar is not None:
-                bar.close()
+        if not self._is_closed:
+            self._is_closed = True
+            self._draw(self._close)
+
+    def _draw(self, step: Callable[[], None]) -> None:
+        self._thread.call(partial(self._draw_unless_broken, step), DRAW_WAIT_S)
+
+    def _draw_unless_broken(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except BaseException:
+            if self._bar is not None:
+                # A bar of tqdm would try once more when it is collected.
+                with suppress(Exception):
+                    self._bar.disable = True  # type: ignore[attr-defined]
+            self._bar = None
+
+    def _begin(self) -> None:
+        self._bar = self._make()
+
+    def _update(self) -> None:
+        if self._bar is not None:
+            self._bar.update(1)
+
+    def _close(self) -> None:
+        bar, self._bar = self._bar, None
+        if bar is not None:
+            bar.close()
+
+
+class NotCounting(Counting):
+    """A bar that nobody watches."""
+
+    def __init__(self) -> None:
+        self._is_closed = True
 
 
 def bar(total: int, description: str, progress: bool | None) -> Counting:
     """A bar of ``total`` steps; ``progress`` None shows it if standard error is a terminal."""
     if progress is None:
-        progress = total > 0 and sys.stderr is not None and sys.stderr.isatty()
+        progress = total > 0 and _is_watched()
     if not progress:
-        return Counting(NoBar())
+        return NotCounting()
+
+    def make() -> Bar:
+        try:
+            tqdm: Any = importlib.import_module("tqdm")
+        except ImportError:
+            return LineBar(total, description)
+        found: Bar = tqdm.tqdm(total=total, desc=description or None)
+        return found
+
+    return Counting(make)
+
+
+def _is_watched() -> bool:
     try:
-        tqdm: Any = importlib.import_module("tqdm")
-    except ImportError:
-        return Counting(LineBar(total, description))
-    return Counting(tqdm.tqdm(total=total, desc=description or None))
+        return sys.stderr is not None and sys.stderr.isatty()
+    except Exception:  # it is closed, or something of the user's
+        return False

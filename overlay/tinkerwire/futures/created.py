@@ -45,5 +45,5 @@ class Created:
             else:
                 found.set_exception(fault)
 
-        self._creation.add_done_callback(end)
+        self._creation.when_done(end)
         return found

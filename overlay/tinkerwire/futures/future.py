@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import logging
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator
 from typing import Any, Generic, NoReturn, TypeVar
@@ -14,11 +14,11 @@ from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError
 
 from .deadline import normalize_timeout
 from .loop import LOOP
+from .reporting import CALLBACKS, is_on_event_loop, log
 from .timeout import wait_for
 from .tracking import FutureState, Progress, Track, held
 
 T = TypeVar("T")
-log = logging.getLogger("tinkerwire")
 LOOK_S = 0.1
 """How often a loss function's wait is looked at: it may be one without an end."""
 
@@ -107,25 +107,33 @@ class APIFuture(Generic[T]):
     def add_done_callback(self, callback: Callable[[APIFuture[T]], object]) -> None:
         """Call ``callback`` with this future once it is done, or now if it is.
 
-        It runs on the client's own thread, where everything waits for it, so it must be short; what it raises is
+        Callbacks run one after the other on a thread of their own, so that none holds up a result; what one raises is
         logged.
         """
         if not callable(callback):
             raise TypeError(f"callback: expected a function of the future, got {type(callback).__name__}")
 
-        def call(_: object) -> None:
+        def call() -> None:
             try:
                 callback(self)
-            except (SystemExit, KeyboardInterrupt) as fault:
-                if not LOOP.is_current_thread:
+            except BaseException as error:
+                is_of_caller = threading.current_thread().name != CALLBACKS.name and not is_on_event_loop()
+                if is_of_caller and not isinstance(error, Exception):
                     raise
-                # It would take the calls of other callbacks away.
-                raise RuntimeError(f"{fault!r} on the client's own thread ends nothing") from fault
+                log.error("a callback of %r failed: %r", self, error, exc_info=error)
 
         self._track.waiters.append(None)
-        self._future.add_done_callback(call)
+        if self._future.done():
+            call()
+        else:
+            self._future.add_done_callback(lambda _: CALLBACKS.call(call))
 
     on_done = add_done_callback
+
+    def when_done(self, function: Callable[[APIFuture[T]], object]) -> None:
+        """Call a function of this client's own at once when it is done, on whichever thread that is."""
+        self._track.waiters.append(None)
+        self._future.add_done_callback(lambda _: function(self))
 
     @property
     def request_id(self) -> str | None:

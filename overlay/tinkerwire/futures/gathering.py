@@ -49,10 +49,10 @@ def gather(
 
     def end(_: object) -> None:
         track.ended()
-        shown.close()
         if whole.cancelled():
             for part in parts:
                 part.cancel()
+        shown.close()
 
     def count(part: APIFuture[T]) -> None:
         track.done += 1
@@ -73,7 +73,7 @@ def gather(
 
     whole.add_done_callback(end)
     for part in parts:
-        part.add_done_callback(count)
+        part.when_done(count)
     if not parts:
         finish()
     return APIFuture(whole, track)
@@ -149,7 +149,7 @@ class Completed(Generic[T]):
 
     def _tell(self, put: Callable[[APIFuture[T]], object]) -> None:
         for future in self._futures:
-            future.add_done_callback(put)
+            future.when_done(put)
 
     def _late(self, number: int) -> TimeoutError:
         return TimeoutError(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from .reporting import log
+
 T = TypeVar("T")
-log = logging.getLogger("tinkerwire")
 LOCK_S = 0.1
 """How long the loop waits for a lock that others hold for microseconds, unless a signal handler came in between."""
 WIND_UP_S = 5.0

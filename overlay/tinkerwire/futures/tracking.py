@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import time
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import attrs
 
+from .reporting import CALLBACKS, log
+
 T = TypeVar("T")
-log = logging.getLogger("tinkerwire")
 FIRST_WORD_S = 10.0
 """Nothing waits longer without a word."""
 WORD_EVERY_S = 60.0
@@ -183,7 +184,12 @@ class Watch:
         waiting = self._track.waiting()
         self._say(f"waiting {waiting.request_type}", "%s", waiting)
         if self._listener is not None:
-            try:
-                self._listener(waiting)
-            except Exception:  # it is the user's, and takes nothing away from the result
-                log.exception("on_wait failed for %s %s", waiting.request_type, waiting.request_id)
+            CALLBACKS.call(partial(_call_listener, self._listener, waiting))
+
+
+def _call_listener(listener: OnWait, waiting: Waiting) -> None:
+    try:
+        listener(waiting)
+    except BaseException as error:  # it is the user's, and takes nothing away from the result
+        text = "on_wait failed for %s %s: %r"
+        log.error(text, waiting.request_type, waiting.request_id, error, exc_info=error)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.session import export_session_trace
 
+from ..futures.reporting import log
 from ..sending.backpressure import Traffic
 from ..sending.connection import Connection
 
-log = logging.getLogger("tinkerwire")
 ASK_EVERY_S = 5.0
 
 

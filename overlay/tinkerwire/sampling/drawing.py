@@ -16,7 +16,7 @@ from ..polling import Poll, Promise
 from ..sending.backpressure import InFlightLimit, Traffic
 from ..sending.retry import RetryConfig
 from ..session import Session
-from ..usage import Meter, of_sample
+from ..usage import Meter
 from ..wire.dialect import Dialect
 from . import answer as sample_answer
 from .clones import SampleNumbers
@@ -53,7 +53,7 @@ class Drawing:
                     raise
                 await asyncio.sleep(self._retry.delay(draw))
             else:
-                self.meter.add(of_sample(request.prompt, drawn))
+                self.meter.add_sample(request.prompt, drawn)
                 missing = " and ".join(sample_answer.missing(request, drawn))
                 if missing:
                     self._connection.say("missing", "the server gave no %s, though it was asked for them", missing)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import os
 import sys
@@ -11,6 +10,7 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
@@ -36,6 +36,7 @@ from ..credentials.sources import Credential
 from ..futures.deadline import Deadline, deadline_error, is_late, time_left
 from ..futures.future import APIFuture
 from ..futures.loop import LOOP
+from ..futures.reporting import log
 from ..futures.tracking import OnWait, Track, Watch, begin, current, start_apart
 from ..usage import Meter
 from ..version import __version__
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from ..telemetry.reporter import Telemetry
 
 T = TypeVar("T")
-log = logging.getLogger("tinkerwire")
 
 REQUEST_TIMEOUT_S = 60.0
 SLOWEST_UPLOAD_BYTES_PER_S = 100_000
@@ -241,8 +241,7 @@ class Connection:
                 raise self._late(deadline, track) from fault
             if isinstance(fault, TinkerError):
                 self._authorization.redaction.fault(fault)
-            if self.telemetry is not None:
-                self.telemetry.note(fault)
+            self._report(fault)
             raise
         finally:
             if timer is not None:
@@ -255,9 +254,13 @@ class Connection:
     def _late(self, deadline: Deadline, track: Track) -> RequestTimeoutError:
         error = deadline.error(track)
         self._authorization.redaction.fault(error)
-        if self.telemetry is not None:
-            self.telemetry.note(error)
+        self._report(error)
         return error
+
+    def _report(self, error: Exception) -> None:
+        if self.telemetry is not None:
+            with suppress(Exception):  # the error of the operation is what counts
+                self.telemetry.note(error)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)

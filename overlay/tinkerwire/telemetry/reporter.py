@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 import os
 import uuid
 from collections import deque
@@ -33,6 +32,7 @@ from tinkerwire_generated.models import (
 )
 
 from ..address import DEFAULT_BASE_URL
+from ..futures.reporting import log
 from ..futures.timeout import wait_for
 from ..futures.tracking import start_apart
 from ..sending.backpressure import Traffic
@@ -42,7 +42,6 @@ from . import incidents
 if TYPE_CHECKING:
     from ..sending.connection import Connection
 
-log = logging.getLogger("tinkerwire")
 
 ON = frozenset({"1", "true", "yes", "on"})
 """Values of TINKER_TELEMETRY that switch it on."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 
 from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError
 
+from ..futures.reporting import log
 from ..futures.tracking import Track
-
-log = logging.getLogger("tinkerwire")
 
 MAX_REMEMBERED = 100
 MAX_NAMED = 5

@@ -22,7 +22,7 @@ from ..futures.tracking import current
 from ..polling import Poll, Promise
 from ..sending.backpressure import Traffic
 from ..sending.connection import Connection
-from ..usage import Meter, of_batch
+from ..usage import Meter
 from .chunking import ChunkLimits, split
 from .combining import combine
 from .failures import UnretrievedFailures
@@ -349,7 +349,7 @@ class Operations:
 
     async def _poll_chunk(self, asked: UntypedAPIFuture, kind: str, chunk: list[Datum]) -> ForwardBackwardOutput:
         output = await self.poll(asked, kind, ForwardBackwardOutput, NO_METRICS)
-        self.meter.add(of_batch(chunk, backward=kind == "ForwardBackward"))
+        self.meter.add_batch(chunk, backward=kind == "ForwardBackward")
         return output
 
 

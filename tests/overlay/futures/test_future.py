@@ -247,7 +247,7 @@ def test_callbacks_that_would_end_the_process(
     assert called.wait(PATIENCE_S)
     assert raw.result(PATIENCE_S)
     assert training.optim_step(ADAM).result(PATIENCE_S)
-    assert "SystemExit(3) on the client's own thread ends nothing" in caplog.text
+    wait_until(lambda: "failed: SystemExit(3)" in caplog.text, "the word in the log")
     # On a thread of the user's it is the user's.
     with pytest.raises(SystemExit):
         future.add_done_callback(leave)
