@@ -1,8 +1,13 @@
-"""How properties are drawn in all tests."""
+"""How properties are drawn in all tests, and the proofs that a run of all must have."""
 
 from __future__ import annotations
 
+import sys
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from support.proofs import is_provable, named, unproven
 
 # A busy machine may stand still within any draw, so none has a time limit.
 ANY_TIME = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
@@ -10,3 +15,24 @@ settings.register_profile("tests", ANY_TIME, derandomize=True)
 # Other draws, and more of them: pytest --hypothesis-profile=explore
 settings.register_profile("explore", ANY_TIME, derandomize=False, max_examples=1000)
 settings.load_profile("tests")
+
+OUTCOMES: dict[str, str] = {}
+"""What became of each test of this run, by its id."""
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keep the outcome of each test; with xdist the workers' reports come here, too."""
+    if report.when == "call" or report.outcome != "passed":
+        OUTCOMES[report.nodeid] = report.outcome
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run of the whole suite in which a proof that docs/faults.md names did not pass."""
+    config, option = session.config, session.config.option
+    is_whole = config.args == config.getini("testpaths") and not (option.keyword or option.markexpr or option.maxfail)
+    if hasattr(config, "workerinput") or not is_whole or option.collectonly or session.exitstatus != pytest.ExitCode.OK:
+        return
+    lacking = unproven([proof for proof in named() if is_provable(proof[0])], OUTCOMES)
+    if lacking:
+        sys.stderr.write("docs/faults.md names tests that did not pass:\n" + "\n".join(lacking) + "\n")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -7,6 +7,8 @@ from typing import Any, NoReturn
 
 OF_ITS_OWN = "the following arguments are required"
 """How an error begins that names what the parser knows, and nothing that was given."""
+WRONG_USAGE = 2
+"""The exit code of wrong usage."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -17,10 +19,10 @@ class Parser(argparse.ArgumentParser):
         self._is_discreet = is_discreet
 
     def error(self, message: str) -> NoReturn:
-        """Exit with code 2."""
+        """Exit with code 2, after one line that names the flag."""
         if self._is_discreet and not message.startswith(OF_ITS_OWN):
             message = "these arguments do not fit; they are not shown, as one may be a key"
-        super().error(message)
+        self.exit(WRONG_USAGE, f"{self.prog}: error: {message}; see `{self.prog} --help`\n")
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
         """The options, and what is unknown."""

@@ -7,14 +7,20 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import auth_command as auth
 from .arguments import Parser
 from .demo import command as demo
 from .version import DEFAULT_WIRE, __version__
 
+if TYPE_CHECKING:
+    from .local import Peculiarities
+
 EXIT_FAILED = 1
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on")
     serve.add_argument("--port", type=_port, default=8080, help="port to listen on, 0 for any free one")
     serve.add_argument("--folder", default="tinkerwire-data", help="where runs and checkpoints are kept")
-    serve.add_argument("--wire", default=DEFAULT_WIRE, help="wire version to speak")
+    serve.add_argument("--wire", type=_wire, default=DEFAULT_WIRE, help="wire version to speak")
     serve.add_argument("--hold", type=_seconds, default=30.0, help="seconds that a request for a result is held")
     serve.add_argument("--seed", type=int, help="make samples, adapters and misbehaviour the same in every run")
     serve.add_argument("--api-key", help="the only API key to let in; any is let in without")
@@ -46,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument(
         "--flag",
         action="append",
+        type=_flag,
         default=[],
         metavar="NAME=VALUE",
         help="tell clients this in client/config, as in proto_compress_fwdbwd=true; may be given several times",
@@ -53,6 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument(
         "--alias",
         action="append",
+        type=_alias,
         default=[],
         metavar="NAME=MODEL",
         help="offer a model under a further name, as in Qwen/Qwen3.5-9B-Base=tinkerwire/byte-small; may be given "
@@ -60,17 +68,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     serve.add_argument(
         "--misbehave",
+        type=_misbehaviour,
         metavar="LIST",
         help="fail on purpose: delay_s, p_408, p_429, p_5xx, p_reset, p_lost_reply and only, as in "
         "p_429=0.1,p_5xx=0.05,only=asample+forward",
     )
     serve.add_argument(
         "--peculiar",
+        type=_peculiarities,
         metavar="LIST",
         help="take on the ways of other servers, as in failure=500,short_paths,metrics=null,lacks=optional; the "
         "switches are those of tinkerwire.local.Peculiarities, and docs/faults.md tells of each",
     )
-    serve.set_defaults(run=_serve)
+    serve.set_defaults(run=_serve, error=serve.error)
     demo.register(commands)
     auth.register(commands)
     return parser
@@ -90,14 +100,60 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+# argparse shows the flag and the text of an ArgumentTypeError; it hides that of a ValueError.
+def _wire(text: str) -> str:
+    from .local.contract import contract  # noqa: PLC0415
+
+    _checked(contract, text)
+    return text
+
+
+def _flag(text: str) -> tuple[str, Any]:
+    from .local.client_config import parse_flag  # noqa: PLC0415
+
+    return _checked(parse_flag, text)
+
+
+def _alias(text: str) -> tuple[str, str]:
+    from .local.catalogue import Catalogue, parse_alias  # noqa: PLC0415
+
+    alias = _checked(parse_alias, text)
+    _checked(Catalogue, dict([alias]))
+    return alias
+
+
+def _misbehaviour(text: str) -> str:
+    from .local import Misbehaviour  # noqa: PLC0415
+
+    _checked(lambda given: Misbehaviour.parse(given, 0), text)
+    return text
+
+
+def _peculiarities(text: str) -> Peculiarities:
+    from .local import Peculiarities  # noqa: PLC0415
+
+    return _checked(Peculiarities.parse, text)
+
+
+def _checked(read: Callable[[S], T], given: S) -> T:
+    try:
+        return read(given)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _serve(options: argparse.Namespace) -> int:
     # numpy and aiohttp are loaded by the commands that use them.
-    from .local import EmbeddedServer, Misbehaviour, Peculiarities  # noqa: PLC0415
-    from .local.catalogue import parse_alias  # noqa: PLC0415
-    from .local.client_config import parse_flag  # noqa: PLC0415
+    from .local import EmbeddedServer, Misbehaviour  # noqa: PLC0415
+    from .local.client_config import ClientConfig  # noqa: PLC0415
+    from .local.contract import contract  # noqa: PLC0415
     from .local.http import serve  # noqa: PLC0415
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        ClientConfig(contract(options.wire), dict(options.flag))
+    except ValueError as error:
+        options.error(f"argument --flag: {error}")
     try:
         server = EmbeddedServer(
             folder=options.folder,
@@ -105,12 +161,12 @@ def _serve(options: argparse.Namespace) -> int:
             hold_s=options.hold,
             strict_sequence=options.strict_sequence,
             gap_wait_s=options.gap_wait,
-            aliases=dict(map(parse_alias, options.alias)),
-            client_config=dict(map(parse_flag, options.flag)),
+            aliases=dict(options.alias),
+            client_config=dict(options.flag),
             api_key=options.api_key,
             seed=options.seed,
             misbehaviour=Misbehaviour.parse(options.misbehave, options.seed or 0) if options.misbehave else None,
-            peculiarities=Peculiarities.parse(options.peculiar) if options.peculiar else None,
+            peculiarities=options.peculiar or None,
         )
     except (ValueError, OSError) as fault:
         return _failed(str(fault))

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 from pathlib import Path
 
 import pytest
 
+from support.proofs import NAMED, named, rows, unproven
+
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = ROOT / "docs" / "faults.md"
 COLUMNS = 4
-NAMED = re.compile(r"`([^`\s]+\.py)::(\w+)`")
-
-
-def rows() -> list[list[str]]:
-    """The cells of each row of each table, without heads and rules."""
-    lines = [line for line in TABLE.read_text().splitlines() if line.startswith("|")]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [row for row in cells if row[0] != "fault" and not set(row[0]) <= set("-: ")]
-
-
-def named() -> list[tuple[str, str]]:
-    """File and function of each test that the table names."""
-    return sorted({found for row in rows() for found in NAMED.findall(row[-1])})
 
 
 def collected(file: Path) -> set[str]:
@@ -48,7 +35,26 @@ def test_every_row_is_whole() -> None:
 
 
 @pytest.mark.parametrize(("file", "name"), named())
-def test_every_test_is_there(file: str, name: str) -> None:
-    """What the table names as its proof is a test."""
+def test_every_named_test_runs(file: str, name: str, request: pytest.FixtureRequest) -> None:
+    """Each named proof is a test that pytest collects, and that nothing skips or lets fail.
+
+    tests/conftest.py fails a run of the whole suite in which one of them did not pass.
+    """
     assert file.startswith("tests/")
     assert name in collected(ROOT / file)
+    items = [item for item in request.session.items if item.path == ROOT / file]
+    if not items or request.config.option.keyword or request.config.option.markexpr:
+        return
+    found = [item for item in items if getattr(item, "originalname", None) == name]
+    # A run of single tests collects those only.
+    is_whole_file = not any("::" in argument for argument in request.config.args)
+    assert found or not is_whole_file
+    for item in found:
+        assert not [mark.name for mark in item.iter_markers() if mark.name in ("skip", "xfail")]
+
+
+def test_a_proof_that_does_not_pass_is_named() -> None:
+    """Proofs that were skipped, or not run at all, are told from those that passed."""
+    outcomes = {"tests/a.py::test_a[1]": "passed", "tests/a.py::test_a[2]": "skipped", "tests/a.py::test_b": "skipped"}
+    wanted = [("tests/a.py", "test_a"), ("tests/a.py", "test_b"), ("tests/a.py", "test_c")]
+    assert unproven(wanted, outcomes) == ["tests/a.py::test_b", "tests/a.py::test_c"]

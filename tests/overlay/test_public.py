@@ -5,6 +5,7 @@ Whoever calls those can call ours.
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import dataclasses
 import inspect
@@ -18,6 +19,8 @@ import attrs
 import pytest
 
 import tinkerwire as tw
+from support.clients import datum
+from support.embedded import embedded_http_server
 
 Facts = dict[str, Any]
 FACTS: dict[str, Facts] = {
@@ -70,6 +73,8 @@ OLDER = {
     tw.RestClient: [
         "get_audit_log",
         "get_billing_usage",
+        "download_checkpoint_archive",
+        "download_checkpoint_archive_from_tinker_path",
         "get_checkpoint_archive_url",
         "get_checkpoint_archive_url_from_tinker_path_async",
         "get_current_checkpoint_storage_usage",
@@ -255,6 +260,27 @@ def test_exports_are_there() -> None:
 def test_older_names_stay(kind: type, name: str) -> None:
     """What servers serve, users may call."""
     assert callable(getattr(kind, name))
+
+
+@pytest.mark.parametrize("wire", ["0.6.3", "0.16.1"])
+def test_older_names_work_where_servers_serve_them(wire: str) -> None:
+    """They are not only there: a server of an older wire answers each."""
+    with embedded_http_server("--wire", wire) as url, tw.ServiceClient(base_url=url, wire_version=wire) as client:
+        assert client.get_server_capabilities().supported_models
+        training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
+        data = [datum(3, 4)]
+        assert asyncio.run(training.forward_async(data, "cross_entropy")).result(60).loss_fn_outputs
+        path = training.save_state("a").result(60).path
+        training.load_state(path).result(60)
+        asyncio.run(training.load_state_with_optimizer_async(path)).result(60)
+        sampling = training.save_weights_and_get_sampling_client_submit().result(60)
+        prompt, params = tw.ModelInput.from_ints([1]), tw.SamplingParams(max_tokens=1)
+        assert asyncio.run(sampling.sample_async(prompt, 1, params)).sequences
+        assert asyncio.run(sampling.compute_logprobs_async(tw.ModelInput.from_ints([1, 2])))[1]
+        rest = client.create_rest_client()
+        assert rest.get_checkpoint_archive_url_from_tinker_path(path).result(60).url
+        assert rest.download_checkpoint_archive_from_tinker_path(path).result(60)
+        training.unload_model().result(60)
 
 
 @pytest.mark.parametrize(

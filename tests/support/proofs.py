@@ -1,0 +1,42 @@
+"""The tests that docs/faults.md names as proofs, and which of them passed in a run."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+TABLE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
+NAMED = re.compile(r"`([^`\s]+\.py)::(\w+)`")
+
+WITH_TORCH = frozenset({"tests/base/test_torch.py"})
+"""Modules that are skipped without torch; `make test-torch` runs them."""
+
+
+def is_provable(file: str) -> bool:
+    """Return whether the tests of a module can run in this environment."""
+    return file not in WITH_TORCH or importlib.util.find_spec("torch") is not None
+
+
+def rows() -> list[list[str]]:
+    """Return the cells of each row of each table, without heads and rules."""
+    lines = [line for line in TABLE.read_text().splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [row for row in cells if row[0] != "fault" and not set(row[0]) <= set("-: ")]
+
+
+def named() -> list[tuple[str, str]]:
+    """Return file and function of each test that the table names."""
+    return sorted({found for row in rows() for found in NAMED.findall(row[-1])})
+
+
+def unproven(wanted: Iterable[tuple[str, str]], outcomes: Mapping[str, str]) -> list[str]:
+    """Return the tests of which no case passed.
+
+    Args:
+        wanted: file and function of each.
+        outcomes: ``passed``, ``failed`` or ``skipped`` by pytest's id of a test.
+    """
+    passed = {id.partition("[")[0] for id, outcome in outcomes.items() if outcome == "passed"}
+    return [f"{file}::{name}" for file, name in wanted if f"{file}::{name}" not in passed]
