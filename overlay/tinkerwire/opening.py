@@ -15,6 +15,7 @@ from tinkerwire_generated.models import ClientConfigResponse
 from .address import embedded_folder, is_embedded, resolve_base_url
 from .credentials.sources import environment_headers, resolve_credential
 from .futures.loop import LOOP
+from .polling import fetch_result
 from .sending.connection import Connection
 from .sending.retry import RetryConfig
 from .sending.transport import AiohttpTransport, HttpxTransport, Transport
@@ -59,6 +60,7 @@ def open_connection(
             {**environment_headers(), **(headers or {})},
         )
         connection.telemetry = reporter_of(connection)
+        connection.fetch_result = fetch_result
         return connection
 
 

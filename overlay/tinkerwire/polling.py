@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
@@ -26,7 +26,7 @@ from tinkerwire_base.errors import (
     TinkerError,
 )
 from tinkerwire_generated.api.futures import retrieve_future
-from tinkerwire_generated.models import FutureRetrieveRequest
+from tinkerwire_generated.models import FutureRetrieveRequest, UntypedAPIFuture
 
 from .futures.deadline import deadline_error, is_late, time_left
 from .futures.tracking import current
@@ -35,6 +35,7 @@ from .sending.connection import Connection
 from .sending.retry import RetryConfig
 from .sending.session_loss import names_missing_thing
 from .wire import bodies
+from .wire.server_futures import DeferredResult, ImmediateResult, Submission
 
 T = TypeVar("T")
 
@@ -49,6 +50,7 @@ POLLED_STATUSES = frozenset({402, 429})
 failed requests by it."""
 SESSION_FUTURES = frozenset({Traffic.TRAINING_FUTURES, Traffic.SAMPLING_FUTURES})
 """Polls for results of operations that belong to the session."""
+FUTURES_OF = {Traffic.TRAINING: Traffic.TRAINING_FUTURES, Traffic.SAMPLING: Traffic.SAMPLING_FUTURES}
 FAILURE_KEYS = ("error", "detail")
 """Either of them makes an answer of status 200 the report of a failure; servers differ."""
 
@@ -57,15 +59,22 @@ FAILURE_KEYS = ("error", "detail")
 class Promise(Generic[T]):
     """A future of the server: its id, and what comes out of it."""
 
-    request_id: str
+    submission: Submission
+    """The response to the operation, which may already have the result."""
     request_type: str
     """``Sample``, ``ForwardBackward`` ...: what the server's metrics call it."""
-    result_type: type[T]
+    result_type: type[T] | None
+    """None for a result without content."""
     traffic: Traffic
     is_repeatable: bool = False
     """Whether the caller asks for another result when the server has lost this one."""
     in_place_of_null: Mapping[str, Any] = attrs.field(factory=dict)
     """Values for keys of the result that some servers leave out or send as null."""
+
+    @property
+    def request_id(self) -> str:
+        """The id of the future; empty where the server has given the result already."""
+        return "" if isinstance(self.submission, ImmediateResult) else self.submission.request_id
 
     @property
     def name(self) -> str:
@@ -107,6 +116,11 @@ class Poll(Generic[T]):
             SessionExpiredError: the server does not have the session any more, as after a restart.
             APIError: the server cannot be asked.
         """
+        submission = self._promise.submission
+        if isinstance(submission, ImmediateResult):
+            result = self._read(submission.response)
+            self._track.done += 1
+            return result
         self._track.submitted(self._promise.request_type, self._promise.request_id)
         try:
             found = await self._ask_until_done()
@@ -150,7 +164,7 @@ class Poll(Generic[T]):
     async def _request(self, iteration: int) -> WireRequest:
         dialect = await self._connection.dialect()
         headers = {
-            "accept": dialect.accept(self._promise.result_type),
+            "accept": dialect.accept(self._promise.result_type or object),
             "x-tinker-request-type": self._promise.request_type,
             "x-tinker-request-iteration": str(iteration),
         }
@@ -219,9 +233,13 @@ class Poll(Generic[T]):
             request_id=promise.request_id,
         )
 
+    def _read(self, answer: WireResponse) -> T:
+        """Return the result that a response has."""
+        return self._finish_binary(answer) if bodies.is_binary(answer) else self._finish(answer, _json(answer))
+
     def _finish(self, answer: WireResponse, value: Any) -> T:
         promise = self._promise
-        if value is None:
+        if value is None and promise.result_type is not None:
             raise self._misfit(answer, "it is null or not JSON")
         if isinstance(value, dict) and (key := next((key for key in FAILURE_KEYS if key in value), None)):
             raise RequestFailedError(
@@ -231,6 +249,8 @@ class Poll(Generic[T]):
             )
         if isinstance(value, dict):
             value.update({key: item for key, item in promise.in_place_of_null.items() if value.get(key) is None})
+        if promise.result_type is None:
+            return cast(T, None)
         try:
             found: T = default_converter().structure(value, promise.result_type)
         except ValueError as fault:
@@ -239,7 +259,7 @@ class Poll(Generic[T]):
 
     def _finish_binary(self, answer: WireResponse) -> T:
         try:
-            found: T = bodies.decode(answer.content, self._promise.result_type)
+            found: T = bodies.decode(answer.content, self._promise.result_type or object)
         except ValueError as fault:
             raise self._misfit(answer, str(fault)) from None
         return found
@@ -250,6 +270,17 @@ class Poll(Generic[T]):
             response_info(answer),
             message=f"{promise.name}: the result does not fit the contract: {why}",
         )
+
+
+async def fetch_result(connection: Connection, deferred: DeferredResult, traffic: Traffic, policy: RetryConfig) -> Any:
+    """Return the value of an operation that the server answered with a future; errors as for :meth:`Poll.result`."""
+    promise: Promise[Any] = Promise(
+        submission=UntypedAPIFuture(request_id=deferred.request_id),
+        request_type=deferred.request_type,
+        result_type=deferred.result_type,
+        traffic=FUTURES_OF.get(traffic, traffic),
+    )
+    return await Poll(connection, promise, policy).result()
 
 
 def _is_final(answer: WireResponse, value: Any) -> bool:

@@ -8,7 +8,7 @@ import attrs
 
 from tinkerwire_base.errors import APIStatusError, FutureExpiredError, RateLimitError, TinkerError
 from tinkerwire_generated.api.sampling import asample
-from tinkerwire_generated.models import SampleRequest, SampleResponse, UntypedAPIFuture
+from tinkerwire_generated.models import SampleRequest, SampleResponse
 
 from ..futures.deadline import time_left
 from ..futures.tracking import current
@@ -18,6 +18,7 @@ from ..sending.retry import RetryConfig
 from ..session import Session
 from ..usage import Meter
 from ..wire.dialect import Dialect
+from ..wire.server_futures import ImmediateResult, Submission
 from . import answer as sample_answer
 from .clones import SampleNumbers
 from .completions import Completions
@@ -71,7 +72,7 @@ class Drawing:
                 try:
                     asked = await self._connection.send(
                         encoded,
-                        self._connection.reader(call, encoded),
+                        self._connection.submission_reader(call, encoded),
                         Traffic.SAMPLING,
                         self._retry,
                         not_here=(RateLimitError,),
@@ -88,11 +89,11 @@ class Drawing:
                     current().step = str(fault)
                 else:
                     slot.sent()
-                    return _numbered(await self._poll(asked), asked.sample_sequence_ids)
+                    return await self._result(asked)
 
-    async def _poll(self, asked: UntypedAPIFuture) -> SampleResponse:
+    async def _result(self, submission: Submission) -> SampleResponse:
         promise = Promise(
-            request_id=asked.request_id,
+            submission=submission,
             request_type="Sample",
             result_type=SampleResponse,
             traffic=Traffic.SAMPLING_FUTURES,
@@ -100,14 +101,17 @@ class Drawing:
         )
         completions = self._completions
         ready = None if completions is None else completions.ended
+        poll = Poll(self._connection, promise, self._retry, ready=ready)
+        if isinstance(submission, ImmediateResult):
+            return await poll.result()
         try:
-            return await Poll(self._connection, promise, self._retry, ready=ready).result()
+            return _numbered(await poll.result(), submission.sample_sequence_ids)
         except asyncio.CancelledError:
-            self._cancellations.add(asked.request_id)
+            self._cancellations.add(submission.request_id)
             raise
         finally:
             if completions is not None:
-                completions.fetched(asked.request_id)
+                completions.fetched(submission.request_id)
 
     def _prepare(self, request: SampleRequest, dialect: Dialect) -> None:
         """Before the first sample: find out how to hear of ends."""

@@ -24,6 +24,7 @@ from ..address import is_embedded, resolve_base_url
 from ..credentials.authorization import KEY_HEADER
 from ..credentials.sources import HEADERS_VARIABLE, environment_headers, resolve_credential
 from ..lifecycle import Lifetime
+from ..polling import fetch_result
 from ..sending.connection import Connection
 from ..sending.retry import RetryConfig
 from ..sending.transport import AiohttpTransport
@@ -139,6 +140,7 @@ def _join(handle: SamplerHandle, api_key: str | None, headers: Mapping[str, str]
             HEADERS_VARIABLE,
         )
     connection.telemetry = reporter_of(connection)
+    connection.fetch_result = fetch_result
     return Lifetime(connection, Session.joined(connection, handle.session_id))
 
 

@@ -27,7 +27,7 @@ from tinkerwire_base.errors import (
     TinkerError,
 )
 from tinkerwire_generated.api.auth import auth_token
-from tinkerwire_generated.models import AuthTokenRequest, ClientConfigResponse
+from tinkerwire_generated.models import AuthTokenRequest, ClientConfigResponse, UntypedAPIFuture
 from tinkerwire_generated.times import NEWEST
 
 from ..credentials.authorization import Authorization
@@ -42,6 +42,14 @@ from ..usage import Meter
 from ..version import __version__
 from ..wire import bodies
 from ..wire.dialect import Dialect, given
+from ..wire.server_futures import (
+    RESULT_TYPES,
+    DeferredResult,
+    ImmediateResult,
+    Submission,
+    deferred_result,
+    has_immediate_result,
+)
 from .backpressure import InFlightLimit, Traffic
 from .discovery import DialectResolver
 from .retry import RetryConfig
@@ -69,6 +77,7 @@ START_S = 0.005
 """How long a new operation takes to begin on the loop."""
 CLOSE_S = 5.0
 """How long close waits for operations to take notice."""
+FetchResult = Callable[["Connection", DeferredResult, Traffic, RetryConfig], Coroutine[Any, Any, Any]]
 
 
 class Owner:
@@ -108,6 +117,8 @@ class Connection:
         """Whether the server said that this session is gone."""
         self.is_session_gone: Callable[[], Coroutine[Any, Any, bool]] | None = None
         """Asks the server about this session, once there is one."""
+        self.fetch_result: FetchResult | None = None
+        """Polls for a value that the server gives later; set by whoever opens the connection."""
         self._pid = os.getpid()
         self._under_way: dict[Track, None] = {}
         """Operations from their start to their end, in order; changed on any thread, one step at a time."""
@@ -327,6 +338,9 @@ class Connection:
                 answer = read(await self.exchange(request, traffic, timeout_s, left_s))
                 track.step = ""
                 return answer
+            except DeferredResult as found:
+                deferred = found
+                break
             except TinkerError as fault:
                 track.step = ""
                 self._authorization.redaction.fault(fault)
@@ -350,6 +364,18 @@ class Connection:
                     on_fault(fault, wait)
                 track.step = str(fault)
             await asyncio.sleep(wait)
+        track.step = ""
+        if self.fetch_result is None:
+            raise TinkerError(
+                f"{request.method} {self.base_url}{request.path}: the server gave a future, not the result"
+            )
+        result: T = await self.fetch_result(self, deferred, traffic, policy)
+        return result
+
+    async def submit(self, call: Call[UntypedAPIFuture], traffic: Traffic) -> Submission:
+        """Send a call whose contract has a future; errors as for :meth:`call`."""
+        request = self.encode(call, await self.dialect())
+        return await self.send(request, self.submission_reader(call, request), traffic)
 
     def encode(self, call: Call[Any], dialect: Dialect, headers: Mapping[str, str] = NO_HEADERS) -> WireRequest:
         """The bytes of a call in a dialect, with a key of its own and all headers but the credential."""
@@ -360,19 +386,50 @@ class Connection:
         return attrs.evolve(request, headers=whole)
 
     def reader(self, call: Call[T], request: WireRequest) -> Callable[[WireResponse], T]:
-        """What makes the result of an answer to a call, or raises its error."""
+        """Return a function that returns the result in a response, or raises its error.
+
+        It raises DeferredResult for a future in place of the result; :meth:`send` polls for that.
+        """
 
         def read(answer: WireResponse) -> T:
-            try:
-                return call.parse(answer, default_converter(), self.base_url + request.path)
-            except APIStatusError as fault:
-                if fault.status_code in UNKNOWN and self.known_dialect is not None:
-                    fault.dialect = self.known_dialect
-                    fault.message = f"{fault.message}; it was asked in {self.known_dialect}"
-                    fault.args = (fault.message,)
-                raise
+            deferred = deferred_result(call, answer)
+            if deferred is not None:
+                raise deferred
+            return self._parse(call, request, answer)
 
         return read
+
+    def submission_reader(
+        self, call: Call[UntypedAPIFuture], request: WireRequest
+    ) -> Callable[[WireResponse], Submission]:
+        """Return the reader of responses to an operation: a future, or the result if the server already gives it."""
+
+        def read(answer: WireResponse) -> Submission:
+            try:
+                submitted = self._parse(call, request, answer)
+            except APIResponseValidationError as error:
+                if has_immediate_result(call, answer):
+                    return ImmediateResult(answer)
+                kind = RESULT_TYPES[call.operation.name].__name__
+                error.message = f"{error.message}; expected a request_id, or a {kind}"
+                error.args = (error.message,)
+                raise
+            # Some servers give every response an id.
+            if submitted.extra_fields and has_immediate_result(call, answer):
+                return ImmediateResult(answer)
+            return submitted
+
+        return read
+
+    def _parse(self, call: Call[T], request: WireRequest, answer: WireResponse) -> T:
+        try:
+            return call.parse(answer, default_converter(), self.base_url + request.path)
+        except APIStatusError as fault:
+            if fault.status_code in UNKNOWN and self.known_dialect is not None:
+                fault.dialect = self.known_dialect
+                fault.message = f"{fault.message}; it was asked in {self.known_dialect}"
+                fault.args = (fault.message,)
+            raise
 
     async def exchange(
         self, request: WireRequest, traffic: Traffic, timeout_s: float, most_s: float = float("inf")

@@ -153,12 +153,12 @@ async def _new_model(
         lora_config=lora,
         optimizer_config=AdamOptimizerConfig() if optimizer is None else optimizer,
     )
-    asked = await session.connection.call(create_model(body=request), Traffic.TRAINING)
+    asked = await session.connection.submit(create_model(body=request), Traffic.TRAINING)
     return (await operations.poll(asked, "CreateModel", CreateModelResponse)).model_id
 
 
 async def _loaded_model(session: Session, operations: Operations, request: LoadWeightsRequest) -> str:
-    asked = await session.connection.call(load_weights(body=request), Traffic.TRAINING)
+    asked = await session.connection.submit(load_weights(body=request), Traffic.TRAINING)
     loaded = await operations.poll(asked, "LoadWeights", LoadWeightsResponse)
     # Servers need not say how it is called: that goes without saying.
     return loaded.model_id or f"{request.session_id}:train:{request.model_seq_id}"

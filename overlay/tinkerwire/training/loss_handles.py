@@ -136,9 +136,9 @@ class CustomLosses:
             inputs=list(traced.inputs),
             graph=traced.graph,
         )
-        asked = await connection.call(create_custom_loss(body=body), Traffic.TRAINING)
+        asked = await connection.submit(create_custom_loss(body=body), Traffic.TRAINING)
         promise = Promise(
-            request_id=asked.request_id,
+            submission=asked,
             request_type="CreateCustomLoss",
             result_type=CreateCustomLossResponse,
             traffic=Traffic.TRAINING_FUTURES,

@@ -23,6 +23,7 @@ from ..polling import Poll, Promise
 from ..sending.backpressure import Traffic
 from ..sending.connection import Connection
 from ..usage import Meter
+from ..wire.server_futures import Submission
 from .chunking import ChunkLimits, split
 from .combining import combine
 from .failures import UnretrievedFailures
@@ -72,7 +73,7 @@ class Operations:
     ) -> T:
         """An operation from its place in the line to its result; faults of ``not_here`` are not sent again for."""
 
-        async def poll(asked: UntypedAPIFuture) -> T:
+        async def poll(asked: Submission) -> T:
             return await self.poll(asked, kind, result_type)
 
         polls: Polls[T]
@@ -116,22 +117,22 @@ class Operations:
     async def run_now(self, model_id: str, kind: str, call: CallOf, result_type: type[T]) -> T:
         """An operation that is part of the creation, whose place in the line it uses."""
 
-        async def poll(asked: UntypedAPIFuture) -> T:
+        async def poll(asked: Submission) -> T:
             return await self.poll(asked, kind, result_type)
 
         return await (await self._begin(model_id, call, poll))
 
     async def poll(
         self,
-        asked: UntypedAPIFuture,
+        asked: Submission,
         kind: str,
         result_type: type[T],
         in_place_of_null: Mapping[str, Any] | None = None,
     ) -> T:
-        """The result of a promise of the server."""
+        """Return the result of an operation that was submitted."""
         retry = self._connection.retry
         promise = Promise(
-            request_id=asked.request_id,
+            submission=asked,
             request_type=kind,
             result_type=result_type,
             traffic=Traffic.TRAINING_FUTURES,
@@ -181,7 +182,7 @@ class Operations:
         self,
         model_id: str,
         call: CallOf,
-        poll: Callable[[UntypedAPIFuture], Coroutine[Any, Any, T]],
+        poll: Callable[[Submission], Coroutine[Any, Any, T]],
         not_here: tuple[type[TinkerError], ...] = (),
     ) -> asyncio.Task[T]:
         """Submit an operation, and start to poll its result; only while holding the turn.
@@ -218,7 +219,7 @@ class Operations:
         self,
         model_id: str,
         call: CallOf,
-        poll: Callable[[UntypedAPIFuture], Coroutine[Any, Any, T]],
+        poll: Callable[[Submission], Coroutine[Any, Any, T]],
         not_here: tuple[type[TinkerError], ...],
     ) -> asyncio.Task[T]:
         """Send the request of an operation, to its end also when that is cancelled: half a request leaves a gap."""
@@ -240,7 +241,7 @@ class Operations:
 
     async def _send(
         self, model_id: str, call: CallOf, not_here: tuple[type[TinkerError], ...]
-    ) -> tuple[int, UntypedAPIFuture]:
+    ) -> tuple[int, Submission]:
         """Send it under the next number, and once more under the one that the server expects instead.
 
         Returns:
@@ -342,12 +343,12 @@ class Operations:
             def call_chunk(model_id: str, seq_id: int, part: ForwardBackwardInput = part) -> Call[UntypedAPIFuture]:
                 return call(model_id, seq_id, part)
 
-            def poll(asked: UntypedAPIFuture, chunk: list[Datum] = chunk) -> Coroutine[Any, Any, ForwardBackwardOutput]:
+            def poll(asked: Submission, chunk: list[Datum] = chunk) -> Coroutine[Any, Any, ForwardBackwardOutput]:
                 return self._poll_chunk(asked, kind, chunk)
 
             polls.append(await self._begin(model_id, call_chunk, poll))
 
-    async def _poll_chunk(self, asked: UntypedAPIFuture, kind: str, chunk: list[Datum]) -> ForwardBackwardOutput:
+    async def _poll_chunk(self, asked: Submission, kind: str, chunk: list[Datum]) -> ForwardBackwardOutput:
         output = await self.poll(asked, kind, ForwardBackwardOutput, NO_METRICS)
         self.meter.add_batch(chunk, backward=kind == "ForwardBackward")
         return output

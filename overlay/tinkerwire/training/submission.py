@@ -12,6 +12,7 @@ from tinkerwire_generated.models import UntypedAPIFuture
 from ..sending.backpressure import Traffic
 from ..sending.connection import Connection
 from ..wire.dialect import BATCHES, Dialect
+from ..wire.server_futures import Submission
 from .sequence_conflict import sequence_conflict
 
 OnFault = Callable[[TinkerError, float], Any]
@@ -23,7 +24,7 @@ async def submit(
     seq_id: int,
     on_fault: OnFault,
     not_here: tuple[type[TinkerError], ...],
-) -> UntypedAPIFuture:
+) -> Submission:
     """Send an operation on a model; one that may have another form is tried in that, if the server refuses it.
 
     What the first batch tells of the server's forms is kept for all that follow. ``on_fault`` and ``not_here`` are
@@ -60,11 +61,11 @@ async def _sent(
     seq_id: int,
     on_fault: OnFault,
     not_here: tuple[type[TinkerError], ...],
-) -> UntypedAPIFuture:
+) -> Submission:
     request = connection.encode(call, dialect)
-    parse = connection.reader(call, request)
+    parse = connection.submission_reader(call, request)
 
-    def read(response: WireResponse) -> UntypedAPIFuture:
+    def read(response: WireResponse) -> Submission:
         try:
             return parse(response)
         except APIStatusError as error:

@@ -37,6 +37,11 @@ def is_binary(answer: WireResponse) -> bool:
     return PROTOBUF in answer.headers.get("content-type", "")
 
 
+def is_decodable(result_type: type) -> bool:
+    """Check whether a protobuf message has results of a type."""
+    return result_type in (ForwardBackwardOutput, SampleResponse)
+
+
 def decode(content: bytes, result_type: type) -> Any:
     """The result in a binary message. ValueError when it is not sound, or no message has such results."""
     # The message classes take time to load, and many clients never see one.
