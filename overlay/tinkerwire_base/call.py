@@ -58,6 +58,26 @@ class Operation:
 
 
 @attrs.frozen(kw_only=True)
+class SizeLimit:
+    """How many bytes a body may have, unpacked, and the setting that says so."""
+
+    max_bytes: int
+    setting: str
+
+
+@attrs.frozen(kw_only=True)
+class ResponseLimits:
+    """How large the response to a request may be; None is any size."""
+
+    result: SizeLimit | None = None
+    error: SizeLimit | None = None
+
+    def of(self, status: int) -> SizeLimit | None:
+        """Return the limit for a response with this status."""
+        return self.result if status < 300 else self.error
+
+
+@attrs.frozen(kw_only=True)
 class WireRequest:
     """A call as it goes over the wire."""
 
@@ -66,6 +86,7 @@ class WireRequest:
     query: tuple[tuple[str, str], ...] = ()
     headers: Mapping[str, str] = attrs.field(repr=False)
     content: bytes | None = attrs.field(default=None, repr=False)
+    limits: ResponseLimits = attrs.field(default=ResponseLimits(), repr=False, eq=False)
 
 
 @attrs.frozen(kw_only=True)

@@ -6,6 +6,7 @@ TinkerError
  |   |   +- APITimeoutError         ... in time
  |   +- APIStatusError              an answer of status >= 300; one subclass each for 400 to 429 and 5xx
  |   +- APIResponseValidationError  an answer that does not fit the contract
+ |   +- ResponseTooLargeError       an answer with more bytes than the client takes
  +- RequestFailedError              the server ran the request and it failed
  +- RequestTimeoutError             a future was not ready within its deadline
  +- FutureExpiredError              the server no longer has the future (410)
@@ -183,6 +184,19 @@ class APIResponseValidationError(APIError):
     def status_code(self) -> int:
         """The HTTP status."""
         return self.response.status_code
+
+
+class ResponseTooLargeError(APIError):
+    """The answer has more bytes than RetryConfig allows; it was not read to its end."""
+
+    limit_bytes: int
+    setting: str
+    """The name of the setting that limits it."""
+
+    def __init__(
+        self, message: str, request: RequestInfo | None = None, *, limit_bytes: int = 0, setting: str = "", **parts: Any
+    ) -> None:
+        super().__init__(message, request, limit_bytes=limit_bytes, setting=setting, **parts)
 
 
 class RequestFailedError(TinkerError):

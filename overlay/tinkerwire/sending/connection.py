@@ -52,6 +52,7 @@ from ..wire.server_futures import (
 )
 from .backpressure import InFlightLimit, Traffic
 from .discovery import DialectResolver
+from .response_body import check_size
 from .retry import RetryConfig
 from .session_loss import may_mean_loss, names_lost_session
 from .transport import Transport, no_time_error
@@ -71,6 +72,8 @@ UNKNOWN = (404, 405, 415, 422)
 """What a server may answer to something that its wire version does not have."""
 GONE = 410
 """What a server answers to operations in a session that it no longer has."""
+RESULTS = frozenset({Traffic.TRAINING, Traffic.TRAINING_FUTURES, Traffic.SAMPLING, Traffic.SAMPLING_FUTURES})
+"""Traffic whose responses may be results of operations: some servers give one in place of a promise."""
 OF_A_SESSION = frozenset({Traffic.SESSION, Traffic.TRAINING, Traffic.SAMPLING})
 NO_HEADERS: Mapping[str, str] = {}
 START_S = 0.005
@@ -125,6 +128,7 @@ class Connection:
         self._running: set[asyncio.Task[Any]] = set()
         self._background: set[asyncio.Task[Any]] = set()
         self.last_heard = 0.0  # monotonic; never so far
+        self._limits = {each: retry.response_limits(is_result=each in RESULTS) for each in Traffic}
         self._is_reached = False
         """Whether the server ever accepted a connection."""
         self._last_words: dict[str, float] = {}
@@ -450,6 +454,7 @@ class Connection:
         timeout_s = min(timeout_s, most_s if left_s == math.inf else left_s)
         if timeout_s <= 0:
             raise no_time_error(request, self.base_url)
+        request = attrs.evolve(request, limits=self._limits[traffic])
         authorization = self._authorization
         credential = authorization.credential_for(request, self.known_dialect.config if self.known_dialect else None)
         secret = None if credential is None else await self._obtained(credential.get())
@@ -460,6 +465,7 @@ class Connection:
             if newer is not None:
                 answer = await self._transport.send(authorization.signed(request, newer), traffic, timeout_s)
         self.last_heard = time.monotonic()
+        check_size(request, self.base_url + request.path, answer.status, answer.content)
         return authorization.redaction.answer(answer)
 
     async def token(self) -> Secret | None:

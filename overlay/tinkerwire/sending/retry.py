@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 
 import attrs
 
+from tinkerwire_base.call import ResponseLimits, SizeLimit
 from tinkerwire_base.checks import is_bool, is_int, is_number
 from tinkerwire_base.dataclass_methods import DataclassMethods
 from tinkerwire_base.errors import APIConnectionError, APIStatusError, TinkerError
@@ -67,7 +68,18 @@ class RetryConfig(DataclassMethods):
     """Asked first about every fault of a request or a poll, on the client's own thread: True sends again, within the
     limits above, False does not, None leaves it to the rules. It goes with a pickled client, not with a handle."""
 
+    max_result_bytes: int | None = attrs.field(default=2**30, kw_only=True)
+    """How large the result of an operation may be, unpacked; then ResponseTooLargeError. None for any size."""
+    max_response_bytes: int | None = attrs.field(default=64 * 2**20, kw_only=True)
+    """How large every other response may be, error responses included; None for any size."""
+
     def __attrs_post_init__(self) -> None:
+        for name in ("max_result_bytes", "max_response_bytes"):
+            size = getattr(self, name)
+            if size is not None:
+                is_int(f"RetryConfig.{name}", size)
+                if size < 1:
+                    raise ValueError(f"RetryConfig.{name} must be at least 1 byte, got {size}; None is any size")
         is_int("RetryConfig.max_attempts", self.max_attempts)
         if self.max_connections is not None:
             is_int("RetryConfig.max_connections", self.max_connections)
@@ -103,6 +115,12 @@ class RetryConfig(DataclassMethods):
         names = ("max_attempts", "max_elapsed", "retry_if")
         return all(getattr(self, name) == getattr(attrs.fields(type(self)), name).default for name in names)
 
+    def response_limits(self, *, is_result: bool) -> ResponseLimits:
+        """Make the limits of a request, whose response is a result or something smaller."""
+        other = _size_limit(self.max_response_bytes, "RetryConfig.max_response_bytes")
+        result = _size_limit(self.max_result_bytes, "RetryConfig.max_result_bytes") if is_result else other
+        return ResponseLimits(result=result, error=other)
+
     def deadline(self) -> Deadline:
         """Make the deadline of an operation that starts now."""
         return Deadline(self.time_limit, "RetryConfig.progress_timeout")
@@ -136,6 +154,10 @@ class RetryConfig(DataclassMethods):
         """The wait after failed request number ``attempt``: the server's wish, within bounds, or else our own."""
         wished = server_wish(fault)
         return self.delay(attempt) if wished is None else min(wished, self.retry_after_max)
+
+
+def _size_limit(max_bytes: int | None, setting: str) -> SizeLimit | None:
+    return None if max_bytes is None else SizeLimit(max_bytes=max_bytes, setting=setting)
 
 
 def is_retryable(

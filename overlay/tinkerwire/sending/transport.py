@@ -11,6 +11,7 @@ import os
 import re
 import ssl
 import weakref
+import zlib
 from collections.abc import AsyncIterator
 from concurrent.futures import wait
 from contextlib import asynccontextmanager
@@ -22,13 +23,14 @@ from urllib.parse import SplitResult, urlsplit
 import attrs
 
 from tinkerwire_base.call import WireRequest, WireResponse
-from tinkerwire_base.errors import APIConnectionError, APITimeoutError, RequestInfo
+from tinkerwire_base.errors import APIConnectionError, APIError, APITimeoutError, RequestInfo
 
 from ..address import is_loopback
 from ..futures.deadline import library_seconds, time_left
 from ..futures.loop import LOOP
 from ..futures.timeout import wait_for
 from .backpressure import CONNECTIONS, Traffic
+from .response_body import ACCEPTED, read_body
 
 if TYPE_CHECKING:
     import aiohttp
@@ -101,9 +103,14 @@ class AiohttpTransport:
                     allow_redirects=False,
                 ) as answer,
             ):
-                content = await answer.read()
+                url, encoding = self._base_url + request.path, answer.headers.get("content-encoding", "")
+                content = await read_body(
+                    request, url, answer.status, encoding, answer.content_length, answer.content.iter_any()
+                )
                 headers = {name.lower(): value for name, value in answer.headers.items()}
                 return WireResponse(status=answer.status, headers=headers, content=content)
+        except APIError:  # of this client: some are TimeoutErrors, too
+            raise
         except aiohttp.ConnectionTimeoutError:
             error: APIConnectionError = connect_timeout_error(request, self._base_url)
         except (asyncio.TimeoutError, TimeoutError):  # two classes before Python 3.11
@@ -112,7 +119,12 @@ class AiohttpTransport:
             error = connection_error(request, self._base_url, fault, f"; {whom_is_trusted()}", may_be_sent=False)
         except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as fault:
             error = connection_error(request, self._base_url, fault, may_be_sent=False)
-        except (aiohttp.ClientError, OSError, UnicodeError) as fault:  # a host name can be too odd to be encoded
+        except (
+            aiohttp.ClientError,
+            zlib.error,
+            OSError,
+            UnicodeError,
+        ) as fault:  # the host name is odd
             error = connection_error(request, self._base_url, fault)
         raise error
 
@@ -126,6 +138,8 @@ class AiohttpTransport:
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60, ttl_dns_cache=60, ssl=self._trust()),
             cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            headers={"accept-encoding": ACCEPTED},
             skip_auto_headers=("Accept", "User-Agent", "Content-Type"),
         )
         # aiohttp sends a GET again by itself when a kept connection breaks; that is the retry policy's business.
@@ -182,17 +196,18 @@ class HttpxTransport:
             async with _place(self._free[traffic], request, self._base_url):
                 seconds = _seconds(timeout_s)
                 # httpx limits each step only, not the whole.
-                answer = await wait_for(
+                return await wait_for(
                     self._request(request, httpx.Timeout(seconds, connect=CONNECT_TIMEOUT_S)), seconds
                 )
-            return WireResponse(status=answer.status_code, headers=dict(answer.headers), content=answer.content)
+        except APIError:  # of this client: some are TimeoutErrors, too
+            raise
         except httpx.ConnectTimeout:
             error: APIConnectionError = connect_timeout_error(request, self._base_url)
         except (httpx.TimeoutException, asyncio.TimeoutError, TimeoutError):
             error = timeout_error(request, self._base_url, timeout_s)
         except httpx.ConnectError as fault:
             error = connection_error(request, self._base_url, fault, may_be_sent=False)
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, UnicodeError) as fault:
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, zlib.error, OSError, UnicodeError) as fault:
             error = connection_error(request, self._base_url, fault)
         raise error
 
@@ -200,16 +215,28 @@ class HttpxTransport:
         """Close the user's client, too: its connections are of the loop that this one runs on, and end with it."""
         await self._client.aclose()
 
-    async def _request(self, request: WireRequest, limits: httpx.Timeout) -> httpx.Response:
-        return await self._client.request(
+    async def _request(self, request: WireRequest, limits: httpx.Timeout) -> WireResponse:
+        url = self._base_url + request.path
+        async with self._client.stream(
             request.method,
-            self._base_url + request.path,
+            url,
             params=request.query or None,
             content=request.content,
-            headers=dict(request.headers),
+            headers={"accept-encoding": ACCEPTED, **request.headers},
             timeout=limits,
             follow_redirects=False,
-        )
+        ) as answer:
+            status, encoding = answer.status_code, answer.headers.get("content-encoding", "")
+            if answer.is_stream_consumed:
+                # By a hook of the user's, so that it is in memory already.
+                content = await answer.aread()
+            else:
+                length = answer.headers.get("content-length", "")
+                chunks = answer.aiter_raw()
+                content = await read_body(
+                    request, url, status, encoding, int(length) if length.isdigit() else None, chunks
+                )
+            return WireResponse(status=status, headers=dict(answer.headers), content=content)
 
 
 def _seconds(timeout_s: float) -> float | None:

@@ -101,7 +101,7 @@ def test_every_error_of_httpx_is_ours(cls: type[Exception], monkeypatch: pytest.
     async def refuse(*_: Any, **__: Any) -> Any:
         raise raised_by_send(cls)
 
-    monkeypatch.setattr(httpx.AsyncClient, "request", refuse)
+    monkeypatch.setattr(httpx.AsyncClient, "send", refuse)
     fault = fault_of("httpx", "http://127.0.0.1:1")
     assert isinstance(fault, tw.APITimeoutError) == issubclass(cls, httpx.TimeoutException)
     assert isinstance(fault, tw.APITimeoutError) or f"{cls.__name__}: a reason" in str(fault)
@@ -118,7 +118,7 @@ def test_errors_of_the_system_are_ours(kind: str, cls: type[Exception], monkeypa
         raise cls("a reason")
 
     monkeypatch.setattr(aiohttp.ClientSession, "request", refuse)
-    monkeypatch.setattr(httpx.AsyncClient, "request", refuse)
+    monkeypatch.setattr(httpx.AsyncClient, "send", refuse)
     assert isinstance(fault_of(kind, "http://127.0.0.1:1"), tw.APITimeoutError) == (cls is TimeoutError)
 
 
