@@ -53,7 +53,7 @@ from ..wire.server_futures import (
 from .backpressure import InFlightLimit, Traffic
 from .discovery import DialectResolver
 from .response_body import check_size
-from .retry import RetryConfig
+from .retry import RepeatedErrors, RetryConfig
 from .session_loss import may_mean_loss, names_lost_session
 from .transport import Transport, no_time_error
 
@@ -333,6 +333,7 @@ class Connection:
             raise self.session_expired("its heartbeat was answered so")
         policy = retry or self.retry
         started, attempt, track = time.monotonic(), 0, current()
+        repeated = RepeatedErrors(request.path)
         while True:
             attempt += 1
             began = time.monotonic()
@@ -352,7 +353,7 @@ class Connection:
                 self._is_reached = self._is_reached or getattr(fault, "may_be_sent", False)
                 now = time.monotonic()
                 elapsed, took = now - started, now - began
-                wait = policy.wait_before_retry(fault, attempt, elapsed)
+                wait = policy.wait_before_retry(fault, attempt, elapsed, is_permanent=repeated.is_permanent(fault))
                 if (
                     wait is None
                     or wait >= time_left()

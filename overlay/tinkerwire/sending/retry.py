@@ -21,6 +21,21 @@ from ..futures.deadline import Deadline
 
 RETRIED_STATUSES = frozenset({408, 409, 429})
 """User errors that may pass, beside all of 500 and above, which may."""
+MAX_REPEATS = 2
+"""Resends of an operation that builds something after the same error."""
+BUILDING_PATHS = frozenset(
+    f"/api/v1/{name}"
+    for name in (
+        "create_custom_loss",
+        "create_model",
+        "create_sampling_session",
+        "load_weights",
+        "save_weights",
+        "save_weights_external",
+        "save_weights_for_sampler",
+    )
+)
+"""Paths of operations that make the server build something."""
 RetryIf = Callable[[TinkerError], bool | None]
 """Whether a fault may pass; None: as ever."""
 
@@ -130,17 +145,28 @@ class RetryConfig(DataclassMethods):
         full = min(self.retry_delay_base * 2.0 ** min(attempt - 1, 60), self.retry_delay_max)
         return full * (1 - self.jitter_factor * random.random())
 
-    def wait_before_retry(self, fault: TinkerError, attempt: int, elapsed: float) -> float | None:
-        """How long to wait before the next request after ``fault``; None when there is to be no next one."""
-        if not self.enable_retry_logic or attempt >= self.max_attempts or not self.may_pass(fault):
+    def wait_before_retry(
+        self, fault: TinkerError, attempt: int, elapsed: float, *, is_permanent: bool = False
+    ) -> float | None:
+        """Return the wait before the next request after ``fault``; None when there is to be no next one.
+
+        ``is_permanent`` says what :class:`RepeatedErrors` found; ``retry_if`` decides even then.
+        """
+        if not self.enable_retry_logic or attempt >= self.max_attempts:
+            return None
+        if not self.may_pass(fault, is_permanent=is_permanent):
             return None
         wait = self.wait_after(fault, attempt)
         return None if elapsed + wait > min(self.max_elapsed, self.time_limit) else wait
 
-    def may_pass(self, fault: TinkerError, statuses: Collection[int] = RETRIED_STATUSES) -> bool:
+    def may_pass(
+        self, fault: TinkerError, statuses: Collection[int] = RETRIED_STATUSES, *, is_permanent: bool = False
+    ) -> bool:
         """Whether sending again can help: the word of ``retry_if`` if it has one, else :func:`is_retryable`."""
         word = self.word_on(fault)
-        return is_retryable(fault, statuses, self.retryable_exceptions) if word is None else word
+        if word is not None:
+            return word
+        return not is_permanent and is_retryable(fault, statuses, self.retryable_exceptions)
 
     def word_on(self, fault: TinkerError) -> bool | None:
         """What ``retry_if`` says; None for what it is not asked about."""
@@ -158,6 +184,31 @@ class RetryConfig(DataclassMethods):
 
 def _size_limit(max_bytes: int | None, setting: str) -> SizeLimit | None:
     return None if max_bytes is None else SizeLimit(max_bytes=max_bytes, setting=setting)
+
+
+class RepeatedErrors:
+    """The errors of one request in a row that are the same, for operations that make the server build something.
+
+    Each resend of such an operation may cost the server a model or a copy of weights, so that an error which looks
+    permanent is not repeated: the same status of 500 and above with the same body, without the server's word to retry.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._is_counted = path in BUILDING_PATHS
+        self._last: tuple[int, str] | None = None
+        self._number = 0
+
+    def is_permanent(self, error: TinkerError) -> bool:
+        """Count an error, and check whether it came once and after each of MAX_REPEATS resends."""
+        if not self._is_counted:
+            return False
+        found = None
+        if isinstance(error, APIStatusError) and error.status_code >= 500:
+            is_announced = server_wish(error) is not None or "x-should-retry" in error.response.headers
+            found = None if is_announced else (error.status_code, error.response.text)
+        self._number = self._number + 1 if found is not None and found == self._last else 1
+        self._last = found
+        return found is not None and self._number > MAX_REPEATS
 
 
 def is_retryable(
