@@ -10,8 +10,9 @@ from typing import Any
 import attrs
 import orjson
 
-from tinkerwire.local.answers import Refusal, conflict
+from tinkerwire.local.answers import Answer, Refusal, conflict
 from tinkerwire.local.checkpoint_names import SAMPLER_WEIGHTS
+from tinkerwire.local.misbehaviour import ConnectionDropped
 from tinkerwire.local.peculiarities import Peculiarities
 from tinkerwire.local.requests import Request
 from tinkerwire_base.behaviour import TINKER_SCHEME
@@ -37,26 +38,57 @@ class Disguise:
         self._hold_s = hold_s
         self._first_asked: dict[str, float] = {}
         self._used_up: set[tuple[str, int]] = set()
+        self._has_refused = False
+        self._batches: dict[tuple[str, int | None], Answer] = {}
 
     def incoming(self, operation: str, request: WireRequest) -> WireRequest:
         """The request as the server is to see it.
 
         Raises:
-            Refusal: an operation that is lacking, or a batch in the form that is not taken.
+            Refusal: an operation that is lacking.
         """
         ways = self._ways
         if operation in ways.lacks:
             raise Refusal(int(ways.missing), "Not Found" if ways.missing == "404" else "Method Not Allowed")
         headers = {name.lower(): value for name, value in request.headers.items()}
-        if operation in BATCHES and ways.batches != "any":
-            media = headers.get("content-type", JSON).partition(";")[0]
-            if media != FORMS[ways.batches]:
-                raise Refusal(int(ways.refusal), f"{operation} requires a {FORMS[ways.batches]} body")
         if operation == "retrieve_future" and ways.results != "asked":
             return attrs.evolve(request, headers={**headers, "accept": FORMS[ways.results]})
         if operation == "create_sampling_session" and ways.short_paths:
             return attrs.evolve(request, content=_with_whole_path(request.content or b""))
         return request
+
+    def refusal_of_form(self, operation: str, request: WireRequest) -> Refusal | ConnectionDropped | None:
+        """How a batch is refused that came in a form that is not taken; None for any other request."""
+        ways = self._ways
+        if operation not in BATCHES:
+            return None
+        if ways.batches == "any":
+            if self._has_refused or not ways.applies_refused:
+                return None
+        else:
+            headers = {name.lower(): value for name, value in request.headers.items()}
+            if headers.get("content-type", JSON).partition(";")[0] == FORMS[ways.batches]:
+                return None
+        self._has_refused = True
+        text = f"{operation} is not taken in this form"
+        return ConnectionDropped(text) if ways.refusal == "dropped" else Refusal(int(ways.refusal), text)
+
+    @property
+    def applies_refused(self) -> bool:
+        """Whether a batch in a form that is not taken is done before it is refused."""
+        return self._ways.applies_refused
+
+    def first_answer(self, request: Request) -> Answer | None:
+        """The answer to a batch that was done before, where batches are known by their seq_id alone."""
+        return self._batches.get((request.body.model_id, request.body.seq_id)) if self._is_by_number(request) else None
+
+    def keep(self, request: Request, answer: Answer) -> None:
+        """Keep the answer to a batch, for :meth:`first_answer`."""
+        if self._is_by_number(request):
+            self._batches[request.body.model_id, request.body.seq_id] = answer
+
+    def _is_by_number(self, request: Request) -> bool:
+        return self._ways.applies_refused and request.operation in BATCHES
 
     async def early(self, operation: str, request: WireRequest) -> WireResponse | None:
         """The answer to a question for a result that comes too early, once it was held; None for any other."""
@@ -108,6 +140,8 @@ class Disguise:
     def outgoing(self, operation: str, response: WireResponse) -> WireResponse:
         """The answer as the client is to see it."""
         ways = self._ways
+        if operation == "client_config" and ways.flags == "absent" and response.status == 200:
+            return _json(200, {})
         if operation != "retrieve_future" or response.headers.get("content-type") != JSON:
             return response
         found = _object(response.content)

@@ -71,8 +71,13 @@ class Peculiarities:
     that is no JSON."""
     batches: str = _one_of("any", "json", "messages")
     """The one form of forward and forward_backward that is taken, of those that the wire version has."""
-    refusal: str = _one_of("415", "400", "422")
-    """The status by which the other form is refused."""
+    refusal: str = _one_of("415", "400", "404", "405", "406", "422", "500", "501", "502", "dropped")
+    """The status by which the other form is refused, or dropped for a connection that is closed without a response."""
+    applies_refused: bool = False
+    """A batch in the refused form is done all the same; where both forms are taken, the very first batch is refused so.
+    Resends of batches are then known by their seq_id alone, whatever their form and key."""
+    flags: str = _one_of("given", "absent")
+    """Whether client/config holds any flags."""
     results: str = _one_of("asked", "messages", "json")
     """In which form batches and samples are answered, where the wire version has both: as asked, or in one
     whatever Accept says."""

@@ -22,7 +22,7 @@ from tinkerwire.local.archives import PREFIX as ARCHIVES
 from tinkerwire.local.catalogue import Catalogue
 from tinkerwire.local.client_config import ClientConfig
 from tinkerwire.local.contract import contract
-from tinkerwire.local.disguise import Disguise
+from tinkerwire.local.disguise import BATCHES, Disguise
 from tinkerwire.local.handlers import HANDLERS
 from tinkerwire.local.idempotency import REPEATABLE, FirstAnswers
 from tinkerwire.local.misbehaviour import ConnectionDropped, Fault, Misbehaviour
@@ -204,12 +204,20 @@ class EmbeddedServer:
         early = await self._disguise.early(operation.name, seen)
         if early is not None:
             return early
-        return self._disguise.outgoing(operation.name, await self._answer(operation, path, seen))
+        refusal = self._disguise.refusal_of_form(operation.name, seen)
+        if refusal is not None and not self._disguise.applies_refused:
+            raise refusal
+        response = await self._answer(operation, path, seen)
+        if refusal is not None:
+            raise refusal
+        return self._disguise.outgoing(operation.name, response)
 
     async def _answer(self, operation: Operation, path: Mapping[str, str], wire: WireRequest) -> WireResponse:
         headers = {name.lower(): value for name, value in wire.headers.items()}
         fingerprint = _fingerprint(wire)
-        key = None if wire.method == "GET" or operation.name in REPEATABLE else headers.get("x-idempotency-key")
+        has_key = wire.method != "GET" and operation.name not in REPEATABLE
+        has_key = has_key and not (operation.name in BATCHES and self._disguise.applies_refused)
+        key = headers.get("x-idempotency-key") if has_key else None
         with self._state.lock:
             self._refuse_closed()
             first = self._first_answers.find(key, operation.name, fingerprint) if key else None
@@ -224,8 +232,9 @@ class EmbeddedServer:
                 key=key,
                 fingerprint=fingerprint,
             )
-            outcome = self._begin(request)
+            outcome = self._disguise.first_answer(request) or self._begin(request)
             if isinstance(outcome, Answer):
+                self._disguise.keep(request, outcome)
                 response = self._encode(outcome)
                 if key:
                     self._first_answers.keep(key, operation.name, fingerprint, response)

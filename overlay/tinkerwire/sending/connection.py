@@ -52,6 +52,7 @@ from ..wire.server_futures import (
 )
 from .backpressure import InFlightLimit, Traffic
 from .discovery import DialectResolver
+from .replacement import Replace
 from .response_body import check_size
 from .retry import RepeatedErrors, RetryConfig
 from .session_loss import may_mean_loss, names_lost_session
@@ -109,7 +110,7 @@ class Connection:
         self.base_url = base_url
         self._retry = retry
         self._owner: Callable[[], Owner | None] = _nobody
-        self.dialects = DialectResolver(self._ask_config, dialect)
+        self.dialects = DialectResolver(self._ask_config, dialect, base_url)
         self._is_shut = False
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.meter = Meter()
@@ -317,14 +318,16 @@ class Connection:
         *,
         not_here: tuple[type[TinkerError], ...] = (),
         on_fault: Callable[[TinkerError, float], Any] | None = None,
+        replace: Replace[T] | None = None,
     ) -> T:
-        """The one place where requests are sent again: always the same bytes, under the same idempotency key.
+        """The one place where requests are sent again: the same bytes under the same key, if nothing replaces them.
 
         Args:
             read: makes the result of an answer, or raises its error.
             retry: the policy; the client's own when None.
             not_here: faults that the caller deals with; they are raised at once.
             on_fault: hears of each fault that is going to be retried, and of the wait before it, in seconds.
+            replace: returns another request that follows an error.
 
         Raises:
             SessionExpiredError: the session that the request belongs to is gone.
@@ -353,7 +356,17 @@ class Connection:
                 self._is_reached = self._is_reached or getattr(fault, "may_be_sent", False)
                 now = time.monotonic()
                 elapsed, took = now - started, now - began
+                replacement = None if replace is None else replace(fault)
+                if replacement is not None:
+                    request, read = replacement.request, replacement.read
+                    if replacement.is_due:
+                        if on_fault is not None:
+                            on_fault(fault, 0.0)
+                        continue
+                    fault = replacement.error
                 wait = policy.wait_before_retry(fault, attempt, elapsed, is_permanent=repeated.is_permanent(fault))
+                if replacement is not None and replacement.is_hopeless:
+                    wait = None
                 if (
                     wait is None
                     or wait >= time_left()
@@ -362,7 +375,7 @@ class Connection:
                 ):
                     if await self._is_of_the_sessions_end(fault, traffic, not_here):
                         raise self.session_expired(str(fault)) from fault
-                    raise
+                    raise fault
                 if attempt > 1 or not self.last_heard:
                     self.say("retry", "%s; attempt %d follows in %.1f s", fault, attempt + 1, wait)
                 if on_fault is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tinkerwire_base.call import Call, WireResponse
+from tinkerwire_base.call import Call, WireRequest, WireResponse
 from tinkerwire_base.errors import APIStatusError, SequenceConflictError, TinkerError
 from tinkerwire_generated.models import UntypedAPIFuture
 
@@ -13,6 +13,7 @@ from ..sending.backpressure import Traffic
 from ..sending.connection import Connection
 from ..wire.dialect import BATCHES, Dialect
 from ..wire.server_futures import Submission
+from .forms import Forms, Read
 from .sequence_conflict import sequence_conflict
 
 OnFault = Callable[[TinkerError, float], Any]
@@ -25,51 +26,50 @@ async def submit(
     on_fault: OnFault,
     not_here: tuple[type[TinkerError], ...],
 ) -> Submission:
-    """Send an operation on a model; one that may have another form is tried in that, if the server refuses it.
+    """Send an operation on a model; a batch that the server refuses in one form is tried in the other.
 
-    What the first batch tells of the server's forms is kept for all that follow. ``on_fault`` and ``not_here`` are
-    those of :meth:`Connection.send`.
+    What a batch tells of the server's forms is kept for all that follow. ``on_fault`` and ``not_here`` are those of
+    :meth:`Connection.send`.
 
     Raises:
         SequenceConflictError: the server expects another seq_id than that of the call.
         DialectError: the wire version in use does not have the call or a field of it; nothing was sent.
-        TinkerError: what the last attempt met.
+        TinkerError: what the last attempt met; where both forms were refused, it has both errors in its text.
     """
-    dialect = await connection.dialect()
-    try:
-        answer = await _sent(connection, call, dialect, seq_id, on_fault, not_here)
-    except APIStatusError as refusal:
-        other = dialect.other_bodies(call, refusal.status_code)
-        if other is None:
-            raise
-        try:
-            answer = await _sent(connection, call, other, seq_id, on_fault, not_here)
-        except (TinkerError, ValueError, TypeError) as fault:
-            if isinstance(fault, APIStatusError) and fault.status_code == 415:
-                connection.dialects.known = dialect.confirmed()
-            raise refusal from fault
-        dialect = other
-    if call.operation.name in BATCHES:
-        connection.dialects.known = dialect.confirmed()
-    return answer
 
+    def reader(request: WireRequest) -> Read:
+        parse = connection.submission_reader(call, request)
 
-async def _sent(
-    connection: Connection,
-    call: Call[UntypedAPIFuture],
-    dialect: Dialect,
-    seq_id: int,
-    on_fault: OnFault,
-    not_here: tuple[type[TinkerError], ...],
-) -> Submission:
-    request = connection.encode(call, dialect)
-    parse = connection.submission_reader(call, request)
+        def read(response: WireResponse) -> Submission:
+            try:
+                return parse(response)
+            except APIStatusError as error:
+                raise sequence_conflict(error, seq_id) or error from error.__cause__
 
-    def read(response: WireResponse) -> Submission:
-        try:
-            return parse(response)
-        except APIStatusError as error:
-            raise sequence_conflict(error, seq_id) or error from error.__cause__
+        return read
 
     at_once = (*not_here, SequenceConflictError)
-    return await connection.send(request, read, Traffic.TRAINING, not_here=at_once, on_fault=on_fault)
+    dialect = await connection.dialect()
+    if call.operation.name not in BATCHES or dialect.is_given:
+        request = connection.encode(call, dialect)
+        return await connection.send(request, reader(request), Traffic.TRAINING, not_here=at_once, on_fault=on_fault)
+
+    async def send_batch(dialect: Dialect) -> Submission:
+        forms = Forms(connection, call, dialect, reader)
+        first = forms.current
+        try:
+            answer = await connection.send(
+                first.request, first.read, Traffic.TRAINING, not_here=at_once, on_fault=on_fault, replace=forms.after
+            )
+        except TinkerError as error:
+            raised = forms.refused(error)
+            if raised is error:
+                raise
+            raise raised from None
+        forms.accepted()
+        return answer
+
+    if not dialect.is_guess:
+        return await send_batch(dialect)
+    async with connection.dialects.trial():
+        return await send_batch(await connection.dialect())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
@@ -32,6 +33,7 @@ ONLY_BINARY_SINCE = "0.25.0"
 """From here on batches and their results, and samples, have no JSON form."""
 LAST_WITHOUT_CONFIG = "0.16.1"
 FIRST_WITH_CONFIG = "0.18.2"
+TAKES = "; it takes batches as "
 LOAD_CREATES_SINCE = "0.38.0"
 """From here on a model is created from saved weights by one call; before, where the server says so."""
 
@@ -54,9 +56,11 @@ class Dialect:
     binary: frozenset[str]
     """The calls whose bodies go out as binary messages: of forward and forward_backward, none, one or both."""
     is_guess: bool
-    """Whether ``binary`` is still to be confirmed by the first answer to such a call."""
+    """Whether ``binary`` is a guess, which the answer to the first such call confirms or corrects."""
     config: ClientConfigResponse = attrs.field(factory=ClientConfigResponse, repr=False)
     """What the server said it wants; the defaults where it was not asked."""
+    has_binary_results: bool = True
+    """Whether results may be asked for as protobuf; False once the server refused that."""
 
     def __str__(self) -> str:
         versions = self.floor if self.floor == self.ceiling else f"{self.floor} to {self.ceiling}"
@@ -96,24 +100,57 @@ class Dialect:
 
     def accept(self, result_type: type) -> str:
         """The Accept header that asks for a result of a type."""
-        if result_type not in BINARY_RESULTS or not is_in(self.ceiling, BINARY_RESULTS_SINCE, None):
+        is_binary = self.has_binary_results and is_in(self.ceiling, BINARY_RESULTS_SINCE, None)
+        if result_type not in BINARY_RESULTS or not is_binary:
             return JSON
         return PROTOBUF if is_in(self.floor, ONLY_BINARY_SINCE, None) else f"{PROTOBUF}, {JSON}"
 
-    def confirmed(self) -> Dialect:
-        """The same, once the server has taken a batch as it was sent."""
-        return attrs.evolve(self, is_guess=False) if self.is_guess else self
+    @property
+    def is_given(self) -> bool:
+        """Whether the user gave the version, which no answer of the server changes."""
+        return self.floor == self.ceiling
 
-    def other_bodies(self, call: Call[Any], status: int) -> Dialect | None:
-        """What to try when the server refuses the body of a call; None when that is no question of its form.
+    def forms(self, name: str) -> tuple[Dialect, ...]:
+        """The forms in which the server may take the body of a call, the most likely one first."""
+        if name not in BATCHES or self.is_given:
+            return (self,)
+        protobuf = attrs.evolve(self, binary=self.binary | {name}, ceiling=NEWEST)
+        json = attrs.evolve(self, binary=self.binary - {name})
+        forms = (protobuf, json) if name in self.binary else (json, protobuf)
+        if not self.config.proto_compress_fwdbwd:
+            return forms
+        return (*forms, attrs.evolve(protobuf, config=attrs.evolve(self.config, proto_compress_fwdbwd=False)))
 
-        A server that takes only JSON stumbles over a message in its own way; one that takes only messages says so.
-        """
-        if not self.is_guess or call.operation.name not in BATCHES:
-            return None
-        if self.binary:
-            return attrs.evolve(self, binary=frozenset()) if status in (400, 415, 422) else None
-        return attrs.evolve(self, binary=BATCHES, ceiling=NEWEST) if status == 415 else None
+    def form_name(self, name: str) -> str:
+        """What texts call the form of a call's body."""
+        if name not in self.binary:
+            return "JSON"
+        return "compressed protobuf" if self.config.proto_compress_fwdbwd else "protobuf"
+
+    def learned(self, name: str, form: Dialect) -> Dialect:
+        """The dialect once the server has taken the body of a call in a form."""
+        if self.is_given or name not in BATCHES:
+            return self
+        is_binary = name in form.binary
+        if not self.is_guess:
+            binary = self.binary | {name} if is_binary else self.binary - {name}
+        elif is_binary == (name in self.binary):
+            binary = self.binary
+        else:
+            binary = BATCHES if is_binary else frozenset()
+        # A forward that goes out as JSON all the same says nothing about forward_backward.
+        is_guess = self.is_guess and bool(binary) and name not in binary
+        if not is_guess:
+            taken = " and ".join(f"{'protobuf' if each in binary else 'JSON'} for {each}" for each in sorted(BATCHES))
+            taken = ("protobuf" if binary else "JSON") if binary in (BATCHES, frozenset()) else taken
+        return attrs.evolve(
+            self,
+            binary=binary,
+            ceiling=NEWEST if is_binary else self.ceiling,
+            is_guess=is_guess,
+            source=self.source if is_guess else f"{self.source.partition(TAKES)[0]}{TAKES}{taken}",
+            config=form.config if is_binary else self.config,
+        )
 
 
 def given(version: str, config: ClientConfigResponse | None = None) -> Dialect:
@@ -136,22 +173,33 @@ def given(version: str, config: ClientConfigResponse | None = None) -> Dialect:
     return Dialect(floor=version, ceiling=version, source="wire_version", binary=binary, is_guess=False, config=config)
 
 
-def found(config: ClientConfigResponse | None) -> Dialect:
-    """The dialect of a server that answers client/config so; None: it does not have that call."""
+def found(config: ClientConfigResponse | None, flags: Collection[str] = (), *, is_tinker: bool = False) -> Dialect:
+    """The dialect of a server that answers client/config so; None: it does not have that call.
+
+    Protobuf is tried first: a server that takes both forms is better off with it, and one that takes only JSON costs
+    one request.
+
+    Args:
+        flags: names of the flags that the answer held; the others are at their defaults.
+        is_tinker: whether this is the Tinker service itself, which is known to take protobuf.
+    """
     if config is None:
         return Dialect(
             floor=MODELS_FLOOR,
             ceiling=LAST_WITHOUT_CONFIG,
             source="found out: the server has no client/config",
-            binary=frozenset(),
+            binary=BATCHES,
             is_guess=True,
         )
+    # A server that has the first flag and lacks the second one ignores forward_only: it would take a forward that is
+    # sent as protobuf for a forward_backward.
+    lacks_forward_only = "proto_write_fwdbwd" in flags and "fwd_via_fwdbwd" not in flags
     return Dialect(
         floor=FIRST_WITH_CONFIG,
         ceiling=NEWEST,
         source="found out: the server has client/config",
-        binary=BATCHES,
-        is_guess=True,
+        binary=frozenset({"forward_backward"}) if lacks_forward_only and not is_tinker else BATCHES,
+        is_guess=not is_tinker,
         config=config,
     )
 

@@ -71,10 +71,10 @@ def test_what_the_server_takes_is_found_out(
         dialect = client.dialect
     assert len(server.named("client/config")) == 1
     batches = [asked for asked in server.asked if asked.name in BATCHES]
-    is_wrong_guess = not messages if has_config else not json
+    is_wrong_guess = not messages
     assert len(batches) == 4 + is_wrong_guess
     assert [asked.body["seq_id"] for asked in batches][: 1 + is_wrong_guess] == [1] * (1 + is_wrong_guess)
-    uses_messages = messages and (has_config or not json)
+    uses_messages = messages
     assert [is_message(asked) for asked in batches[-4:]] == [uses_messages] * 4
     assert dialect.binary == (BATCHES if uses_messages else frozenset())
     assert not dialect.is_guess

@@ -1,0 +1,32 @@
+"""What a caller of Connection.send wants sent after a failed attempt, in place of the same request again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeAlias, TypeVar
+
+import attrs
+
+from tinkerwire_base.call import WireRequest, WireResponse
+from tinkerwire_base.errors import TinkerError
+
+T = TypeVar("T")
+
+
+@attrs.frozen(kw_only=True)
+class Replacement(Generic[T]):
+    """The next request, and when it is due."""
+
+    request: WireRequest
+    read: Callable[[WireResponse], T]
+    """Makes the result of a response to it, or raises its error."""
+    error: TinkerError
+    """Decides by the retry policy whether and when it is sent; raised if it is not."""
+    is_due: bool = False
+    """Whether it is sent at once, whatever the policy says."""
+    is_hopeless: bool = False
+    """Whether it is not sent, whatever the policy says."""
+
+
+Replace: TypeAlias = Callable[[TinkerError], "Replacement[T] | None"]
+"""Returns what follows an error; None for the same request, by the retry policy."""
