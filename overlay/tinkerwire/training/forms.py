@@ -115,12 +115,12 @@ class Forms:
 
     def _resend(self, current: Form, error: TinkerError, earlier: list[Form]) -> Replacement[UntypedAPIFuture] | None:
         if not earlier:
-            return self._replacement(current, error, is_hopeless=current.is_out or self._is_settled(current))
+            return self._replacement(current, error, is_hopeless=current.is_out or self._is_settled())
         if not (current.is_out or speaks_of_form(error)):
             return None
         self.current = earlier[0]
         cause = error if not current.is_out else (self.current.error or error)
-        return self._replacement(self.current, cause, is_hopeless=self._is_settled(self.current))
+        return self._replacement(self.current, cause, is_hopeless=self._is_settled())
 
     def accepted(self) -> None:
         """Note that the server took the batch in the current form."""
@@ -190,11 +190,13 @@ class Forms:
         is_of_form = isinstance(error, APIStatusError) and error.status_code in MATTER_OF_FORM
         return is_of_form or not self._connection.retry.may_pass(error)
 
-    def _is_settled(self, form: Form) -> bool:
-        """Whether sending a form again is of no use: the same error came each time, and the others were refused."""
-        others = [each.error for each in self._tried if each is not form]
-        are_of_form = all(isinstance(each, APIStatusError) and each.status_code in MATTER_OF_FORM for each in others)
-        return form.identical >= MOST_IDENTICAL and not are_of_form
+    def _is_settled(self) -> bool:
+        """Whether another attempt is of no use: the same errors came each time, and one form was refused for good."""
+        refusals = [form.error for form in self._tried if form.is_out]
+        may_be_of_batch = any(
+            not (isinstance(each, APIStatusError) and each.status_code in MATTER_OF_FORM) for each in refusals
+        )
+        return may_be_of_batch and sum(form.identical for form in self._tried if not form.is_out) >= MOST_IDENTICAL
 
     def _replacement(
         self, form: Form, error: TinkerError, *, is_due: bool = False, is_hopeless: bool = False
