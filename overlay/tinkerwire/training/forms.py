@@ -23,6 +23,7 @@ from tinkerwire_generated.models import UntypedAPIFuture
 from ..sending.connection import Connection
 from ..sending.replacement import Replacement
 from ..wire.dialect import Dialect
+from ..wire.server_futures import Submission
 from .sequencing import is_refusal
 
 NO_MATTER_OF_FORM = frozenset({401, 402, 407, 408, 409, 410, 425, 429})
@@ -36,7 +37,7 @@ DOUBTED = frozenset({400, 405, 422, 501})
 MOST_IDENTICAL = 4
 """So many identical errors in one form end the operation where the other was refused; either may be the reason."""
 KEY = "x-idempotency-key"
-Read: TypeAlias = Callable[[WireResponse], UntypedAPIFuture]
+Read: TypeAlias = Callable[[WireResponse], Submission]
 """Makes the result of a response, or raises its error."""
 
 
@@ -89,7 +90,7 @@ class Forms:
         """The dialect of the form in which the batch was sent last."""
         return self.current.dialect
 
-    def after(self, error: TinkerError) -> Replacement[UntypedAPIFuture] | None:
+    def after(self, error: TinkerError) -> Replacement[Submission] | None:
         """What is sent after an error; see :class:`Replacement`.
 
         An error that may be one of the form has another one tried at once. Where both may yet be taken, resends
@@ -113,7 +114,7 @@ class Forms:
             return self._replacement(self.current, error, is_due=True)
         return self._resend(current, error, earlier)
 
-    def _resend(self, current: Form, error: TinkerError, earlier: list[Form]) -> Replacement[UntypedAPIFuture] | None:
+    def _resend(self, current: Form, error: TinkerError, earlier: list[Form]) -> Replacement[Submission] | None:
         if not earlier:
             return self._replacement(current, error, is_hopeless=current.is_out or self._is_settled())
         if not (current.is_out or speaks_of_form(error)):
@@ -200,7 +201,7 @@ class Forms:
 
     def _replacement(
         self, form: Form, error: TinkerError, *, is_due: bool = False, is_hopeless: bool = False
-    ) -> Replacement[UntypedAPIFuture]:
+    ) -> Replacement[Submission]:
         missing = next((each.error for each in self._tried if isinstance(each.error, NotFoundError)), None)
         if is_hopeless and missing is not None:
             # What a server answers, too, when it has lost the session.

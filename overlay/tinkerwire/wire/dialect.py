@@ -140,9 +140,9 @@ class Dialect:
             binary = BATCHES if is_binary else frozenset()
         # A forward that goes out as JSON all the same says nothing about forward_backward.
         is_guess = self.is_guess and bool(binary) and name not in binary
-        if not is_guess:
+        taken = "protobuf" if binary else "JSON"
+        if binary not in (BATCHES, frozenset()):
             taken = " and ".join(f"{'protobuf' if each in binary else 'JSON'} for {each}" for each in sorted(BATCHES))
-            taken = ("protobuf" if binary else "JSON") if binary in (BATCHES, frozenset()) else taken
         return attrs.evolve(
             self,
             binary=binary,
