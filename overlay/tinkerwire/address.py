@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tinkerwire_base.call import url_without_secrets
 from tinkerwire_base.errors import TinkerError
 
 SERVICE_DOMAIN = "thinkingmachines.dev"
@@ -38,8 +39,8 @@ def resolve_base_url(given: str | None) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(
-            f"base_url: {url!r} is not an http(s) URL; for the embedded server say base_url={EMBEDDED!r} or "
-            f"'{EMBEDDED}:FOLDER'"
+            f"base_url: {url_without_secrets(url)!r} is not an http(s) URL; for the embedded server say "
+            f"base_url={EMBEDDED!r} or '{EMBEDDED}:FOLDER'"
         )
     if "@" in parts.netloc or parts.query or parts.fragment:
         # Not shown: addresses stand in error texts and logs, and this one may hold a password.

@@ -193,7 +193,10 @@ def default_converter() -> Converter:
 def response_info(response: WireResponse) -> ResponseInfo:
     """The parts of an answer that errors keep."""
     text = response.content.decode("utf-8", "replace")
-    return ResponseInfo(status_code=response.status, headers=dict(response.headers), text=text)
+    headers = dict(response.headers)
+    if "location" in headers:
+        headers["location"] = url_without_secrets(headers["location"])
+    return ResponseInfo(status_code=response.status, headers=headers, text=text)
 
 
 def error_of(request: RequestInfo, response: ResponseInfo, body: Any = None) -> APIStatusError:
@@ -201,8 +204,10 @@ def error_of(request: RequestInfo, response: ResponseInfo, body: Any = None) -> 
 
     Its ``body`` is ``body``, or else the answer's JSON value, or else its text.
     """
+    target = response.headers.get("location", "") if 300 <= response.status_code < 400 else ""
+    redirect = f" redirects to {url_without_secrets(target)[:500]}, which is not followed" if target else ""
     return status_error(response.status_code)(
-        f"{request.method} {request.url}: HTTP {response.status_code}: {_shown(response.text)}",
+        f"{request.method} {request.url}: HTTP {response.status_code}{redirect}: {_shown(response.text)}",
         response=response,
         request=request,
         body=_decoded(response.text) if body is None else body,
@@ -219,6 +224,16 @@ def _decoded(text: str) -> Any:
         return parse_json(text.encode())
     except ValueError:
         return text.strip()
+
+
+def url_without_secrets(url: str) -> str:
+    """Return a URL, or what was meant to be one, without user, password, query and fragment."""
+    plain = url.partition("?")[0].partition("#")[0]
+    if "@" not in url:
+        return plain
+    scheme, mark, _ = url.partition("://")
+    # A password may hold any character, so everything up to the last @ belongs to it.
+    return (scheme + mark if mark else "") + url.rpartition("@")[2].partition("?")[0].partition("#")[0]
 
 
 def _without_user(url: str) -> str:

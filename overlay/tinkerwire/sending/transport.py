@@ -1,7 +1,8 @@
 """How bytes reach a server: a protocol of one method, over aiohttp, or over an httpx client of the user's own.
 
-Foreign errors end here: what leaves is an answer, APIConnectionError or APITimeoutError. Those do not keep the
-foreign error as their cause, because it may hold the request's headers, with the API key among them.
+Foreign errors end here: what leaves is an answer, APIConnectionError or APITimeoutError. Their
+``__cause__`` is a copy of the system's error behind it, such as ConnectionRefusedError or gaierror, and not the
+library's own, which may hold the request's headers, with the API key among them.
 """
 
 from __future__ import annotations
@@ -354,8 +355,25 @@ def connection_error(
     """The error for a request that brought no answer; its text names the cause."""
     # The address of a proxy may stand there, with its password.
     cause = re.sub(r"://[^/\s]*@", "://", str(fault))
-    what = f"{type(fault).__name__}: {cause}".removesuffix(": ") + way_out
-    return _error(APIConnectionError, request, base_url, what, may_be_sent=may_be_sent)
+    what = f"{type(fault).__name__}: {cause}".removesuffix(": ")
+    error = _error(APIConnectionError, request, base_url, what + way_out, may_be_sent=may_be_sent)
+    error.__cause__ = _plain_cause(fault) or ConnectionError(what)
+    return error
+
+
+def _plain_cause(fault: BaseException) -> OSError | None:
+    """Return a copy of the system's own error behind one of a library's, whose parts and frames may hold headers."""
+    seen: list[BaseException] = []
+    found: OSError | None = None
+    each: BaseException | None = fault
+    while each is not None and each not in seen:
+        seen.append(each)
+        system = getattr(each, "os_error", each)
+        if isinstance(system, OSError) and type(system).__module__ in ("builtins", "socket", "ssl"):
+            parts = [re.sub(r"://[^/\s]*@", "://", part) if isinstance(part, str) else part for part in system.args[:2]]
+            found = type(system)(*parts)
+        each = each.__cause__ or each.__context__
+    return found
 
 
 def _error(kind: type[E], request: WireRequest, base_url: str, what: str, *, may_be_sent: bool) -> E:

@@ -45,7 +45,10 @@ def fault_of(kind: str, url: str, request: WireRequest = REQUEST, timeout_s: flo
     with pytest.raises(tw.APIConnectionError) as caught:
         asyncio.run(send(kind, url, request, timeout_s))
     fault = caught.value
-    assert fault.__cause__ is None
+    if fault.__cause__ is not None:
+        assert type(fault.__cause__).__module__ in ("builtins", "socket", "ssl")
+        assert fault.__cause__.__traceback__ is None
+    assert isinstance(fault, tw.APITimeoutError) or isinstance(fault.__cause__, OSError)
     assert fault.__context__ is None
     assert f"{request.method} {url}{request.path}" in str(fault)
     assert fault.request is not None
@@ -127,6 +130,7 @@ def test_a_closed_port(kind: str) -> None:
     """A server that is not there is named, with the reason."""
     fault = fault_of(kind, "http://127.0.0.1:1")
     assert "Connect" in str(fault)
+    assert isinstance(fault.__cause__, ConnectionRefusedError if kind == "aiohttp" else OSError)
     assert not isinstance(fault, tw.APITimeoutError)
     assert not fault.may_be_sent  # type: ignore[attr-defined]
 
@@ -374,3 +378,24 @@ def test_the_time_of_an_operation_bounds_a_silent_server(server: Scripted) -> No
             client.create_lora_training_client("base").result(PATIENCE_S)
     finally:
         hold.release()
+
+
+@pytest.mark.parametrize(
+    "location", ["https://me:hi/dden@new.invalid/p?key=hidden#hidden", "//me:hidden@new.invalid/p"]
+)
+def test_a_redirect_names_its_target_without_secrets(server: Scripted, client: tw.ServiceClient, location: str) -> None:
+    """The error says where the server has moved to, and shows neither user nor query, in none of its parts."""
+    server.rules["get_server_capabilities"] = lambda _: Answer({}, status=308, headers={"location": location})
+    with pytest.raises(tw.APIStatusError, match=r"HTTP 308 redirects to .*new\.invalid/p, which is not") as caught:
+        client.get_server_capabilities()
+    assert "dden" not in f"{caught.value.response.headers['location']} {caught.value!r}"
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://me:hidden@host/p", "me:hidden@host", "ftp://me:hi/dden@host", "ftp://host/?key=hidden", "x:hidden@h"]
+)
+def test_a_password_in_an_address_is_not_shown(url: str) -> None:
+    """Whatever its scheme, the error about the address shows no part of a credential."""
+    with pytest.raises(ValueError, match="base_url") as caught:
+        tw.ServiceClient(base_url=url, api_key=KEY)
+    assert "dden" not in str(caught.value)
