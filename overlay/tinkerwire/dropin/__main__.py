@@ -1,4 +1,7 @@
-"""``python -m tinkerwire.dropin SCRIPT [ARGS]``, or ``-m MODULE [ARGS]``: runs a program with tinkerwire as tinker."""
+"""``python -m tinkerwire.dropin SCRIPT [ARGS]``, or ``-m MODULE [ARGS]``: runs a program with tinkerwire as tinker.
+
+``python -m tinkerwire.dropin stubs DIR`` writes stubs of tinker for type checkers.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ from pathlib import Path
 
 from .finder import install
 
-USAGE = "usage: python -m tinkerwire.dropin SCRIPT [ARGS], or -m MODULE [ARGS]"
+USAGE = "usage: python -m tinkerwire.dropin SCRIPT [ARGS], or -m MODULE [ARGS], or stubs DIR"
 
 
 def main(arguments: list[str]) -> int:
-    """Run a script or a module as Python itself would; 2 when there is neither."""
+    """Run a script or a module as Python itself would, or write stubs; return 2 for wrong usage."""
+    if arguments[:1] == ["stubs"] and not Path("stubs").is_file():
+        return _stubs(arguments[1:])
     is_module = arguments[:1] == ["-m"]
     program = arguments[1:] if is_module else arguments
     if not program or program[0].startswith("-"):
@@ -33,6 +38,23 @@ def main(arguments: list[str]) -> int:
         if not getattr(sys.flags, "safe_path", False):
             sys.path[0] = str(Path(program[0]).resolve().parent)
         runpy.run_path(program[0], run_name="__main__")
+    return 0
+
+
+def _stubs(arguments: list[str]) -> int:
+    from .stubs import write_stubs  # noqa: PLC0415  (it loads all models)
+
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        sys.stderr.write(f"{USAGE}\n")
+        return 2
+    folder = Path(arguments[0])
+    try:
+        written = write_stubs(folder)
+    except OSError as error:
+        sys.stderr.write(f"{folder}: the stubs cannot be written: {error.strerror}\n")
+        return 1
+    told = "name the folder in stubPath (pyright) or MYPYPATH (mypy)"
+    sys.stdout.write(f"{folder}: {len(written)} stubs of tinker; {told}\n")
     return 0
 
 

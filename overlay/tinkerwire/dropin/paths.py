@@ -47,7 +47,7 @@ ADDED: Mapping[str, Mapping[str, str]] = {
     "tinker.lib.public_interfaces": {
         "AwaitableConcurrentFuture": "tinkerwire.futures.future:AwaitableConcurrentFuture"
     },
-    "tinker.lib.public_interfaces.training_client": {"CustomLossFnV1": "tinkerwire.training.client:CustomLossFn"},
+    "tinker.lib.public_interfaces.training_client": {"CustomLossFnV1": "tinkerwire.training.losses:CustomLossFn"},
 }
 """Names of an official module that are elsewhere here, as module and name."""
 
