@@ -67,16 +67,16 @@ def _names(target: ModuleType) -> list[str]:
 
 def _is_own(target: ModuleType, name: str) -> bool:
     """Return whether a module without ``__all__`` defines a name, or collects it from the generated models."""
-    if target.__name__ == PATHS["tinker.types"] and name in _defined(models):
+    if target.__name__ == PATHS["tinker.types"] and name in _defined(models.__name__):
         return True
-    return name in _defined(target)
+    return name in _defined(target.__name__)
 
 
 @cache
-def _defined(target: ModuleType) -> frozenset[str]:
+def _defined(module: str) -> frozenset[str]:
     """Return the names that the source of a module defines at its top, or exports by ``import X as X``."""
     found: set[str] = set()
-    for node in ast.parse(inspect.getsource(target)).body:
+    for node in ast.parse(inspect.getsource(importlib.import_module(module))).body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
             found.add(node.name)
         elif isinstance(node, ast.Assign):

@@ -13,7 +13,5 @@ from tinkerwire_generated.messages import MESSAGE_TIMES, message
 DESCRIPTOR = message("SampleResponse").DESCRIPTOR.file
 
 globals().update({name: message(name) for name in MESSAGE_TIMES})
-for _enum in DESCRIPTOR.enum_types_by_name.values():
-    globals()[_enum.name] = EnumTypeWrapper(_enum)
-    globals().update({value.name: value.number for value in _enum.values})
-del _enum
+globals().update({enum.name: EnumTypeWrapper(enum) for enum in DESCRIPTOR.enum_types_by_name.values()})
+globals().update({value.name: value.number for enum in DESCRIPTOR.enum_types_by_name.values() for value in enum.values})
