@@ -234,7 +234,8 @@ def test_a_form_that_a_batch_does_not_have_is_passed_over(server: Scripted) -> N
     """An address of an image has no form in protobuf; it goes out as JSON while the form is not known."""
     server.rules["client/config"] = lambda _: Answer({})
     chunk = tw.types.ImageAssetPointerChunk(format="png", location="tinker://a/b", expected_tokens=2)
-    image = tw.Datum(model_input=tw.ModelInput(chunks=[chunk]), loss_fn_inputs={"target_tokens": [1, 2]})
+    inputs: Any = {"target_tokens": [1, 2]}
+    image = tw.Datum(model_input=tw.ModelInput(chunks=[chunk]), loss_fn_inputs=inputs)
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         training.forward_backward([image], "cross_entropy").result(PATIENCE_S)
