@@ -33,7 +33,7 @@ from .training.creation import model_from_state, new_model
 from .training.loss_handles import CustomLosses, LossHandle, PerDatumLossFn
 from .training.tracing import trace
 from .usage import Usage
-from .weights import refuse_odd_token, refuse_other_schemes
+from .weights import check_path, refuse_odd_token
 from .wire.dialect import Dialect
 
 if TYPE_CHECKING:
@@ -374,10 +374,10 @@ class ServiceClient:
             weights_access_token: what their owner gave; None for weights that are public.
 
         Raises:
-            ValueError: a path that is none; nothing was sent. Of the future: this client has no project.
+            ValueError: an empty path; nothing was sent. Of the future: this client has no project.
             DialectError: of the future, before wire 0.26.2.
         """
-        refuse_other_schemes(path)
+        check_path(path)
         refuse_odd_token(weights_access_token)
         if ttl_seconds is not None:
             is_int("ttl_seconds", ttl_seconds)

@@ -7,18 +7,17 @@ from typing import Any
 
 import attrs
 
+from tinkerwire_base.behaviour import CHECKPOINT_KINDS, TINKER_SCHEME
 from tinkerwire_base.checks import expect, is_text
 from tinkerwire_base.errors import APIStatusError, TinkerError
 from tinkerwire_generated.api.runs import get_training_run
 from tinkerwire_generated.api.weights import weights_info
-from tinkerwire_generated.models import ParsedCheckpointTinkerPath, WeightsInfoRequest
+from tinkerwire_generated.models import WeightsInfoRequest
 
 from .credentials.secret import is_sendable
 from .sending.backpressure import Traffic
 from .sending.connection import Connection
 from .sending.discovery import ABSENT
-
-SCHEME = "tinker://"
 
 
 @attrs.frozen(kw_only=True)
@@ -34,28 +33,72 @@ class Source:
     """None where the server does not say."""
 
 
-def refuse_path_of_kind(kind: str, path: str, purpose: str, *, name: str = "path") -> None:
-    """ValueError for a path that is none, or whose weights are of the one ``kind`` that does not serve ``purpose``.
+@attrs.frozen
+class CheckpointAddress:
+    """The ids of a checkpoint in the URLs of the REST calls."""
 
-    Servers name paths in their own ways, so only what is certainly wrong is refused. ``name`` is the argument's.
+    training_run_id: str
+    checkpoint_id: str
+    """``weights/NAME``, ``sampler_weights/NAME``, or what a server has in their place."""
+
+
+def checkpoint_kind(path: str) -> str | None:
+    """Return the kind of the weights at a path: training, sampler or external; None where the path does not say."""
+    segments = _segments(path)
+    return CHECKPOINT_KINDS.get(segments[-2]) if len(segments) > 2 else None
+
+
+def checkpoint_address(path: str, *, name: str = "tinker_path") -> CheckpointAddress:
+    """Return the ids in a path of saved weights, whatever its scheme; ``name`` is the argument's.
+
+    Raises:
+        ValueError: the path does not have two parts, a run and a checkpoint.
     """
-    refuse_other_schemes(path, name=name)
-    try:
-        parsed = ParsedCheckpointTinkerPath.from_tinker_path(path)
-    except ValueError:
-        return
-    if parsed.checkpoint_type == kind:
-        other = "save_state" if kind == "sampler" else "save_weights_for_sampler"
+    check_path(path, name=name)
+    segments = _segments(path)
+    if len(segments) < 2:
         raise ValueError(
-            f"{name}: {path!r} holds {kind} weights, which cannot {purpose}; give a path that {other} returned"
+            f"{name}: {path!r:.200} must name a run and a checkpoint, as in {TINKER_SCHEME}RUN/weights/NAME, for this "
+            "call; take the tinker_path of a listed checkpoint"
+        )
+    if checkpoint_kind(path) is not None:
+        return CheckpointAddress("/".join(segments[:-2]), "/".join(segments[-2:]))
+    return CheckpointAddress(segments[0], "/".join(segments[1:]))
+
+
+def check_path_of_kind(wrong_kind: str, path: str, purpose: str, *, name: str = "path") -> None:
+    """Refuse what is certainly no path of saved weights, and paths of the one kind that does not serve a purpose.
+
+    Servers name paths in their own ways, and decide about all others. ``name`` is the argument's.
+
+    Raises:
+        ValueError: the path is empty, or of the wrong kind.
+        TypeError: the path is not a str.
+    """
+    check_path(path, name=name)
+    if checkpoint_kind(path) == wrong_kind:
+        other = "save_state" if wrong_kind == "sampler" else "save_weights_for_sampler"
+        raise ValueError(
+            f"{name}: {path!r} holds {wrong_kind} weights, which cannot {purpose}; give a path that {other} returned"
         )
 
 
-def refuse_other_schemes(path: str, *, name: str = "path") -> None:
-    """ValueError for what is certainly no path of saved weights; ``name`` is the argument's."""
-    if not isinstance(path, str) or not path.startswith(SCHEME):
-        raise ValueError(f"{name}: {path!r:.200} is not a {SCHEME} path; saving gives one in the .path of its result")
+def check_path(path: str, *, name: str = "path") -> None:
+    """Refuse what is certainly no path of saved weights.
+
+    Raises:
+        ValueError: the path is empty.
+        TypeError: the path is not a str.
+    """
     is_text(name, path)
+    if not path.strip():
+        raise ValueError(f"{name}: {path!r} is empty; saving returns a path in the .path of its result")
+
+
+def _segments(path: str) -> list[str]:
+    """Return the parts of a path between slashes, without the scheme."""
+    scheme, mark, rest = path.partition("://")
+    return [segment for segment in (rest if mark else scheme).split("/") if segment]
 
 
 def refuse_odd_token(token: str | None) -> None:
@@ -81,7 +124,7 @@ async def source_of(connection: Connection, path: str) -> Source:
                 train_mlp=info.train_mlp is not False,
                 train_attn=info.train_attn is not False,
             )
-    run_id = ParsedCheckpointTinkerPath.from_tinker_path(path).training_run_id
+    run_id = checkpoint_address(path, name="path").training_run_id
     run = await connection.call(get_training_run(run_id), Traffic.REST)
     return Source(base_model=run.base_model, lora_rank=_rank(path, run.lora_rank), user_metadata=run.user_metadata)
 

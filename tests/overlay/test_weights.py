@@ -1,24 +1,86 @@
-"""Paths of saved weights: what is certainly wrong is refused, what servers may name in their own way is not."""
+"""Paths of saved weights: the client refuses what is certainly wrong, and the server decides about the rest."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
-from tinkerwire.weights import refuse_path_of_kind
+import tinkerwire as tw
+from support.clients import open_client
+from support.scripted import PATIENCE_S, Answer, Scripted
+from tinkerwire.weights import check_path_of_kind, checkpoint_address
+
+PATHS = [
+    "tinker://run-1/weights/a",
+    "tinker://run-1/sampler_weights/a",
+    "skyrl://run-1/weights/a",
+    "TINKER://run-1/a",
+    "s3://bucket/some/where/run-1/weights/a",
+    "https://host/run-1/ckpt",
+    "run-1/checkpoint",
+    "/srv/models/run-1",
+    "checkpoint",
+]
+Method = Callable[[tw.ServiceClient, str], Any]
+TRAINING: dict[str, Method] = {
+    "load_state": lambda c, path: c.create_lora_training_client("base").load_state(path),
+    "load_state_with_optimizer": lambda c, path: c.create_lora_training_client("base").load_state_with_optimizer(path),
+    "create_training_client_from_state": lambda c, path: c.create_training_client_from_state(path, "base"),
+    "copy_weights": lambda c, path: c.create_rest_client().copy_weights(path, "project-1"),
+}
+SAMPLING: dict[str, Method] = {
+    "create_sampling_client": lambda c, path: c.create_sampling_client(model_path=path),
+    "create_sampling_client of a model": lambda c, path: c.create_lora_training_client("base").create_sampling_client(
+        path
+    ),
+}
+BY_IDS: dict[str, Method] = {
+    "get_training_run": lambda c, path: c.create_rest_client().get_training_run_by_tinker_path(path),
+    "delete": lambda c, path: c.create_rest_client().delete_checkpoint_from_tinker_path(path),
+    "publish": lambda c, path: c.create_rest_client().publish_checkpoint_from_tinker_path(path),
+    "unpublish": lambda c, path: c.create_rest_client().unpublish_checkpoint_from_tinker_path(path),
+    "set_ttl": lambda c, path: c.create_rest_client().set_checkpoint_ttl_from_tinker_path(path, 60),
+    "archive_url": lambda c, path: c.create_rest_client().get_checkpoint_archive_url_from_tinker_path(path),
+}
 
 
-@pytest.mark.parametrize(
-    "path", ["tinker://m/weights/a", "tinker://m/a", "tinker://m", "tinker://m/x/a/b", "tinker://"]
-)
-def test_paths_that_may_be_training_state(path: str) -> None:
-    """Anything with the scheme that is not of the other kind is left to the server."""
-    refuse_path_of_kind("sampler", path, "load training state")
+def outcome(method: Method, server: Scripted, path: str) -> tuple[Exception | None, list[str]]:
+    """The error of a method, if any, and the requests that name the path's last part."""
+    with open_client(server.url, wire_version="0.35.0", retry=tw.RetryConfig(max_attempts=1)) as client:
+        error: Exception | None = None
+        try:
+            method(client, path).result(PATIENCE_S)
+        except (ValueError, TypeError, tw.TinkerError) as raised:
+            error = raised
+        names = path.rpartition("/")[2], path.partition("://")[2].partition("/")[0] or path.strip("/").partition("/")[0]
+        requests = [f"{asked.name} {asked.body}" for asked in server.asked]
+        return error, [request for request in requests if any(name in request for name in names)]
 
 
-@pytest.mark.parametrize("path", ["tinker://m/sampler_weights/a", "tinker://m/a", "tinker://"])
-def test_paths_that_may_be_sampler_weights(path: str) -> None:
-    """The same, the other way round."""
-    refuse_path_of_kind("training", path, "be sampled from")
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("name", [*TRAINING, *SAMPLING, *BY_IDS])
+def test_the_server_decides_about_a_path(server: Scripted, name: str, path: str) -> None:
+    """Every method sends a path of any form, unless its weights are surely of the wrong kind, or it has no run."""
+    is_wrong = (name in TRAINING and name != "copy_weights" and "/sampler_weights/" in path) or (
+        name in SAMPLING and "/weights/" in path
+    )
+    is_wrong = is_wrong or (name in BY_IDS and path == "checkpoint")
+    error, requests = outcome({**TRAINING, **SAMPLING, **BY_IDS}[name], server, path)
+    assert isinstance(error, ValueError) == is_wrong, error
+    assert bool(requests) != is_wrong
+
+
+@pytest.mark.parametrize(("path", "expected"), [("", ValueError), (" ", ValueError), (None, TypeError), (7, TypeError)])
+@pytest.mark.parametrize("name", [*TRAINING, *BY_IDS])
+def test_what_is_certainly_no_path_is_refused(
+    server: Scripted, name: str, path: Any, expected: type[Exception]
+) -> None:
+    """An empty path and what is not text are refused by name, before anything is sent."""
+    with open_client(server.url, wire_version="0.35.0") as client, pytest.raises(expected, match=r"^(tinker_)?path: "):
+        {**TRAINING, **BY_IDS}[name](client, path)
 
 
 def test_the_wrong_kind_names_the_right_one() -> None:
@@ -26,13 +88,38 @@ def test_the_wrong_kind_names_the_right_one() -> None:
     with pytest.raises(
         ValueError, match=r"holds sampler weights, which cannot load training state; .* save_state returned"
     ):
-        refuse_path_of_kind("sampler", "tinker://m/sampler_weights/a", "load training state")
+        check_path_of_kind("sampler", "other://m/sampler_weights/a", "load training state")
     with pytest.raises(ValueError, match=r"holds training weights, .* save_weights_for_sampler returned"):
-        refuse_path_of_kind("training", "tinker://m/weights/a", "be sampled from")
+        check_path_of_kind("training", "tinker://m/weights/a", "be sampled from")
 
 
-@pytest.mark.parametrize("path", ["", "m/weights/a", "TINKER://m/weights/a", "https://m/weights/a", None, 7])
-def test_what_is_no_path(path: object) -> None:
-    """What does not have the scheme is no path, and the error says where paths come from."""
-    with pytest.raises(ValueError, match=r"is not a tinker:// path; saving gives one in the \.path"):
-        refuse_path_of_kind("sampler", path, "load training state")  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("path", "run", "checkpoint"),
+    [
+        ("tinker://run-1/weights/a", "run-1", "weights/a"),
+        ("tinker://s1:train:0/sampler_weights/a", "s1:train:0", "sampler_weights/a"),
+        ("tinker://run-1/a", "run-1", "a"),
+        ("other://run-1/a/b", "run-1", "a/b"),
+        ("run-1/a", "run-1", "a"),
+    ],
+)
+def test_the_ids_in_a_path(path: str, run: str, checkpoint: str) -> None:
+    """Calls that need ids take them from a path of any scheme."""
+    found = checkpoint_address(path)
+    assert (found.training_run_id, found.checkpoint_id) == (run, checkpoint)
+
+
+def test_a_path_without_ids_says_what_is_missing() -> None:
+    """The calls by ids cannot be made of a single name."""
+    with pytest.raises(ValueError, match=re.escape("'a' must name a run and a checkpoint")):
+        checkpoint_address("a")
+
+
+@pytest.mark.parametrize("path", ["other://run-9/first", "run-9/first"])
+def test_a_path_that_the_server_gave_is_loaded(server: Scripted, path: str) -> None:
+    """What a save returns can be loaded, and goes back as it came."""
+    server.on_poll("SaveWeights", lambda _: Answer({"path": path}))
+    with open_client(server.url) as client:
+        training = client.create_lora_training_client("base")
+        training.load_state(training.save_state("first").result(PATIENCE_S).path).result(PATIENCE_S)
+    assert [body["path"] for body in server.bodies("load_weights")] == [path]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Literal
 
-from tinkerwire_base.checks import check_of, expect_text, is_int, is_text
+from tinkerwire_base.checks import check_of, expect_text, is_int
 from tinkerwire_base.unset import UNSET, UnsetType
 from tinkerwire_generated.api import runs as runs_api
 from tinkerwire_generated.api.sampling import get_sampler
@@ -19,7 +19,6 @@ from tinkerwire_generated.models import (
     GetSamplerResponse,
     GetSessionResponse,
     ListSessionsResponse,
-    ParsedCheckpointTinkerPath,
     SessionSearchRequest,
     SessionSearchResponse,
     SetCheckpointTtlRequest,
@@ -31,7 +30,7 @@ from tinkerwire_generated.models import (
 )
 
 from ..futures.future import APIFuture
-from ..weights import refuse_odd_token, refuse_other_schemes
+from ..weights import check_path, checkpoint_address, checkpoint_kind, refuse_odd_token
 from .admin import AdminClient
 from .archives import archive_url, download_archive
 from .copying import copied
@@ -67,8 +66,8 @@ class RestClient(AdminClient):
     def get_training_run_by_tinker_path(
         self, tinker_path: str, access_scope: Scope = "owned"
     ) -> APIFuture[TrainingRun]:
-        """The training run that a checkpoint comes from. Raises ValueError for a path that is none."""
-        return self.get_training_run(_parsed(tinker_path).training_run_id, access_scope)
+        """The training run that a checkpoint comes from. Raises ValueError for a path without a run."""
+        return self.get_training_run(checkpoint_address(tinker_path).training_run_id, access_scope)
 
     async def get_training_run_by_tinker_path_async(
         self, tinker_path: str, access_scope: Scope = "owned"
@@ -78,7 +77,7 @@ class RestClient(AdminClient):
 
     def get_weights_info_by_tinker_path(self, tinker_path: str) -> APIFuture[WeightsInfoResponse]:
         """Of which base model and adapter the weights at a path are."""
-        is_text("tinker_path", tinker_path)
+        check_path(tinker_path, name="tinker_path")
         return self._ask(weights_info(body=WeightsInfoRequest(tinker_path=tinker_path)))
 
     async def get_weights_info_by_tinker_path_async(self, tinker_path: str) -> WeightsInfoResponse:
@@ -128,8 +127,8 @@ class RestClient(AdminClient):
         await self.delete_checkpoint(training_run_id, checkpoint_id)
 
     def delete_checkpoint_from_tinker_path(self, tinker_path: str) -> APIFuture[None]:
-        """Delete a checkpoint, for good. Raises ValueError for a path that is none."""
-        path = _parsed(tinker_path)
+        """Delete a checkpoint, for good. Raises ValueError for a path without a run."""
+        path = checkpoint_address(tinker_path)
         return self.delete_checkpoint(path.training_run_id, path.checkpoint_id)
 
     async def delete_checkpoint_from_tinker_path_async(self, tinker_path: str) -> None:
@@ -137,8 +136,8 @@ class RestClient(AdminClient):
         await self.delete_checkpoint_from_tinker_path(tinker_path)
 
     def publish_checkpoint_from_tinker_path(self, tinker_path: str) -> APIFuture[None]:
-        """Let everybody read a checkpoint. Raises ValueError for a path that is none."""
-        path = _parsed(tinker_path)
+        """Let everybody read a checkpoint. Raises ValueError for a path without a run."""
+        path = checkpoint_address(tinker_path)
         return self._ask(runs_api.publish_checkpoint(path.training_run_id, path.checkpoint_id))
 
     async def publish_checkpoint_from_tinker_path_async(self, tinker_path: str) -> None:
@@ -146,8 +145,8 @@ class RestClient(AdminClient):
         await self.publish_checkpoint_from_tinker_path(tinker_path)
 
     def unpublish_checkpoint_from_tinker_path(self, tinker_path: str) -> APIFuture[None]:
-        """Take a published checkpoint back. Raises ValueError for a path that is none."""
-        path = _parsed(tinker_path)
+        """Take a published checkpoint back. Raises ValueError for a path without a run."""
+        path = checkpoint_address(tinker_path)
         return self._ask(runs_api.unpublish_checkpoint(path.training_run_id, path.checkpoint_id))
 
     async def unpublish_checkpoint_from_tinker_path_async(self, tinker_path: str) -> None:
@@ -155,8 +154,8 @@ class RestClient(AdminClient):
         await self.unpublish_checkpoint_from_tinker_path(tinker_path)
 
     def set_checkpoint_ttl_from_tinker_path(self, tinker_path: str, ttl_seconds: int | None) -> APIFuture[None]:
-        """Let a checkpoint expire in ``ttl_seconds``, or never (None). Raises ValueError for a path that is none."""
-        path = _parsed(tinker_path)
+        """Let a checkpoint expire in ``ttl_seconds``, or never (None). Raises ValueError for a path without a run."""
+        path = checkpoint_address(tinker_path)
         body = SetCheckpointTtlRequest(ttl_seconds=ttl_seconds)
         return self._ask(runs_api.set_checkpoint_ttl(path.training_run_id, path.checkpoint_id, body=body))
 
@@ -177,8 +176,8 @@ class RestClient(AdminClient):
         return await self.get_checkpoint_archive_url(training_run_id, checkpoint_id)
 
     def get_checkpoint_archive_url_from_tinker_path(self, tinker_path: str) -> APIFuture[CheckpointArchiveUrlResponse]:
-        """:meth:`get_checkpoint_archive_url` by path. Raises ValueError for a path that is none."""
-        path = _parsed(tinker_path)
+        """:meth:`get_checkpoint_archive_url` by path. Raises ValueError for a path without a run."""
+        path = checkpoint_address(tinker_path)
         return self.get_checkpoint_archive_url(path.training_run_id, path.checkpoint_id)
 
     async def get_checkpoint_archive_url_from_tinker_path_async(self, tinker_path: str) -> CheckpointArchiveUrlResponse:
@@ -197,8 +196,8 @@ class RestClient(AdminClient):
         return await self.download_checkpoint_archive(training_run_id, checkpoint_id)
 
     def download_checkpoint_archive_from_tinker_path(self, tinker_path: str) -> APIFuture[bytes]:
-        """Download the archive of the checkpoint at a path into memory. Raises ValueError for a path that is none."""
-        path = _parsed(tinker_path)
+        """Download the archive of the checkpoint at a path into memory. Raises ValueError for a path without a run."""
+        path = checkpoint_address(tinker_path)
         return self.download_checkpoint_archive(path.training_run_id, path.checkpoint_id)
 
     async def download_checkpoint_archive_from_tinker_path_async(self, tinker_path: str) -> bytes:
@@ -209,13 +208,12 @@ class RestClient(AdminClient):
         """Where the files of weights that save_weights_external saved can be fetched; wire 0.28.1 and later.
 
         Raises:
-            ValueError: a path that is none, or of other weights; nothing was sent.
+            ValueError: a path without a run and a checkpoint, or of other weights; nothing was sent.
         """
-        path = _parsed(tinker_path)
-        if path.checkpoint_type != "external":
-            raise ValueError(
-                f"{tinker_path!r} holds {path.checkpoint_type} weights; save_weights_external gives others"
-            )
+        path = checkpoint_address(tinker_path)
+        kind = checkpoint_kind(tinker_path)
+        if kind not in (None, "external"):
+            raise ValueError(f"{tinker_path!r} holds {kind} weights; save_weights_external gives others")
         return self._ask(runs_api.get_external_weights_urls(path.training_run_id, path.checkpoint_id))
 
     async def get_external_weights_urls_async(self, tinker_path: str) -> ExternalWeightsUrlsResponse:
@@ -239,9 +237,9 @@ class RestClient(AdminClient):
             weights_access_token: what their owner gave; None for weights that are public.
 
         Raises:
-            ValueError: a path that is none, or no project; nothing was sent.
+            ValueError: an empty path, or no project; nothing was sent.
         """
-        refuse_other_schemes(path)
+        check_path(path)
         refuse_odd_token(weights_access_token)
         expect_text("destination_project_id", destination_project_id)
         project_id = destination_project_id or os.environ.get("TINKER_PROJECT_ID")
@@ -321,13 +319,6 @@ class RestClient(AdminClient):
     async def export_session_trace_async(self, session_id: str) -> str:
         """:meth:`export_session_trace`, awaited."""
         return await self.export_session_trace(session_id)
-
-
-def _parsed(tinker_path: str) -> ParsedCheckpointTinkerPath:
-    try:
-        return ParsedCheckpointTinkerPath.from_tinker_path(tinker_path)
-    except ValueError as fault:
-        raise ValueError(f"tinker_path: {fault}") from None
 
 
 def _page(limit: int, offset: int) -> dict[str, int]:

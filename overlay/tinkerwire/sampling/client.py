@@ -34,7 +34,7 @@ from ..session import Session
 from ..telemetry.reporter import Telemetry
 from ..tokenizers import load_tokenizer, tokenizer_id_of
 from ..usage import Usage
-from ..weights import refuse_path_of_kind
+from ..weights import check_path_of_kind
 from . import answer as sample_answer
 from .clones import SampleNumbers, join
 from .drawing import Drawing
@@ -84,7 +84,7 @@ class SamplingClient(Created):
         if (model_path is None) == (base_model is None):
             raise ValueError("give either model_path or base_model")
         if model_path is not None:
-            refuse_path_of_kind("training", model_path, "be sampled from", name="model_path")
+            check_path_of_kind("training", model_path, "be sampled from", name="model_path")
         expect_text("base_model", base_model)
         if base_model == "":
             raise ValueError("base_model: give the name of a model; get_server_capabilities() lists them")

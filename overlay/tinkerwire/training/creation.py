@@ -22,7 +22,7 @@ from tinkerwire_generated.models import (
 
 from ..sending.backpressure import Traffic
 from ..session import Session
-from ..weights import refuse_odd_token, refuse_path_of_kind, source_of
+from ..weights import check_path_of_kind, refuse_odd_token, source_of
 from .operations import CallOf, Operations
 
 Create = Callable[[Operations], Awaitable[str]]
@@ -71,7 +71,7 @@ def model_from_state(
 ) -> Create:
     """A new adapter with the weights at a path. ValueError for a path of sampler weights, TypeError for no model."""
     expect_metadata("user_metadata", user_metadata)
-    refuse_path_of_kind("sampler", path, "load training state")
+    check_path_of_kind("sampler", path, "load training state")
     refuse_odd_token(weights_access_token)
     _check_optimizer(optimizer)
     if base_model is not None and not isinstance(base_model, str):

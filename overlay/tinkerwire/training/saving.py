@@ -26,7 +26,7 @@ from ..futures.future import APIFuture
 from ..sampling.client import SamplingClient
 from ..sending.retry import RetryConfig
 from ..session import Session
-from ..weights import refuse_odd_token, refuse_path_of_kind
+from ..weights import check_path_of_kind, refuse_odd_token
 from .creation import load_call
 from .operations import CallOf, Operations
 from .own_saves import OwnSaves, Segment
@@ -266,7 +266,7 @@ class SavesAndLoads:
         return response
 
     def _load(self, path: str, access_token: str | None, *, optimizer: bool) -> APIFuture[LoadWeightsResponse]:
-        refuse_path_of_kind("sampler", path, "load training state")
+        check_path_of_kind("sampler", path, "load training state")
         refuse_odd_token(access_token)
         call = load_call(self._session, path, optimizer, access_token)
         return self._operations.start("LoadWeights", call, LoadWeightsResponse)
