@@ -49,6 +49,7 @@ BY_IDS: dict[str, Method] = {
 
 def outcome(method: Method, server: Scripted, path: str) -> tuple[Exception | None, list[str]]:
     """The error of a method, if any, and the requests that name the path's last part."""
+    server.rules["copy_weights"] = lambda _: Answer({"tinker_path": path})
     with open_client(server.url, wire_version="0.35.0", retry=tw.RetryConfig(max_attempts=1)) as client:
         error: Exception | None = None
         try:
