@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check generate drift bench bench-transports test-official test-torch test-cookbook test-recipes test-peers probe-peers lock clean
+.PHONY: help setup demo test fuzz check generate drift bench bench-transports test-official test-torch test-cookbook test-recipes test-peers probe-peers lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -25,6 +25,9 @@ demo: $(READY)  ## train, sample and reinforce a small model on real text, offli
 
 test: $(READY) check  ## everything that decides on a change
 	$(BIN)/python -m pytest -n 2
+
+fuzz: $(READY)  ## mutated responses and arguments for an hour, or FUZZ_SECONDS; seeds that fail are kept
+	PYTHONPATH=tests $(BIN)/python -m fuzz.run
 
 check: $(READY)  ## generated code is current, layers hold, types and style are clean
 	$(BIN)/python -m tinkerwire_codegen check

@@ -39,6 +39,14 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    serve.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="answer requests for this name or address as well, beside loopback names, --host and the address at which "
+        "a request arrives; may be given several times",
+    )
     serve.add_argument("--port", type=_port, default=8080, help="port to listen on, 0 for any free one")
     serve.add_argument("--folder", default="tinkerwire-data", help="where runs and checkpoints are kept")
     serve.add_argument("--wire", type=_wire, default=DEFAULT_WIRE, help="wire version to speak")
@@ -147,6 +155,7 @@ def _serve(options: argparse.Namespace) -> int:
     from .local import EmbeddedServer, Misbehaviour  # noqa: PLC0415
     from .local.client_config import ClientConfig  # noqa: PLC0415
     from .local.contract import contract  # noqa: PLC0415
+    from .local.hosts import AllowedHosts  # noqa: PLC0415
     from .local.http import serve  # noqa: PLC0415
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
@@ -154,6 +163,10 @@ def _serve(options: argparse.Namespace) -> int:
         ClientConfig(contract(options.wire), dict(options.flag))
     except ValueError as error:
         options.error(f"argument --flag: {error}")
+    try:
+        AllowedHosts(options.allow_host)
+    except ValueError as error:
+        options.error(f"argument --allow-host: {error}")
     try:
         server = EmbeddedServer(
             folder=options.folder,
@@ -177,7 +190,7 @@ def _serve(options: argparse.Namespace) -> int:
         sys.stdout.flush()
 
     try:
-        asyncio.run(serve(server, options.host, options.port, ready=say))
+        asyncio.run(serve(server, options.host, options.port, allowed_hosts=options.allow_host, ready=say))
     except OSError as fault:
         return _failed(f"cannot listen on {options.host} port {options.port}: {fault}")
     if not server.is_idle:

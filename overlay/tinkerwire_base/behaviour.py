@@ -18,6 +18,7 @@ from .arrays import Array, np
 from .checks import is_number, is_str
 from .container import container_length
 from .errors import RequestErrorCategory
+from .model import SHORT
 from .sampled import PromptLogprobs as PromptLogprobs
 from .sampled import SampledTokens as SampledTokens
 from .tensor_values import TensorValues as TensorValues
@@ -245,7 +246,8 @@ def _parts(tinker_path: str) -> list[str]:
     parts = tinker_path[len(TINKER_SCHEME) :].split("/") if is_path else []
     if len(parts) != 3 or not all(parts) or parts[1] not in CHECKPOINT_KINDS:
         kinds = " or ".join(f"{TINKER_SCHEME}RUN/{kind}/NAME" for kind in CHECKPOINT_KINDS)
-        raise ValueError(f"{tinker_path!r} is not a checkpoint path; it should read {kinds}")
+        shown = repr(tinker_path) if isinstance(tinker_path, str) else SHORT.repr(tinker_path)
+        raise ValueError(f"{shown} is not a checkpoint path; it should read {kinds}")
     return parts
 
 

@@ -12,7 +12,7 @@ import attrs
 from .checks import is_text
 from .converter import Converter, parse_json
 from .errors import APIResponseValidationError, APIStatusError, RequestInfo, ResponseInfo, status_error
-from .model import members_of
+from .model import SHORT, members_of
 from .unset import UNSET
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def _without_user(url: str) -> str:
 
 def _segment(name: str, value: Any, is_multi: bool) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{name}: expected the id as a str, got {value!r} ({type(value).__name__})")
+        raise ValueError(f"{name}: expected the id as a str, got {SHORT.repr(value)} ({type(value).__name__})")
     is_text(name, value)
     # A dot segment would lead somewhere else, also when it is escaped.
     parts = value.split("/") if is_multi else [value]

@@ -97,6 +97,10 @@ def expect_metadata(name: str, value: object) -> None:
                 is_text(f"{name}[{key!r}]", item)
 
 
+class NumberRangeError(ValueError, OverflowError):
+    """A number does not fit into the type in which it is sent."""
+
+
 def is_text(place: str, value: Any) -> None:
     """A string that UTF-8 can hold."""
     is_str(place, value)

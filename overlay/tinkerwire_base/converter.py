@@ -9,6 +9,7 @@ and lists of plain values are handed over as they came, once it is sure that the
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -31,8 +32,19 @@ from .vocabulary import KindTimes, RequiredTimes, Span, Times, ValueTimes, Vocab
 T = TypeVar("T")
 
 
+MOST_LEVELS = 128
+"""How deep the values of a JSON text may nest; no response of the contract comes near."""
+_STRUCTURE = re.compile(rb'"(?:[^"\\]+|\\.)*"?|[\[\]{}]', re.DOTALL)
+"""A string, or a bracket outside of strings."""
+
+
 def parse_json(text: bytes) -> Any:
-    """The value of a JSON text, also of one with the NaN and Infinity of servers in Python. ValueError for others."""
+    """Return the value of a JSON text; Python's NaN and Infinity are taken as well.
+
+    Raises:
+        ValueError: the text is not JSON, or its values are nested deeper than :data:`MOST_LEVELS`.
+    """
+    _refuse_deep(text)
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -41,6 +53,21 @@ def parse_json(text: bytes) -> Any:
         except ValueError:
             pass
         raise
+
+
+def _refuse_deep(text: bytes) -> None:
+    # Whoever shows, copies or redacts a value recurses into it, far below the caller's own frames.
+    if text.count(b"[") + text.count(b"{") <= MOST_LEVELS:
+        return
+    level = 0
+    for match in _STRUCTURE.finditer(text):
+        mark = match[0]
+        if mark in b"[{":
+            level += 1
+            if level > MOST_LEVELS:
+                raise ValueError(f"the JSON text nests values deeper than {MOST_LEVELS} levels")
+        elif mark in b"]}":
+            level -= 1
 
 
 class Converter:
@@ -98,13 +125,19 @@ class Converter:
         plain = self.unstructure(value)
         try:
             return _dumps(plain)
+        except RecursionError:
+            raise _too_deep(value) from None
         except TypeError as fault:
+            if "ecursion" in str(fault):
+                raise _too_deep(value) from None
             raise TypeError("; ".join(_unencodable(plain, type(value).__name__)) or str(fault)) from None
 
     def unstructure(self, value: Any) -> Any:
         """The JSON value of a model as dicts and lists; arrays stay arrays. Errors: see :meth:`encode`."""
         try:
             return self._fast.unstructure(value)
+        except RecursionError:
+            raise _too_deep(value) from None
         except AttributeError as fault:
             raise TypeError(f"{type(value).__name__}: holds something else than its types say: {fault}") from None
 
@@ -234,6 +267,10 @@ def _renames(cls: type, *, is_whole: bool) -> dict[str, Any]:
     if issubclass(cls, Open):
         found["extra_fields"] = override(omit=True)
     return found
+
+
+def _too_deep(value: Any) -> ValueError:
+    return ValueError(f"{type(value).__name__}: values nest too deep to be sent")
 
 
 def _dumps(value: Any) -> bytes:

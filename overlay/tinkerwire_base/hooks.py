@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import cattrs
 
-from .model import Strict, fields_of, members_of, resolve, wire_name
+from .model import SHORT, Strict, fields_of, members_of, resolve, wire_name
 from .timestamps import parse_timestamp
 from .unset import UnsetType
 
@@ -126,7 +126,7 @@ def structure_tuple(tp: Any) -> Hook:
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, list | tuple) or len(value) != size:
-            raise TypeError(f"expected an array of {size}, got {value!r:.100}")
+            raise TypeError(f"expected an array of {size}, got {SHORT.repr(value)}")
         return tuple(value)
 
     return structure
@@ -151,7 +151,7 @@ def structure_union(conv: cattrs.Converter, tp: Any) -> Hook:
             except FAULTS:
                 if len(members) == 1:
                     raise
-        raise TypeError(f"{value!r:.100} fits none of {', '.join(map(_name, members))}")
+        raise TypeError(f"{SHORT.repr(value)} fits none of {', '.join(map(_name, members))}")
 
     return structure
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Self
 
 from .arrays import Array, np
+from .model import SHORT
 from .tensors import flat_array, wire_array, wire_dtype
 from .twofold import GIVEN, AsGiven, AsList, stand_in
 
@@ -174,5 +175,5 @@ class TensorValues:
 
 def _pad(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"pad_value: expected an int, got {value!r} ({type(value).__name__})")
+        raise TypeError(f"pad_value: expected an int, got {SHORT.repr(value)} ({type(value).__name__})")
     return int(value)

@@ -26,7 +26,8 @@ from typing import Any
 import orjson
 
 from .arrays import Array, np
-from .checks import INT64_MAX, INT64_MIN
+from .checks import INT64_MAX, INT64_MIN, NumberRangeError
+from .model import SHORT
 
 KEY_DTYPES: Mapping[str, str] = {
     "target_tokens": "int64",
@@ -135,13 +136,13 @@ def _are_token_ids(tokens: list[Any]) -> bool:
 
 def _token(name: str, position: int, token: Any) -> int:
     if isinstance(token, bool) or not isinstance(token, int | np.integer):
-        raise TypeError(f"{name}[{position}]: expected an int, got {token!r} ({type(token).__name__})")
+        raise TypeError(f"{name}[{position}]: expected an int, got {SHORT.repr(token)} ({type(token).__name__})")
     return int(token)
 
 
 def _refuse_large(name: str, values: Sequence[int]) -> None:
     position = next(i for i, value in enumerate(values) if not INT64_MIN <= value <= INT64_MAX)
-    raise OverflowError(f"{name}[{position}]: {values[position]} does not fit into 64 bits")
+    raise NumberRangeError(f"{name}[{position}]: {values[position]} does not fit into 64 bits")
 
 
 def _is_torch(value: Any) -> bool:
@@ -194,10 +195,10 @@ def _refuse_list(name: str, value: Any, dtype: str, place: tuple[int, ...]) -> N
         if isinstance(item, list | tuple | np.ndarray):
             _refuse_list(name, item, dtype, here)
         elif isinstance(item, int | np.integer) and not INT64_MIN <= int(item) <= INT64_MAX:
-            raise OverflowError(f"{_at(name, here)}: {item} does not fit into 64 bits")
+            raise NumberRangeError(f"{_at(name, here)}: {item} does not fit into 64 bits")
         elif not isinstance(item, kinds):
             expected = "an int" if dtype == "int64" else "a number"
-            raise TypeError(f"{_at(name, here)}: expected {expected}, got {item!r} ({type(item).__name__})")
+            raise TypeError(f"{_at(name, here)}: expected {expected}, got {SHORT.repr(item)} ({type(item).__name__})")
     if len(lengths) > 1:
         raise ValueError(f"{_at(name, place)}: ragged list, its rows have different lengths; pad them or send 1-D")
 
@@ -218,7 +219,7 @@ def _to_wire_dtype(name: str, array: Array, target: str | None = None) -> Array:
     if target == "int64":
         if array.dtype == np.uint64 and array.size and int(array.max()) > INT64_MAX:
             position = tuple(int(i) for i in np.argwhere(array > INT64_MAX)[0])
-            raise OverflowError(f"{_at(name, position)}: {array[position]} does not fit into int64")
+            raise NumberRangeError(f"{_at(name, position)}: {array[position]} does not fit into int64")
         return np.asarray(array, dtype=np.int64, order="C")
     refuse_non_finite(name, array)
     return _to_float32(name, array, quiet=is_list)
@@ -240,7 +241,7 @@ def _to_float32(name: str, array: Array, *, quiet: bool) -> Array:
         found = np.asarray(array, dtype=np.float32, order="C")
     if not np.isfinite(found).all():
         position = tuple(int(i) for i in np.argwhere(~np.isfinite(found))[0])
-        raise OverflowError(f"{_at(name, position)}: {array[position].item()!r} does not fit into float32")
+        raise NumberRangeError(f"{_at(name, position)}: {array[position].item()!r} does not fit into float32")
     if not quiet and name not in _warned and not np.array_equal(found, array):
         _warned.add(name)
         warnings.warn(

@@ -11,6 +11,7 @@ from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 from tinkerwire_base.errors import RequestTimeoutError
+from tinkerwire_base.model import SHORT
 
 from .tracking import Track, current
 
@@ -37,7 +38,7 @@ def normalize_timeout(timeout: float | None) -> float | None:
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise TypeError(f"timeout: expected seconds, got {timeout!r:.100} ({type(timeout).__name__})")
+        raise TypeError(f"timeout: expected seconds, got {SHORT.repr(timeout)} ({type(timeout).__name__})")
     if timeout != timeout:  # noqa: PLR0124  (math.isnan overflows for integers that no float holds)
         raise ValueError("timeout: nan s is no time to wait")
     if timeout <= 0:
@@ -49,7 +50,7 @@ def positive_timeout(timeout: float | None) -> float | None:
     """Check a user's time limit that cannot be over from the start; see :func:`normalize_timeout`."""
     seconds = normalize_timeout(timeout)
     if seconds == 0:
-        raise ValueError(f"timeout: {timeout!r:.100} s is no time to wait; None is without a limit of its own")
+        raise ValueError(f"timeout: {SHORT.repr(timeout)} s is no time to wait; None is without a limit of its own")
     return seconds
 
 

@@ -61,13 +61,18 @@ def file_name(name: str) -> str:
 
 def checked_name(field: str, name: str) -> str:
     """The name itself; Refusal 422 for one that could not be a file or the end of a path."""
-    if _NAME.fullmatch(name) is None or len(file_name(name)) > LONGEST_FILE:
+    if not is_name(name):
         raise invalid(
             field,
             f"{name[:200]!r} is no name for a checkpoint; use 1 to 128 of the letters A to Z, digits and ._=+@:- and "
             f"start with a letter, digit or underscore; a colon counts as 3 of at most {LONGEST_FILE}",
         )
     return name
+
+
+def is_name(name: object) -> bool:
+    """Return whether a checkpoint can have a name."""
+    return isinstance(name, str) and _NAME.fullmatch(name) is not None and len(file_name(name)) <= LONGEST_FILE
 
 
 def read_path(field: str, tinker_path: str) -> CheckpointKey:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 import threading
 import uuid
 import zipfile
@@ -13,10 +15,22 @@ from pathlib import Path
 import attrs
 
 from tinkerwire.local.answers import Refusal
-from tinkerwire.local.checkpoint_names import CheckpointKey, file_name
+from tinkerwire.local.checkpoint_names import CheckpointKey, file_name, is_name
 from tinkerwire.local.engine import EngineError
+from tinkerwire.local.records import (
+    UNREADABLE,
+    Check,
+    files_in,
+    is_bool,
+    is_metadata,
+    is_moment,
+    is_whole,
+    name_unknown,
+    optional,
+    read_record,
+)
 from tinkerwire.local.runs import Run, Runs
-from tinkerwire.local.storage import Array, clear_unfinished, read_arrays, read_json, write_arrays, write_json
+from tinkerwire.local.storage import Array, read_arrays, write_arrays, write_json
 from tinkerwire_generated.models import Checkpoint
 
 log = logging.getLogger("tinkerwire.local")
@@ -65,6 +79,18 @@ class Saved:
         )
 
 
+_FIELDS: Mapping[str, Check] = {
+    "key": lambda value: isinstance(value, dict),
+    "file": lambda value: isinstance(value, str),
+    "saved_at": is_moment,
+    "size_bytes": lambda value: is_whole(value) and value >= 0,
+    "public": is_bool,
+    "expires_at": optional(is_moment),
+    "user_metadata": optional(is_metadata),
+}
+_OPTIONAL = ("file", "public", "expires_at", "user_metadata")
+
+
 class Checkpoints:
     """The checkpoints of all runs; its methods may be called from any thread.
 
@@ -106,7 +132,7 @@ class Checkpoints:
         """
         key = self._reserve(run, kind, name, overwrite)
         path = self._record(key).with_suffix(".npz")
-        if path.exists():
+        if os.path.lexists(path):
             path = path.with_stem(f"{path.stem}~{uuid.uuid4().hex[:8]}")
         try:
             # Nobody waits for the disk: listings go on meanwhile.
@@ -124,7 +150,7 @@ class Checkpoints:
             with self._lock:
                 before, self._saved[key] = self._saved.get(key), saved
                 if before is not None:
-                    self._arrays(before).unlink(missing_ok=True)
+                    _remove_file(self._arrays(before))
         except BaseException:
             path.unlink(missing_ok=True)
             raise
@@ -191,6 +217,12 @@ class Checkpoints:
                 raise EngineError(
                     f"{key.tinker_path} exists already and is not replaced; save under another name, or delete it first"
                 )
+            record = self._record(key)
+            if key not in self._saved and os.path.lexists(record):
+                raise EngineError(
+                    f"{record} is in the way, and not a record that this server can read; save under another name, or "
+                    "move the file"
+                )
             self._writing.add(key)
             return key
 
@@ -203,12 +235,16 @@ class Checkpoints:
 
     def _remove(self, key: CheckpointKey) -> None:
         saved = self._saved.pop(key)
-        self._record(key).unlink(missing_ok=True)
-        self._arrays(saved).unlink(missing_ok=True)
+        # A listing, too, removes what has expired, and does not fail with it.
+        if _remove_file(self._record(key)):
+            _remove_file(self._arrays(saved))
 
     def _free_name(self, run: Run, kind: str) -> str:
         known = [*self._saved, *self._writing]
         taken = {key.name for key in known if (key.run_id, key.kind) == (run.run_id, kind)}
+        folder = self._runs.folder_of(run.run_id) / kind
+        # A record that could not be read has its number as well.
+        taken.update(path.stem for path in files_in(folder, ".json"))
         return next(name for number in range(1, len(taken) + 2) if (name := f"{number:04d}") not in taken)
 
     def _record(self, key: CheckpointKey) -> Path:
@@ -223,26 +259,45 @@ class Checkpoints:
 
     def _read_folder(self, run: Run, kind: str) -> None:
         folder = self._runs.folder_of(run.run_id) / kind
-        clear_unfinished(folder)
         kept: set[Path] = set()
-        for path in folder.glob("*.json"):
+        for path in files_in(folder, ".json"):
             try:
-                record = read_json(path)
-                saved = Saved(**{**record, "key": CheckpointKey(**record["key"])})
-                arrays = self._arrays(saved)
-            except (ValueError, TypeError, KeyError, OSError) as fault:
-                log.warning("%s is left out, it is not a checkpoint record: %s", path, fault)
+                saved = _read_saved(path, run.run_id, kind)
+            except UNREADABLE as error:
+                log.warning("%a is left out, it is not a checkpoint record: %s", str(path), ascii(str(error))[:300])
                 kept.add(path.with_suffix(".npz"))
                 continue
+            arrays = self._arrays(saved)
             kept.add(arrays)
-            if arrays.exists():
+            if arrays.is_file():
                 self._saved[saved.key] = saved
             else:
                 log.warning("%s is left out, its arrays are missing", path)
-        for path in folder.glob("*.npz"):
-            if path not in kept:
-                # Of a save, or of a deletion, in the midst of which a server died.
-                path.unlink(missing_ok=True)
+        name_unknown(folder, kept)
+
+
+def _read_saved(path: Path, run_id: str, kind: str) -> Saved:
+    """Read the record of a checkpoint, which has to be the one that belongs into its place."""
+    record = read_record(path, _FIELDS, _OPTIONAL)
+    name = record["key"].get("name")
+    if not is_name(name) or record["key"] != {"run_id": run_id, "kind": kind, "name": name}:
+        raise ValueError(f"it is the record of another checkpoint, {record['key']!a:.200}")
+    if file_name(name) != path.stem:
+        raise ValueError(f"it is the record of another checkpoint, {name!a:.200}")
+    file = record.get("file", "")
+    if file and re.fullmatch(rf"{re.escape(path.stem)}(~[0-9a-f]{{8}})?\.npz", file) is None:
+        raise ValueError(f"{file!a:.200} is no name for its arrays")
+    return Saved(**{**record, "key": CheckpointKey(run_id, kind, name)})
+
+
+def _remove_file(path: Path) -> bool:
+    """Remove a file of a checkpoint that is no more; log a failure, and return whether the file is gone."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("%s cannot be removed: %s", path, error)
+        return False
+    return True
 
 
 def _utc(seconds: float) -> datetime:

@@ -5,23 +5,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from aiohttp import web
 
 from tinkerwire.local.answers import Refusal
 from tinkerwire.local.content import LARGEST_BODY_BYTES, too_large
+from tinkerwire.local.hosts import AllowedHosts
 from tinkerwire.local.misbehaviour import ConnectionDropped
 from tinkerwire.local.server import EmbeddedServer
 from tinkerwire_base.call import WireRequest
 
 
-def application(server: EmbeddedServer) -> web.Application:
-    """The server as an aiohttp application; it answers every path."""
+def application(server: EmbeddedServer, allowed_hosts: AllowedHosts | None = None) -> web.Application:
+    """Make an aiohttp application of the server; it answers every path, for the allowed hosts.
+
+    Args:
+        allowed_hosts: by default loopback names and the address at which a connection arrived.
+    """
+    allowed = allowed_hosts or AllowedHosts()
 
     async def answer(request: web.Request) -> web.StreamResponse:
         try:
+            allowed.check(
+                request.headers.getall("Host", []), request.headers.getall("Origin", []), _own_address(request)
+            )
             content = await request.read()
+        except Refusal as refusal:
+            return _unread(refusal)
         except web.HTTPRequestEntityTooLarge:
             return _unread(too_large())
         except web.RequestPayloadError as fault:
@@ -47,6 +58,12 @@ def application(server: EmbeddedServer) -> web.Application:
     return app
 
 
+def _own_address(request: web.Request) -> str | None:
+    """Return the address of the server's end of a request's connection."""
+    name = request.transport.get_extra_info("sockname") if request.transport is not None else None
+    return name[0] if isinstance(name, tuple) else None
+
+
 def _unread(refusal: Refusal) -> web.Response:
     """The answer to a request whose body was not read to its end."""
     response = web.json_response({"detail": refusal.detail}, status=refusal.status)
@@ -60,6 +77,7 @@ async def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     *,
+    allowed_hosts: Collection[str] = (),
     ready: Callable[[str], None] | None = None,
     until: asyncio.Event | None = None,
 ) -> None:
@@ -67,13 +85,16 @@ async def serve(
 
     Args:
         port: 0 for any free one.
+        allowed_hosts: further hosts, as requests name them in Host and pages in Origin; ``host`` is one already.
         ready: is told the address once requests are taken.
 
     Raises:
         OSError: the port cannot be had.
+        ValueError: an allowed host that is none.
     """
+    allowed = AllowedHosts([*allowed_hosts, *([host] if host else [])])
     runner = web.AppRunner(
-        application(server),
+        application(server, allowed),
         access_log=None,
         handler_cancellation=True,
         shutdown_timeout=2.0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +13,19 @@ import attrs
 
 from tinkerwire.local.answers import Refusal
 from tinkerwire.local.engine import LoraSettings
-from tinkerwire.local.storage import clear_unfinished, read_json, write_json
+from tinkerwire.local.records import (
+    UNREADABLE,
+    Check,
+    is_bool,
+    is_metadata,
+    is_moment,
+    is_text,
+    is_whole,
+    name_unknown,
+    optional,
+    read_record,
+)
+from tinkerwire.local.storage import write_json
 
 log = logging.getLogger("tinkerwire.local")
 
@@ -43,6 +55,20 @@ class Run:
             train_mlp=self.train_mlp,
             train_unembed=self.train_unembed,
         )
+
+
+_FIELDS: Mapping[str, Check] = {
+    "run_id": is_text,
+    "base_model": is_text,
+    "rank": lambda value: is_whole(value) and value >= 1,
+    "seed": optional(is_whole),
+    "train_attn": is_bool,
+    "train_mlp": is_bool,
+    "train_unembed": is_bool,
+    "user_metadata": optional(is_metadata),
+    "created_at": is_moment,
+    "last_request_at": is_moment,
+}
 
 
 class Runs:
@@ -101,11 +127,14 @@ class Runs:
 
 def _read_all(folder: Path) -> list[Run]:
     found = []
-    for run_folder in folder.glob("*"):
-        clear_unfinished(run_folder)
     for path in sorted(folder.glob("*/run.json")):
         try:
-            found.append(Run(**read_json(path)))
-        except (ValueError, TypeError, OSError) as fault:
-            log.warning("%s is left out, it is not a run record: %s", path, fault)
+            run = Run(**read_record(path, _FIELDS))
+            if quote(run.run_id, safe="") != path.parent.name:
+                raise ValueError(f"it is the record of another run, {run.run_id!a:.100}")
+        except UNREADABLE as error:
+            log.warning("%a is left out, it is not a run record: %s", str(path), ascii(str(error))[:300])
+        else:
+            found.append(run)
+            name_unknown(path.parent, ())
     return sorted(found, key=lambda run: run.created_at)

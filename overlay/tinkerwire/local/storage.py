@@ -43,12 +43,6 @@ def read_arrays(path: Path) -> dict[str, Array]:
         return {name.removeprefix("array:"): file[name] for name in file.files}
 
 
-def clear_unfinished(folder: Path) -> None:
-    """Remove what a process left in a folder that died while it wrote."""
-    for path in folder.glob(f"{UNFINISHED}*"):
-        path.unlink(missing_ok=True)
-
-
 @contextlib.contextmanager
 def _replacing(path: Path) -> Any:
     """A file beside ``path`` that takes its place once it is written and on the disk."""

@@ -10,16 +10,20 @@ from ..sending.connection import Connection
 ORGANIZATION = "tml:organization:"
 
 
+class UnknownIdentityError(TinkerError, RuntimeError):
+    """The server does not say who the user is."""
+
+
 async def identity(connection: Connection) -> WhoamiResponse:
     """The user and the organization, without asking the server for more than a token.
 
     Raises:
-        RuntimeError: the server knows the user by an API key, which says nothing.
+        UnknownIdentityError: the server knows the user by an API key, which says nothing.
         TinkerError: what obtaining a token met, or a token without a user.
     """
     token = await connection.token()
     if token is None:
-        raise RuntimeError(
+        raise UnknownIdentityError(
             "whoami: this server is asked with an API key, or with none, and only a token says whose it is; the server "
             "gives tokens where its client/config has pjwt_auth_enabled"
         )

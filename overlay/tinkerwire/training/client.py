@@ -10,6 +10,7 @@ from tinkerwire_base import console
 from tinkerwire_base.call import Call
 from tinkerwire_base.checks import one_of
 from tinkerwire_base.errors import TinkerError
+from tinkerwire_base.model import SHORT
 from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
 from tinkerwire_generated.models import (
     AdamParams,
@@ -181,7 +182,7 @@ class TrainingClient(SavesAndLoads, Created):
             raise ValueError("optim_params and adam_params are the same thing; give one of them")
         given = adam_params if optim_params is None else optim_params
         if not isinstance(given, AdamParams | DimuonParams | OptimParamsBase):
-            raise TypeError(f"optim_params: expected AdamParams or those of another optimizer, got {given!r:.100}")
+            raise TypeError(f"optim_params: expected AdamParams or those of another optimizer, got {SHORT.repr(given)}")
         settings: dict[str, Any] = (
             {"adam_params": given} if isinstance(given, AdamParams) else {"optimizer_params": given}
         )

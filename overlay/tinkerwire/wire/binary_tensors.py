@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tinkerwire_base.arrays import Array, np
-from tinkerwire_base.checks import INT32_MAX, INT32_MIN
+from tinkerwire_base.checks import INT32_MAX, INT32_MIN, NumberRangeError
 from tinkerwire_base.tensors import wire_array
 from tinkerwire_base.twofold import EMPTY_LOGPROB, EMPTY_TOKEN, TopkLogprobs
 from tinkerwire_generated.models import TensorData
@@ -66,7 +66,7 @@ def int32_bytes(place: str, values: Any) -> bytes:
         raise TypeError(f"{place}: expected a flat list of whole numbers of at most 64 bits")
     if found.size and not (found.min() >= INT32_MIN and found.max() <= INT32_MAX):
         position = int(np.argmax((found < INT32_MIN) | (found > INT32_MAX)))
-        raise OverflowError(
+        raise NumberRangeError(
             f"{place}[{position}]: {found[position]} does not fit into 32 bits, as binary messages need"
         )
     return found.astype("<i4").tobytes()
@@ -75,7 +75,7 @@ def int32_bytes(place: str, values: Any) -> bytes:
 def int32(place: str, value: int) -> int:
     """The number itself. OverflowError, with the place, when it is beyond 32 bits."""
     if not INT32_MIN <= value <= INT32_MAX:
-        raise OverflowError(f"{place}: {value} does not fit into 32 bits, as binary messages need")
+        raise NumberRangeError(f"{place}: {value} does not fit into 32 bits, as binary messages need")
     return value
 
 
@@ -196,7 +196,7 @@ def _values(place: str, tensor: TensorData) -> Array:
         lost = np.isfinite(np.asarray(data, np.float64)) & ~np.isfinite(values)
         if lost.any():
             position = int(np.argmax(lost))
-            raise OverflowError(f"{place}[{position}]: {data[position]!r} does not fit into float32")
+            raise NumberRangeError(f"{place}[{position}]: {data[position]!r} does not fit into float32")
     return values
 
 
