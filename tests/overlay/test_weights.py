@@ -6,19 +6,20 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 
 import tinkerwire as tw
-from support.clients import open_client
+from support.clients import FAST, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Scripted
 from tinkerwire.weights import check_path_of_kind, checkpoint_address
 
 PATHS = [
-    "tinker://run-1/weights/a",
-    "tinker://run-1/sampler_weights/a",
-    "skyrl://run-1/weights/a",
-    "TINKER://run-1/a",
-    "s3://bucket/some/where/run-1/weights/a",
+    "tinker://run-1/weights/ckpt-1",
+    "tinker://run-1/sampler_weights/ckpt-1",
+    "skyrl://run-1/weights/ckpt-1",
+    "TINKER://run-1/ckpt-1",
+    "s3://bucket/some/where/run-1/weights/ckpt-1",
     "https://host/run-1/ckpt",
     "run-1/checkpoint",
     "/srv/models/run-1",
@@ -48,17 +49,23 @@ BY_IDS: dict[str, Method] = {
 
 
 def outcome(method: Method, server: Scripted, path: str) -> tuple[Exception | None, list[str]]:
-    """The error of a method, if any, and the requests that name the path's last part."""
-    server.rules["copy_weights"] = lambda _: Answer({"tinker_path": path})
-    with open_client(server.url, wire_version="0.35.0", retry=tw.RetryConfig(max_attempts=1)) as client:
+    """The error by which a method refuses a path, if any, and the requests that name the path."""
+    names = path.rpartition("/")[2], path.partition("://")[2].partition("/")[0] or path.strip("/").partition("/")[0]
+
+    def requests() -> list[str]:
+        texts = [f"{asked.name} {asked.body}" for asked in server.asked]
+        return [text for text in texts if any(name in text for name in names)]
+
+    with open_client(server.url, wire_version="0.35.0", retry=attrs.evolve(FAST, max_attempts=1)) as client:
         error: Exception | None = None
         try:
-            method(client, path).result(PATIENCE_S)
+            started = method(client, path)
+            wait_until(lambda: bool(requests()) or started.future().done(), "a request or an error")
+            if not requests():
+                started.result(PATIENCE_S)
         except (ValueError, TypeError, tw.TinkerError) as raised:
             error = raised
-        names = path.rpartition("/")[2], path.partition("://")[2].partition("/")[0] or path.strip("/").partition("/")[0]
-        requests = [f"{asked.name} {asked.body}" for asked in server.asked]
-        return error, [request for request in requests if any(name in request for name in names)]
+    return error, requests()
 
 
 @pytest.mark.parametrize("path", PATHS)
