@@ -12,9 +12,9 @@ from typing_extensions import Self
 
 from tinkerwire_base import console
 from tinkerwire_base.checks import check_of, expect, expect_metadata, expect_text, is_int
-from tinkerwire_generated.api.service import get_server_capabilities
 from tinkerwire_generated.models import CustomLossInputRank, GetServerCapabilitiesResponse, OptimizerConfig
 
+from .capabilities import fetch_capabilities
 from .futures.future import APIFuture
 from .futures.tracking import OnWait
 from .lifecycle import Lifetime
@@ -22,7 +22,6 @@ from .opening import open_connection
 from .rest.client import RestClient
 from .rest.copying import copied
 from .sampling.client import SamplingClient
-from .sending.backpressure import Traffic
 from .sending.retry import RetryConfig
 from .sending.transport import Transport
 from .session import FinishStatus, Session
@@ -411,7 +410,7 @@ class ServiceClient:
         return await self._capabilities()
 
     def _capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
-        return self._connection.start(lambda: self._connection.call(get_server_capabilities(), Traffic.REST))
+        return self._connection.start(lambda: fetch_capabilities(self._connection))
 
     @property
     def dialect(self) -> Dialect:

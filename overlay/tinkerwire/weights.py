@@ -108,6 +108,12 @@ def refuse_odd_token(token: str | None) -> None:
         raise ValueError("weights_access_token: it holds blanks or characters beyond printable ASCII")
 
 
+def base_model_of(connection: Connection, path: str) -> str | None:
+    """Return the base model of the weights at a path, if a model made over this connection saved them."""
+    segments = _segments(path)
+    return connection.known_models.base_models.get(segments[0]) if segments else None
+
+
 async def source_of(connection: Connection, path: str) -> Source:
     """The model that the weights at ``path`` come from, by weights_info or, where that is missing, by their run."""
     if (await connection.dialect()).may_have_operation("weights_info"):

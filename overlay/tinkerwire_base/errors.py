@@ -131,6 +131,18 @@ class BadRequestError(APIStatusError):
     """400."""
 
 
+class ContextLengthError(BadRequestError):
+    """The prompt and max_tokens exceed the context of the model; nothing was sent.
+
+    ``response`` is what a server would have answered.
+    """
+
+    prompt_tokens: int
+    max_tokens: int | None
+    context_length: int
+    """The most tokens of prompt and sample together, as the server's capabilities report it."""
+
+
 class AuthenticationError(APIStatusError):
     """401."""
 

@@ -8,9 +8,9 @@ from typing import NoReturn, TypeVar
 from typing_extensions import Self
 
 from tinkerwire_base.call import Call
-from tinkerwire_generated.api.service import get_server_capabilities
 from tinkerwire_generated.models import GetServerCapabilitiesResponse
 
+from ..capabilities import fetch_capabilities
 from ..futures.future import APIFuture
 from ..lifecycle import Lifetime
 from ..opening import open_connection
@@ -77,7 +77,7 @@ class Asking:
 
     def get_server_capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
         """The models that the server supports."""
-        return self._ask(get_server_capabilities())
+        return self._connection.start(lambda: fetch_capabilities(self._connection), "get_server_capabilities")
 
     async def get_server_capabilities_async(self) -> GetServerCapabilitiesResponse:
         """:meth:`get_server_capabilities`, awaited."""

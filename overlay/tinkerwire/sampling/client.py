@@ -34,9 +34,10 @@ from ..session import Session
 from ..telemetry.reporter import Telemetry
 from ..tokenizers import load_tokenizer, tokenizer_id_of
 from ..usage import Usage
-from ..weights import check_path_of_kind
+from ..weights import base_model_of, check_path_of_kind
 from . import answer as sample_answer
 from .clones import SampleNumbers, join
+from .context_length import check_context_length
 from .drawing import Drawing
 from .handles import SamplerHandle, joined
 from .request import sample_request
@@ -70,6 +71,10 @@ class SamplingClient(Created):
         self._record_stability_info = True if record_stability_info else None
         # Held for as long as this client is: the connection stays open.
         self._owner = session.connection.owner
+        self._base_model_name: str | None = None
+        """Known where the client was made with it or from a model of this service, or asked for it."""
+        self._handed_context_length: int | None = None
+        """Of the client that this one is a copy of."""
 
     @classmethod
     def _create(
@@ -98,6 +103,7 @@ class SamplingClient(Created):
     def _from_saved(
         cls,
         session: Session,
+        model: APIFuture[str],
         save: Callable[[], Awaitable[SaveWeightsForSamplerResponseInternal]],
         retry_config: RetryConfig | None,
         *,
@@ -107,6 +113,7 @@ class SamplingClient(Created):
 
         async def create() -> str:
             saved = await save()
+            client._base_model_name = session.connection.known_models.base_models.get(await model.watch())
             if saved.sampling_session_id is not None:
                 return saved.sampling_session_id
             if saved.path is None:
@@ -156,6 +163,7 @@ class SamplingClient(Created):
         assert lifetime.session is not None
         client = cls(lifetime.session, None, record_stability_info=found.record_stability_info)
         client._follow(lifetime, lifetime.session, found.sampling_session_id)
+        client._handed_context_length = found.context_length
         return client
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -177,6 +185,7 @@ class SamplingClient(Created):
             record_stability_info=bool(self._record_stability_info),
             headers=headers,
             omitted_headers=tuple(name for name in self._connection.headers if name not in headers),
+            context_length=self._context_length(),
         )
 
     def _follow(self, owner: Owner, session: Session, sampling_session_id: str) -> None:
@@ -207,8 +216,10 @@ class SamplingClient(Created):
         is_abroad = not self._connection.is_of_this_process and not is_embedded(self._connection.base_url)
         if is_abroad and self._creation.state == "done":
             sampling_session_id = self._creation.result()
-            lifetime = joined(self._handle(sampling_session_id))
+            handle = self._handle(sampling_session_id)
+            lifetime = joined(handle)
             assert lifetime.session is not None
+            self._handed_context_length = handle.context_length
             self._follow(lifetime, lifetime.session, sampling_session_id)
         return self._connection.start(work, kind, deadline)
 
@@ -250,7 +261,8 @@ class SamplingClient(Created):
         Args:
             prompt: what to continue.
             num_samples: how many continuations, at least 1.
-            sampling_params: length, temperature, stop condition and so on.
+            sampling_params: length, temperature, stop condition and so on. Without max_tokens, the request has
+                none, as that of the official client, and the server decides how long a sample may be.
             include_prompt_logprobs: also give the log probability of each prompt token, in nats.
             topk_prompt_logprobs: also give this many of the likeliest tokens at each prompt position.
             topk_sample_logprobs: the same for the samples; wire 0.29.1 and later.
@@ -266,6 +278,8 @@ class SamplingClient(Created):
 
         Raises:
             ValueError, TypeError: an argument that cannot be sent; nothing was sent.
+            ContextLengthError: of the future: the prompt and max_tokens exceed the context that
+                get_server_capabilities of the same service returned before; nothing was sent.
         """
         deadline = self._deadline(timeout)
         is_bool("include_prompt_logprobs", include_prompt_logprobs)
@@ -281,7 +295,7 @@ class SamplingClient(Created):
             prompt_logprobs_last_n=prompt_logprobs_last_n,
             record_stability_info=self._record_stability_info,
         )
-        return self._start(lambda: self._sample(request), "Sample", deadline)
+        return self._start(lambda: self._sample(request, sampling_params.max_tokens), "Sample", deadline)
 
     async def sample_async(
         self,
@@ -351,6 +365,7 @@ class SamplingClient(Created):
     def _base_model(self) -> APIFuture[str]:
         async def ask() -> str:
             found = await self._connection.call(get_sampler(await self._creation.watch()), Traffic.REST)
+            self._base_model_name = found.base_model
             return found.base_model
 
         return self._start(ask, "get_sampler")
@@ -363,13 +378,26 @@ class SamplingClient(Created):
             model_path=model_path,
         )
         created = await self._connection.call(create_sampling_session(body=request), Traffic.SAMPLING)
+        self._base_model_name = base_model
+        if model_path is not None:
+            self._base_model_name = base_model_of(self._connection, model_path)
         return created.sampling_session_id
 
-    async def _sample(self, request: SampleRequest) -> SampleResponse:
-        return await self._drawing.sample(request, await self._creation.watch())
+    def _context_length(self) -> int | None:
+        """The context length of the model, if it is known without a request."""
+        known = self._connection.known_models.context_lengths.get(self._base_model_name or "")
+        return known or self._handed_context_length
+
+    async def _sample(self, request: SampleRequest, max_tokens: int | None) -> SampleResponse:
+        sampling_session_id = await self._creation.watch()
+        context_length = self._context_length()
+        if context_length is not None:
+            check_context_length(request.prompt, max_tokens, context_length)
+        return await self._drawing.sample(request, sampling_session_id)
 
     async def _logprobs(self, request: SampleRequest) -> list[float | None]:
-        return sample_answer.prompt_logprobs(request, await self._sample(request))
+        # The one token of the request is not asked for by the user: the prompt alone has to fit.
+        return sample_answer.prompt_logprobs(request, await self._sample(request, None))
 
 
 def _unpickled(kind: type[SamplingClient], handle: str, retry_if: RetryIf | None) -> SamplingClient:

@@ -53,6 +53,8 @@ class SamplerHandle:
     """The user's headers that hold no credential."""
     omitted_headers: tuple[str, ...] = ()
     """Names of the user's other headers, which did not travel."""
+    context_length: int | None = None
+    """The most tokens of prompt and sample together, where the client that made the handle knew it."""
 
     def encode(self) -> str:
         """The handle as text that may stand in URLs and command lines.

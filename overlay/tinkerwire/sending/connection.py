@@ -38,6 +38,7 @@ from ..futures.future import APIFuture
 from ..futures.loop import LOOP
 from ..futures.reporting import log
 from ..futures.tracking import OnWait, Track, Watch, begin, current, start_apart
+from ..known_models import KnownModels
 from ..usage import Meter
 from ..version import __version__
 from ..wire import bodies
@@ -114,6 +115,7 @@ class Connection:
         self._is_shut = False
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.meter = Meter()
+        self.known_models = KnownModels()
         self.closed = False
         self.session_id = ""
         """Of the session that is used over this connection; empty while there is none."""

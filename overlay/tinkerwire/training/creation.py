@@ -22,7 +22,7 @@ from tinkerwire_generated.models import (
 
 from ..sending.backpressure import Traffic
 from ..session import Session
-from ..weights import check_path_of_kind, refuse_odd_token, source_of
+from ..weights import base_model_of, check_path_of_kind, refuse_odd_token, source_of
 from .operations import CallOf, Operations
 
 Create = Callable[[Operations], Awaitable[str]]
@@ -154,11 +154,17 @@ async def _new_model(
         optimizer_config=AdamOptimizerConfig() if optimizer is None else optimizer,
     )
     asked = await session.connection.submit(create_model(body=request), Traffic.TRAINING)
-    return (await operations.poll(asked, "CreateModel", CreateModelResponse)).model_id
+    model_id = (await operations.poll(asked, "CreateModel", CreateModelResponse)).model_id
+    session.connection.known_models.base_models[model_id] = base_model
+    return model_id
 
 
 async def _loaded_model(session: Session, operations: Operations, request: LoadWeightsRequest) -> str:
     asked = await session.connection.submit(load_weights(body=request), Traffic.TRAINING)
     loaded = await operations.poll(asked, "LoadWeights", LoadWeightsResponse)
     # Servers need not say how it is called: that goes without saying.
-    return loaded.model_id or f"{request.session_id}:train:{request.model_seq_id}"
+    model_id = loaded.model_id or f"{request.session_id}:train:{request.model_seq_id}"
+    base_model = request.base_model or base_model_of(session.connection, request.path)
+    if base_model is not None:
+        session.connection.known_models.base_models[model_id] = base_model
+    return model_id

@@ -222,7 +222,7 @@ class SavesAndLoads:
             return response
 
         return SamplingClient._from_saved(
-            self._session, saved, retry_config, record_stability_info=record_stability_info
+            self._session, self._operations.creation, saved, retry_config, record_stability_info=record_stability_info
         )
 
     async def save_weights_and_get_sampling_client_async(

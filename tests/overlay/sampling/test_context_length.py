@@ -1,0 +1,177 @@
+"""Samples that do not fit into the context of their model: refused before sending, where its length is known."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tinkerwire as tw
+from support.clients import open_client
+from support.scripted import PATIENCE_S, Answer, Scripted
+
+pytestmark = pytest.mark.timeout(120)
+CONTEXT = 10
+IMAGE = tw.types.ImageChunk(data=b"\x89PNG", format="png", expected_tokens=1000)
+
+
+def prompt(length: int) -> tw.ModelInput:
+    return tw.ModelInput.from_ints(list(range(length)))
+
+
+def limit_context(server: Scripted, *models: dict[str, Any]) -> None:
+    """Let the server report these models in its capabilities."""
+    listed = models or ({"model_name": "base", "max_context_length": CONTEXT},)
+    server.rules["get_server_capabilities"] = lambda _: Answer({"supported_models": list(listed)})
+
+
+def from_base_model(client: tw.ServiceClient) -> tw.SamplingClient:
+    return client.create_sampling_client(base_model="base")
+
+
+def from_trained_model(client: tw.ServiceClient) -> tw.SamplingClient:
+    return client.create_lora_training_client("base").save_weights_and_get_sampling_client()
+
+
+def from_saved_path(client: tw.ServiceClient) -> tw.SamplingClient:
+    saved = client.create_lora_training_client("base").save_weights_for_sampler("a").result(PATIENCE_S)
+    return client.create_sampling_client(model_path=saved.path)
+
+
+def from_loaded_state(client: tw.ServiceClient) -> tw.SamplingClient:
+    training = client.create_training_client_from_state("tinker://other/weights/a")
+    return training.save_weights_and_get_sampling_client(name="b")
+
+
+def from_path_of_another(client: tw.ServiceClient) -> tw.SamplingClient:
+    sampling = client.create_sampling_client(model_path="tinker://other/sampler_weights/a")
+    assert sampling.get_base_model() == "base"
+    return sampling
+
+
+MAKERS = [from_base_model, from_trained_model, from_saved_path, from_loaded_state, from_path_of_another]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_sample_beyond_the_context_is_refused_before_sending(
+    server: Scripted, make: Callable[[tw.ServiceClient], tw.SamplingClient]
+) -> None:
+    """The error names both numbers and the way out; a sample that just fits is sent."""
+    limit_context(server)
+    server.rules["samplers/sampler1"] = lambda _: Answer({"sampler_id": "sampler1", "base_model": "base"})
+    with open_client(server.url, wire_version="0.22.7") as client:
+        client.get_server_capabilities()
+        sampling = make(client)
+        refused = sampling.sample(prompt(4), 1, tw.SamplingParams(max_tokens=7))
+        with pytest.raises(
+            tw.BadRequestError, match=r"context of 10 tokens.*4 tokens and max_tokens=7; .*most 6"
+        ) as info:
+            refused.result(PATIENCE_S)
+        assert not server.named("asample")
+        sampling.sample(prompt(4), 1, tw.SamplingParams(max_tokens=6)).result(PATIENCE_S)
+    error = info.value
+    assert isinstance(error, tw.ContextLengthError)
+    assert (error.prompt_tokens, error.max_tokens, error.context_length, error.status_code) == (4, 7, CONTEXT, 400)
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.context_length, again.response) == (str(error), CONTEXT, error.response)
+    assert len(server.named("asample")) == len(server.named("get_server_capabilities")) == 1
+
+
+CASES: dict[str, tuple[tw.ModelInput, int | None, str | None]] = {
+    "fits": (prompt(9), 1, None),
+    "fits without max_tokens": (prompt(10), None, None),
+    "prompt alone too long": (prompt(11), None, r"prompt of 11 tokens and max_tokens=None; shorten the prompt"),
+    "no room for one token": (prompt(10), 1, r"prompt of 10 tokens and max_tokens=1; shorten the prompt"),
+    "max_tokens alone too long": (prompt(1), 10, "set max_tokens to at most 9"),
+    "zero tokens": (prompt(10), 0, None),
+    "several chunks": (prompt(6).append(tw.EncodedTextChunk(tokens=[1, 2])), 3, "prompt of 8 tokens"),
+    "image": (tw.ModelInput(chunks=[IMAGE]), 1, None),
+    "text and image": (prompt(11).append(IMAGE), 100, None),
+}
+
+
+@pytest.mark.parametrize(("given", "max_tokens", "text"), CASES.values(), ids=CASES)
+def test_what_fits_and_what_does_not(
+    server: Scripted, given: tw.ModelInput, max_tokens: int | None, text: str | None
+) -> None:
+    """The prompt's tokens and max_tokens count together; prompts with an image are the server's to judge."""
+    limit_context(server)
+    with open_client(server.url, wire_version="0.22.7") as client:
+        client.create_rest_client().get_server_capabilities().result(PATIENCE_S)
+        future = from_base_model(client).sample(given, 1, tw.SamplingParams(max_tokens=max_tokens))
+        if text is None:
+            future.result(PATIENCE_S)
+        else:
+            with pytest.raises(tw.ContextLengthError, match=text):
+                future.result(PATIENCE_S)
+    assert len(server.named("asample")) == (text is None)
+
+
+@pytest.mark.parametrize(
+    "models",
+    [
+        [],
+        [{"model_name": "other", "max_context_length": 5}],
+        [{"model_name": "base"}],
+        [{"model_name": "base", "max_context_length": None}],
+        [{"model_name": "base", "max_context_length": 0}],
+        [{"max_context_length": 5}],
+        [{"model_name": "base", "max_context_length": 5}, {"model_name": "base", "max_context_length": 1000}],
+    ],
+    ids=["never asked", "another model", "no limit", "null", "zero", "no name", "the longer of two"],
+)
+def test_an_unknown_context_refuses_nothing(server: Scripted, models: list[dict[str, Any]]) -> None:
+    """Where no limit is known the sample is sent, and no request is made to find one."""
+    if models:
+        limit_context(server, *models)
+    with open_client(server.url, wire_version="0.22.7") as client:
+        if models:
+            client.get_server_capabilities()
+        from_base_model(client).sample(prompt(6), 1, tw.SamplingParams(max_tokens=100)).result(PATIENCE_S)
+    assert len(server.named("asample")) == 1
+    assert len(server.named("get_server_capabilities")) == bool(models)
+
+
+def test_compute_logprobs_counts_the_prompt_alone(server: Scripted) -> None:
+    """A prompt that fills the context is sent, a longer one is not."""
+    limit_context(server)
+    logprobs = [None] + [-1.0] * (CONTEXT - 1)
+    drawn = {"stop_reason": "length", "tokens": [5], "logprobs": [-1.0]}
+    server.on_poll("Sample", lambda _: Answer({"sequences": [drawn], "prompt_logprobs": logprobs}))
+    with open_client(server.url, wire_version="0.22.7") as client:
+        client.get_server_capabilities()
+        sampling = from_base_model(client)
+        assert sampling.compute_logprobs(prompt(CONTEXT)).result(PATIENCE_S) == logprobs
+        with pytest.raises(tw.ContextLengthError):
+            sampling.compute_logprobs(prompt(CONTEXT + 1)).result(PATIENCE_S)
+    assert len(server.named("asample")) == 1
+
+
+def test_copies_and_handles_keep_the_context_length(server: Scripted) -> None:
+    """A copy refuses what its original does, without a request of its own."""
+    limit_context(server)
+    with open_client(server.url, wire_version="0.22.7") as client:
+        client.get_server_capabilities()
+        sampling = from_base_model(client)
+        copies = [
+            copy.copy(sampling),
+            pickle.loads(pickle.dumps(sampling)),
+            tw.SamplingClient.from_sampler_handle(sampling.get_sampler_handle()),
+        ]
+        for each in copies:
+            with pytest.raises(tw.ContextLengthError):
+                each.sample(prompt(4), 1, tw.SamplingParams(max_tokens=7)).result(PATIENCE_S)
+    assert not server.named("asample")
+
+
+@pytest.mark.parametrize("version", ["0.16.1", "0.25.0", "0.38.0"])
+@pytest.mark.parametrize("params", [tw.SamplingParams(), tw.SamplingParams(max_tokens=None)], ids=["left out", "None"])
+def test_without_max_tokens_the_request_has_none(server: Scripted, version: str, params: tw.SamplingParams) -> None:
+    """The key is left out on every wire; of the official clients only 0.16.1 sends null, for a None that was given."""
+    with open_client(server.url, wire_version=version) as client:
+        from_base_model(client).sample(prompt(3), 1, params).result(PATIENCE_S)
+    (asked,) = server.bodies("asample")
+    assert "max_tokens" not in asked["sampling_params"]
