@@ -41,7 +41,7 @@ class Cancellations:
         """Have as many tellers as the server wants, of those that have something to tell; one until that is known."""
         if self._waiting and self._tellers < (self._most_at_once or 1):
             self._tellers += 1
-            self._connection.spawn(self._tell_all())
+            self._connection.operations.spawn(self._tell_all())
 
     async def _tell_all(self) -> None:
         try:

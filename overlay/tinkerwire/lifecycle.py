@@ -15,7 +15,8 @@ from .futures.future import APIFuture
 from .futures.loop import LOOP
 from .futures.reporting import log
 from .futures.tracking import OnWait, Track
-from .sending.connection import Connection, Owner
+from .sending.connection import Connection
+from .sending.operation_runner import Owner
 from .session import FinishStatus, Session, ended_by
 
 MAX_NAMED = 5
@@ -108,7 +109,7 @@ class Lifetime(Owner):
         if connection.closed or not connection.is_of_this_process or LOOP.is_current_thread:
             return None
         try:
-            return APIFuture(LOOP.start(lambda: connection.wait_for_operations(timeout)))
+            return APIFuture(LOOP.start(lambda: connection.operations.wait(timeout)))
         except RuntimeError:  # another thread or a signal handler has closed the client
             return None
 
@@ -142,7 +143,7 @@ class Closing:
             detail: further text for the server.
             why: the reason for which operations are dropped.
         """
-        self._connection.closed = True
+        self._connection.operations.closed = True
         if self._end.done():
             return self._ended
         if not self._connection.is_of_this_process:
@@ -170,10 +171,10 @@ class Closing:
         if self._has_begun:
             return
         self._has_begun = True
-        log_dropped(self._connection.under_way(), why)
+        log_dropped(self._connection.operations.under_way(), why)
         error: Exception | None = None
         try:
-            await self._connection.end_operations()
+            await self._connection.operations.end()
             try:
                 if self._session is not None:
                     await self._session.close(status, detail)
@@ -213,7 +214,7 @@ def _log_dropped_at_exit() -> None:
         operation
         for connection in list(_open)
         if connection.is_of_this_process and not connection.closed
-        for operation in connection.under_way()
+        for operation in connection.operations.under_way()
     ]
     log_dropped(operations, "the program ends")
 

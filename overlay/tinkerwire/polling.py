@@ -134,7 +134,7 @@ class Poll(Generic[T]):
         if self._ready is not None:
             await self._ready(self._promise.request_id)
         while True:
-            asked, is_expired = time.monotonic(), self._is_of_session and self._connection.is_expired
+            asked, is_expired = time.monotonic(), self._is_of_session and self._connection.session_state.is_expired
             request = await self._request(iteration)
             iteration += 1
             try:
@@ -155,7 +155,8 @@ class Poll(Generic[T]):
                     return self._finish(answer, value)
                 if answer.status == 408 or answer.status < 300:
                     if is_expired:
-                        raise self._connection.session_expired(f"it gives no result of {self._promise.name}")
+                        reason = f"it gives no result of {self._promise.name}"
+                        raise self._connection.session_state.expired_error(reason)
                     wait = self._wait_for_more(value, asked)
                 else:
                     wait = await self._wait_after_status(answer, value)
@@ -170,7 +171,7 @@ class Poll(Generic[T]):
         }
         # Every poll has a key of its own: a server that goes by keys would else repeat its first "not yet".
         body = FutureRetrieveRequest(request_id=self._promise.request_id)
-        return self._connection.encode(retrieve_future(body=body), dialect, headers)
+        return self._connection.codec.encode(retrieve_future(body=body), dialect, headers)
 
     def _wait_for_more(self, value: Any, asked: float) -> float:
         """The wait after a poll that brought no result yet."""
@@ -193,8 +194,8 @@ class Poll(Generic[T]):
         try:
             return self._wait_after(self._lost(410, status_error.response.text) if is_gone else status_error)
         except TinkerError as error:
-            if self._is_of_session and await self._connection.has_lost_session(status_error):
-                raise self._connection.session_expired(str(error)) from error
+            if self._is_of_session and await self._connection.session_state.is_lost(status_error):
+                raise self._connection.session_state.expired_error(str(error)) from error
             raise
 
     def _wait_after(self, fault: TinkerError) -> float:

@@ -79,7 +79,7 @@ class Session:
     def joined(cls, connection: Connection, session_id: str) -> Session:
         """A session that another process made: it is kept alive from here, too, but not ended."""
         session = cls(connection, None, None, None)
-        session._session_id = connection.session_id = session_id
+        session._session_id = connection.session_state.id = session_id
         session._is_own = False
         session._created = Once(session._join)
         return session
@@ -115,7 +115,7 @@ class Session:
             self._heartbeat.cancel()
             await asyncio.gather(self._heartbeat, return_exceptions=True)
         telemetry = self.connection.telemetry
-        is_to_be_told = self._session_id is not None and self._is_own and not self.connection.is_expired
+        is_to_be_told = self._session_id is not None and self._is_own and not self.connection.session_state.is_expired
         session_id = self._session_id if is_to_be_told else None
         await asyncio.gather(
             *([self._finish(session_id, status, detail)] if session_id and status else []),
@@ -153,7 +153,7 @@ class Session:
             if message:
                 log.log(level, "%s", message)
         self._heartbeat = start_apart(self._beat(created.session_id))
-        self._session_id = self.connection.session_id = created.session_id
+        self._session_id = self.connection.session_state.id = created.session_id
         if self.connection.telemetry is not None:
             self.connection.telemetry.begin(created.session_id)
         return created.session_id
@@ -165,8 +165,8 @@ class Session:
 
     async def _beat(self, session_id: str) -> None:
         self._last_heard = time.monotonic()
-        self.connection.is_session_gone = self._is_gone
-        while not self.connection.is_expired:
+        self.connection.session_state.probe = self._is_gone
+        while not self.connection.session_state.is_expired:
             await asyncio.sleep(HEARTBEAT_S)
             async with self._beating:
                 await self._beat_once(session_id)
@@ -178,7 +178,7 @@ class Session:
         """
         with suppress(asyncio.TimeoutError):
             await wait_for(self._ask_about_session(), PATIENCE_S)
-        return self.connection.is_expired
+        return self.connection.session_state.is_expired
 
     async def _ask_about_session(self) -> None:
         async with self._beating:
@@ -188,7 +188,7 @@ class Session:
             if time.monotonic() - self._last_beat > SAME_ANSWER_S:
                 await self._beat_once(session_id)
             refusal, self._refusal = self._refusal, None
-            if refusal is None or self.connection.is_expired:
+            if refusal is None or self.connection.session_state.is_expired:
                 return
             # No heartbeat has succeeded so far: the session is lost, or the server has no heartbeats.
             if names_session(refusal, session_id) or await self._has_heartbeats():
@@ -198,14 +198,14 @@ class Session:
         """Check whether the server knows the path of heartbeats: it then refuses the method GET for it."""
         connection = self.connection
         call = session_heartbeat(body=SessionHeartbeatRequest(session_id=""))
-        request = attrs.evolve(connection.encode(call, await connection.dialect()), method="GET", content=None)
+        request = attrs.evolve(connection.codec.encode(call, await connection.dialect()), method="GET", content=None)
         try:
             return (await connection.exchange(request, Traffic.SESSION, PATIENCE_S)).status == METHOD_NOT_ALLOWED
         except TinkerError:
             return False
 
     async def _beat_once(self, session_id: str) -> None:
-        if self.connection.is_expired:
+        if self.connection.session_state.is_expired:
             return
         call = session_heartbeat(body=SessionHeartbeatRequest(session_id=session_id))
         self._refusal = None
@@ -227,7 +227,7 @@ class Session:
             self._last_beat = time.monotonic()
 
     def _expire(self, session_id: str) -> None:
-        self.connection.is_expired = True
+        self.connection.session_state.is_expired = True
         log.warning("session %s has expired on the server; its heartbeat ends", session_id)
 
 

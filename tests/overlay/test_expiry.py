@@ -49,7 +49,7 @@ def test_a_heartbeat_that_is_answered_so(
         training = client.create_lora_training_client("base").result(PATIENCE_S)
         sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
         server.rules["session_heartbeat"] = lambda _: GONE
-        wait_until(lambda: client._connection.is_expired, "the heartbeat hears of it")
+        wait_until(lambda: client._connection.session_state.is_expired, "the heartbeat hears of it")
         for attempt in (training.optim_step(ADAM), sampling.sample(PROMPT, 1, PARAMS)):
             with pytest.raises(tw.SessionExpiredError, match="session s1"):
                 attempt.result(PATIENCE_S)
@@ -101,7 +101,7 @@ def test_a_heartbeat_whose_session_is_not_known_any_longer(server: Scripted, mon
         before = len(server.named("session_heartbeat"))
         wait_until(lambda: len(server.named("session_heartbeat")) > before + 2, "the session is known")
         server.rules["session_heartbeat"] = lambda _: unknown
-        wait_until(lambda: client._connection.is_expired, "the heartbeat hears of it")
+        wait_until(lambda: client._connection.session_state.is_expired, "the heartbeat hears of it")
         with pytest.raises(tw.SessionExpiredError, match="new ServiceClient"):
             training.optim_step(ADAM).result(PATIENCE_S)
 

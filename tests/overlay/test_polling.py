@@ -16,7 +16,7 @@ from support.clients import ADAM, FAST, PARAMS, PROMPT, datum, open_client, wait
 from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
 from tinkerwire import polling
 from tinkerwire.futures import tracking
-from tinkerwire.sending import connection
+from tinkerwire.sending import throttled_log
 
 pytestmark = pytest.mark.timeout(60)
 NOT_READY = Answer(status=408)
@@ -304,7 +304,7 @@ def test_waiting_is_logged(
     assert (tracking.FIRST_WORD_S, tracking.WORD_EVERY_S) == (10.0, 60.0)
     monkeypatch.setattr(tracking, "FIRST_WORD_S", 0.05)
     monkeypatch.setattr(tracking, "WORD_EVERY_S", 0.05)
-    monkeypatch.setattr(connection, "SAME_WORD_EVERY_S", 0.0)
+    monkeypatch.setattr(throttled_log, "WARNING_INTERVAL_S", 0.0)
     hold = Hold()
     paused = Answer({"queue_state": "paused_rate_limit", "queue_state_reason": "too many clients"}, status=408)
     server.on_poll("OptimStep", in_turn(paused, Answer(DONE.body, hold=hold)))
@@ -325,13 +325,13 @@ def test_many_waits_make_one_word(
     sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
     monkeypatch.setattr(tracking, "FIRST_WORD_S", 0.02)
     said: list[str] = []
-    say = connection.Connection.say
+    warn = throttled_log.ThrottledLog.warn
 
-    def count(link: connection.Connection, kind: str, message: str, *parts: object) -> None:
+    def count(log: throttled_log.ThrottledLog, kind: str, message: str, *parts: object) -> None:
         said.append(kind)
-        say(link, kind, message, *parts)
+        warn(log, kind, message, *parts)
 
-    monkeypatch.setattr(connection.Connection, "say", count)
+    monkeypatch.setattr(throttled_log.ThrottledLog, "warn", count)
     hold = Hold()
     server.on_poll("Sample", lambda asked: Answer(server.happy(asked).body, hold=hold))
     with caplog.at_level(logging.WARNING, "tinkerwire"):

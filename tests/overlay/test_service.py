@@ -25,7 +25,7 @@ from support.clients import ADAM, PARAMS, PROMPT, datum, loop_threads, open_clie
 from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted
 from tinkerwire import opening
 from tinkerwire.futures.loop import LOOP
-from tinkerwire.sending import connection
+from tinkerwire.sending import operation_runner
 
 pytestmark = pytest.mark.timeout(60)
 CLIENT = os.path.dirname(tw.__file__)  # noqa: PTH120
@@ -107,7 +107,7 @@ def test_pending_operations_end_with_a_clear_error(
 ) -> None:
     """Operations that wait for a turn, a submission, a place in flight or a result fail at close, and say why."""
     # Close would wait for those that do not take notice.
-    monkeypatch.setattr(connection, "CLOSE_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(operation_runner, "CLOSE_S", 10 * PATIENCE_S)
     hold = Hold()
 
     def rule(asked: Asked) -> Answer:

@@ -166,7 +166,7 @@ OnWait = Callable[[Waiting], object]
 class Watch:
     """Tells log and listener of an operation's wait until :meth:`end`: after 10 s, then once a minute.
 
-    Used on the loop thread. ``say`` logs a message of a kind, see ``Connection.say``.
+    Used on the loop thread. ``say`` logs a message of a kind, see ``ThrottledLog.warn``.
     """
 
     def __init__(self, track: Track, say: Callable[[str, str, object], None], listener: OnWait | None) -> None:

@@ -50,8 +50,8 @@ async def archive_url(connection: Connection, training_run_id: str, checkpoint_i
         DialectError: the server has no such call, by its wire version or by what it answers.
     """
     call = get_checkpoint_archive_url(training_run_id, checkpoint_id)
-    request = connection.encode(call, await connection.dialect())
-    in_body = connection.reader(call, request)
+    request = connection.codec.encode(call, await connection.dialect())
+    in_body = connection.codec.reader(call, request)
 
     def read(answer: WireResponse) -> CheckpointArchiveUrlResponse:
         return (None if answer.status == 302 else in_body(answer)) or _moved_to(answer)

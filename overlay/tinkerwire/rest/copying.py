@@ -46,5 +46,5 @@ async def copied(
         )
         headers = {}
     call = copy_weights(body=body)
-    request = connection.encode(call, dialect, headers)
-    return (await connection.send(request, connection.reader(call, request), Traffic.REST)).tinker_path
+    request = connection.codec.encode(call, dialect, headers)
+    return (await connection.send(request, connection.codec.reader(call, request), Traffic.REST)).tinker_path

@@ -28,7 +28,7 @@ from ..futures.created import Created
 from ..futures.deadline import Deadline, positive_timeout
 from ..futures.future import APIFuture, describe
 from ..sending.backpressure import InFlightLimit, SamplingLoad, Traffic
-from ..sending.connection import Owner
+from ..sending.operation_runner import Owner
 from ..sending.retry import RetryConfig, RetryIf
 from ..session import Session
 from ..telemetry.reporter import Telemetry

@@ -86,7 +86,7 @@ class Completions:
 
     def _go_on(self) -> None:
         if not self._connection.closed and (self._asking is None or self._asking.done()):
-            self._asking = self._connection.spawn(self._ask_while_wanted())
+            self._asking = self._connection.operations.spawn(self._ask_while_wanted())
 
     @property
     def _has_news(self) -> bool:
@@ -108,7 +108,8 @@ class Completions:
             raise
         except TinkerError as fault:
             # Of an acknowledgement alone: the next question carries it.
-            self._connection.say("acknowledgement", "the server could not be told which samples arrived: %s", fault)
+            text = "acknowledging samples failed; the next poll acknowledges them again: %s"
+            self._connection.throttled_log.warn("acknowledgement", text, fault)
 
     async def _ask_in_spite_of_faults(self) -> None:
         faults = 0
@@ -122,7 +123,7 @@ class Completions:
                     self._is_off = True
                 if self._is_off or faults > (BAD_REQUEST_RETRIES if is_bad else MOST_FAULTS):
                     text = "retrieve_futures: %s; each sample is asked for by itself"
-                    self._connection.say("retrieve_futures", text, fault)
+                    self._connection.throttled_log.warn("retrieve_futures", text, fault)
                     self._is_off = self._is_off or is_bad
                     self._tell_all()
                     return

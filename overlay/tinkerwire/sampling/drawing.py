@@ -57,7 +57,8 @@ class Drawing:
                 self.meter.add_sample(request.prompt, drawn)
                 missing = " and ".join(sample_answer.missing(request, drawn))
                 if missing:
-                    self._connection.say("missing", "the server gave no %s, though it was asked for them", missing)
+                    text = "the server gave no %s, though it was asked for them"
+                    self._connection.throttled_log.warn("missing", text, missing)
                 return sample_answer.fitted(request, drawn)
 
     async def _draw(self, request: SampleRequest) -> SampleResponse:
@@ -65,14 +66,14 @@ class Drawing:
         call = asample(body=request)
         dialect = await self._connection.dialect()
         self._prepare(request, dialect)
-        encoded = self._connection.encode(call, dialect, BACKPRESSURE)
+        encoded = self._connection.codec.encode(call, dialect, BACKPRESSURE)
         refusals = 0
         while True:
             async with self.limit.slot() as slot:
                 try:
                     asked = await self._connection.send(
                         encoded,
-                        self._connection.submission_reader(call, encoded),
+                        self._connection.codec.submission_reader(call, encoded),
                         Traffic.SAMPLING,
                         self._retry,
                         not_here=(RateLimitError,),
@@ -129,7 +130,7 @@ class Drawing:
 
     def _back_off(self, wait: float) -> None:
         self.limit.push_back(wait)
-        self._connection.say(
+        self._connection.throttled_log.warn(
             "push-back",
             "the server is too busy to sample; nothing new for %.1f s, %d samples in flight, %d waiting",
             wait,

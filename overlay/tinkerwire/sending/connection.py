@@ -1,13 +1,11 @@
-"""What all clients of one server share: address, credential, transport, dialect, and the one retry loop."""
+"""The connection that all clients of one server share: address, credential, transport, dialect and retry loop."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-import os
 import sys
 import time
-import uuid
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -15,17 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from tinkerwire_base.call import Call, WireRequest, WireResponse, default_converter
-from tinkerwire_base.errors import (
-    APIConnectionError,
-    APIResponseValidationError,
-    APIStatusError,
-    APITimeoutError,
-    ClientClosedError,
-    RequestTimeoutError,
-    SessionExpiredError,
-    TinkerError,
-)
+from tinkerwire_base.call import Call, WireRequest, WireResponse
+from tinkerwire_base.errors import APIConnectionError, APIResponseValidationError, TinkerError
 from tinkerwire_generated.api.auth import auth_token
 from tinkerwire_generated.models import AuthTokenRequest, ClientConfigResponse, UntypedAPIFuture
 from tinkerwire_generated.times import NEWEST
@@ -35,28 +24,21 @@ from ..credentials.secret import Secret, is_sendable
 from ..credentials.sources import Credential
 from ..futures.deadline import Deadline, deadline_error, is_late, time_left
 from ..futures.future import APIFuture
-from ..futures.loop import LOOP
-from ..futures.reporting import log
-from ..futures.tracking import OnWait, Track, Watch, begin, current, start_apart
+from ..futures.tracking import current
 from ..known_models import KnownModels
 from ..usage import Meter
 from ..version import __version__
-from ..wire import bodies
 from ..wire.dialect import Dialect, given
-from ..wire.server_futures import (
-    RESULT_TYPES,
-    DeferredResult,
-    ImmediateResult,
-    Submission,
-    deferred_result,
-    has_immediate_result,
-)
+from ..wire.server_futures import DeferredResult, Submission
 from .backpressure import InFlightLimit, Traffic
+from .call_codec import CallCodec
 from .discovery import DialectResolver
+from .operation_runner import OperationRunner, Owner
 from .replacement import Replace
 from .response_body import check_size
 from .retry import RepeatedErrors, RetryConfig
-from .session_loss import may_mean_loss, names_lost_session
+from .session_state import SessionState
+from .throttled_log import ThrottledLog
 from .transport import Transport, no_time_error
 
 if TYPE_CHECKING:
@@ -69,31 +51,9 @@ SLOWEST_UPLOAD_BYTES_PER_S = 100_000
 """A large body gets so much more time."""
 UNREACHED_S = 6.0
 """A server that no connection has ever reached is most likely the wrong address: no attempt that would end later."""
-SAME_WORD_EVERY_S = 10.0
-UNKNOWN = (404, 405, 415, 422)
-"""What a server may answer to something that its wire version does not have."""
-GONE = 410
-"""What a server answers to operations in a session that it no longer has."""
 RESULTS = frozenset({Traffic.TRAINING, Traffic.TRAINING_FUTURES, Traffic.SAMPLING, Traffic.SAMPLING_FUTURES})
 """Traffic whose responses may be results of operations: some servers give one in place of a promise."""
-OF_A_SESSION = frozenset({Traffic.SESSION, Traffic.TRAINING, Traffic.SAMPLING})
-NO_HEADERS: Mapping[str, str] = {}
-START_S = 0.005
-"""How long a new operation takes to begin on the loop."""
-CLOSE_S = 5.0
-"""How long close waits for operations to take notice."""
 FetchResult = Callable[["Connection", DeferredResult, Traffic, RetryConfig], Coroutine[Any, Any, Any]]
-
-
-class Owner:
-    """What keeps a connection open, with the user's functions that its operations call.
-
-    Clients and operations under way hold it. Background work must not: it would keep a dropped client open.
-    """
-
-    on_wait: OnWait | None = None
-    """Called on the loop thread for every wait that is long enough to be logged."""
-    retry: RetryConfig
 
 
 class Connection:
@@ -112,98 +72,46 @@ class Connection:
         self._retry = retry
         self._owner: Callable[[], Owner | None] = _nobody
         self.dialects = DialectResolver(self._ask_config, dialect, base_url)
-        self._is_shut = False
+        self._is_transport_closed = False
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.meter = Meter()
         self.known_models = KnownModels()
-        self.closed = False
-        self.session_id = ""
-        """Of the session that is used over this connection; empty while there is none."""
-        self.is_expired = False
-        """Whether the server said that this session is gone."""
-        self.is_session_gone: Callable[[], Coroutine[Any, Any, bool]] | None = None
-        """Asks the server about this session, once there is one."""
+        self.session_state = SessionState()
+        self.throttled_log = ThrottledLog()
+        self.operations = OperationRunner(self.throttled_log, self._record_error)
         self.fetch_result: FetchResult | None = None
         """Polls for a value that the server gives later; set by whoever opens the connection."""
-        self._pid = os.getpid()
-        self._under_way: dict[Track, None] = {}
-        """Operations from their start to their end, in order; changed on any thread, one step at a time."""
-        self._running: set[asyncio.Task[Any]] = set()
-        self._background: set[asyncio.Task[Any]] = set()
         self.last_heard = 0.0  # monotonic; never so far
         self._limits = {each: retry.response_limits(is_result=each in RESULTS) for each in Traffic}
         self._is_reached = False
         """Whether the server ever accepted a connection."""
-        self._last_words: dict[str, float] = {}
         self._transport = transport
         self.telemetry: Telemetry | None = None
-        """Hears of every fault of an operation."""
+        """Receives every error of an operation."""
         self._authorization = Authorization(credential, headers, self._token)
-        self._headers = {"user-agent": f"tinkerwire/{__version__} Python/{sys.version.split()[0]}"}
+        own_headers = {"user-agent": f"tinkerwire/{__version__} Python/{sys.version.split()[0]}"}
         if "user-agent" in self._authorization.headers:
-            self._headers.clear()
+            own_headers.clear()
+        self.codec = CallCodec(base_url, own_headers, self.dialects)
 
     # --- operations ------------------------------------------------------------------------------------------------
 
     def start(
         self, work: Callable[[], Coroutine[Any, Any, T]], kind: str = "", deadline: Deadline | None = None
     ) -> APIFuture[T]:
-        """Run an operation on the loop thread now; ``kind`` is what texts call it.
+        """Run an operation on the loop thread now; ``kind`` is its name in errors and logs.
 
         Every wait in it ends at the deadline, with RequestTimeoutError; by default that of the retry policy.
 
         Raises:
             ClientClosedError: the client is closed, or was made before a fork.
         """
-        if self.closed or not self.is_of_this_process:
-            raise self._unusable()
-        track, limit, owner = Track(kind), deadline or self.retry.deadline(), self.owner
-        self._under_way[track] = None
-        try:
-            future = LOOP.start(lambda: self._operation(work, track, limit, owner))
-            future.add_done_callback(lambda _: self._under_way.pop(track, None))
-            return APIFuture(future, track)
-        except BaseException as error:
-            self._under_way.pop(track, None)
-            if not isinstance(error, RuntimeError) or not self.closed:
-                raise
-            # By a signal handler or another thread, since it was asked above.
-            raise self._unusable() from None
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run work that no operation waits for, and that ends with them; on the loop thread."""
-        task = start_apart(work)
-        self._background.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    def under_way(self) -> list[Track]:
-        """The operations that were started and have not ended."""
-        return list(self._under_way)
-
-    async def wait_for_operations(self, timeout: float | None) -> None:
-        """Wait until no operation is under way or the client is closed, at most ``timeout`` seconds."""
-        end = math.inf if timeout is None else time.monotonic() + timeout
-        while self._under_way and not self.closed and (left := end - time.monotonic()) > 0:
-            if self._running:
-                await asyncio.wait(self._running, timeout=None if left == math.inf else left)
-            else:
-                # It is on its way to the loop, or on its way to its future.
-                await asyncio.sleep(min(left, START_S))
-
-    async def end_operations(self) -> None:
-        """End all operations with ClientClosedError; what is not one of them can still be sent."""
-        self.closed = True
-        tasks = self._running | self._background
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=CLOSE_S)
+        return self.operations.start(work, kind, deadline or self.retry.deadline(), self.owner)
 
     async def close(self) -> None:
         """End all operations with ClientClosedError, and close the transport."""
-        await self.end_operations()
-        self._is_shut = True
+        await self.operations.end()
+        self._is_transport_closed = True
         await self.dialects.close()
         await self._authorization.close()
         await self._transport.close()
@@ -230,66 +138,21 @@ class Connection:
         self._owner = weakref.ref(owner)
 
     @property
+    def closed(self) -> bool:
+        """Whether new operations are rejected."""
+        return self.operations.closed
+
+    @property
     def is_of_this_process(self) -> bool:
         """Whether this is the process that made the client, and not a fork of it."""
-        return self._pid == os.getpid()
+        return self.operations.is_of_this_process
 
-    async def _operation(
-        self, work: Callable[[], Coroutine[Any, Any, T]], track: Track, deadline: Deadline, owner: Owner | None
-    ) -> T:
-        task = asyncio.current_task()
-        assert task is not None
-        if self.closed:
-            raise self._unusable()
-        self._running.add(task)
-        task.add_done_callback(self._ended)
-        begin(track)
-        timer = deadline.begin(task)
-        watch = Watch(track, self.say, None if owner is None else owner.on_wait)
-        try:
-            return await work()
-        except asyncio.CancelledError:
-            if self.closed:
-                raise self._unusable() from None
-            if deadline.is_over:
-                raise self._late(deadline, track) from None
-            raise
-        except Exception as fault:
-            if isinstance(fault, APITimeoutError) and deadline.is_over:
-                raise self._late(deadline, track) from fault
-            if isinstance(fault, TinkerError):
-                self._authorization.redaction.fault(fault)
-            self._report(fault)
-            raise
-        finally:
-            if timer is not None:
-                timer.cancel()
-            watch.end()
-            track.ended()
-            # An error keeps this frame, and must not keep the client open.
-            del work, owner
-
-    def _late(self, deadline: Deadline, track: Track) -> RequestTimeoutError:
-        error = deadline.error(track)
-        self._authorization.redaction.fault(error)
-        self._report(error)
-        return error
-
-    def _report(self, error: Exception) -> None:
+    def _record_error(self, error: Exception) -> None:
+        if isinstance(error, TinkerError):
+            self._authorization.redaction.fault(error)
         if self.telemetry is not None:
             with suppress(Exception):  # the error of the operation is what counts
                 self.telemetry.note(error)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
-        self._background.discard(task)
-        if not task.cancelled():
-            # The future has it, unless the user cancelled that: then nobody need hear of the error.
-            task.exception()
-
-    def _unusable(self) -> ClientClosedError:
-        why = "was closed" if self.is_of_this_process else "belongs to the process that this one was forked from"
-        return ClientClosedError(f"the client {why}; make a new ServiceClient")
 
     # --- requests --------------------------------------------------------------------------------------------------
 
@@ -307,8 +170,8 @@ class Connection:
             DialectError: the wire version in use does not have the call or a field of it; nothing was sent.
             TinkerError: what the last attempt met.
         """
-        request = self.encode(call, await self.dialect())
-        return await self.send(request, self.reader(call, request), traffic, retry, timeout_s)
+        request = self.codec.encode(call, await self.dialect())
+        return await self.send(request, self.codec.reader(call, request), traffic, retry, timeout_s)
 
     async def send(
         self,
@@ -334,8 +197,8 @@ class Connection:
         Raises:
             SessionExpiredError: the session that the request belongs to is gone.
         """
-        if self.is_expired and self._is_of_session(traffic):
-            raise self.session_expired("its heartbeat was answered so")
+        if self.session_state.is_expired and self.session_state.is_used_by(traffic):
+            raise self.session_state.expired_error("its heartbeat was answered so")
         policy = retry or self.retry
         started, attempt, track = time.monotonic(), 0, current()
         repeated = RepeatedErrors(request.path)
@@ -375,11 +238,11 @@ class Connection:
                     or isinstance(fault, not_here)
                     or self._is_hopeless(fault, policy, elapsed + wait + took)
                 ):
-                    if await self._is_of_the_sessions_end(fault, traffic, not_here):
-                        raise self.session_expired(str(fault)) from fault
+                    if await self.session_state.is_ended_by(fault, traffic, not_here):
+                        raise self.session_state.expired_error(str(fault)) from fault
                     raise fault
                 if attempt > 1 or not self.last_heard:
-                    self.say("retry", "%s; attempt %d follows in %.1f s", fault, attempt + 1, wait)
+                    self.throttled_log.warn("retry", "%s; attempt %d follows in %.1f s", fault, attempt + 1, wait)
                 if on_fault is not None:
                     on_fault(fault, wait)
                 track.step = str(fault)
@@ -394,62 +257,8 @@ class Connection:
 
     async def submit(self, call: Call[UntypedAPIFuture], traffic: Traffic) -> Submission:
         """Send a call whose contract has a future; errors as for :meth:`call`."""
-        request = self.encode(call, await self.dialect())
-        return await self.send(request, self.submission_reader(call, request), traffic)
-
-    def encode(self, call: Call[Any], dialect: Dialect, headers: Mapping[str, str] = NO_HEADERS) -> WireRequest:
-        """The bytes of a call in a dialect, with a key of its own and all headers but the credential."""
-        request = bodies.encode(call, dialect)
-        whole = {**self._headers, **request.headers, **headers}
-        if request.method != "GET":
-            whole["x-idempotency-key"] = f"tinkerwire-{uuid.uuid4()}"
-        return attrs.evolve(request, headers=whole)
-
-    def reader(self, call: Call[T], request: WireRequest) -> Callable[[WireResponse], T]:
-        """Return a function that returns the result in a response, or raises its error.
-
-        It raises DeferredResult for a future in place of the result; :meth:`send` polls for that.
-        """
-
-        def read(answer: WireResponse) -> T:
-            deferred = deferred_result(call, answer)
-            if deferred is not None:
-                raise deferred
-            return self._parse(call, request, answer)
-
-        return read
-
-    def submission_reader(
-        self, call: Call[UntypedAPIFuture], request: WireRequest
-    ) -> Callable[[WireResponse], Submission]:
-        """Return the reader of responses to an operation: a future, or the result if the server already gives it."""
-
-        def read(answer: WireResponse) -> Submission:
-            try:
-                submitted = self._parse(call, request, answer)
-            except APIResponseValidationError as error:
-                if has_immediate_result(call, answer):
-                    return ImmediateResult(answer)
-                kind = RESULT_TYPES[call.operation.name].__name__
-                error.message = f"{error.message}; expected a request_id, or a {kind}"
-                error.args = (error.message,)
-                raise
-            # Some servers give every response an id.
-            if submitted.extra_fields and has_immediate_result(call, answer):
-                return ImmediateResult(answer)
-            return submitted
-
-        return read
-
-    def _parse(self, call: Call[T], request: WireRequest, answer: WireResponse) -> T:
-        try:
-            return call.parse(answer, default_converter(), self.base_url + request.path)
-        except APIStatusError as fault:
-            if fault.status_code in UNKNOWN and self.known_dialect is not None:
-                fault.dialect = self.known_dialect
-                fault.message = f"{fault.message}; it was asked in {self.known_dialect}"
-                fault.args = (fault.message,)
-            raise
+        request = self.codec.encode(call, await self.dialect())
+        return await self.send(request, self.codec.submission_reader(call, request), traffic)
 
     async def exchange(
         self, request: WireRequest, traffic: Traffic, timeout_s: float, most_s: float = float("inf")
@@ -459,8 +268,8 @@ class Connection:
         A large body gets more than ``timeout_s`` seconds, but never more than its operation has left, or ``most_s``
         where it is part of none.
         """
-        if self._is_shut:
-            raise self._unusable()
+        if self._is_transport_closed:
+            raise self.operations.closed_error()
         if request.content is not None:
             timeout_s += len(request.content) / SLOWEST_UPLOAD_BYTES_PER_S
         if is_late():
@@ -514,49 +323,9 @@ class Connection:
             raise TinkerError(f"POST {self.base_url}/api/v1/auth/token: HTTP {status}: the answer holds no token")
         return token
 
-    def say(self, kind: str, message: str, *parts: object) -> None:
-        """Log a warning, but of each kind not more than one in ten seconds: thousands of operations may have it."""
-        now = time.monotonic()
-        if now - self._last_words.get(kind, float("-inf")) >= SAME_WORD_EVERY_S:
-            self._last_words[kind] = now
-            log.warning(message, *parts)
-
     def redacted(self, value: Any) -> Any:
         """A JSON value without the secrets of this client."""
         return self._authorization.redaction.value(value)
-
-    def _is_of_session(self, traffic: Traffic) -> bool:
-        return bool(self.session_id) and traffic in OF_A_SESSION
-
-    async def _is_of_the_sessions_end(
-        self, fault: TinkerError, traffic: Traffic, not_here: tuple[type[TinkerError], ...]
-    ) -> bool:
-        if not isinstance(fault, APIStatusError) or not self._is_of_session(traffic):
-            return False
-        if fault.status_code == GONE:
-            return True
-        # A heartbeat that asked about its own session would ask for ever.
-        return not isinstance(fault, not_here) and traffic != Traffic.SESSION and await self.has_lost_session(fault)
-
-    async def has_lost_session(self, error: TinkerError) -> bool:
-        """Check whether an error means that the server no longer has the session, as after a restart.
-
-        Servers name what they miss in many ways, such as the model or the request, so the server is asked about the
-        session itself unless the error already says that the session is lost.
-        """
-        if not self.session_id or not may_mean_loss(error):
-            return False
-        if self.is_expired or names_lost_session(error):
-            return True
-        return self.is_session_gone is not None and await self.is_session_gone()
-
-    def session_expired(self, why: str) -> SessionExpiredError:
-        """Return the error for an operation whose session the server no longer has."""
-        return SessionExpiredError(
-            f"session {self.session_id}: the server says that it is gone ({why}); make a new ServiceClient, and new "
-            "clients from what was saved: save_state() before, create_training_client_from_state_with_optimizer() now",
-            session_id=self.session_id,
-        )
 
     def _is_hopeless(self, fault: TinkerError, policy: RetryConfig, end: float) -> bool:
         """Return whether the address most likely leads nowhere, and the user did not set how long to try it."""
@@ -575,8 +344,8 @@ class Connection:
         return await self.dialects.get()
 
     async def _ask_config(self, call: Call[ClientConfigResponse]) -> tuple[ClientConfigResponse, WireResponse]:
-        request = self.encode(call, given(NEWEST))
-        read = self.reader(call, request)
+        request = self.codec.encode(call, given(NEWEST))
+        read = self.codec.reader(call, request)
         return await self.send(request, lambda answer: (read(answer), answer), Traffic.SESSION)
 
 

@@ -172,7 +172,7 @@ class Forms:
         return None
 
     def _encoded(self, dialect: Dialect) -> Form:
-        request = self._connection.encode(self._call, dialect)
+        request = self._connection.codec.encode(self._call, dialect)
         name = dialect.form_name(self._call.operation.name)
         form = Form(dialect, name, request, self._reader(request))
         self._tried.append(form)

@@ -38,7 +38,7 @@ async def submit(
     """
 
     def reader(request: WireRequest) -> Read:
-        parse = connection.submission_reader(call, request)
+        parse = connection.codec.submission_reader(call, request)
 
         def read(response: WireResponse) -> Submission:
             try:
@@ -51,7 +51,7 @@ async def submit(
     at_once = (*not_here, SequenceConflictError)
     dialect = await connection.dialect()
     if call.operation.name not in BATCHES or dialect.is_given:
-        request = connection.encode(call, dialect)
+        request = connection.codec.encode(call, dialect)
         return await connection.send(request, reader(request), Traffic.TRAINING, not_here=at_once, on_fault=on_fault)
 
     async def send_batch(dialect: Dialect) -> Submission:

@@ -129,8 +129,8 @@ def test_no_error_shows_the_key(server: Scripted, trouble: Callable[[Scripted], 
                 sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
             for thing in (client, sampling, client._connection, client._session, client.create_rest_client()):
                 text.write(repr(thing) + str(thing))
-            for name in ("_transport", "_headers"):
-                text.write(repr(getattr(client._connection, name)))
+            for thing in (client._connection._transport, client._connection.codec._headers):
+                text.write(repr(thing))
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
@@ -171,7 +171,7 @@ def test_headers_of_cloudflare(server: Scripted, monkeypatch: pytest.MonkeyPatch
         for thing in (
             client,
             client._connection,
-            client._connection._headers,
+            client._connection.codec._headers,
             client._connection._authorization.headers,
         ):
             assert "cf-secret" not in repr(thing)

@@ -21,7 +21,7 @@ from support.tokens import token
 from tinkerwire.credentials.redaction import REMEMBERED, Redaction
 from tinkerwire.credentials.secret import Secret
 from tinkerwire.futures import tracking
-from tinkerwire.sending import connection
+from tinkerwire.sending import throttled_log
 from tinkerwire.sending.backpressure import Traffic
 from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import ResponseInfo
@@ -161,7 +161,7 @@ def test_what_is_logged_while_waiting(
     """The reason why a result is waited for is what the server said, without the key."""
     monkeypatch.setattr(tracking, "FIRST_WORD_S", 0.02)
     monkeypatch.setattr(tracking, "WORD_EVERY_S", 0.02)
-    monkeypatch.setattr(connection, "SAME_WORD_EVERY_S", 0.0)
+    monkeypatch.setattr(throttled_log, "WARNING_INTERVAL_S", 0.0)
     busy = Answer({"detail": f"{KEY} is busy"}, status=500)
     server.on_poll("Sample", lambda asked: server.happy(asked) if "is busy" in caplog.text else busy)
     with open_client(server.url) as client:

@@ -17,7 +17,7 @@ import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, open_client, wait_until
 from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
 from tinkerwire.futures import tracking
-from tinkerwire.sending import connection
+from tinkerwire.sending import throttled_log
 
 pytestmark = pytest.mark.timeout(60)
 FAILED = Answer({"error": "no memory", "category": "server"})
@@ -278,7 +278,7 @@ def test_waiting_in_line(
     pass_time: Callable[[float], None],
 ) -> None:
     """What waits for an operation before it says so, and that one says what it waits for; at the end, nothing more."""
-    monkeypatch.setattr(connection, "SAME_WORD_EVERY_S", 0.0)
+    monkeypatch.setattr(throttled_log, "WARNING_INTERVAL_S", 0.0)
     words = (
         r"SaveWeights: no result after \d+ s; it waits for what was asked for before it",
         r"OptimStep: .*/api/v1/optim_step: no answer so far to attempt 1",
