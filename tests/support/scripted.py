@@ -168,6 +168,9 @@ class Scripted:
 
     def result(self, request_id: str) -> Any:
         """The result of a promise, by the operation that its id names."""
+        name, _, rest = request_id.partition("/")
+        number = rest.partition("/")[0]
+        samples = next((body.get("num_samples") or 1 for each, body in self.promised if str(each) == number), 1)
         return {
             "create_model": {"model_id": "m1"},
             "forward": {"loss_fn_output_type": "T", "loss_fn_outputs": [], "metrics": {}},
@@ -176,8 +179,8 @@ class Scripted:
             "save_weights": {"path": "tinker://m1/weights/a"},
             "save_weights_for_sampler": {"path": "tinker://m1/sampler_weights/a", "sampling_session_id": "sampler2"},
             "load_weights": {"path": "tinker://m1/weights/a"},
-            "asample": {"sequences": [{"stop_reason": "stop", "tokens": [1, 2], "logprobs": [-0.5, -1.0]}]},
-        }[request_id.partition("/")[0]]
+            "asample": {"sequences": [{"stop_reason": "stop", "tokens": [1, 2], "logprobs": [-0.5, -1.0]}] * samples},
+        }[name]
 
     def on_poll(self, kind: str, rule: Rule) -> None:
         """Give the polls of one kind of request a rule of their own."""

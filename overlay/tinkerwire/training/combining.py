@@ -1,50 +1,69 @@
 """The results of a batch's chunks as one result: outputs in order, metrics by the reduction in their names.
 
-A metric is called ``name:reduction``. Every combination gives an answer: a metric that only some chunks have is
-combined over those, and a single value stays what it is; a reduction that is not known, or a name without one,
-keeps its value when all chunks agree and otherwise is averaged like ``mean``.
+A metric is called ``name:reduction``; REDUCTIONS has the rules of all wire versions. Every combination gives an
+answer: a metric that only some chunks have is combined over those, and a single value stays what it is. A name whose
+reduction is unknown keeps its value when all chunks agree and is otherwise averaged like ``mean``, with a warning.
 """
 
 from __future__ import annotations
 
-import struct
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from tinkerwire_generated.models import ForwardBackwardOutput
+
+from .metrics import Warn, read_metrics
 
 Values = Sequence[float]
 Weights = Sequence[int]
 
 
-def combine(results: Sequence[ForwardBackwardOutput]) -> ForwardBackwardOutput:
-    """One output of all chunks; weights are the chunks' datums. No chunks give an empty output."""
+def _ignore(name: str, text: str) -> None:
+    """Warn of nothing."""
+
+
+def combine(
+    results: Sequence[ForwardBackwardOutput], weights: Weights | None = None, warn: Warn = _ignore
+) -> ForwardBackwardOutput:
+    """Combine the outputs of all chunks. No chunks give an empty output.
+
+    ``weights`` are the chunks' datums, by default as many as they have outputs.
+    """
+    if weights is None:
+        weights = [len(result.loss_fn_outputs) for result in results]
     outputs = [output for result in results for output in result.loss_fn_outputs]
     kind = next((r.loss_fn_output_type for r in results if r.loss_fn_output_type), "")
-    weights = [len(result.loss_fn_outputs) for result in results]
     return ForwardBackwardOutput(
         loss_fn_output_type=kind,
         loss_fn_outputs=outputs,
-        metrics=combine_metrics([result.metrics or {} for result in results], weights),
+        metrics=combine_metrics([result.metrics or {} for result in results], weights, warn),
     )
 
 
-def combine_metrics(metrics: Sequence[Mapping[str, object]], weights: Weights) -> dict[str, float]:
-    """The metrics of all chunks; what is not a number counts as absent, chunks without datums weigh nothing."""
-    names = dict.fromkeys(name for chunk in metrics for name in chunk)
+def combine_metrics(
+    metrics: Sequence[Mapping[str, object]], weights: Weights, warn: Warn = _ignore
+) -> dict[str, float]:
+    """Combine the metrics of all chunks; chunks without datums weigh nothing, what is no number is left out.
+
+    ``warn`` gets the name of a metric that cannot be read or combined for certain, and what is done about it.
+    """
+    read = [read_metrics(chunk, warn) for chunk in metrics]
+    names = dict.fromkeys(name for chunk in read for name in chunk)
     combined: dict[str, float] = {}
     for name in names:
-        found = [(chunk.get(name), weight) for chunk, weight in zip(metrics, weights, strict=True)]
-        pairs = [(value, weight) for value, weight in found if isinstance(value, int | float)]
-        if not pairs:
-            continue
-        values, held = [v for v, _ in pairs], [w for _, w in pairs]
-        if len(values) == 1:
+        pairs = [(chunk[name], weight) for chunk, weight in zip(read, weights, strict=True) if name in chunk]
+        values, held = [value for value, _ in pairs], [weight for _, weight in pairs]
+        suffix = name.rpartition(":")[2] if ":" in name else ""
+        if suffix == "hash2":
+            combined[name] = _hash2(values, held)
+        elif len(values) == 1:
             combined[name] = values[0]
-        elif name.rpartition(":")[2] == "unique":
+        elif suffix == "unique":
             combined.update(_numbered(name, values))
         else:
-            reduce = REDUCTIONS.get(name.rpartition(":")[2], _agreed)
-            combined[name] = reduce(values, held)
+            if suffix not in REDUCTIONS:
+                warn(name, f"its reduction {suffix!r} is unknown, so chunks that differ are averaged")
+            combined[name] = REDUCTIONS.get(suffix, _agreed)(values, held)
     return combined
 
 
@@ -60,9 +79,13 @@ def _slack(values: Values, weights: Weights) -> float:
 
 
 def _hash_unordered(values: Values, _: Weights) -> float:
-    # Any order of the chunks gives the same number, and it is the same in every process.
-    bits = sum(struct.unpack("<Q", struct.pack("<d", float(value)))[0] for value in values) % 2**64
-    return float(bits % 2**53)
+    """Hash the sorted integers as the official client does; Python hashes integers alike in every process."""
+    return hash(tuple(sorted(map(int, values)))) if all(map(math.isfinite, values)) else math.nan
+
+
+def _hash2(values: Values, _: Weights) -> float:
+    """Sum integers modulo 2^64. The sum is exact: it is an int."""
+    return sum(map(int, values)) % 2**64 if all(map(math.isfinite, values)) else math.nan
 
 
 def _agreed(values: Values, weights: Weights) -> float:
@@ -80,4 +103,5 @@ REDUCTIONS: Mapping[str, Callable[[Values, Weights], float]] = {
     "max": lambda values, _: max(values),
     "slack": _slack,
     "hash_unordered": _hash_unordered,
+    "hash2": _hash2,
 }

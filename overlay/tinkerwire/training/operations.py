@@ -13,7 +13,14 @@ import attrs
 from tinkerwire_base.call import Call
 from tinkerwire_base.checks import expect_metadata
 from tinkerwire_base.errors import APIError, ClientClosedError, ConflictError, SequenceConflictError, TinkerError
-from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, LossFnType, UntypedAPIFuture
+from tinkerwire_generated.models import (
+    Datum,
+    ForwardBackwardInput,
+    ForwardBackwardOutput,
+    LossFnType,
+    OptimStepResponse,
+    UntypedAPIFuture,
+)
 
 from ..address import is_tinker_service
 from ..futures.deadline import deadline_error, is_late, library_seconds, time_left
@@ -28,6 +35,8 @@ from .chunking import ChunkLimits, split
 from .combining import combine
 from .failures import UnretrievedFailures
 from .losses import ArrayKind, CustomLoss, CustomLossFn
+from .metrics import MetricWarnings, read_metrics
+from .outputs import check_all_or_none, check_outputs
 from .sequence_conflict import sequence_conflict
 from .sequencing import Lane, is_refusal
 from .submission import submit
@@ -59,6 +68,7 @@ class Operations:
         self._limits = limits
         self._lane = Lane()
         self.meter = Meter(connection.meter)
+        self._metric_warnings = MetricWarnings()
         self.failures = UnretrievedFailures()
         self._model_id: str | None = None
         self._creation_fault: Exception | None = None
@@ -138,7 +148,11 @@ class Operations:
             traffic=Traffic.TRAINING_FUTURES,
             in_place_of_null=in_place_of_null or {},
         )
-        return await Poll(self._connection, promise, retry).result()
+        result = await Poll(self._connection, promise, retry).result()
+        if isinstance(result, OptimStepResponse) and result.metrics:
+            metrics = read_metrics(result.metrics, self._metric_warnings.warn)
+            return result.model_copy(update={"metrics": metrics})
+        return result
 
     async def _create(self, create: Callable[[Operations], Awaitable[str]]) -> str:
         async with self._lane.hold(self._lane.queue()):
@@ -304,8 +318,8 @@ class Operations:
     async def _run_batch(self, kind: str, call: CallOfPart, whole: ForwardBackwardInput) -> ForwardBackwardOutput:
         async with _polls() as polls:
             async with self._lane.hold(self._lane.queue()):
-                await self._submit_batch(self._created(), kind, call, whole, polls)
-            return combine(await asyncio.gather(*polls))
+                chunks = await self._submit_batch(self._created(), kind, call, whole, polls)
+            return self._combine(chunks, await asyncio.gather(*polls))
 
     async def _run_custom(self, forward: CallOfPart, backward: CallOfPart, loss: CustomLoss) -> ForwardBackwardOutput:
         async with _polls() as polls:
@@ -315,15 +329,17 @@ class Operations:
                 model_id = self._created()
                 try:
                     async with _polls() as first:
-                        await self._submit_batch(model_id, "Forward", forward, loss.forward_input(), first)
-                        evaluated = await loss.evaluate(combine(await asyncio.gather(*first)), self._lane)
+                        inputs = loss.forward_input()
+                        chunks = await self._submit_batch(model_id, "Forward", forward, inputs, first)
+                        logprobs = self._combine(chunks, await asyncio.gather(*first))
+                        evaluated = await loss.evaluate(logprobs, self._lane)
                     gradients = loss.backward_input(evaluated)
-                    await self._submit_batch(model_id, "ForwardBackward", backward, gradients, polls)
+                    chunks = await self._submit_batch(model_id, "ForwardBackward", backward, gradients, polls)
                 except BaseException as error:
                     # What was asked for behind it builds on gradients that there are not.
                     self._lane.reject_queued(turn, error)
                     raise
-            return loss.result(evaluated, combine(await asyncio.gather(*polls)))
+            return loss.result(evaluated, self._combine(chunks, await asyncio.gather(*polls)))
 
     async def _submit_batch(
         self,
@@ -332,24 +348,37 @@ class Operations:
         call: CallOfPart,
         whole: ForwardBackwardInput,
         polls: Polls[ForwardBackwardOutput],
-    ) -> None:
-        """Send a batch in order, and add the polls of its results; only while holding the turn."""
+    ) -> list[list[Datum]]:
+        """Send a batch in order, and add the polls of its results; return its chunks. Only while holding the turn."""
         limits = self._limits.within((await self._connection.dialect()).config)
         chunks = list(split(whole.data, limits))
         current().total = len(chunks)
+        first = 0
         for chunk in chunks:
             part = attrs.evolve(whole, data=chunk)
 
             def call_chunk(model_id: str, seq_id: int, part: ForwardBackwardInput = part) -> Call[UntypedAPIFuture]:
                 return call(model_id, seq_id, part)
 
-            def poll(asked: Submission, chunk: list[Datum] = chunk) -> Coroutine[Any, Any, ForwardBackwardOutput]:
-                return self._poll_chunk(asked, kind, chunk)
+            def poll(
+                asked: Submission, chunk: list[Datum] = chunk, first: int = first
+            ) -> Coroutine[Any, Any, ForwardBackwardOutput]:
+                return self._poll_chunk(asked, kind, chunk, first)
 
             polls.append(await self._begin(model_id, call_chunk, poll))
+            first += len(chunk)
+        return chunks
 
-    async def _poll_chunk(self, asked: Submission, kind: str, chunk: list[Datum]) -> ForwardBackwardOutput:
+    def _combine(
+        self, chunks: Sequence[Sequence[Datum]], results: Sequence[ForwardBackwardOutput]
+    ) -> ForwardBackwardOutput:
+        """Combine the results of a batch's chunks."""
+        check_all_or_none(chunks, results)
+        return combine(results, [len(chunk) for chunk in chunks], self._metric_warnings.warn)
+
+    async def _poll_chunk(self, asked: Submission, kind: str, chunk: list[Datum], first: int) -> ForwardBackwardOutput:
         output = await self.poll(asked, kind, ForwardBackwardOutput, NO_METRICS)
+        check_outputs(chunk, first, output)
         self.meter.add_batch(chunk, backward=kind == "ForwardBackward")
         return output
 

@@ -78,12 +78,12 @@ def test_hash_unordered_does_not_see_the_order(parts: list[tuple[float, int]], r
 
 def test_hash_unordered_sees_the_values_and_no_process() -> None:
     """Other values give another hash, and the same values the same one in another process."""
-    parts = [(1.5, 1), (2.5, 1)]
+    parts = [(1.0, 1), (2.0, 1)]
     here = combined("m:hash_unordered", parts)["m:hash_unordered"]
-    assert here != combined("m:hash_unordered", [(1.5, 1), (2.25, 1)])["m:hash_unordered"]
+    assert here != combined("m:hash_unordered", [(1.0, 1), (3.0, 1)])["m:hash_unordered"]
     code = (
         "from tinkerwire.training.combining import combine_metrics as c;"
-        "print(c([{'m:hash_unordered': 1.5}, {'m:hash_unordered': 2.5}], [1, 1])['m:hash_unordered'])"
+        "print(c([{'m:hash_unordered': 1.0}, {'m:hash_unordered': 2.0}], [1, 1])['m:hash_unordered'])"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "12345"}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
