@@ -87,7 +87,7 @@ def test_hash_unordered_sees_the_values_and_no_process() -> None:
     )
     environment = {**os.environ, "PYTHONHASHSEED": "12345"}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert float(run.stdout) == here
+    assert int(run.stdout) == here
 
 
 @pytest.mark.parametrize("name", ["m", "m:odd", "a:b:odd", ":", ""])
