@@ -16,7 +16,7 @@ PER_TARGET = ("logprobs", "elementwise_loss")
 def check_outputs(chunk: Sequence[Datum], first: int, output: ForwardBackwardOutput) -> None:
     """Compare the outputs of one chunk, whose first datum is ``first`` in the batch, with its datums.
 
-    Losses may have no outputs at all.
+    Some servers give no outputs at all; that is no error, because nothing can be mistaken.
 
     Raises:
         APIResponseValidationError: there are too few or too many outputs, or one does not fit its datum.

@@ -183,13 +183,15 @@ def put_topk(message: Any, place: str, topk: TopK) -> None:
 
 
 def _values(place: str, tensor: TensorData) -> Array:
-    """The values in the wire's dtype; OverflowError for one that does not fit."""
+    """Return the values in the wire's dtype; NumberRangeError for one that does not fit."""
     data: Any = tensor.raw
     is_array = isinstance(data, np.ndarray)
     try:
         if is_array and tensor.dtype == "int64":
             return wire_array(place, data)
         values = tensor.values()
+    except NumberRangeError:
+        raise
     except ValueError as fault:
         raise ValueError(f"{place}: {fault}") from None
     if tensor.dtype == "float32" and not (is_array and data.dtype == np.float32):
