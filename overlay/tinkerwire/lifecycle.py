@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import atexit
-import math
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 
 from tinkerwire_base.errors import CancelledSubmissionError
+from tinkerwire_base.model import SHORT
 
+from .futures.deadline import normalize_timeout
 from .futures.future import APIFuture
 from .futures.loop import LOOP
 from .futures.reporting import log
@@ -45,7 +46,7 @@ class Lifetime(Owner):
         on_wait: OnWait | None = None,
         exit_timeout: float | None = None,
     ) -> None:
-        self._exit_timeout = _checked_seconds(exit_timeout)
+        self._exit_timeout = _normalize_exit_timeout(exit_timeout)
         self.connection = connection
         self.session = session
         self.on_wait = on_wait
@@ -219,11 +220,10 @@ def _log_dropped_at_exit() -> None:
     log_dropped(operations, "the program ends")
 
 
-def _checked_seconds(exit_timeout: float | None) -> float | None:
-    if exit_timeout is None:
-        return None
-    if isinstance(exit_timeout, bool) or not isinstance(exit_timeout, int | float):
-        raise TypeError(f"exit_timeout: expected seconds or None, got {exit_timeout!r:.100}")
-    if math.isnan(exit_timeout) or exit_timeout < 0:
-        raise ValueError(f"exit_timeout must be at least 0 s, got {exit_timeout}; None waits without a limit")
-    return None if math.isinf(exit_timeout) else float(exit_timeout)
+def _normalize_exit_timeout(exit_timeout: float | None) -> float | None:
+    seconds = normalize_timeout(exit_timeout, "exit_timeout")
+    if exit_timeout is not None and exit_timeout < 0:
+        raise ValueError(
+            f"exit_timeout must be at least 0 s, got {SHORT.repr(exit_timeout)}; None waits without a limit"
+        )
+    return seconds

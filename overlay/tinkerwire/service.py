@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from tinkerwire_base import console
 from tinkerwire_base.checks import check_of, expect, expect_metadata, expect_text, is_int
-from tinkerwire_generated.models import CustomLossInputRank, GetServerCapabilitiesResponse, OptimizerConfig
+from tinkerwire_generated.models import CustomLossInputRank, GetServerCapabilitiesResponse
 
 from .capabilities import fetch_capabilities
 from .futures.future import APIFuture
@@ -27,8 +27,7 @@ from .sending.transport import Transport
 from .session import FinishStatus, Session
 from .telemetry.reporter import Telemetry
 from .training.chunking import ChunkLimits
-from .training.client import TrainingClient
-from .training.creation import model_from_state, new_model
+from .training.client_creation import CreatesTrainingClients
 from .training.loss_handles import CustomLosses, LossHandle, PerDatumLossFn
 from .training.tracing import trace
 from .usage import Usage
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     import httpx
 
 
-class ServiceClient:
+class ServiceClient(CreatesTrainingClients):
     """A server that speaks the Tinker API.
 
     Nothing is sent before it is needed. Use it as a context manager: leaving the block without an error waits for the
@@ -170,139 +169,6 @@ class ServiceClient:
         check_of(FinishStatus)("status", status)
         expect_text("detail", detail)
         return self._lifetime.close(status, detail)
-
-    def create_lora_training_client(
-        self,
-        base_model: str,
-        rank: int = 32,
-        seed: int | None = None,
-        train_mlp: bool = True,
-        train_attn: bool = True,
-        train_unembed: bool = True,
-        user_metadata: dict[str, str] | None = None,
-        optimizer: OptimizerConfig | None = None,
-    ) -> TrainingClient:
-        """A client for a new LoRA adapter on ``base_model``.
-
-        It can be used at once: its operations queue behind the creation. ``await`` it, or call ``.result()``, to
-        wait for the creation and see its error.
-
-        Args:
-            rank: rank of the adapter's matrices, at least 1.
-            seed: seed of their first values; None lets the server choose.
-            train_mlp, train_attn, train_unembed: which parts get an adapter; at least one.
-            user_metadata: kept with the model.
-            optimizer: the kind of optimizer; None is AdamW, others exist in wire 0.29.1 and later.
-
-        Raises:
-            ValueError: a rank below 1, or no part to train.
-        """
-        create = new_model(
-            self._session,
-            base_model=base_model,
-            rank=rank,
-            seed=seed,
-            train_mlp=train_mlp,
-            train_attn=train_attn,
-            train_unembed=train_unembed,
-            user_metadata=user_metadata,
-            optimizer=optimizer,
-        )
-        return TrainingClient(self._session, self._chunk_limits, create)
-
-    async def create_lora_training_client_async(
-        self,
-        base_model: str,
-        rank: int = 32,
-        seed: int | None = None,
-        train_mlp: bool = True,
-        train_attn: bool = True,
-        train_unembed: bool = True,
-        user_metadata: dict[str, str] | None = None,
-        optimizer: OptimizerConfig | None = None,
-    ) -> TrainingClient:
-        """:meth:`create_lora_training_client`, awaited."""
-        return await self.create_lora_training_client(
-            base_model, rank, seed, train_mlp, train_attn, train_unembed, user_metadata, optimizer
-        )
-
-    def create_training_client_from_state(
-        self,
-        path: str,
-        base_model: str | None = None,
-        user_metadata: dict[str, str] | None = None,
-        weights_access_token: str | None = None,
-        optimizer: OptimizerConfig | None = None,
-    ) -> TrainingClient:
-        """A client for a new adapter that starts with the weights saved at ``path``, and a fresh optimizer.
-
-        Args:
-            path: what save_state gave.
-            base_model: the base model, where the server is not to be asked for it.
-            user_metadata: kept with the model, over that of the model which was saved.
-            weights_access_token: for weights that are not one's own; wire 0.18.2 and later.
-            optimizer: the kind of optimizer; None is AdamW, others exist in wire 0.29.1 and later.
-
-        Raises:
-            ValueError: a path of sampler weights; nothing was sent.
-        """
-        create = model_from_state(
-            self._session,
-            path,
-            base_model=base_model,
-            user_metadata=user_metadata,
-            weights_access_token=weights_access_token,
-            optimizer=optimizer,
-            with_optimizer_state=False,
-        )
-        return TrainingClient(self._session, self._chunk_limits, create)
-
-    async def create_training_client_from_state_async(
-        self,
-        path: str,
-        base_model: str | None = None,
-        user_metadata: dict[str, str] | None = None,
-        weights_access_token: str | None = None,
-        optimizer: OptimizerConfig | None = None,
-    ) -> TrainingClient:
-        """:meth:`create_training_client_from_state`, awaited."""
-        return await self.create_training_client_from_state(
-            path, base_model, user_metadata, weights_access_token, optimizer
-        )
-
-    def create_training_client_from_state_with_optimizer(
-        self,
-        path: str,
-        base_model: str | None = None,
-        user_metadata: dict[str, str] | None = None,
-        weights_access_token: str | None = None,
-    ) -> TrainingClient:
-        """A client that goes on where the one that saved ``path`` was, its optimizer included.
-
-        Arguments and errors as for :meth:`create_training_client_from_state`.
-        """
-        create = model_from_state(
-            self._session,
-            path,
-            base_model=base_model,
-            user_metadata=user_metadata,
-            weights_access_token=weights_access_token,
-            optimizer=None,
-            with_optimizer_state=True,
-        )
-        return TrainingClient(self._session, self._chunk_limits, create)
-
-    async def create_training_client_from_state_with_optimizer_async(
-        self,
-        path: str,
-        base_model: str | None = None,
-        user_metadata: dict[str, str] | None = None,
-        weights_access_token: str | None = None,
-    ) -> TrainingClient:
-        """:meth:`create_training_client_from_state_with_optimizer`, awaited."""
-        return await self.create_training_client_from_state_with_optimizer(
-            path, base_model, user_metadata, weights_access_token
-        )
 
     def create_sampling_client(
         self,

@@ -136,12 +136,19 @@ def test_the_wait_has_a_limit(server: Scripted, caplog: pytest.LogCaptureFixture
     hold.release()
 
 
-@pytest.mark.parametrize("value", [-1, float("nan"), "5", True])
+@pytest.mark.parametrize("value", [-1, -(10**400), float("nan"), "5", True])
 def test_odd_limits_are_refused(server: Scripted, value: Any) -> None:
     """What is not a number of seconds raises an error that names the argument, and starts nothing."""
     with pytest.raises((TypeError, ValueError), match="exit_timeout"):
         tw.ServiceClient(base_url=server.url, api_key=KEY, exit_timeout=value)
     assert not loop_threads()
+
+
+@pytest.mark.parametrize("value", [0, 1e300, 10**400, float("inf")])
+def test_any_number_of_seconds_is_an_exit_timeout(server: Scripted, value: float) -> None:
+    """Every number that is not negative is accepted, also one that is too large for a float."""
+    with tw.ServiceClient(base_url=server.url, api_key=KEY, exit_timeout=value):
+        pass
 
 
 def test_an_error_ends_the_block_at_once(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:

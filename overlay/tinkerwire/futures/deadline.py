@@ -29,18 +29,18 @@ def library_seconds(seconds: float | None) -> float | None:
     return float(seconds) if seconds > SHORTEST_S else SHORTEST_S
 
 
-def normalize_timeout(timeout: float | None) -> float | None:
-    """Check a user's time limit: None for none or infinity, 0 for none of it left.
+def normalize_timeout(timeout: float | None, name: str = "timeout") -> float | None:
+    """Check a user's time limit, which errors call ``name``; None for no limit, 0 for a negative one.
 
     Raises:
-        TypeError, ValueError: this is not a number of seconds.
+        TypeError, ValueError: the limit is not a number of seconds.
     """
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise TypeError(f"timeout: expected seconds, got {SHORT.repr(timeout)} ({type(timeout).__name__})")
+        raise TypeError(f"{name}: expected seconds, got {SHORT.repr(timeout)} ({type(timeout).__name__})")
     if timeout != timeout:  # noqa: PLR0124  (math.isnan overflows for integers that no float holds)
-        raise ValueError("timeout: nan s is no time to wait")
+        raise ValueError(f"{name}: expected seconds, got nan")
     if timeout <= 0:
         return 0.0
     return None if timeout > threading.TIMEOUT_MAX else float(timeout)
@@ -50,7 +50,7 @@ def positive_timeout(timeout: float | None) -> float | None:
     """Check a user's time limit that cannot be over from the start; see :func:`normalize_timeout`."""
     seconds = normalize_timeout(timeout)
     if seconds == 0:
-        raise ValueError(f"timeout: {SHORT.repr(timeout)} s is no time to wait; None is without a limit of its own")
+        raise ValueError(f"timeout must be greater than 0 s, got {SHORT.repr(timeout)}; None sets no limit of its own")
     return seconds
 
 
