@@ -380,7 +380,9 @@ class Operations:
         output = await self.poll(asked, kind, ForwardBackwardOutput, NO_METRICS)
         check_outputs(chunk, first, output)
         if kind == "Forward" and not output.loss_fn_outputs:
-            self._connection.say("no outputs", "Forward: the server gave no outputs for %d datums", len(chunk))
+            self._connection.throttled_log.warn(
+                "no outputs", "Forward: the server gave no outputs for %d datums", len(chunk)
+            )
         self.meter.add_batch(chunk, backward=kind == "ForwardBackward")
         return output
 
