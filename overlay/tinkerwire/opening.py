@@ -12,6 +12,7 @@ from tinkerwire_base.checks import expect
 from tinkerwire_base.model import fields_of
 from tinkerwire_generated.models import ClientConfigResponse
 
+from .abandoning import abandon
 from .address import embedded_folder, is_embedded, resolve_base_url
 from .credentials.sources import environment_headers, resolve_credential
 from .futures.loop import LOOP
@@ -61,6 +62,7 @@ def open_connection(
         )
         connection.telemetry = reporter_of(connection)
         connection.fetch_result = fetch_result
+        connection.abandon = abandon
         return connection
 
 

@@ -23,6 +23,7 @@ from tinkerwire_base.errors import (
     RequestErrorCategory,
     RequestFailedError,
     RequestInfo,
+    RequestTimeoutError,
     TinkerError,
 )
 from tinkerwire_generated.api.futures import retrieve_future
@@ -125,7 +126,13 @@ class Poll(Generic[T]):
         try:
             found = await self._ask_until_done()
             self._track.done += 1
+            self._track.settled(self._promise.request_id)
             return found
+        except RequestTimeoutError:
+            raise
+        except TinkerError:
+            self._track.settled(self._promise.request_id)
+            raise
         finally:
             self._track.closed(self._promise.request_id)
 

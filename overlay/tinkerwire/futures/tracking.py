@@ -12,6 +12,9 @@ from typing import Any, Literal, TypeVar
 
 import attrs
 
+from tinkerwire_base.call import WireRequest
+
+from .building import Build
 from .reporting import CALLBACKS, log
 
 T = TypeVar("T")
@@ -65,6 +68,7 @@ class Track:
         "_ended",
         "_open",
         "_started",
+        "builds",
         "done",
         "is_error_logged",
         "is_error_retrieved",
@@ -97,6 +101,8 @@ class Track:
         self.is_error_retrieved = False
         """Whether a caller has the error, or may have it no more because the future is gone."""
         self.is_error_logged = False
+        self.builds: list[Build] = []
+        """Requests that make the server build something, until their results are there."""
         self._open: dict[str, str] = {}
         self._started = time.monotonic()
         self._ended: float | None = None
@@ -112,6 +118,20 @@ class Track:
     def closed(self, request_id: str) -> None:
         """A request of those is waited for no more."""
         self._open.pop(request_id, None)
+
+    def created_model(self, model_id: str) -> Build:
+        """Record a model that is of no use until the operation is over."""
+        build = Build(request=WireRequest(method="POST", path="/api/v1/create_model", headers={}), model_id=model_id)
+        self.builds.append(build)
+        return build
+
+    def drop(self, build: Build) -> None:
+        """Forget a request that leaves nothing to cancel."""
+        self.builds = [each for each in self.builds if each is not build]
+
+    def settled(self, request_id: str) -> None:
+        """Note that a request has its result or its error: nothing is left to cancel."""
+        self.builds = [build for build in self.builds if build.request_id != request_id]
 
     def waiting(self) -> Waiting:
         """What is waited for now."""

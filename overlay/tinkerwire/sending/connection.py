@@ -9,7 +9,7 @@ import time
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
@@ -22,6 +22,7 @@ from tinkerwire_generated.times import NEWEST
 from ..credentials.authorization import Authorization
 from ..credentials.secret import Secret, is_sendable
 from ..credentials.sources import Credential
+from ..futures.building import Build
 from ..futures.deadline import Deadline, deadline_error, is_late, time_left
 from ..futures.future import APIFuture
 from ..futures.tracking import current
@@ -31,12 +32,13 @@ from ..version import __version__
 from ..wire.dialect import Dialect, given
 from ..wire.server_futures import DeferredResult, Submission
 from .backpressure import InFlightLimit, Traffic
+from .build_recorder import BuildRecorder, Exchange
 from .call_codec import CallCodec
 from .discovery import DialectResolver
 from .operation_runner import OperationRunner, Owner
 from .replacement import Replace
 from .response_body import check_size
-from .retry import RepeatedErrors, RetryConfig
+from .retry import BUILDING_PATHS, RepeatedErrors, RetryConfig
 from .session_state import SessionState
 from .throttled_log import ThrottledLog
 from .transport import Transport, no_time_error
@@ -54,6 +56,19 @@ UNREACHED_S = 6.0
 RESULTS = frozenset({Traffic.TRAINING, Traffic.TRAINING_FUTURES, Traffic.SAMPLING, Traffic.SAMPLING_FUTURES})
 """Traffic whose responses may be results of operations: some servers give one in place of a promise."""
 FetchResult = Callable[["Connection", DeferredResult, Traffic, RetryConfig], Coroutine[Any, Any, Any]]
+Abandon = Callable[["Connection", Build], Coroutine[Any, Any, None]]
+
+
+@attrs.frozen
+class Sending(Generic[T]):
+    """How a request is sent; see :meth:`Connection.send`."""
+
+    traffic: Traffic
+    policy: RetryConfig
+    timeout_s: float
+    not_here: tuple[type[TinkerError], ...]
+    on_fault: Callable[[TinkerError, float], Any] | None
+    replace: Replace[T] | None
 
 
 class Connection:
@@ -78,9 +93,11 @@ class Connection:
         self.known_models = KnownModels()
         self.session_state = SessionState()
         self.throttled_log = ThrottledLog()
-        self.operations = OperationRunner(self.throttled_log, self._record_error)
+        self.operations = OperationRunner(self.throttled_log, self._record_error, self._abandon)
         self.fetch_result: FetchResult | None = None
         """Polls for a value that the server gives later; set by whoever opens the connection."""
+        self.abandon: Abandon | None = None
+        """Ends what the server builds for a caller that gave up; set by whoever opens the connection."""
         self.last_heard = 0.0  # monotonic; never so far
         self._limits = {each: retry.response_limits(is_result=each in RESULTS) for each in Traffic}
         self._is_reached = False
@@ -147,6 +164,10 @@ class Connection:
         """Whether this is the process that made the client, and not a fork of it."""
         return self.operations.is_of_this_process
 
+    def _abandon(self, build: Build) -> None:
+        if self.abandon is not None and not self.session_state.is_expired:
+            self.operations.spawn(self.abandon(self, build))
+
     def _record_error(self, error: Exception) -> None:
         if isinstance(error, TinkerError):
             self._authorization.redaction.fault(error)
@@ -184,6 +205,7 @@ class Connection:
         not_here: tuple[type[TinkerError], ...] = (),
         on_fault: Callable[[TinkerError, float], Any] | None = None,
         replace: Replace[T] | None = None,
+        is_in_line: bool = False,
     ) -> T:
         """The one place where requests are sent again: the same bytes under the same key, if nothing replaces them.
 
@@ -193,13 +215,25 @@ class Connection:
             not_here: faults that the caller deals with; they are raised at once.
             on_fault: hears of each fault that is going to be retried, and of the wait before it, in seconds.
             replace: returns another request that follows an error.
+            is_in_line: whether later operations wait for the end of this request, so that its deadline ends it. Other
+                requests that build something go on for a few seconds, to learn what the server builds.
 
         Raises:
             SessionExpiredError: the session that the request belongs to is gone.
         """
+        sending = Sending(traffic, retry or self.retry, timeout_s, not_here, on_fault, replace)
+        if request.path not in BUILDING_PATHS:
+            return await self._send(request, read, sending, self.exchange)
+        recorder = BuildRecorder(request, self.exchange, self.operations.spawn, is_in_line=is_in_line)
+        return await recorder.record(self._send(request, recorder.reader(read), sending, recorder.exchange))
+
+    async def _send(
+        self, request: WireRequest, read: Callable[[WireResponse], T], sending: Sending[T], exchange: Exchange
+    ) -> T:
+        traffic, policy, timeout_s = sending.traffic, sending.policy, sending.timeout_s
+        not_here, on_fault, replace = sending.not_here, sending.on_fault, sending.replace
         if self.session_state.is_expired and self.session_state.is_used_by(traffic):
             raise self.session_state.expired_error("its heartbeat was answered so")
-        policy = retry or self.retry
         started, attempt, track = time.monotonic(), 0, current()
         repeated = RepeatedErrors(request.path)
         while True:
@@ -208,7 +242,7 @@ class Connection:
             track.step = f"{request.method} {self.base_url}{request.path}: no answer so far to attempt {attempt}"
             try:
                 left_s = policy.time_limit - (began - started)
-                answer = read(await self.exchange(request, traffic, timeout_s, left_s))
+                answer = read(await exchange(request, traffic, timeout_s, left_s))
                 track.step = ""
                 return answer
             except DeferredResult as found:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from tinkerwire_base.errors import APITimeoutError, ClientClosedError, RequestTimeoutError
 
+from ..futures.building import Build
 from ..futures.deadline import Deadline
 from ..futures.future import APIFuture
 from ..futures.loop import LOOP
@@ -42,11 +43,18 @@ class OperationRunner:
     Args:
         throttled_log: logs long waits.
         on_error: called with each error of an operation before it is raised.
+        on_abandoned: called with each request of a cancelled or late operation that builds something.
     """
 
-    def __init__(self, throttled_log: ThrottledLog, on_error: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        throttled_log: ThrottledLog,
+        on_error: Callable[[Exception], None],
+        on_abandoned: Callable[[Build], None],
+    ) -> None:
         self._throttled_log = throttled_log
         self._on_error = on_error
+        self._on_abandoned = on_abandoned
         self.closed = False
         self._pid = os.getpid()
         self._under_way: dict[Track, None] = {}
@@ -83,7 +91,7 @@ class OperationRunner:
             # A signal handler or another thread has closed the client since the check above.
             raise self.closed_error() from None
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run work that no operation waits for, and that ends with them; on the loop thread."""
         task = start_apart(work)
         self._background.add(task)
@@ -140,12 +148,16 @@ class OperationRunner:
         except asyncio.CancelledError:
             if self.closed:
                 raise self.closed_error() from None
+            self._abandon(track)
             if deadline.is_over:
                 raise self._deadline_error(deadline, track) from None
             raise
         except Exception as error:
             if isinstance(error, APITimeoutError) and deadline.is_over:
+                self._abandon(track)
                 raise self._deadline_error(deadline, track) from error
+            if isinstance(error, RequestTimeoutError):
+                self._abandon(track)
             self._on_error(error)
             raise
         finally:
@@ -155,6 +167,11 @@ class OperationRunner:
             track.ended()
             # An error keeps this frame, and must not keep the client open.
             del work, owner
+
+    def _abandon(self, track: Track) -> None:
+        builds, track.builds = track.builds, []
+        for build in builds:
+            self._on_abandoned(build)
 
     def _deadline_error(self, deadline: Deadline, track: Track) -> RequestTimeoutError:
         error = deadline.error(track)

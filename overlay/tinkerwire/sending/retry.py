@@ -27,6 +27,7 @@ MAX_REPEATS = 2
 BUILDING_PATHS = frozenset(
     f"/api/v1/{name}"
     for name in (
+        "copy_weights",
         "create_custom_loss",
         "create_model",
         "create_sampling_session",

@@ -20,6 +20,7 @@ from tinkerwire_generated.models import (
     UntypedAPIFuture,
 )
 
+from ..futures.tracking import current
 from ..sending.backpressure import Traffic
 from ..session import Session
 from ..weights import base_model_of, check_path_of_kind, refuse_odd_token, source_of
@@ -106,7 +107,9 @@ def model_from_state(
             metadata = {**source.user_metadata, **(user_metadata or {})}
         model_id = await _new_model(session, operations, base_model or source.base_model, lora, metadata, optimizer)
         load = load_call(session, path, with_optimizer_state, weights_access_token)
+        created = current().created_model(model_id)
         await operations.run_now(model_id, "LoadWeights", load, LoadWeightsResponse)
+        current().drop(created)
         return model_id
 
     return create

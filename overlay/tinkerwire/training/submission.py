@@ -52,7 +52,9 @@ async def submit(
     dialect = await connection.dialect()
     if call.operation.name not in BATCHES or dialect.is_given:
         request = connection.codec.encode(call, dialect)
-        return await connection.send(request, reader(request), Traffic.TRAINING, not_here=at_once, on_fault=on_fault)
+        return await connection.send(
+            request, reader(request), Traffic.TRAINING, not_here=at_once, on_fault=on_fault, is_in_line=True
+        )
 
     async def send_batch(dialect: Dialect) -> Submission:
         forms = Forms(connection, call, dialect, reader)
