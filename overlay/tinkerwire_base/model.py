@@ -12,6 +12,7 @@ from attrs import field
 from typing_extensions import dataclass_transform
 
 from .arrays import Array as Array
+from .pickling import takes_official_pickles
 from .pydantic_methods import PydanticMethods
 
 T = TypeVar("T")
@@ -52,7 +53,12 @@ def define(*, kw_only: bool) -> Callable[[type[T]], type[T]]: ...
 def define(cls: type[T] | None = None, *, kw_only: bool = True) -> type[T] | Callable[[type[T]], type[T]]:
     """Make a generated class an attrs class: slotted, keyword-only unless said otherwise, immutable."""
     # Equality and repr are Model's: compiling them for every class is a third of the time of an import.
-    return attrs.define(cls, kw_only=kw_only, slots=True, frozen=True, eq=False, repr=False)
+    make: Callable[[type[T]], type[T]] = attrs.define(kw_only=kw_only, slots=True, frozen=True, eq=False, repr=False)
+
+    def wrap(plain: type[T]) -> type[T]:
+        return takes_official_pickles(make(plain))
+
+    return wrap if cls is None else wrap(cls)
 
 
 # The two are made by attrs itself, so that type checkers take all models for classes of attrs.

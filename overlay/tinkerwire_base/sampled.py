@@ -43,6 +43,11 @@ class _Results:
             setattr(cls, "__init__", _taking_official(cls, cls.__dict__["__init__"]))  # noqa: B010  (mypy)
 
     @classmethod
+    def _of_official_state(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """The fields in the state of an official result."""
+        return cls._of_official((), values)
+
+    @classmethod
     def _of_official(cls, args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
         """The arguments of the generated constructor for official ones."""
         if len(args) > len(cls._positions):

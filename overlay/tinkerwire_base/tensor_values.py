@@ -42,6 +42,12 @@ class TensorValues:
         if isinstance(listed, AsList):
             cls.raw = AsGiven(listed)
 
+    @classmethod
+    def _of_official_state(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """The fields in the state of an official tensor, which may hold an array of any shape in place of data."""
+        array = values.pop("_numpy", None)
+        return values if array is None else {**values, "data": array.reshape(-1)}
+
     def __hash__(self) -> int:
         return hash((type(self), self.dtype, tuple(self.shape or ()), tuple(self.data)))
 

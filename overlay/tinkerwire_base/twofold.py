@@ -12,12 +12,14 @@ from typing import Any
 import attrs
 
 from .arrays import Array, np
+from .pickling import takes_official_pickles
 from .tensors import flat_array
 
 EMPTY_TOKEN, EMPTY_LOGPROB = 0, -99999.0
 """What fills the places of top-k matrices where there is no token; logprob in nats."""
 
 
+@takes_official_pickles
 @attrs.define(frozen=True, eq=False)
 class TopkLogprobs:
     """The likeliest tokens at each place, best first, as two matrices of one row per place.

@@ -40,10 +40,13 @@ PATHS: Mapping[str, str] = {
     "tinker.types.session_status": "tinkerwire.types",
     "tinker.types.session_status_query": "tinkerwire.types",
     "tinker.types.shared": "tinkerwire.types",
+    "tinker.types.topk_prompt_logprobs": "tinkerwire.types",
 }
 """Modules that are not called after the one type in them; ``tinker.types.tensor_data`` and its like are not listed."""
 
 ADDED: Mapping[str, Mapping[str, str]] = {
+    # Its name before 0.29.1, which pickles of results refer to.
+    "tinker.types.topk_prompt_logprobs": {"TopkPromptLogprobs": "tinkerwire.types:TopkLogprobs"},
     "tinker.lib.public_interfaces": {
         "AwaitableConcurrentFuture": "tinkerwire.futures.future:AwaitableConcurrentFuture"
     },
@@ -91,7 +94,6 @@ ABSENT: Mapping[str, str] = {
     "tinker.types._torch_utils": _INSIDE,
     "tinker.types.billing_usage_request": "get_billing_usage takes its values as arguments",
     "tinker.types.current_checkpoint_storage_usage_request": "get_current_checkpoint_storage_usage takes its values",
-    "tinker.types.topk_prompt_logprobs": "0.38.0 has tinker.types.topk_logprobs in its place",
 }
 """Modules of official releases, and what is below them, that are not here, with the reason and the way out."""
 

@@ -1,0 +1,77 @@
+"""Unpickling of models: their own pickles, and those of the official SDK's classes of the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+import attrs
+
+T = TypeVar("T")
+PYDANTIC_VALUES, PYDANTIC_EXTRA = "__dict__", "__pydantic_extra__"
+EXTRA_FIELDS = "extra_fields"
+
+
+def takes_official_pickles(cls: type[T]) -> type[T]:
+    """Let a class of attrs load pickles of the official class of its name."""
+    # The method that attrs makes passes over what it does not know, such as all of the state of a pydantic model.
+    cls.__setstate__ = set_state  # type: ignore[attr-defined]
+    return cls
+
+
+def set_state(model: Any, state: Any) -> None:
+    """Fill a model that is being unpickled or copied.
+
+    The official SDK's models are pydantic models or dataclasses, depending on its version and the class. Their
+    values go through the constructor, so that fields which that version lacks get their defaults.
+
+    Raises:
+        pickle.UnpicklingError: the state does not fit the model.
+    """
+    cls: Any = type(model)
+    names = _names(cls)
+    if isinstance(state, list):
+        # A dataclass with slots gives the values alone, in the order of its fields.
+        state = dict(zip((attribute.name for attribute in attrs.fields(cls)), state, strict=False))
+    elif isinstance(state, tuple) and len(state) == 2:
+        # Other classes with slots give what is in the dict of the object, and what is in the slots.
+        state = {**(state[0] or {}), **(state[1] or {})}
+    if isinstance(state, Mapping) and state.keys() == names:
+        for name, value in state.items():
+            object.__setattr__(model, name, value)
+        return
+    try:
+        values = _official_values(model, state)
+        model.__init__(**values)
+    except (TypeError, ValueError) as error:
+        from pickle import UnpicklingError  # noqa: PLC0415  (not needed to import the models)
+
+        raise UnpicklingError(
+            f"{type(model).__name__}: the pickle does not fit this version: {error}; load it with the release that "
+            "wrote it, and pickle the model_dump() of its models, or their fields, instead"
+        ) from error
+
+
+@cache
+def _names(cls: Any) -> frozenset[str]:
+    return frozenset(attribute.name for attribute in attrs.fields(cls))
+
+
+def _official_values(model: Any, state: Any) -> dict[str, Any]:
+    """Return the arguments of the constructor in the state of an official object."""
+    if not isinstance(state, Mapping):
+        raise TypeError(f"its state is a {type(state).__name__} instead of a dict")
+    cls: Any = type(model)
+    names = _names(cls)
+    values = dict(state.get(PYDANTIC_VALUES, state))
+    values |= state.get(PYDANTIC_EXTRA) or {}
+    convert = getattr(cls, "_of_official_state", None)
+    if convert is not None:
+        values = convert(values)
+    unknown = {name: values.pop(name) for name in values.keys() - names}
+    if EXTRA_FIELDS in names:
+        values[EXTRA_FIELDS] = {**values.get(EXTRA_FIELDS, {}), **unknown}
+    elif unknown:
+        raise ValueError(f"it has no fields {', '.join(sorted(unknown))}")
+    return {attribute.alias: values[attribute.name] for attribute in attrs.fields(cls) if attribute.name in values}
