@@ -1,4 +1,4 @@
-"""What a connection has learnt of the server's models without a request made for it."""
+"""Facts about the server's models that a connection has learnt from the responses to other requests."""
 
 from __future__ import annotations
 

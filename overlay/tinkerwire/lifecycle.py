@@ -116,16 +116,16 @@ class Lifetime(Owner):
 
 
 class CloseFuture(APIFuture[None]):
-    """The end of a client. After its result the client's thread has ended, if no other client uses it."""
+    """The future of close. When its result is there, the client's thread has ended unless another client uses it."""
 
     def result(self, timeout: float | None = None) -> None:
-        """As of any future."""
+        """Wait for the end of the client, and of its thread."""
         super().result(timeout)
         LOOP.join()
 
 
 class Closing:
-    """The end of a connection: begun once, by any thread, also from within a signal handler or a finalizer."""
+    """Closes a connection once; any thread may start it, also within a signal handler or a finalizer."""
 
     def __init__(self, connection: Connection, session: Session | None) -> None:
         self._connection = connection
@@ -140,9 +140,9 @@ class Closing:
         """Refuse new operations, drop those under way, and close; later calls give the same future.
 
         Args:
-            status: how the session ended; None does not tell the server.
+            status: the finish status of the session; with None the server gets no finish request.
             detail: further text for the server.
-            why: the reason for which operations are dropped.
+            why: the reason for dropping operations, for the log.
         """
         self._connection.operations.closed = True
         if self._end.done():

@@ -68,7 +68,7 @@ class Promise(Generic[T]):
     """None for a result without content."""
     traffic: Traffic
     is_repeatable: bool = False
-    """Whether the caller asks for another result when the server has lost this one."""
+    """True if the caller requests another result when the server has lost this one."""
     in_place_of_null: Mapping[str, Any] = attrs.field(factory=dict)
     """Values for keys of the result that some servers leave out or send as null."""
 

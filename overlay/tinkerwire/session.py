@@ -109,7 +109,7 @@ class Session:
         return self._custom_losses - 1
 
     async def close(self, status: FinishStatus | None, detail: str | None) -> None:
-        """Stop the heartbeat, and tell the server how the session ended, if it can be told; not with status None."""
+        """Stop the heartbeat, and send how the session ended if the server supports that and status is not None."""
         await self._created.close()
         if self._heartbeat is not None:
             self._heartbeat.cancel()

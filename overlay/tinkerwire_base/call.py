@@ -59,7 +59,7 @@ class Operation:
 
 @attrs.frozen(kw_only=True)
 class SizeLimit:
-    """How many bytes a body may have, unpacked, and the setting that says so."""
+    """Maximum size of a decompressed body, and the setting that sets it."""
 
     max_bytes: int
     setting: str
@@ -67,7 +67,7 @@ class SizeLimit:
 
 @attrs.frozen(kw_only=True)
 class ResponseLimits:
-    """How large the response to a request may be; None is any size."""
+    """Maximum size of the response; None for any size."""
 
     result: SizeLimit | None = None
     error: SizeLimit | None = None

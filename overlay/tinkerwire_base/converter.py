@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 MOST_LEVELS = 128
-"""How deep the values of a JSON text may nest; no response of the contract comes near."""
+"""Maximum nesting depth of a JSON text; no response of the contract comes near."""
 _STRUCTURE = re.compile(rb'"(?:[^"\\]+|\\.)*"?|[\[\]{}]', re.DOTALL)
 """A string, or a bracket outside of strings."""
 

@@ -16,7 +16,7 @@ from .secret import JWT_PREFIX, Secret
 from .stored_keys import VERSION, credentials_file
 
 KEY_PREFIX = "tml-"
-"""How every API key of the service begins."""
+"""Prefix of every API key of the service."""
 
 
 def environment_key() -> str:

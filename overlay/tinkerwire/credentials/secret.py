@@ -40,7 +40,7 @@ class Secret:
 
     @property
     def has_end(self) -> bool:
-        """Whether it is a token that says when it ends, as number or text."""
+        """True for a token that has an expiry time, as number or text."""
         try:
             float(_claims(self._value)["exp"])
         except (KeyError, TypeError, ValueError):

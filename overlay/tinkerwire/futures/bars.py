@@ -14,7 +14,7 @@ from .reporting import SideThread
 
 LINE_EVERY_S = 0.2
 DRAW_WAIT_S = 0.1
-"""How long a result waits for its bar, so that the bar stands before what is printed next."""
+"""Time that a result waits for its bar, so that the bar is printed before later output."""
 
 
 class Bar(Protocol):

@@ -55,11 +55,11 @@ def positive_timeout(timeout: float | None) -> float | None:
 
 
 class Deadline:
-    """When an operation has to be over, counted from the user's call.
+    """The time by which an operation must end, counted from the user's call.
 
     Args:
-        seconds: how long it may take; None or infinity for any time.
-        setting: the name of the setting that says so, for errors.
+        seconds: the time limit; None or infinity for no limit.
+        setting: the name of the setting that sets the limit, for errors.
     """
 
     def __init__(self, seconds: float | None, setting: str) -> None:
@@ -75,7 +75,7 @@ class Deadline:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time is used up."""
+        """True once the time is used up."""
         return self.left_s <= CLOCK_S
 
     def begin(self, task: asyncio.Task[Any]) -> asyncio.TimerHandle | None:

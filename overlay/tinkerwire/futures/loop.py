@@ -17,7 +17,7 @@ LOCK_S = 0.1
 WIND_UP_S = 5.0
 """How long the stopping loop waits for tasks that do not end when they are cancelled."""
 PAUSE_S = 10.0
-"""How long a fork waits for the loop to finish what it is doing; it may be waiting for the thread that forks."""
+"""Time that a fork waits for the current step of the loop, which may itself wait for the thread that forks."""
 
 
 class LoopThread:

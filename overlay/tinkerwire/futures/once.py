@@ -25,7 +25,7 @@ class Once(Generic[T]):
         """The result; raises what the work raised.
 
         Raises:
-            RequestTimeoutError: the deadline of the operation that asks passed; the work goes on for others.
+            RequestTimeoutError: the deadline of the calling operation passed; the work continues for others.
         """
         task = self._started()
         # Other than asyncio.shield, this reports nothing when the work fails and its waiter was cancelled.

@@ -1,4 +1,4 @@
-"""What shows, logs and reports runs here, so that it can neither hold up nor fail a result."""
+"""Background threads for logs, progress bars and callbacks, so that these neither delay nor fail a result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 LOG_WAIT_S = 0.25
-"""How long an event loop waits for a log handler, so that records stay in order; it does not wait for a stuck one."""
+"""Time that an event loop waits for a log handler, to keep records in order; it does not wait for a stuck one."""
 MOST_WAITING = 10_000
 """Calls that wait behind one that is stuck; further ones are dropped."""
 
@@ -67,7 +67,7 @@ class SideThread:
                 function, end = self._calls.popleft()
             try:
                 function()
-            except BaseException:  # it reports only, and on this thread nobody could be told
+            except BaseException:  # there is no caller on this thread to raise it to
                 pass
             finally:
                 end.set()
@@ -79,7 +79,7 @@ CALLBACKS = SideThread("tinkerwire-callbacks")
 
 
 class GuardedLogger(_LoggerAdapter):
-    """A logger whose handlers can neither fail nor hold up who logs on an event loop."""
+    """A logger whose handlers can neither fail nor delay code on an event loop."""
 
     def __init__(self, name: str) -> None:
         super().__init__(logging.getLogger(name), {})

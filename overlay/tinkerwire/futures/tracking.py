@@ -99,7 +99,7 @@ class Track:
         self.waiters: list[None] = []
         """One entry for each caller that waits for the result, and for each callback."""
         self.is_error_retrieved = False
-        """Whether a caller has the error, or may have it no more because the future is gone."""
+        """True once a caller has the error, or no caller can get it because the future is gone."""
         self.is_error_logged = False
         self.builds: list[Build] = []
         """Requests that make the server build something, until their results are there."""

@@ -286,7 +286,7 @@ def _read_saved(path: Path, run_id: str, kind: str) -> Saved:
         raise ValueError(f"it is the record of another checkpoint, {name!a:.200}")
     file = record.get("file", "")
     if file and re.fullmatch(rf"{re.escape(path.stem)}(~[0-9a-f]{{8}})?\.npz", file) is None:
-        raise ValueError(f"{file!a:.200} is no name for its arrays")
+        raise ValueError(f"{file!a:.200} is not a valid file name for its arrays")
     return Saved(**{**record, "key": CheckpointKey(run_id, kind, name)})
 
 

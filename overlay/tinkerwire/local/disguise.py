@@ -58,7 +58,7 @@ class Disguise:
         return request
 
     def refusal_of_form(self, operation: str, request: WireRequest) -> Refusal | ConnectionDropped | None:
-        """How a batch is refused that came in a form that is not taken; None for any other request."""
+        """Return the rejection of a batch in an unsupported form; None for any other request."""
         ways = self._ways
         if operation not in BATCHES:
             return None
@@ -75,7 +75,7 @@ class Disguise:
 
     @property
     def applies_refused(self) -> bool:
-        """Whether a batch in a form that is not taken is done before it is refused."""
+        """True if a batch in an unsupported form is executed before it is rejected."""
         return self._ways.applies_refused
 
     def first_answer(self, request: Request) -> Answer | None:

@@ -23,7 +23,7 @@ class AllowedHosts:
         named: names or addresses, without a port.
 
     Raises:
-        ValueError: one of them is no host.
+        ValueError: one of them is not a host.
     """
 
     def __init__(self, named: Iterable[str] = ()) -> None:

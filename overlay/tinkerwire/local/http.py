@@ -90,7 +90,7 @@ async def serve(
 
     Raises:
         OSError: the port cannot be had.
-        ValueError: an allowed host that is none.
+        ValueError: an allowed host is not a host name or address.
     """
     allowed = AllowedHosts([*allowed_hosts, *([host] if host else [])])
     runner = web.AppRunner(

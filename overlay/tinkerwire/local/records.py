@@ -19,7 +19,7 @@ MOST_NAMED = 5
 Check = Callable[[Any], bool]
 
 UNREADABLE = (ValueError, TypeError, KeyError, OSError, RecursionError)
-"""What reading a record can raise."""
+"""Errors that reading a record can raise."""
 
 
 def is_text(value: Any) -> bool:
@@ -62,9 +62,9 @@ def read_record(path: Path, checks: Mapping[str, Check], optional_fields: Iterab
     """Read a record with these fields and no others.
 
     Raises:
-        ValueError, OSError: the file is no such record.
+        ValueError, OSError: the file is not such a record.
     """
-    # A pipe would be read for ever, and a large file fill the memory.
+    # Reading a pipe would never end, and a large file would fill the memory.
     if not path.is_file():
         raise ValueError("it is not a file")
     if path.stat().st_size > LARGEST_RECORD_BYTES:

@@ -134,7 +134,7 @@ class EmbeddedServer:
 
     @property
     def checkpoint_count(self) -> int:
-        """How many checkpoints the server has."""
+        """The number of checkpoints that the server has."""
         return len(self._state.checkpoints.newest_first())
 
     async def handle(self, request: WireRequest) -> WireResponse:

@@ -66,7 +66,7 @@ def _remove_abandoned() -> None:
             status = folder.lstat()
             if status.st_uid != os.getuid() or folder.is_symlink() or folder in _folders or _is_alive(pid):
                 continue
-            # The lock tells what the number does not: containers that share a folder have numbers of their own.
+            # The process id alone is not enough: containers that share a folder have process ids of their own.
             unlock = lock(folder, waits=False)
             try:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -22,7 +22,7 @@ from tinkerwire_base.call import WireRequest, WireResponse
 log = logging.getLogger("tinkerwire")
 ADDRESS = "local"
 CLOSING_S = 30.0
-"""How long a client waits for a server of the same folder that is being closed."""
+"""Time that a client waits for a closing server of the same folder."""
 
 
 class EmbeddedTransport:

@@ -34,7 +34,7 @@ ARCHIVE_LIFE = timedelta(minutes=15)
 """How long an address lasts when the server does not say."""
 
 DOWNLOAD_SILENCE_S = 60.0
-"""How long a download waits for its connection and for each piece."""
+"""Timeout of a download for its connection and for each piece."""
 MAX_DOWNLOAD_BYTES = 16 * 2**30
 """The size of an archive that is not downloaded into memory any more."""
 PIECE_BYTES = 1 << 20

@@ -101,7 +101,7 @@ class Connection:
         self.last_heard = 0.0  # monotonic; never so far
         self._limits = {each: retry.response_limits(is_result=each in RESULTS) for each in Traffic}
         self._is_reached = False
-        """Whether the server ever accepted a connection."""
+        """True once the server has accepted a connection."""
         self._transport = transport
         self.telemetry: Telemetry | None = None
         """Receives every error of an operation."""
@@ -140,7 +140,7 @@ class Connection:
 
     @property
     def owner(self) -> Owner | None:
-        """What keeps this connection open, to be held by who uses it; None once that is gone."""
+        """The object that keeps this connection open, for users to hold; None once it is gone."""
         return self._owner()
 
     @property
@@ -156,12 +156,12 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether new operations are rejected."""
+        """True once new operations are rejected."""
         return self.operations.closed
 
     @property
     def is_of_this_process(self) -> bool:
-        """Whether this is the process that made the client, and not a fork of it."""
+        """True in the process that made the client, False in a fork of it."""
         return self.operations.is_of_this_process
 
     def _abandon(self, build: Build) -> None:

@@ -24,7 +24,7 @@ from ..wire.dialect import Dialect, found
 ABSENT = (404, 405)
 """What a server answers to a call that it does not have."""
 TRIAL_WAIT_S = 5.0
-"""How long a batch waits for another that finds out the form; then it is sent in the form that is likely."""
+"""Time that a batch waits for another one to find the form; then it is sent in the likely form."""
 Ask: TypeAlias = Callable[[Call[ClientConfigResponse]], Awaitable[tuple[ClientConfigResponse, WireResponse]]]
 """Sends client/config, and returns its result together with the response that held it."""
 
@@ -70,7 +70,7 @@ class DialectResolver:
 
     @asynccontextmanager
     async def trial(self) -> AsyncIterator[None]:
-        """Let one batch at a time find out the form; the others wait for a few seconds at the most."""
+        """Let one batch at a time find the form; the others wait at most a few seconds."""
         try:
             await wait_for(self._trial.acquire(), TRIAL_WAIT_S)
         except asyncio.TimeoutError:

@@ -21,9 +21,9 @@ from .throttled_log import ThrottledLog
 
 T = TypeVar("T")
 START_S = 0.005
-"""How long a new operation takes to begin on the loop."""
+"""Time that a new operation takes to begin on the loop."""
 CLOSE_S = 5.0
-"""How long the end waits for operations to react to their cancellation."""
+"""Time limit for operations to react to their cancellation."""
 
 
 class Owner:
@@ -123,7 +123,7 @@ class OperationRunner:
 
     @property
     def is_of_this_process(self) -> bool:
-        """Whether this is the process that made the client, and not a fork of it."""
+        """True in the process that made the client, False in a fork of it."""
         return self._pid == os.getpid()
 
     def closed_error(self) -> ClientClosedError:

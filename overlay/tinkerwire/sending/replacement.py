@@ -1,4 +1,4 @@
-"""What a caller of Connection.send wants sent after a failed attempt, in place of the same request again."""
+"""Requests that a caller of Connection.send substitutes for a failed one, in place of a plain retry."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Replacement(Generic[T]):
     error: TinkerError
     """Decides by the retry policy whether and when it is sent; raised if it is not."""
     is_due: bool = False
-    """Whether it is sent at once, whatever the policy says."""
+    """True to send it at once, regardless of the policy."""
     is_hopeless: bool = False
-    """Whether it is not sent, whatever the policy says."""
+    """True not to send it, regardless of the policy."""
 
 
 Replace: TypeAlias = Callable[[TinkerError], "Replacement[T] | None"]

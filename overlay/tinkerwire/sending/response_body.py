@@ -14,7 +14,7 @@ ACCEPTED = "gzip, deflate"
 PIECE_BYTES = 256 * 1024
 """The most that is unpacked at once."""
 MAX_LAYERS = 2
-"""How often a body may be packed."""
+"""Maximum number of content encodings of one body."""
 
 
 async def read_body(

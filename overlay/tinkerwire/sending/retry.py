@@ -60,7 +60,7 @@ class RetryConfig(DataclassMethods):
     max_connections: int | None = 1000
     """Sampling requests in flight at once; None for no bound."""
     progress_timeout: float = 7200
-    """How long one operation may take from the call until its result is there; then RequestTimeoutError. All waits
+    """Time limit of one operation, from the call to its result; then RequestTimeoutError. All waits
     count: for earlier operations, the creation of the client, a place in flight, a connection, resends, the result."""
     retry_delay_base: float = 0.5
     """Wait before the first resend; doubles with each further one."""
@@ -71,7 +71,7 @@ class RetryConfig(DataclassMethods):
     enable_retry_logic: bool = True
     """False: every operation is sent once."""
     enable_stuck_detection: bool = True
-    """False: ``progress_timeout`` does not count, so that an operation may take for ever."""
+    """False: ``progress_timeout`` is ignored, and operations have no time limit."""
     retryable_exceptions: tuple[type[Exception], ...] = (APIConnectionError,)
     """Errors that are retried, beside responses with a status that may pass. Without APIConnectionError among them, a
     request that got no response is not sent again. A pickled client keeps them, a handle has the default."""
@@ -86,9 +86,9 @@ class RetryConfig(DataclassMethods):
     limits above, False does not, None leaves it to the rules. It goes with a pickled client, not with a handle."""
 
     max_result_bytes: int | None = attrs.field(default=2**30, kw_only=True)
-    """How large the result of an operation may be, unpacked; then ResponseTooLargeError. None for any size."""
+    """Maximum size of an operation's result, decompressed; then ResponseTooLargeError. None for any size."""
     max_response_bytes: int | None = attrs.field(default=64 * 2**20, kw_only=True)
-    """How large every other response may be, error responses included; None for any size."""
+    """Maximum size of every other response, error responses included; None for any size."""
 
     def __attrs_post_init__(self) -> None:
         for name in ("max_result_bytes", "max_response_bytes"):
@@ -124,12 +124,12 @@ class RetryConfig(DataclassMethods):
 
     @property
     def time_limit(self) -> float:
-        """How many seconds one operation may take: ``progress_timeout``, or infinity without stuck detection."""
+        """Time limit of one operation in seconds: ``progress_timeout``, or infinity without stuck detection."""
         return self.progress_timeout if self.enable_stuck_detection else math.inf
 
     @property
     def tries_by_default(self) -> bool:
-        """Whether the user left everything that says how long to try at its default."""
+        """True if the settings of how long to retry all have their defaults."""
         names = ("max_attempts", "max_elapsed", "retry_if")
         return all(getattr(self, name) == getattr(attrs.fields(type(self)), name).default for name in names)
 

@@ -22,7 +22,7 @@ class SessionState:
         self.id = ""
         """Empty while there is no session."""
         self.is_expired = False
-        """Whether the server no longer has the session."""
+        """True once the server no longer has the session."""
         self.probe: Callable[[], Coroutine[Any, Any, bool]] | None = None
         """Asks the server whether the session is gone; None while there is no session."""
 

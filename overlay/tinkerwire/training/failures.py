@@ -22,7 +22,7 @@ class UnretrievedFailures:
     def add(self, track: Track, error: Exception) -> None:
         """Remember a failed step, and log its error if nobody waits for the result.
 
-        The future may be kept and never asked for, and then nothing else would tell that the step is missing.
+        The future may be kept without being read, and then nothing else would report the missing step.
         """
         if isinstance(error, ClientClosedError | CancelledSubmissionError):
             return

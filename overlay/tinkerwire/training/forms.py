@@ -29,11 +29,11 @@ from .sequencing import is_refusal
 NO_MATTER_OF_FORM = frozenset({401, 402, 407, 408, 409, 410, 425, 429})
 """User errors that depend on who asks, and when, and not on the body."""
 MATTER_OF_FORM = frozenset({404, 405, 406, 415, 501})
-"""What a server answers to a form that it does not have; other errors may be about what the batch holds."""
+"""Statuses for a form that a server does not support; other statuses may be about the content of the batch."""
 ALWAYS_DOUBTED = frozenset({406, 415})
-"""What casts doubt on a form that the server has taken before, each time."""
+"""Statuses that always cast doubt on a form that the server has accepted before."""
 DOUBTED = frozenset({400, 405, 422, 501})
-"""What does so unless the server is known to refuse the other form."""
+"""Statuses that do so unless the server is known to reject the other form."""
 MOST_IDENTICAL = 4
 """So many identical errors in one form end the operation where the other was refused; either may be the reason."""
 KEY = "x-idempotency-key"
@@ -50,11 +50,11 @@ class Form:
     request: WireRequest
     read: Read
     error: TinkerError | None = None
-    """What the last attempt met; None while there was none."""
+    """The error of the last attempt; None before the first."""
     identical: int = 0
-    """How often in a row."""
+    """Number of times in a row."""
     is_out: bool = False
-    """Whether the server certainly does not take the batch in this form."""
+    """True if the server certainly does not accept the batch in this form."""
 
 
 class Forms:
@@ -91,7 +91,7 @@ class Forms:
         return self.current.dialect
 
     def after(self, error: TinkerError) -> Replacement[Submission] | None:
-        """What is sent after an error; see :class:`Replacement`.
+        """Return the request that follows an error; see :class:`Replacement`.
 
         An error that may be one of the form has another one tried at once. Where both may yet be taken, resends
         alternate between them.
@@ -192,7 +192,7 @@ class Forms:
         return is_of_form or not self._connection.retry.may_pass(error)
 
     def _is_settled(self) -> bool:
-        """Whether another attempt is of no use: the same errors came each time, and one form was refused for good."""
+        """Check whether retrying is useless: every attempt met the same errors, and one form was rejected for good."""
         refusals = [form.error for form in self._tried if form.is_out]
         may_be_of_batch = any(
             not (isinstance(each, APIStatusError) and each.status_code in MATTER_OF_FORM) for each in refusals
@@ -210,7 +210,7 @@ class Forms:
 
 
 def speaks_of_form(error: TinkerError) -> bool:
-    """Whether an error may be due to the form of a batch that a server saw for the first time."""
+    """Check whether an error may be due to the form of the first batch that a server received."""
     if getattr(error, "is_of_credential", False) or isinstance(error, SequenceConflictError):
         return False
     if isinstance(error, APIStatusError):
@@ -220,7 +220,7 @@ def speaks_of_form(error: TinkerError) -> bool:
 
 
 def _rank(error: TinkerError | None) -> int:
-    """How much an error tells of what is wrong; the least tells most."""
+    """Rank an error by how specific it is; the lowest rank is the most specific."""
     if isinstance(error, APIStatusError) and error.status_code in MATTER_OF_FORM:
         return 2
     return 0 if error is not None and is_refusal(error) else 1

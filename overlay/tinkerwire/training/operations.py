@@ -47,7 +47,7 @@ CallOf = Callable[[str, int], Call[UntypedAPIFuture]]
 CallOfPart = Callable[[str, int, ForwardBackwardInput], Call[UntypedAPIFuture]]
 """The same for one chunk of a batch."""
 LATE_S = 5.0
-"""How long after its deadline a request that is being sent may still end by itself."""
+"""Time after its deadline in which a request that is being sent may still end by itself."""
 Polls = list[asyncio.Task[T]]
 TRAINING_STEPS = frozenset({"ForwardBackward", "OptimStep"})
 NO_METRICS: Mapping[str, Any] = {"metrics": {}}
@@ -246,7 +246,7 @@ class Operations:
                     # A transport of the user's need not keep to the time that it is given.
                     await asyncio.wait([sending], timeout=library_seconds(time_left() + LATE_S))
             finally:
-                # Nobody hears how it ends.
+                # Its result is not used.
                 sending.add_done_callback(lambda task: None if task.cancelled() else task.exception())
                 sending.cancel()
             raise
@@ -336,7 +336,7 @@ class Operations:
                     gradients = loss.backward_input(evaluated)
                     chunks = await self._submit_batch(model_id, "ForwardBackward", backward, gradients, polls)
                 except BaseException as error:
-                    # What was asked for behind it builds on gradients that there are not.
+                    # The operations queued behind it depend on gradients that do not exist.
                     self._lane.reject_queued(turn, error)
                     raise
             return loss.result(evaluated, self._combine(chunks, await asyncio.gather(*polls)))

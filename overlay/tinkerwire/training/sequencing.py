@@ -48,7 +48,7 @@ class Lane:
     def __init__(self) -> None:
         self.next_seq_id = 1
         self.is_settled = True
-        """Whether the server surely expects :attr:`next_seq_id`."""
+        """True if the server certainly expects :attr:`next_seq_id`."""
         self._refused = self._doubted = 0
         self._realigned_at = 0
         self._sent = 0

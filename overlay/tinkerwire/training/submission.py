@@ -28,7 +28,7 @@ async def submit(
 ) -> Submission:
     """Send an operation on a model; a batch that the server refuses in one form is tried in the other.
 
-    What a batch tells of the server's forms is kept for all that follow. ``on_fault`` and ``not_here`` are those of
+    Later batches use the form that a batch has shown to be supported. ``on_fault`` and ``not_here`` are those of
     :meth:`Connection.send`.
 
     Raises:

@@ -56,11 +56,11 @@ class Dialect:
     binary: frozenset[str]
     """The calls whose bodies go out as binary messages: of forward and forward_backward, none, one or both."""
     is_guess: bool
-    """Whether ``binary`` is a guess, which the answer to the first such call confirms or corrects."""
+    """True if ``binary`` is a guess, which the response to the first such call confirms or corrects."""
     config: ClientConfigResponse = attrs.field(factory=ClientConfigResponse, repr=False)
     """What the server said it wants; the defaults where it was not asked."""
     has_binary_results: bool = True
-    """Whether results may be asked for as protobuf; False once the server refused that."""
+    """True if results may be requested as protobuf; False once the server has rejected that."""
 
     def __str__(self) -> str:
         versions = self.floor if self.floor == self.ceiling else f"{self.floor} to {self.ceiling}"
@@ -107,7 +107,7 @@ class Dialect:
 
     @property
     def is_given(self) -> bool:
-        """Whether the user gave the version, which no answer of the server changes."""
+        """True if the user gave the version, which no response changes."""
         return self.floor == self.ceiling
 
     def forms(self, name: str) -> tuple[Dialect, ...]:
@@ -122,7 +122,7 @@ class Dialect:
         return (*forms, attrs.evolve(protobuf, config=attrs.evolve(self.config, proto_compress_fwdbwd=False)))
 
     def form_name(self, name: str) -> str:
-        """What texts call the form of a call's body."""
+        """Return the name of the form of a call's body, for errors and logs."""
         if name not in self.binary:
             return "JSON"
         return "compressed protobuf" if self.config.proto_compress_fwdbwd else "protobuf"

@@ -26,7 +26,7 @@ PROTO_SUPPORTED_TYPES: set[type] = {*_DECODERS}
 
 
 def deserialize_proto_response(proto_bytes: bytes, model_cls: type) -> Any:
-    """Return the result of a message. ValueError for a class that has no message, or for bytes that are none."""
+    """Return the result of a message. ValueError for a class that has no message, or for bytes that are not one."""
     decode = _DECODERS.get(model_cls)
     if decode is None:
         known = ", ".join(sorted(each.__name__ for each in _DECODERS))
