@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
-from tinkerwire_base.call import WireRequest, WireResponse, default_converter, error_of, response_info
+from tinkerwire_base.call import PROTOBUF, WireRequest, WireResponse, default_converter, error_of, response_info
 from tinkerwire_base.converter import parse_json
 from tinkerwire_base.errors import (
     APIConnectionError,
@@ -46,6 +46,8 @@ FAST_S = 1.0
 """An empty answer that comes faster than this was not held: wait before asking again."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
 BAD_REQUEST_RETRIES = 3
+REFUSED_FORMS = frozenset({406, 415})
+"""Statuses of servers that give no results while protobuf is asked for."""
 POLLED_STATUSES = frozenset({402, 429})
 """User errors that may pass while a result waits, as a bill that is paid late does. A 409 does not: some servers report
 failed requests by it."""
@@ -155,6 +157,9 @@ class Poll(Generic[T]):
             except APIConnectionError as fault:
                 wait = self._wait_after(fault)
             else:
+                if answer.status in REFUSED_FORMS and PROTOBUF in request.headers["accept"]:
+                    self._connection.dialects.learn_json_results()
+                    continue
                 if bodies.is_binary(answer) and answer.status < 300:
                     return self._finish_binary(answer)
                 value = _json(answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import pickle
 import re
 from collections.abc import Callable
 from typing import Any
@@ -13,10 +14,11 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, datum, open_client, wait_until
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
+from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
 from tinkerwire import polling
 from tinkerwire.futures import tracking
 from tinkerwire.sending import throttled_log
+from tinkerwire_base.call import PROTOBUF
 
 pytestmark = pytest.mark.timeout(60)
 NOT_READY = Answer(status=408)
@@ -359,3 +361,36 @@ def test_a_future_that_was_there_and_is_unknown_now(
     sampling = client.create_sampling_client(base_model="base")
     assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences
     assert [body["seq_id"] for body in server.bodies("asample")] == [0, 1]
+
+
+@pytest.mark.parametrize("status", [406, 415])
+@pytest.mark.parametrize("version", [None, "0.22.7", "0.38.0"])
+def test_a_server_without_protobuf_results(server: Scripted, status: int, version: str | None) -> None:
+    """It refuses polls that ask for protobuf: the client asks for JSON at once, and for the life of the client."""
+    server.rules["client/config"] = lambda _: Answer({})
+    refused = []
+
+    def poll(asked: Asked) -> Answer:
+        if PROTOBUF in asked.headers["accept"]:
+            refused.append(asked)
+            return Answer({"detail": "JSON only"}, status)
+        return server.happy(asked)
+
+    server.rules["retrieve_future"] = poll
+    with open_client(server.url, wire_version=version, retry=tw.RetryConfig(enable_retry_logic=False)) as client:
+        sampling = client.create_sampling_client(base_model="base")
+        for _ in range(2):
+            assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences[0].tokens == [1, 2]
+        client.create_lora_training_client("base").forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        assert not client.dialect.has_binary_results
+        copy = pickle.loads(pickle.dumps(sampling))
+        assert copy.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    assert len(refused) == 1
+
+
+def test_a_server_that_refuses_every_poll(server: Scripted, client: tw.ServiceClient) -> None:
+    """A refusal of JSON as well is the error; the client does not poll for ever."""
+    server.on_poll("Sample", lambda _: Answer({"detail": "no"}, 406))
+    with open_client(server.url, wire_version="0.38.0") as newer, pytest.raises(tw.APIStatusError, match="no"):
+        newer.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    assert len(server.polls("Sample")) == 2

@@ -68,6 +68,12 @@ class DialectResolver:
         if self.known is not None:
             self.known = attrs.evolve(self.known, has_binary_results=False)
 
+    def learn_separate_load(self) -> None:
+        """Note that the server creates no model by load_weights, although its flags say so."""
+        if self.known is not None:
+            config = attrs.evolve(self.known.config, create_model_via_load_weights=False)
+            self.known = attrs.evolve(self.known, config=config)
+
     @asynccontextmanager
     async def trial(self) -> AsyncIterator[None]:
         """Let one batch at a time find the form; the others wait at most a few seconds."""

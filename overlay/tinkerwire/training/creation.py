@@ -7,6 +7,7 @@ from typing import Any
 
 from tinkerwire_base.call import Call
 from tinkerwire_base.checks import check_of, expect_metadata, expect_text, is_text
+from tinkerwire_base.errors import APIStatusError, TinkerError
 from tinkerwire_generated.api.training import create_model
 from tinkerwire_generated.api.weights import load_weights
 from tinkerwire_generated.models import (
@@ -23,9 +24,13 @@ from tinkerwire_generated.models import (
 from ..futures.tracking import current
 from ..sending.backpressure import Traffic
 from ..session import Session
-from ..weights import base_model_of, check_path_of_kind, refuse_odd_token, source_of
+from ..weights import Source, base_model_of, check_path_of_kind, refuse_odd_token, source_of
+from ..wire.server_futures import Submission
 from .operations import CallOf, Operations
+from .sequencing import is_refusal
 
+REFUSED_LOADS = frozenset({400, 404, 405, 422, 501})
+"""Statuses of servers that create no model by load_weights."""
 Create = Callable[[Operations], Awaitable[str]]
 """Makes a model, and gives its id."""
 
@@ -55,7 +60,7 @@ def new_model(
         raise ValueError("nothing to train: set at least one of train_mlp, train_attn, train_unembed")
 
     async def create(operations: Operations) -> str:
-        return await _new_model(session, operations, base_model, lora, user_metadata, optimizer)
+        return await _new_model(session, operations, None, base_model, lora, user_metadata, optimizer)
 
     return create
 
@@ -83,19 +88,38 @@ def model_from_state(
         raise ValueError("base_model: give the name of a model, or None to have the server asked for it")
 
     async def create(operations: Operations) -> str:
-        if (await session.connection.dialect()).load_creates:
-            request = LoadWeightsRequest(
-                path=path,
-                session_id=await session.id(),
-                model_seq_id=session.next_model_seq_id(),
-                base_model=base_model,
-                user_metadata=None if user_metadata is None else dict(user_metadata),
-                optimizer=with_optimizer_state,
-                optimizer_config=optimizer,
-                weights_access_token=weights_access_token,
-            )
-            return await _loaded_model(session, operations, request)
-        source = await source_of(session.connection, path)
+        dialect = await session.connection.dialect()
+        if not dialect.load_creates:
+            return await create_and_load(operations, await source_of(session.connection, path))
+        request = LoadWeightsRequest(
+            path=path,
+            session_id=await session.id(),
+            model_seq_id=session.next_model_seq_id(),
+            base_model=base_model,
+            user_metadata=None if user_metadata is None else dict(user_metadata),
+            optimizer=with_optimizer_state,
+            optimizer_config=optimizer,
+            weights_access_token=weights_access_token,
+        )
+        try:
+            asked = await _submit_load(session, request)
+        except RefusedLoadError as refused:
+            if not dialect.config.create_model_via_load_weights:
+                raise refused.error from refused.error.__cause__
+            refusal = refused.error
+        else:
+            return await _loaded_model(session, operations, request, asked)
+        try:
+            source = await source_of(session.connection, path)
+        except APIStatusError:
+            # The refusal was about the path.
+            raise refusal from refusal.__cause__
+        # The number is free again, since the server has created nothing under it.
+        model_id = await create_and_load(operations, source, request.model_seq_id)
+        session.connection.dialects.learn_separate_load()
+        return model_id
+
+    async def create_and_load(operations: Operations, source: Source, number: int | None = None) -> str:
         lora = LoraConfig(
             rank=source.lora_rank,
             train_unembed=source.train_unembed,
@@ -105,7 +129,8 @@ def model_from_state(
         metadata = user_metadata
         if source.user_metadata is not None:
             metadata = {**source.user_metadata, **(user_metadata or {})}
-        model_id = await _new_model(session, operations, base_model or source.base_model, lora, metadata, optimizer)
+        base = base_model or source.base_model
+        model_id = await _new_model(session, operations, number, base, lora, metadata, optimizer)
         load = load_call(session, path, with_optimizer_state, weights_access_token)
         created = current().created_model(model_id)
         await operations.run_now(model_id, "LoadWeights", load, LoadWeightsResponse)
@@ -142,12 +167,14 @@ def _check_optimizer(optimizer: OptimizerConfig | None) -> None:
 async def _new_model(
     session: Session,
     operations: Operations,
+    number: int | None,
     base_model: str,
     lora: LoraConfig,
     user_metadata: Mapping[str, Any] | None,
     optimizer: OptimizerConfig | None,
 ) -> str:
-    number = session.next_model_seq_id()
+    if number is None:
+        number = session.next_model_seq_id()
     request = CreateModelRequest(
         session_id=await session.id(),
         model_seq_id=number,
@@ -162,8 +189,36 @@ async def _new_model(
     return model_id
 
 
-async def _loaded_model(session: Session, operations: Operations, request: LoadWeightsRequest) -> str:
-    asked = await session.connection.submit(load_weights(body=request), Traffic.TRAINING)
+class RefusedLoadError(Exception):
+    """Says that a server certainly created no model by load_weights, with its error."""
+
+    def __init__(self, error: APIStatusError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+async def _submit_load(session: Session, request: LoadWeightsRequest) -> Submission:
+    connection, is_certain = session.connection, True
+
+    def note(error: TinkerError, _: float) -> None:
+        nonlocal is_certain
+        is_not_implemented = isinstance(error, APIStatusError) and error.status_code in REFUSED_LOADS
+        is_certain = is_certain and (is_refusal(error) or is_not_implemented)
+
+    call = load_weights(body=request)
+    encoded = connection.codec.encode(call, await connection.dialect())
+    read = connection.codec.submission_reader(call, encoded)
+    try:
+        return await connection.send(encoded, read, Traffic.TRAINING, on_fault=note)
+    except APIStatusError as error:
+        if is_certain and error.status_code in REFUSED_LOADS:
+            raise RefusedLoadError(error) from None
+        raise
+
+
+async def _loaded_model(
+    session: Session, operations: Operations, request: LoadWeightsRequest, asked: Submission
+) -> str:
     loaded = await operations.poll(asked, "LoadWeights", LoadWeightsResponse)
     # Servers need not say how it is called: that goes without saying.
     model_id = loaded.model_id or f"{request.session_id}:train:{request.model_seq_id}"

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 import tinkerwire as tw
-from support.clients import ADAM, datum
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted, seq_ids
+from support.clients import ADAM, datum, open_client
+from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn, seq_ids
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -56,3 +56,52 @@ def test_a_model_whose_weights_did_not_load_trains_nothing(server: Scripted, cli
     with pytest.raises(tw.TinkerError, match="no such checkpoint"):
         training.optim_step(ADAM).result(PATIENCE_S)
     assert not server.named("optim_step")
+
+
+FLAGS = {"create_model_via_load_weights": True}
+PATH = "tinker://m0/weights/a"
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 422, 501])
+@pytest.mark.parametrize("wire_version", [None, "0.24.1"])
+def test_a_server_whose_load_creates_no_model(server: Scripted, status: int, wire_version: str | None) -> None:
+    """Its flag says that load_weights creates models: the client falls back to create_model and load, and keeps it."""
+    server.rules["client/config"] = lambda _: Answer(FLAGS)
+
+    def load(asked: Asked) -> Answer:
+        return server.happy(asked) if asked.body.get("model_id") else Answer({"detail": "no model_id"}, status)
+
+    server.rules["load_weights"] = load
+    flags = FLAGS if wire_version else None
+    with open_client(server.url, wire_version=wire_version, client_config=flags) as client:
+        for _ in range(2):
+            assert client.create_training_client_from_state(PATH).result(PATIENCE_S).model_id == "m1"
+    created = server.bodies("create_model")
+    assert [body["model_seq_id"] for body in created] == [0, 1]
+    loads = [body.get("model_id") for body in server.bodies("load_weights")]
+    assert loads == [None] * (3 if status == 501 else 1) + ["m1", "m1"]
+
+
+def test_a_load_that_may_have_created_a_model_is_not_repeated(server: Scripted) -> None:
+    """A refusal after a lost response, or after a future, says nothing about the first attempt: no second model."""
+    refusal = Answer({"detail": "it exists"}, 400)
+    server.rules["load_weights"] = in_turn(Answer(drop=True), refusal)
+    with open_client(server.url, wire_version="0.24.1", client_config=FLAGS) as client:
+        with pytest.raises(tw.BadRequestError, match="it exists"):
+            client.create_training_client_from_state(PATH).result(PATIENCE_S)
+        del server.rules["load_weights"]
+        server.on_poll("LoadWeights", lambda _: Answer({"detail": "lost"}, 404))
+        with pytest.raises(tw.TinkerError, match="lost"):
+            client.create_training_client_from_state(PATH).result(PATIENCE_S)
+    assert not server.named("create_model")
+
+
+def test_a_refused_path_shows_the_first_error(server: Scripted) -> None:
+    """Where the server does not know the path either, the refusal of load_weights is the error."""
+    server.rules["load_weights"] = lambda _: Answer({"detail": "no such checkpoint"}, 404)
+    server.rules["weights_info"] = server.rules["training_runs/m0"] = lambda _: Answer({"detail": "what?"}, 404)
+    with open_client(server.url, wire_version="0.24.1", client_config=FLAGS) as client:
+        with pytest.raises(tw.NotFoundError, match="no such checkpoint"):
+            client.create_training_client_from_state(PATH).result(PATIENCE_S)
+        assert client.dialect.load_creates
+    assert not server.named("create_model")
