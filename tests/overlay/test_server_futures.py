@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, open_client
 from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+from tinkerwire.training.loss_handles import CustomLosses
+from tinkerwire.training.tracing import Traced
+from tinkerwire.wire.binary_messages import message
 from tinkerwire.wire.server_futures import ALWAYS_VALUES, RESULT_TYPES
-from tinkerwire_generated.models import UntypedAPIFuture
+from tinkerwire_base.call import PROTOBUF
+from tinkerwire_generated.models import CustomLossGraph, CustomLossInput, UntypedAPIFuture
 from tinkerwire_generated.operations import OPERATIONS
 
 pytestmark = pytest.mark.timeout(60)
@@ -23,6 +29,8 @@ FUTURES = {
 LOGPROBS = {"data": [-0.5, -1.0], "dtype": "float32", "shape": [2]}
 OUTPUT = {"loss_fn_output_type": "T", "loss_fn_outputs": [{"logprobs": LOGPROBS}], "metrics": {"loss:sum": 1.0}}
 PATH = "tinker://m1/weights/a"
+COPY = "tinker://p1/weights/copy"
+FLAGS = {"custom_loss_server_side": True, "sample_join_sampling_session": True}
 VALUES: dict[str, Any] = {
     "create_session": {"session_id": "s1"},
     "create_sampling_session": {"sampling_session_id": "sampler1"},
@@ -32,6 +40,8 @@ VALUES: dict[str, Any] = {
     "training_runs": {"training_runs": [], "cursor": {"offset": 0, "limit": 20, "total_count": 0}},
     "sessions/s1": {"training_run_ids": ["m1"], "sampler_ids": []},
     "samplers/sampler1": {"sampler_id": "sampler1", "base_model": "base"},
+    "copy_weights": {"tinker_path": COPY},
+    "join_sampling_session": {"client_counter": 7},
 }
 RESULTS: dict[str, Any] = {
     "create_model": {"model_id": "m1"},
@@ -43,6 +53,7 @@ RESULTS: dict[str, Any] = {
     "save_weights_external": {"path": "tinker://m1/external_weights/a"},
     "load_weights": {"path": PATH},
     "unload_model": {"model_id": "m1"},
+    "create_custom_loss": {"loss_id": "loss1"},
     "asample": {"sequences": [{"stop_reason": "stop", "tokens": [1, 2], "logprobs": [-0.5, -1.0]}]},
 }
 
@@ -55,6 +66,16 @@ def starts(client: tw.ServiceClient) -> dict[str, Callable[[], Any]]:
 
     def sampler() -> tw.SamplingClient:
         return client.create_sampling_client(base_model="base").result(PATIENCE_S)
+
+    def custom_loss() -> str | None:
+        traced = Traced("mine", (CustomLossInput(name="logprobs", rank=1),), CustomLossGraph(nodes=[]), None)
+        losses = CustomLosses(client._session)
+        return client._connection.start(lambda: losses.create(traced)).result(PATIENCE_S).loss_id
+
+    def joined() -> int | None:
+        copy: tw.SamplingClient = pickle.loads(pickle.dumps(sampler()))
+        copy.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        return copy._drawing.numbers.clone_id
 
     def wait(future: Any) -> Any:
         return future.result(PATIENCE_S)
@@ -69,6 +90,9 @@ def starts(client: tw.ServiceClient) -> dict[str, Callable[[], Any]]:
         "training_runs": lambda: wait(rest().list_training_runs()).training_runs,
         "sessions/s1": lambda: wait(rest().get_session("s1")).training_run_ids,
         "samplers/sampler1": lambda: sampler().get_base_model(),
+        "copy_weights": lambda: wait(rest().copy_weights(PATH, "p1")),
+        "join_sampling_session": joined,
+        "create_custom_loss": custom_loss,
         "create_model": lambda: training().model_id,
         "forward": lambda: wait(training().forward([datum()], "cross_entropy")).metrics,
         "forward_backward": lambda: wait(training().forward_backward([datum()], "cross_entropy")).metrics,
@@ -95,7 +119,7 @@ def test_the_table_has_every_operation_with_a_future() -> None:
 def test_a_future_in_place_of_a_value(server: Scripted, name: str, future: dict[str, Any]) -> None:
     """It is polled to its value, also while that is not ready."""
     server.rules.update({path: lambda _, value=value: Answer(value) for path, value in VALUES.items()})  # type: ignore[misc]
-    with open_client(server.url, wire_version="0.38.0") as client:
+    with open_client(server.url, wire_version="0.38.0", client_config=FLAGS) as client:
         expected = starts(client)[name]()
     kept = in_turn(Answer(status=408), Answer({"type": "try_again"}), Answer(VALUES[name]))
 
@@ -104,7 +128,7 @@ def test_a_future_in_place_of_a_value(server: Scripted, name: str, future: dict[
 
     server.rules["retrieve_future"] = poll
     server.rules[name] = lambda _: Answer(future)
-    with open_client(server.url, wire_version="0.38.0") as client:
+    with open_client(server.url, wire_version="0.38.0", client_config=FLAGS) as client:
         assert starts(client)[name]() == expected
     assert len([body for body in server.bodies("retrieve_future") if body["request_id"] == "later"]) == 3
 
@@ -118,12 +142,36 @@ def test_a_value_in_place_of_a_future(server: Scripted, name: str, extra: dict[s
     if extra and name in ("create_model", "unload_model"):
         pytest.skip("a response with request_id and model_id is a future of the contract")
     server.rules[name] = lambda _: Answer({**RESULTS[name], **extra})
-    with open_client(server.url, wire_version="0.38.0" if name == "save_weights_external" else "0.16.1") as client:
+    is_new = name in ("create_custom_loss", "save_weights_external")
+    options = {"wire_version": "0.38.0", "client_config": FLAGS} if is_new else {"wire_version": "0.16.1"}
+    with open_client(server.url, **options) as client:
         found = starts(client)[name]()
     expected = RESULTS[name]
     assert found in (*expected.values(), [1, 2])
     polled = {body["request_id"].partition("/")[0] for body in server.bodies("retrieve_future")}
     assert not polled & {name, "trace"}
+
+
+@pytest.mark.parametrize("name", ["asample", "forward", "forward_backward"])
+def test_a_protobuf_value_in_place_of_a_future(server: Scripted, name: str) -> None:
+    """It is the result as well; nothing is polled."""
+    if name == "asample":
+        sequence = message("SampledSequence")(stop_reason=1, tokens=np.asarray([1, 2], "<i4").tobytes())
+        content = message("SampleResponse")(sequences=[sequence]).SerializeToString()
+    else:
+        content = message("ForwardBackwardOutput")(metrics={"loss:sum": 1.0}).SerializeToString()
+    server.rules[name] = lambda _: Answer(content, headers={"content-type": PROTOBUF})
+    with open_client(server.url, wire_version="0.22.7") as client:
+        assert starts(client)[name]() in ([1, 2], {"loss:sum": 1.0})
+    assert {body["request_id"].partition("/")[0] for body in server.bodies("retrieve_future")} <= {"create_model"}
+
+
+def test_a_protobuf_value_where_there_is_none(server: Scripted) -> None:
+    """An operation whose result has no protobuf form gets an error that names it, and is not sent again."""
+    server.rules["optim_step"] = lambda _: Answer(b"\x0a\x00", headers={"content-type": PROTOBUF})
+    with open_client(server.url) as client, pytest.raises(tw.APIResponseValidationError, match="optim_step"):
+        starts(client)["optim_step"]()
+    assert len(server.named("optim_step")) == 1
 
 
 def test_a_custom_loss_on_a_server_that_trains_at_once(server: Scripted) -> None:

@@ -138,6 +138,26 @@ def test_a_batch_that_is_refused_in_both_forms_shows_both_answers(server: Script
     assert len(server.named("forward_backward")) <= 6
 
 
+def test_a_conflict_in_the_other_form_goes_back_to_the_first(server: Scripted) -> None:
+    """The server did the batch before it failed: the resend in the first form, under the same key, gets its result."""
+    server.rules["client/config"] = lambda _: Answer({})
+    conflict = Answer({"detail": "this request was submitted before with another body"}, 409)
+    protobuf = in_turn(DIED, server.happy)
+    server.rules["forward_backward"] = lambda asked: (
+        protobuf(asked) if asked.headers["content-type"] == PROTOBUF else conflict
+    )
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        assert client.dialect.binary == BATCHES
+        training.optim_step(ADAM).result(PATIENCE_S)
+    sent = server.named("forward_backward")
+    assert [asked.headers["content-type"] == PROTOBUF for asked in sent] == [True, False, True]
+    assert len({asked.headers["x-idempotency-key"] for asked in sent}) == 1
+    assert {int(asked.body["seq_id"]) for asked in sent} == {1}
+    assert server.bodies("optim_step")[0]["seq_id"] == 2
+
+
 def test_a_busy_server_is_waited_for(server: Scripted) -> None:
     """503 in both forms is no refusal: resends follow the policy, in either form, until one is taken."""
     server.rules["client/config"] = lambda _: Answer({})
