@@ -6,10 +6,10 @@
 ``base_url="local:FOLDER"`` keeps the checkpoints in a folder.
 """
 
+from tinkerwire.local.keeping import Keeping as Keeping
 from tinkerwire.local.misbehaviour import ConnectionDropped as ConnectionDropped
 from tinkerwire.local.misbehaviour import Misbehaviour as Misbehaviour
 from tinkerwire.local.peculiarities import Peculiarities as Peculiarities
-from tinkerwire.local.promises import Keeping as Keeping
 from tinkerwire.local.server import EmbeddedServer as EmbeddedServer
 from tinkerwire.local.transport import EmbeddedTransport as EmbeddedTransport
 from tinkerwire.local.transport import embedded_transport as embedded_transport

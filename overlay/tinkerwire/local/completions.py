@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections import OrderedDict, defaultdict
+from collections.abc import Iterator
+from weakref import WeakValueDictionary
 
 import attrs
 
-from tinkerwire.local.promises import Promise
+from tinkerwire.local.results import Result
 from tinkerwire.local.signals import Signal
-
-MOST_KEPT = 100_000
-"""Completions kept for a client that never acknowledges any, as all do that poll each sample by itself."""
 
 
 @attrs.frozen
@@ -19,54 +18,66 @@ class Ended:
     """A sample that has ended.
 
     Args:
+        cursor: counts those of the sampling session.
         size_bytes: of its result; None when it failed.
     """
 
     request_id: str
+    cursor: int
     size_bytes: int | None
 
 
 class CloneCompletions:
-    """The samples of one copy of a sampling client; its methods may be called from any thread."""
+    """The samples of one copy of a sampling client whose results are kept; for use from any thread.
 
-    def __init__(self) -> None:
+    Args:
+        cursors: the next cursor of the sampling session.
+    """
+
+    def __init__(self, cursors: Iterator[int]) -> None:
+        self._cursors = cursors
         self._lock = threading.RLock()
         self._arrival = Signal()
-        self._ended: OrderedDict[int, Ended] = OrderedDict()
-        self._cursor = 0
+        self._ended: dict[str, Ended] = {}
 
-    def add(self, promise: Promise) -> None:
+    def ended(self, request_id: str, result: Result) -> None:
         """Note that a sample has ended."""
-        result = promise.result
-        size_bytes = None if result is None or result.failed else len(result.content)
+        size_bytes = None if result.failed else len(result.content)
         with self._lock:
-            self._cursor += 1
-            self._ended[self._cursor] = Ended(promise.request_id, size_bytes)
-            if len(self._ended) > MOST_KEPT:
-                self._ended.popitem(last=False)
+            self._ended[request_id] = Ended(request_id, next(self._cursors), size_bytes)
         self._arrival.wake()
+
+    def gone(self, request_id: str) -> None:
+        """Forget a sample whose result is no longer kept."""
+        with self._lock:
+            self._ended.pop(request_id, None)
 
     def acknowledge(self, cursor: int, fetched: set[str]) -> None:
         """Forget what a client knows: all up to a cursor, and those whose results it has fetched."""
         with self._lock:
-            known = [at for at, each in self._ended.items() if at <= cursor or each.request_id in fetched]
-            for at in known:
-                del self._ended[at]
+            known = [each for each in self._ended.values() if each.cursor <= cursor or each.request_id in fetched]
+            for each in known:
+                del self._ended[each.request_id]
 
     async def after(self, cursor: int, timeout_s: float) -> tuple[list[Ended], int]:
-        """What ended after a cursor, and the cursor to go on from; waits until there is any, or the time is over."""
+        """Return what ended after a cursor, and the cursor to go on from; wait until there is any, or time is up."""
         await self._arrival.wait(timeout_s, lambda: bool(self._ended))
         with self._lock:
-            found = {at: each for at, each in self._ended.items() if at > cursor}
-            return list(found.values()), max(found, default=cursor)
+            found = [each for each in self._ended.values() if each.cursor > cursor]
+            return found, max((each.cursor for each in found), default=cursor)
 
 
 class Completions:
-    """Those of all copies of a sampling client."""
+    """Those of all copies of a sampling client.
+
+    A copy's completions live as long as a sample that is queued or kept, or a request that waits for one.
+    """
 
     def __init__(self) -> None:
-        self._clones: defaultdict[int, CloneCompletions] = defaultdict(CloneCompletions)
+        # One count for all copies, so that a copy goes on where it was after its completions were let go.
+        self._cursors = itertools.count(1)
+        self._clones: WeakValueDictionary[int, CloneCompletions] = WeakValueDictionary()
 
     def of_clone(self, number: int) -> CloneCompletions:
-        """Those of one copy; 0 is the client itself."""
-        return self._clones[number]
+        """Return those of one copy; 0 is the client itself."""
+        return self._clones.setdefault(number, CloneCompletions(self._cursors))

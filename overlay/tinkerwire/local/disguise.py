@@ -11,6 +11,7 @@ import attrs
 import orjson
 
 from tinkerwire.local.answers import Answer, Refusal, conflict
+from tinkerwire.local.bounded import BoundedTable
 from tinkerwire.local.checkpoint_names import SAMPLER_WEIGHTS
 from tinkerwire.local.misbehaviour import ConnectionDropped
 from tinkerwire.local.peculiarities import Peculiarities
@@ -20,6 +21,9 @@ from tinkerwire_base.call import JSON, PROTOBUF, WireRequest, WireResponse
 from tinkerwire_generated.models import ForwardBackwardOutput, OptimStepResponse, SampleResponse
 
 CONFLICT = 409
+TABLE_BYTES = 8 * 2**20
+"""How much memory each table of what was asked or refused may take."""
+ANSWER_BYTES = 1024
 BATCHES = frozenset({"forward", "forward_backward"})
 FORMS: Mapping[str, str] = {"json": JSON, "messages": PROTOBUF}
 NOT_READY = b'{"type":"try_again","request_id":%s,"queue_state":"active"}'
@@ -36,10 +40,10 @@ class Disguise:
     def __init__(self, ways: Peculiarities, hold_s: float) -> None:
         self._ways = ways
         self._hold_s = hold_s
-        self._first_asked: dict[str, float] = {}
-        self._used_up: set[tuple[str, int]] = set()
+        self._first_asked: BoundedTable[str, float] = BoundedTable(TABLE_BYTES)
+        self._used_up: BoundedTable[tuple[str, int], bool] = BoundedTable(TABLE_BYTES)
         self._has_refused = False
-        self._batches: dict[tuple[str, int | None], Answer] = {}
+        self._batches: BoundedTable[tuple[str, int | None], Answer] = BoundedTable(TABLE_BYTES)
 
     def incoming(self, operation: str, request: WireRequest) -> WireRequest:
         """The request as the server is to see it.
@@ -85,7 +89,7 @@ class Disguise:
     def keep(self, request: Request, answer: Answer) -> None:
         """Keep the answer to a batch, for :meth:`first_answer`."""
         if self._is_by_number(request):
-            self._batches[request.body.model_id, request.body.seq_id] = answer
+            self._batches.put((request.body.model_id, request.body.seq_id), answer, ANSWER_BYTES)
 
     def _is_by_number(self, request: Request) -> bool:
         return self._ways.applies_refused and request.operation in BATCHES
@@ -96,7 +100,11 @@ class Disguise:
             return None
         request_id = _object(request.content or b"").get("request_id")
         now = time.monotonic()
-        left = self._first_asked.setdefault(str(request_id), now) + self._ways.slow_s - now
+        first_asked = self._first_asked.get(str(request_id))
+        if first_asked is None:
+            first_asked = now
+            self._first_asked.put(str(request_id), now)
+        left = first_asked + self._ways.slow_s - now
         await asyncio.sleep(min(max(left, 0.0), self._hold_s))
         if left <= self._hold_s:
             return None
@@ -120,7 +128,7 @@ class Disguise:
         """Note that an operation was refused, unless its number was another's: that one may be sent again."""
         model_id, seq_id = getattr(request.body, "model_id", None), getattr(request.body, "seq_id", None)
         if status != CONFLICT and self._ways.counts_refused and model_id is not None and seq_id is not None:
-            self._used_up.add((model_id, seq_id))
+            self._used_up.put((model_id, seq_id), True)
 
     def result(self, value: Any) -> Any:
         """A result of work, before it is encoded."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import attrs
 
 from tinkerwire.local.answers import conflict
-from tinkerwire_base.call import WireResponse
-
-MOST_REMEMBERED = 20_000
+from tinkerwire.local.bounded import BoundedTable, compact
+from tinkerwire_base.call import JSON, WireResponse
 
 REPEATABLE = frozenset(
     {
@@ -27,6 +27,9 @@ REPEATABLE = frozenset(
 )
 """Operations that are not GET and change nothing: each time they are asked, they are answered anew."""
 
+JSON_ONLY: Mapping[str, str] = MappingProxyType({"content-type": JSON})
+"""The headers that nearly all answers have, shared by those that are kept."""
+
 
 @attrs.frozen
 class _First:
@@ -36,10 +39,15 @@ class _First:
 
 
 class FirstAnswers:
-    """Successful answers by key, the newest :data:`MOST_REMEMBERED`. A failed request did nothing and may be redone."""
+    """Successful answers by key, the newest. A failed request did nothing and may be redone.
 
-    def __init__(self) -> None:
-        self._first: OrderedDict[str, _First] = OrderedDict()
+    Args:
+        most_bytes: how much memory they may take.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.table: BoundedTable[str, _First] = BoundedTable(most_bytes)
+        """The answers."""
 
     def find(self, key: str, operation: str, fingerprint: bytes) -> WireResponse | None:
         """The first answer under a key.
@@ -47,7 +55,7 @@ class FirstAnswers:
         Raises:
             Refusal: 409 when the key belonged to another request.
         """
-        first = self._first.get(key)
+        first = self.table.get(key)
         if first is None:
             return None
         if (first.operation, first.fingerprint) != (operation, fingerprint):
@@ -55,8 +63,8 @@ class FirstAnswers:
         return first.response
 
     def keep(self, key: str, operation: str, fingerprint: bytes, response: WireResponse) -> None:
-        """Remember the answer that a request got."""
+        """Keep the answer that a request got."""
         if response.status < 300:
-            self._first[key] = _First(operation, fingerprint, response)
-            if len(self._first) > MOST_REMEMBERED:
-                self._first.popitem(last=False)
+            headers = JSON_ONLY if response.headers == JSON_ONLY else response.headers
+            kept = attrs.evolve(response, headers=headers, content=compact(response.content))
+            self.table.put(key, _First(operation, fingerprint, kept), len(key) + len(fingerprint) + len(kept.content))

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from tinkerwire.local.answers import Refusal
+from tinkerwire.local.bounded import BoundedTable
 from tinkerwire.local.engine import EngineError, LoraModel, ModelConfig, base_model
-from tinkerwire.local.promises import Promise
 from tinkerwire.local.runs import Run
 from tinkerwire.local.samplers import Weights
-from tinkerwire.local.sequence import Sequence
+from tinkerwire.local.sequence import Resends, Sequence
 from tinkerwire.local.workers import Worker
+
+GONE_BYTES = 4 * 2**20
+"""How much memory is used to say why models are gone; the newest of them."""
 
 
 class TrainedModel:
     """One model. The engine's part belongs to the worker's thread: only jobs of the worker may touch it."""
 
     def __init__(
-        self, run: Run, config: ModelConfig, session_id: str, *, strict_sequence: bool, gap_wait_s: float
+        self,
+        run: Run,
+        config: ModelConfig,
+        session_id: str,
+        resends: Resends,
+        *,
+        strict_sequence: bool,
+        gap_wait_s: float,
     ) -> None:
         self.run = run
         self.config = config
         self.session_id = session_id
         self.worker = Worker(f"tinkerwire-{run.run_id}")
-        self.sequence: Sequence[Promise] = Sequence(self.worker.put, strict=strict_sequence, gap_wait_s=gap_wait_s)
+        self.sequence = Sequence(self.worker.put, resends, strict=strict_sequence, gap_wait_s=gap_wait_s)
         self.inflight = Weights()
         """What the inflight samplers of this model sample from, since the first was opened."""
         self._engine: LoraModel | None = None
@@ -55,7 +65,7 @@ class Models:
 
     def __init__(self) -> None:
         self._models: dict[str, TrainedModel] = {}
-        self._gone: dict[str, tuple[int, str]] = {}
+        self._gone: BoundedTable[str, tuple[int, str]] = BoundedTable(GONE_BYTES)
 
     def add(self, model: TrainedModel) -> None:
         """Keep a new model."""
@@ -65,15 +75,20 @@ class Models:
         """The model of that id.
 
         Raises:
-            Refusal: 404 when there never was one, or it was unloaded; 410 when its session expired.
+            Refusal: 404 when there is none, or it was unloaded; 410 when its session expired.
         """
         model = self._models.get(model_id)
         if model is not None:
             return model
-        if model_id not in self._gone:
+        gone = self._gone.get(model_id)
+        if gone is None:
             raise Refusal(404, f"there is no model {model_id!r}; create_model gives one")
-        status, reason = self._gone[model_id]
+        status, reason = gone
         raise Refusal(status, f"model {model_id} is gone: {reason}")
+
+    def is_known(self, model_id: str) -> bool:
+        """Say whether there is such a model, or was one."""
+        return model_id in self._models or model_id in self._gone
 
     def find(self, model_id: str | None) -> TrainedModel | None:
         """The model of that id, or None."""
@@ -87,7 +102,7 @@ class Models:
         """
         model = self._models.pop(model_id, None)
         if model is not None:
-            self._gone[model_id] = status, reason
+            self._gone.put(model_id, (status, reason), len(model_id) + len(reason))
         return model
 
     def close(self) -> list[TrainedModel]:

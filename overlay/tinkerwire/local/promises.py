@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import numpy as np
 
 from tinkerwire.local.answers import Refusal
+from tinkerwire.local.bounded import compact
 from tinkerwire.local.engine import EngineError
+from tinkerwire.local.keeping import Keeping
+from tinkerwire.local.kept_results import KeptResult, KeptResults
 from tinkerwire.local.request_ids import RequestIds
 from tinkerwire.local.results import Result, ResultEncoder
 from tinkerwire.local.signals import Signal
@@ -22,49 +24,35 @@ from tinkerwire_generated.models import RequestFailedResponse
 log = logging.getLogger("tinkerwire.local")
 
 
-@attrs.frozen(kw_only=True)
-class Keeping:
-    """How long results are kept once they are there.
+class Listener(Protocol):
+    """Follows the results of some requests; called from any thread."""
 
-    Args:
-        seconds: age at which a result is dropped, fetched or not.
-        results: how many are kept, fetched or not.
-        fetched_bytes: how much of results that were fetched is kept, in case an answer was lost on its way.
-    """
+    def ended(self, request_id: str, result: Result) -> None:
+        """Note that a result is there."""
 
-    seconds: float = 3600.0
-    results: int = 100_000
-    fetched_bytes: int = 256 * 2**20
+    def gone(self, request_id: str) -> None:
+        """Note that a result is no longer kept."""
 
 
 class Promise:
     """The result of queued work, encoded, as soon as it is there; may be awaited on any event loop."""
 
-    def __init__(self, request_id: str, model_id: str | None, on_end: Callable[[Promise], None] | None) -> None:
+    def __init__(self, request_id: str, model_id: str | None, result: Result | None = None) -> None:
         self.request_id = request_id
         self.model_id = model_id
-        self.result: Result | None = None
-        self.finished_at = 0.0
-        self.fetched = False
-        self._on_end = on_end
-        self._lock = threading.RLock()
+        self.result = result
         self._arrival = Signal()
 
     async def wait(self, timeout_s: float) -> Result | None:
-        """The result; None when it is not there after ``timeout_s`` seconds."""
-        await self._arrival.wait(timeout_s, lambda: self.result is not None)
+        """Wait for the result and return it; None when it is not there after ``timeout_s`` seconds."""
+        if self.result is None:
+            await self._arrival.wait(timeout_s, lambda: self.result is not None)
         return self.result
 
-    def resolve(self, result: Result, now: float) -> bool:
-        """Set the result, from any thread, and wake who waits; False when there was one already."""
-        with self._lock:
-            if self.result is not None:
-                return False
-            self.result, self.finished_at = result, now
+    def resolve(self, result: Result) -> None:
+        """Set the result, from any thread, and wake whoever waits."""
+        self.result = result
         self._arrival.wake()
-        if self._on_end is not None:
-            self._on_end(self)
-        return True
 
 
 class Promises:
@@ -86,16 +74,14 @@ class Promises:
         dress: Callable[[Any], Any],
     ) -> None:
         self._encoder = encoder
-        self._keeping = keeping
         self._clock = clock
         self._ids = ids
         self._dress = dress
         self._lock = threading.RLock()
         self._count = 0
-        self._open: dict[str, Promise] = {}
-        self._finished: OrderedDict[str, Promise] = OrderedDict()
-        self._fetched: OrderedDict[str, int] = OrderedDict()
-        self._fetched_bytes = 0
+        self._open: dict[str, tuple[Promise, Listener | None]] = {}
+        self.kept = KeptResults(keeping, clock)
+        """The results that are there."""
 
     @property
     def open_count(self) -> int:
@@ -107,22 +93,22 @@ class Promises:
         put: Callable[[Callable[[], None]], None],
         work: Callable[[], Any],
         model_id: str | None = None,
-        on_end: Callable[[Promise], None] | None = None,
-    ) -> Promise:
-        """Queue ``work``; what it returns (a model) or raises becomes the result.
+        listener: Listener | None = None,
+    ) -> str:
+        """Queue ``work`` and return its request id; what it returns (a model) or raises becomes the result.
 
         Args:
             put: queues a job on a worker.
             work: is not begun when the promise was cancelled before.
             model_id: the model that is worked on.
-            on_end: is told of the promise once its result is there, from any thread.
+            listener: follows the result.
         """
         with self._lock:
             self._count += 1
-            promise = Promise(self._ids.of(self._count), model_id, on_end)
-            self._open[promise.request_id] = promise
+            promise = Promise(self._ids.of(self._count), model_id)
+            self._open[promise.request_id] = promise, listener
         put(lambda: self._work(promise, work))
-        return promise
+        return promise.request_id
 
     def cancel(self, promise: Promise) -> None:
         """Fail a promise that has no result yet; work that has begun goes on for nobody."""
@@ -135,30 +121,25 @@ class Promises:
             Refusal: 404 for an id that was never given, 410 for one whose result is no longer kept.
         """
         with self._lock:
-            self._drop_old()
-            promise = self._open.get(request_id) or self._finished.get(request_id)
-            if promise is not None:
-                return promise
+            if request_id in self._open:
+                return self._open[request_id][0]
+            kept = self.kept.get(request_id)
+            if kept is not None:
+                return Promise(request_id, kept.model_id, kept.result)
             number = self._ids.number(request_id)
             if number is not None and 1 <= number <= self._count:
-                raise Refusal(410, f"the result of {request_id} is no longer kept; ask for the work again")
+                raise Refusal(410, f"the work of {request_id} was done, but its result is no longer kept")
         raise Refusal(404, f"there is no request {request_id!r}; use the request_id that the submission gave")
 
     def mark_fetched(self, promise: Promise) -> None:
-        """Note that the result went out, so that it may be dropped when memory is wanted."""
+        """Note that the result was sent, so that it may be dropped when memory is wanted."""
         with self._lock:
-            if promise.fetched or promise.request_id not in self._finished:
-                return
-            promise.fetched = True
-            size = len(promise.result.content) if promise.result is not None else 0
-            self._fetched[promise.request_id] = size
-            self._fetched_bytes += size
-            while self._fetched_bytes > self._keeping.fetched_bytes and len(self._fetched) > 1:
-                self._drop(next(iter(self._fetched)))
+            self.kept.mark_fetched(promise.request_id)
 
     def abandon(self, model_id: str | None, reason: str) -> None:
         """Fail what has no result yet: of one model, or of all for None."""
-        left = [each for each in list(self._open.values()) if model_id in (None, each.model_id)]
+        with self._lock:
+            left = [promise for promise, _ in self._open.values() if model_id in (None, promise.model_id)]
         for promise in left:
             self._finish(promise, self._failure(reason, "server"))
 
@@ -182,24 +163,22 @@ class Promises:
         return self._encoder.result(RequestFailedResponse(error=reason, category=category))
 
     def _finish(self, promise: Promise, result: Result) -> None:
-        now = self._clock()
+        result = attrs.evolve(result, content=compact(result.content))
         with self._lock:
-            if self._open.pop(promise.request_id, None) is None:
+            opened = self._open.pop(promise.request_id, None)
+            if opened is None:
                 return
-            self._finished[promise.request_id] = promise
-        promise.resolve(result, now)
-        with self._lock:
-            self._drop_old()
-
-    def _drop_old(self) -> None:
-        oldest_kept = self._clock() - self._keeping.seconds
-        while self._finished:
-            first = next(iter(self._finished.values()))
-            is_old = first.result is not None and first.finished_at <= oldest_kept
-            if not is_old and len(self._finished) <= self._keeping.results:
-                return
-            self._drop(first.request_id)
-
-    def _drop(self, request_id: str) -> None:
-        self._finished.pop(request_id, None)
-        self._fetched_bytes -= self._fetched.pop(request_id, 0)
+            _, listener = opened
+            # Before the result is kept, as the listener is called when that ends, too.
+            if listener is not None:
+                listener.ended(promise.request_id, result)
+            self.kept.add(
+                promise.request_id,
+                KeptResult(
+                    result=result,
+                    model_id=promise.model_id,
+                    finished_at=self._clock(),
+                    on_gone=None if listener is None else listener.gone,
+                ),
+            )
+            promise.resolve(result)

@@ -11,7 +11,6 @@ from tinkerwire.local.answers import Refusal
 from tinkerwire.local.completions import Completions
 from tinkerwire.local.engine import Adapter, ModelConfig, base_model
 from tinkerwire.local.engine.sampler import Sampler
-from tinkerwire.local.promises import Promise
 from tinkerwire.local.sequence import Resends
 
 MOST_READY = 16
@@ -43,10 +42,10 @@ class SamplingSession:
     sampler_id: str
     base_model: str
     config: ModelConfig
+    samples: Resends
+    """Request ids of asample by seq_id."""
     model_path: str | None = None
     weights: Weights = attrs.field(factory=Weights)
-    samples: Resends[Promise] = attrs.field(factory=lambda: Resends("seq_id"))
-    """Promises of asample by seq_id."""
     completions: Completions = attrs.field(factory=Completions)
     copies: int = 0
     """How many copies of its client have joined."""
@@ -57,12 +56,17 @@ class SamplingSessions:
 
     def __init__(self) -> None:
         self._sessions: dict[str, SamplingSession] = {}
+        self._direct: OrderedDict[str, SamplingSession] = OrderedDict()
         self._ready: OrderedDict[str, tuple[Adapter | None, Sampler]] = OrderedDict()
         self._lock = threading.RLock()
 
     def add(self, session: SamplingSession) -> None:
         """Keep a sampling session; one of the same id is replaced."""
         self._sessions[session.sampler_id] = session
+
+    def has(self, sampler_id: str) -> bool:
+        """Say whether there is such a sampling session."""
+        return sampler_id in self._sessions
 
     def get(self, sampler_id: str) -> SamplingSession:
         """The sampling session, or Refusal 404."""
@@ -71,9 +75,20 @@ class SamplingSessions:
             raise Refusal(404, f"there is no sampling session {sampler_id!r}; create_sampling_session gives one")
         return session
 
-    def find(self, sampler_id: str) -> SamplingSession | None:
-        """The sampling session, or None."""
-        return self._sessions.get(sampler_id)
+    def add_direct(self, session: SamplingSession) -> None:
+        """Keep a session that no client opened, for samples of a base model or path, in place of the one used least."""
+        self._direct[session.sampler_id] = session
+        if len(self._direct) > MOST_READY:
+            dropped, _ = self._direct.popitem(last=False)
+            with self._lock:
+                self._ready.pop(dropped, None)
+
+    def direct(self, sampler_id: str) -> SamplingSession | None:
+        """Return such a session, or None."""
+        session = self._direct.get(sampler_id)
+        if session is not None:
+            self._direct.move_to_end(sampler_id)
+        return session
 
     def remove(self, sampler_id: str) -> None:
         """Forget a sampling session."""

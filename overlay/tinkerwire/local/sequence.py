@@ -2,73 +2,83 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import TypeAlias
 
 import attrs
 
-from tinkerwire.local.answers import conflict
+from tinkerwire.local.answers import Refusal, conflict
+from tinkerwire.local.bounded import BoundedTable
 from tinkerwire.local.turns import Job, Turns
-
-T = TypeVar("T")
-MOST_REMEMBERED = 4096
 
 
 @attrs.frozen
-class _Accepted(Generic[T]):
+class Accepted:
+    """A request that was accepted, and the id that it was given: of the request, or of what it created."""
+
     key: str | None
     fingerprint: bytes
-    result: T
+    given_id: str
 
 
-class Resends(Generic[T]):
-    """Knows requests again by a number: same number and same key or bytes, same result.
+NumberedRequests: TypeAlias = BoundedTable[tuple[str, int], Accepted]
+"""Accepted requests of all counters, by the counter's owner and the number."""
+
+
+class Resends:
+    """Recognizes requests by a number: same number and same key or bytes, same id.
 
     Args:
         counter: what the number counts, for the text of conflicts.
+        owner: whose counter it is: the id of a session, model or sampling session.
+        requests: where accepted requests are kept.
     """
 
-    def __init__(self, counter: str) -> None:
+    def __init__(self, counter: str, owner: str, requests: NumberedRequests) -> None:
         self._counter = counter
-        self._accepted: OrderedDict[int, _Accepted[T]] = OrderedDict()
+        self._owner = f"{counter} {owner}"
+        self._requests = requests
 
-    def find(self, number: int, key: str | None, fingerprint: bytes) -> T | None:
-        """The result of the request if it was accepted before, None for a new number.
+    def find(self, number: int, key: str | None, fingerprint: bytes) -> str | None:
+        """Return the id that the request was given if it was accepted before, None for a new number.
 
         Raises:
             Refusal: 409 when another request was accepted under the number.
         """
-        earlier = self._accepted.get(number)
+        earlier = self._requests.get((self._owner, number))
         if earlier is None:
             return None
         if earlier.fingerprint != fingerprint and (key is None or earlier.key != key):
-            raise conflict(f"{self._counter} {number} was used by another request; take the next free one")
-        return earlier.result
+            raise self.conflict(number)
+        return earlier.given_id
 
-    def accept(self, number: int, key: str | None, fingerprint: bytes, result: T) -> None:
-        """Remember a request under its number."""
-        self._accepted[number] = _Accepted(key, fingerprint, result)
-        if len(self._accepted) > MOST_REMEMBERED:
-            self._accepted.popitem(last=False)
+    def accept(self, number: int, key: str | None, fingerprint: bytes, given_id: str) -> None:
+        """Keep a request under its number."""
+        size = len(key or "") + len(fingerprint) + len(given_id)
+        self._requests.put((self._owner, number), Accepted(key, fingerprint, given_id), size)
+
+    def conflict(self, number: int) -> Refusal:
+        """Return the refusal of a number that was used."""
+        return conflict(f"{self._counter} {number} was used by another request; take the next free one")
 
 
-class Sequence(Generic[T]):
+class Sequence:
     """The seq_ids of one model: each is one operation, and operations run in their order.
 
     Args:
         go: takes a job whose turn it is.
+        resends: recognizes the model's requests by seq_id.
         strict: whether each seq_id must follow the one before it at once; else one that is ahead is held back.
         gap_wait_s: seconds for which it is; see :class:`~tinkerwire.local.turns.Turns`.
     """
 
-    def __init__(self, go: Callable[[Job], None], *, strict: bool, gap_wait_s: float) -> None:
+    def __init__(self, go: Callable[[Job], None], resends: Resends, *, strict: bool, gap_wait_s: float) -> None:
         self._strict = strict
-        self._resends: Resends[T] = Resends("seq_id")
+        self._resends = resends
         self.turns = Turns(go, 0.0 if strict else gap_wait_s)
 
-    def find(self, seq_id: int, key: str | None, fingerprint: bytes) -> T | None:
-        """The result of a resend, None for a request that may be accepted now.
+    def find(self, seq_id: int, key: str | None, fingerprint: bytes) -> str | None:
+        """Return the request id of a resend, None for a request that may be accepted now.
 
         Raises:
             Refusal: 409 for a seq_id that comes too late, one that another request has, and in strict sequences one
@@ -84,6 +94,6 @@ class Sequence(Generic[T]):
             raise conflict(f"seq_id {seq_id} is too high: expected {expected}; send the operations in order")
         return None
 
-    def accept(self, seq_id: int, key: str | None, fingerprint: bytes, result: T) -> None:
-        """Remember a request under its seq_id."""
-        self._resends.accept(seq_id, key, fingerprint, result)
+    def accept(self, seq_id: int, key: str | None, fingerprint: bytes, request_id: str) -> None:
+        """Keep a request under its seq_id."""
+        self._resends.accept(seq_id, key, fingerprint, request_id)

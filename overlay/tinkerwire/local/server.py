@@ -25,9 +25,9 @@ from tinkerwire.local.contract import contract
 from tinkerwire.local.disguise import BATCHES, Disguise
 from tinkerwire.local.handlers import HANDLERS
 from tinkerwire.local.idempotency import REPEATABLE, FirstAnswers
+from tinkerwire.local.keeping import Keeping
 from tinkerwire.local.misbehaviour import ConnectionDropped, Fault, Misbehaviour
 from tinkerwire.local.peculiarities import Peculiarities
-from tinkerwire.local.promises import Keeping
 from tinkerwire.local.request_ids import RequestIds
 from tinkerwire.local.requests import Request
 from tinkerwire.local.router import Router
@@ -64,7 +64,7 @@ class EmbeddedServer:
         aliases: further names of base models, each with the model that it stands for, for programs that look up what
             they know of a name.
         client_config: flags that clients are told, by name; the wire version's own defaults for the others.
-        keeping: how long results are kept.
+        keeping: how long results are kept, and in how much memory.
         clock: seconds since the epoch; for tests.
 
     Raises:
@@ -102,7 +102,8 @@ class EmbeddedServer:
         self._misbehaviour = misbehaviour
         ways = peculiarities or Peculiarities()
         self._disguise = Disguise(ways, hold_s)
-        self._first_answers = FirstAnswers()
+        keeping = keeping or Keeping()
+        self._first_answers = FirstAnswers(keeping.request_bytes)
         self._closed = False
         self.is_idle = False
         """After close: whether all work had ended within the time that close waits."""
@@ -122,7 +123,7 @@ class EmbeddedServer:
             catalogue=Catalogue(aliases or {}),
             config=config,
             seed=seed,
-            keeping=keeping or Keeping(),
+            keeping=keeping,
             clock=clock,
         )
         self._state = State(self.folder, settings, RequestIds(ways.ids), self._disguise.result)

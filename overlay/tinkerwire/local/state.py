@@ -13,17 +13,20 @@ from typing import Any
 import attrs
 
 from tinkerwire.local.archives import Archives
+from tinkerwire.local.bounded import BoundedTable
 from tinkerwire.local.catalogue import Catalogue
 from tinkerwire.local.checkpoint_names import kinds_in
 from tinkerwire.local.checkpoints import Checkpoints
 from tinkerwire.local.client_config import ClientConfig
 from tinkerwire.local.contract import contract
+from tinkerwire.local.keeping import Keeping
 from tinkerwire.local.models import Models, TrainedModel
-from tinkerwire.local.promises import Keeping, Promise, Promises
+from tinkerwire.local.promises import Promises
 from tinkerwire.local.request_ids import RequestIds
 from tinkerwire.local.results import ResultEncoder
 from tinkerwire.local.runs import Runs
 from tinkerwire.local.samplers import SamplingSessions
+from tinkerwire.local.sequence import NumberedRequests, Resends
 from tinkerwire.local.sessions import Session, Sessions
 from tinkerwire.local.tokens import Tokens
 from tinkerwire.local.workers import Worker
@@ -61,7 +64,12 @@ class State:
         self.lock = threading.RLock()
         self.encoder = ResultEncoder(settings.wire_version)
         self.promises = Promises(self.encoder, settings.keeping, settings.clock, ids, dress)
-        self.sessions = Sessions(settings.session_ttl_s, settings.clock, self._release)
+        # Samples come by the thousand; they have a table of their own, so that they do not push out the others.
+        self.samples: NumberedRequests = BoundedTable(settings.keeping.request_bytes)
+        """Samples that were accepted, by sampling session and seq_id."""
+        self.requests: NumberedRequests = BoundedTable(settings.keeping.request_bytes)
+        """Other requests that were accepted, by session or model and number."""
+        self.sessions = Sessions(settings.session_ttl_s, settings.clock, self._release, self.requests)
         self.models = Models()
         self.samplers = SamplingSessions()
         self.runs = Runs(folder / "runs", settings.clock)
@@ -70,8 +78,11 @@ class State:
         self.tokens = Tokens(settings.clock)
         self.sampling = Worker("tinkerwire-sampling", threads=max(1, os.cpu_count() or 1))
 
-    def train(self, model: TrainedModel, work: Callable[[], Any], seq_id: int | None = None) -> Promise:
-        """Queue work on a model: at the turn of its seq_id, or without one behind all that is queued already."""
+    def train(self, model: TrainedModel, work: Callable[[], Any], seq_id: int | None = None) -> str:
+        """Queue work on a model and return its request id.
+
+        Work with a seq_id waits for its turn; other work comes after all that is queued already.
+        """
         self.sessions.alive(model.session_id)
         self.runs.touch(model.run)
 
@@ -82,6 +93,10 @@ class State:
                 model.sequence.turns.put(seq_id, job)
 
         return self.promises.run(put, work, model.model_id)
+
+    def resends_of(self, sampler_id: str) -> Resends:
+        """Return what recognizes the samples of a sampling session by their seq_ids."""
+        return Resends("seq_id", sampler_id, self.samples)
 
     def skip(self, body: Any) -> None:
         """Let operations on a model not wait for one that was refused."""

@@ -13,6 +13,7 @@ from tinkerwire.local.handlers.metadata import check_depth
 from tinkerwire.local.handlers.queueing import queued
 from tinkerwire.local.models import TrainedModel
 from tinkerwire.local.requests import Request
+from tinkerwire.local.sequence import Resends
 from tinkerwire.local.state import State
 from tinkerwire_generated.models import AdamOptimizerConfig, OptimizerConfig
 
@@ -43,26 +44,29 @@ def new_model(
     session = state.sessions.alive(session_id)
     if model_seq_id < 0:
         raise invalid("model_seq_id", f"expected 0 or more, got {model_seq_id}")
+    model_id = f"{session.session_id}:train:{model_seq_id}"
     earlier = session.models.find(model_seq_id, request.key, request.fingerprint)
     if earlier is not None:
-        return queued(earlier)
+        return queued(earlier, model_id)
+    if state.models.is_known(model_id):
+        raise session.models.conflict(model_seq_id)
     plan = planned()
     check_depth(plan.user_metadata)
     config = state.settings.catalogue.get(plan.base_model)
-    model_id = f"{session.session_id}:train:{model_seq_id}"
     run = state.runs.add(model_id, plan.base_model, plan.settings, plan.user_metadata)
     model = TrainedModel(
         run,
         config,
         session.session_id,
+        Resends("seq_id", model_id, state.requests),
         strict_sequence=state.settings.strict_sequence,
         gap_wait_s=state.settings.gap_wait_s,
     )
     state.models.add(model)
     session.model_ids.append(model_id)
-    promise = state.train(model, lambda: build(model))
-    session.models.accept(model_seq_id, request.key, request.fingerprint, promise)
-    return queued(promise)
+    request_id = state.train(model, lambda: build(model))
+    session.models.accept(model_seq_id, request.key, request.fingerprint, request_id)
+    return queued(request_id, model_id)
 
 
 def check_optimizer(config: OptimizerConfig | None) -> None:

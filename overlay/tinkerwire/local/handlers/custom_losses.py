@@ -25,9 +25,12 @@ def create_custom_loss(state: State, request: Request) -> Answer:
     number = body.custom_loss_seq_id
     if number < 0:
         raise invalid("custom_loss_seq_id", f"expected 0 or more, got {number}")
-    earlier = session.loss_promises.find(number, request.key, request.fingerprint)
+    earlier = session.new_losses.find(number, request.key, request.fingerprint)
     if earlier is not None:
         return queued(earlier)
+    loss_id = f"{session.session_id}:loss:{number}"
+    if loss_id in session.losses:
+        raise session.new_losses.conflict(number)
     try:
         graph = checked(body)
     except GraphError as fault:
@@ -39,11 +42,10 @@ def create_custom_loss(state: State, request: Request) -> Answer:
             "it there, or leave its flag custom_loss_server_side off, so that clients compute them",
             NO_RETRY,
         )
-    loss_id = f"{session.session_id}:loss:{number}"
     session.losses[loss_id] = graph
-    promise = state.promises.run(state.sampling.put, lambda: CreateCustomLossResponse(loss_id=loss_id))
-    session.loss_promises.accept(number, request.key, request.fingerprint, promise)
-    return queued(promise)
+    request_id = state.promises.run(state.sampling.put, lambda: CreateCustomLossResponse(loss_id=loss_id))
+    session.new_losses.accept(number, request.key, request.fingerprint, request_id)
+    return queued(request_id)
 
 
 def loss_of(session: Session, config: Mapping[str, float | str] | None) -> LossGraph:

@@ -7,22 +7,19 @@ from typing import Any
 
 from tinkerwire.local.answers import Answer
 from tinkerwire.local.models import TrainedModel
-from tinkerwire.local.promises import Promise
 from tinkerwire.local.requests import Request
 from tinkerwire.local.state import State
 from tinkerwire_generated.models import UntypedAPIFuture
 
 
-def queued(promise: Promise, num_samples: int | None = None) -> Answer:
+def queued(request_id: str, model_id: str | None = None, num_samples: int | None = None) -> Answer:
     """The answer that promises a result; for samples, with an identifier of each."""
-    ids = None if num_samples is None else [f"{promise.request_id}:{number}" for number in range(num_samples)]
-    return Answer(
-        body=UntypedAPIFuture(request_id=promise.request_id, model_id=promise.model_id, sample_sequence_ids=ids)
-    )
+    ids = None if num_samples is None else [f"{request_id}:{number}" for number in range(num_samples)]
+    return Answer(body=UntypedAPIFuture(request_id=request_id, model_id=model_id, sample_sequence_ids=ids))
 
 
-def resend(model: TrainedModel, request: Request, fingerprint: bytes | None = None) -> Promise | None:
-    """The promise of the same operation, if it was sent before; Refusal 409 when its seq_id is out of order.
+def resend(model: TrainedModel, request: Request, fingerprint: bytes | None = None) -> str | None:
+    """Return the request id of the same operation, if it was sent before; Refusal 409 when its seq_id is out of order.
 
     Args:
         fingerprint: what makes two requests the same, when that is not all of their bytes.
@@ -41,7 +38,7 @@ def enqueue(
 ) -> Answer:
     """Queue a new operation on its model and count its seq_id."""
     seq_id = request.body.seq_id
-    promise = state.train(model, work, seq_id)
+    request_id = state.train(model, work, seq_id)
     if seq_id is not None:
-        model.sequence.accept(seq_id, request.key, fingerprint or request.fingerprint, promise)
-    return queued(promise)
+        model.sequence.accept(seq_id, request.key, fingerprint or request.fingerprint, request_id)
+    return queued(request_id, model.model_id)

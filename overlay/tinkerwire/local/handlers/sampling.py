@@ -49,6 +49,8 @@ def create_sampling_session(state: State, request: Request) -> Answer:
     sampler_id = session.samplers.find(number, request.key, request.fingerprint)
     if sampler_id is None:
         sampler_id = f"{session.session_id}:sample:{number}"
+        if state.samplers.has(sampler_id):
+            raise session.samplers.conflict(number)
         state.samplers.add(_opened(state, sampler_id, body.base_model, body.model_path))
         session.samplers.accept(number, request.key, request.fingerprint, sampler_id)
         session.sampler_ids.append(sampler_id)
@@ -56,12 +58,13 @@ def create_sampling_session(state: State, request: Request) -> Answer:
 
 
 def _opened(state: State, sampler_id: str, base_model: str | None, model_path: str | None) -> SamplingSession:
-    """A sampling session on a base model or on saved weights, whichever is given."""
+    """Open a sampling session on a base model or on saved weights, whichever is given."""
+    samples = state.resends_of(sampler_id)
     if model_path is None:
         if base_model is None:
             raise invalid("base_model", "give base_model or model_path")
         config = state.settings.catalogue.get(base_model)
-        return SamplingSession(sampler_id=sampler_id, base_model=base_model, config=config)
+        return SamplingSession(sampler_id=sampler_id, base_model=base_model, config=config, samples=samples)
     key = read_path("model_path", model_path)
     if key.kind != SAMPLER_WEIGHTS:
         raise invalid("model_path", f"{model_path} is for training; sample from what save_weights_for_sampler saved")
@@ -78,6 +81,7 @@ def _opened(state: State, sampler_id: str, base_model: str | None, model_path: s
         sampler_id=sampler_id,
         base_model=run.base_model,
         config=config,
+        samples=samples,
         model_path=model_path,
         weights=Weights(adapter),
     )
@@ -99,7 +103,7 @@ def asample(state: State, request: Request) -> Answer:
     if body.seq_id is not None:
         earlier = session.samples.find(body.seq_id, request.key, request.fingerprint)
         if earlier is not None:
-            return queued(earlier, body.num_samples)
+            return queued(earlier, num_samples=body.num_samples)
     if not 1 <= body.num_samples <= MOST_SAMPLES:
         raise invalid("num_samples", f"expected 1 to {MOST_SAMPLES}, got {body.num_samples}")
     wants_push_back = request.headers.get("x-tinker-sampling-backpressure") == "1"
@@ -110,12 +114,12 @@ def asample(state: State, request: Request) -> Answer:
     if seed is None:
         seed = state.seed_for("sample", session.sampler_id.rpartition(":")[2], body.seq_id)
     completions = session.completions.of_clone((body.seq_id or 0) // SEQ_IDS_PER_CLONE)
-    promise = state.promises.run(
-        state.sampling.put, lambda: _sample(state, session, body, seed), on_end=completions.add
+    request_id = state.promises.run(
+        state.sampling.put, lambda: _sample(state, session, body, seed), listener=completions
     )
     if body.seq_id is not None:
-        session.samples.accept(body.seq_id, request.key, request.fingerprint, promise)
-    return queued(promise, body.num_samples)
+        session.samples.accept(body.seq_id, request.key, request.fingerprint, request_id)
+    return queued(request_id, num_samples=body.num_samples)
 
 
 def _check_wishes(body: SampleRequest) -> None:
@@ -150,10 +154,10 @@ def _session_of(state: State, body: SampleRequest) -> SamplingSession:
     if body.model_path is not None:
         # What was deleted is not sampled from, nor what another of the same name has taken the place of.
         sampler_id += f"@{state.checkpoints.get(read_path('model_path', body.model_path)).saved_at}"
-    session = state.samplers.find(sampler_id)
+    session = state.samplers.direct(sampler_id)
     if session is None:
         session = _opened(state, sampler_id, body.base_model, body.model_path)
-        state.samplers.add(session)
+        state.samplers.add_direct(session)
     return session
 
 

@@ -13,7 +13,6 @@ from tinkerwire.local.handlers.handler import Handler
 from tinkerwire.local.handlers.queueing import enqueue, queued, resend
 from tinkerwire.local.loss_evaluation import train
 from tinkerwire.local.models import TrainedModel
-from tinkerwire.local.promises import Promise
 from tinkerwire.local.requests import Request
 from tinkerwire.local.state import State
 from tinkerwire_generated.models import (
@@ -95,10 +94,10 @@ def unload_model(state: State, request: Request) -> Answer:
     body: UnloadModelRequest = request.body
     model = state.models.get(body.model_id)
     model.sequence.turns.flush()
-    promise: Promise = state.train(model, lambda: UnloadModelResponse(model_id=body.model_id, type="unload_model"))
+    request_id = state.train(model, lambda: UnloadModelResponse(model_id=body.model_id, type="unload_model"))
     state.models.remove(body.model_id, 404, "it was unloaded")
     model.close(finish=True)
-    return queued(promise)
+    return queued(request_id, model.model_id)
 
 
 def forward(state: State, request: Request) -> Answer:
@@ -115,7 +114,7 @@ def _loss(state: State, request: Request) -> Answer:
     model = state.models.get(request.body.model_id)
     earlier = resend(model, request)
     if earlier is not None:
-        return queued(earlier)
+        return queued(earlier, model.model_id)
     # The binary body of forward_backward may say forward_only.
     only_forward = isinstance(request.body, ForwardRequest)
     asked = request.body.forward_input if only_forward else request.body.forward_backward_input
@@ -136,7 +135,7 @@ def optim_step(state: State, request: Request) -> Answer:
     model = state.models.get(body.model_id)
     earlier = resend(model, request)
     if earlier is not None:
-        return queued(earlier)
+        return queued(earlier, model.model_id)
     adam = body.adam_params
     if adam is None:
         other = body.optimizer_params

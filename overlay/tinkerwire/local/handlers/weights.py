@@ -35,7 +35,7 @@ def save_weights(state: State, request: Request) -> Answer:
     model = state.models.get(body.model_id)
     earlier = resend(model, request)
     if earlier is not None:
-        return queued(earlier)
+        return queued(earlier, model.model_id)
     name = None if body.path is None else checked_name("path", body.path)
     ttl_s = checked_ttl(body.ttl_seconds)
 
@@ -56,7 +56,7 @@ def save_weights_for_sampler(state: State, request: Request) -> Answer:
     same = b"" if body.sampling_session_seq_id is None else f"sampler {body.seq_id}".encode()
     earlier = resend(model, request, same)
     if earlier is not None:
-        return queued(earlier)
+        return queued(earlier, model.model_id)
     ttl_s = checked_ttl(body.ttl_seconds)
     is_inflight = body.kind == "inflight"
     if body.sampling_session_seq_id is None:
@@ -79,6 +79,8 @@ def _reserve_sampler(state: State, request: Request, model: TrainedModel, number
     if earlier is not None:
         return earlier
     sampler_id = f"{session.session_id}:sample:{number}"
+    if state.samplers.has(sampler_id):
+        raise session.samplers.conflict(number)
     session.samplers.accept(number, request.key, request.fingerprint, sampler_id)
     session.sampler_ids.append(sampler_id)
     return sampler_id
@@ -91,7 +93,13 @@ def _open_sampler(
     weights = model.inflight if is_inflight else Weights()
     weights.adapter = model.engine.adapter_snapshot()
     state.samplers.add(
-        SamplingSession(sampler_id=sampler_id, base_model=model.run.base_model, config=model.config, weights=weights)
+        SamplingSession(
+            sampler_id=sampler_id,
+            base_model=model.run.base_model,
+            config=model.config,
+            samples=state.resends_of(sampler_id),
+            weights=weights,
+        )
     )
     return SaveWeightsForSamplerResponseInternal(sampling_session_id=sampler_id, type="save_weights_for_sampler")
 
@@ -115,7 +123,7 @@ def load_weights(state: State, request: Request) -> Answer:
     model = state.models.get(body.model_id)
     earlier = resend(model, request)
     if earlier is not None:
-        return queued(earlier)
+        return queued(earlier, model.model_id)
     key = _training_path(body.path)
 
     def work() -> LoadWeightsResponse:

@@ -1,0 +1,67 @@
+"""Tables that forget their oldest entries, so that a server that runs for long stays within its memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+ENTRY_BYTES = 512
+"""What an entry takes beside its contents: its place in the table, the key, and the objects that hold the value."""
+
+
+class BoundedTable(Generic[K, V]):
+    """Values by key; when they take too much memory, the oldest are dropped, though never the newest.
+
+    Not for several threads: callers hold a lock.
+
+    Args:
+        most_bytes: how much memory all entries may take.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self.size_bytes = 0
+        """How much memory the entries take."""
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._entries
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key, or None."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry[0]
+
+    def values(self) -> Iterator[V]:
+        """Iterate over the values, oldest first."""
+        return (value for value, _ in self._entries.values())
+
+    def put(self, key: K, value: V, content_bytes: int = 0) -> None:
+        """Add a value as the newest.
+
+        Args:
+            content_bytes: what its contents take, beside :data:`ENTRY_BYTES`.
+        """
+        self.pop(key)
+        size = ENTRY_BYTES + content_bytes
+        self._entries[key] = value, size
+        self.size_bytes += size
+        while self.size_bytes > self._most_bytes and len(self._entries) > 1:
+            self.pop(next(iter(self._entries)))
+
+    def pop(self, key: K) -> V | None:
+        """Remove a key and return its value, or None."""
+        value, size = self._entries.pop(key, (None, 0))
+        self.size_bytes -= size
+        return value
+
+
+def compact(content: bytes) -> bytes:
+    """Copy bytes that are to be kept: orjson returns short texts in 4 KB of memory each."""
+    return bytes(memoryview(content))
