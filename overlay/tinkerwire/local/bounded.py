@@ -30,7 +30,7 @@ class BoundedTable(Generic[K, V]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __contains__(self, key: K) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._entries
 
     def get(self, key: K) -> V | None:
