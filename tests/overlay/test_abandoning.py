@@ -155,11 +155,12 @@ def test_a_cancelled_gather_cancels_every_operation(server: Scripted) -> None:
         server.rules["retrieve_future"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
         futures = [each.save_state("a") for each in models]
         steps = [each.optim_step(ADAM) for each in models]
-        wait_until(lambda: all(future.request_id for future in [*futures, *steps]), "all are taken")
+        both: list[tw.APIFuture[Any]] = [*futures, *steps]
+        wait_until(lambda: all(future.request_id for future in both), "all are taken")
         ids = sorted(str(future.request_id) for future in futures)
 
         async def give_up() -> None:
-            waiting = asyncio.ensure_future(tw.gather([*futures, *steps]).result_async())
+            waiting = asyncio.ensure_future(tw.gather(both).result_async())
             await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.wait([waiting])
