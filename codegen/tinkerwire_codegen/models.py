@@ -99,6 +99,7 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
         }
         about = {"behaviour": schema.get("x-behaviour"), "wire": span(original), "sent": name in sent}
         about["dataclass"] = schema.get("x-dataclass")
+        about["essential"] = schema.get("x-essential")
         about["doc"] = _escaped(original.get("description", "")) or f"{name}."
         found[name] = {"contract": {**about, "fields": fields}}
     return found

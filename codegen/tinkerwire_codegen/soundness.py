@@ -45,6 +45,9 @@ def _unsound(document: Json) -> Iterator[str]:
         if schema.get("x-behaviour") and not hasattr(behaviour, str(schema["x-behaviour"])):
             yield f"{place}: x-behaviour {schema['x-behaviour']} is not in tinkerwire_base.behaviour"
         properties = schema.get("properties", {})
+        for field in schema.get("x-essential", []):
+            if field not in properties:
+                yield f"{place}: x-essential {field!r} is none of its properties"
         yield from (f"{place}: required {field!r} is none of its properties" for field in _missing(schema, properties))
         for field, detail in properties.items():
             if "enum" in detail or "properties" in detail:

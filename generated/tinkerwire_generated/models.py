@@ -160,7 +160,11 @@ class AuditLogEntry(Open):
     """One event of the audit log.
 
     Wire: 0.20.0 and later.
+
+    A field that the server leaves out or garbles is None, except model_id and tinker_path.
     """
+
+    _essential = frozenset({"model_id", "tinker_path"})
 
     timestamp: datetime
     """When it happened."""
@@ -181,7 +185,11 @@ class AuditLogResponse(Open):
     """Events of the audit log.
 
     Wire: 0.20.0 and later.
+
+    A field that the server leaves out or garbles is None, except entries.
     """
+
+    _essential = frozenset({"entries"})
 
     entries: list[AuditLogEntry]
     """The events."""
@@ -233,7 +241,11 @@ class BillingUsageEvent(Open):
     """Usage of one kind within one span of time.
 
     Wire: 0.23.4 and later.
+
+    A field that the server leaves out or garbles is None, except session_id.
     """
+
+    _essential = frozenset({"session_id"})
 
     bucket_start: datetime
     """Start of the span."""
@@ -264,7 +276,11 @@ class BillingUsageResponse(Open):
     """Usage within a span of time.
 
     Wire: 0.23.4 and later.
+
+    A field that the server leaves out or garbles is None, except data.
     """
+
+    _essential = frozenset({"data"})
 
     data: list[BillingUsageEvent]
     """The usage."""
@@ -279,7 +295,11 @@ class BillingUsageSession(Open):
     """What is known of a session in the usage.
 
     Wire: 0.23.4 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     user_metadata: dict[str, str] | None = field(default=None)
     """Free keys and values of the user."""
@@ -312,7 +332,11 @@ class Checkpoint(Open):
     """Saved weights.
 
     Wire: 0.1.0 and later.
+
+    A field that the server leaves out or garbles is None, except checkpoint_id and tinker_path.
     """
+
+    _essential = frozenset({"checkpoint_id", "tinker_path"})
 
     checkpoint_id: str
     """The checkpoint within its run, for example weights/0001."""
@@ -337,7 +361,11 @@ class CheckpointArchiveUrlResponse(Open):
     """Address of a checkpoint as one archive.
 
     Wire: 0.2.0 to before 0.36.0.
+
+    A field that the server leaves out or garbles is None, except url.
     """
+
+    _essential = frozenset({"url"})
 
     url: str
     """The address."""
@@ -350,7 +378,11 @@ class CheckpointBillingEvent(Open):
     """Checkpoints saved.
 
     Wire: 0.23.4 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     count: int
     """Number of checkpoints."""
@@ -371,7 +403,11 @@ class CheckpointsListResponse(Open):
     """Checkpoints, and which page of them.
 
     Wire: 0.1.0 and later.
+
+    A field that the server leaves out or garbles is None, except checkpoints.
     """
+
+    _essential = frozenset({"checkpoints"})
 
     checkpoints: list[Checkpoint]
     """The checkpoints."""
@@ -476,7 +512,11 @@ class ClientSessionFinishErrored(Open):
     """An exception ended the client.
 
     Wire: 0.36.0 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     type: Literal["errored"] = field(default="errored")
     """Tag of the reason."""
@@ -487,7 +527,11 @@ class ClientSessionFinishInterrupted(Open):
     """The user interrupted the client.
 
     Wire: 0.36.0 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     type: Literal["interrupted"] = field(default="interrupted")
     """Tag of the reason."""
@@ -506,7 +550,11 @@ class ClientSessionFinishSuccess(Open):
     """The client was done.
 
     Wire: 0.36.0 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     type: Literal["success"] = field(default="success")
     """Tag of the reason."""
@@ -527,7 +575,11 @@ class ClientSessionFinished(Open):
     """Its client ended the session.
 
     Wire: 0.36.0 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     reason: ClientSessionFinishReason
     """How."""
@@ -736,7 +788,11 @@ class CreateSessionResponse(Open):
     """The open session, with notes that clients log.
 
     Wire: 0.3.0 and later.
+
+    A field that the server leaves out or garbles is None, except session_id.
     """
+
+    _essential = frozenset({"session_id"})
 
     session_id: str
     """Identifies the session in later requests."""
@@ -770,7 +826,11 @@ class CurrentCheckpointStorageUsageItem(Open):
     """Storage of checkpoints of one user in one project.
 
     Wire: 0.32.0 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     checkpoint_count: int
     """Number of checkpoints."""
@@ -795,7 +855,11 @@ class CurrentCheckpointStorageUsageResponse(Open):
     """Storage that checkpoints take now.
 
     Wire: 0.32.0 and later.
+
+    A field that the server leaves out or garbles is None, except data.
     """
+
+    _essential = frozenset({"data"})
 
     data: list[CurrentCheckpointStorageUsageItem]
     """One entry per user and project."""
@@ -808,7 +872,11 @@ class Cursor(Open):
     """Place of a page in the whole list.
 
     Wire: 0.1.0 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     offset: int
     """Entries before the page."""
@@ -1048,7 +1116,11 @@ class ExternalWeightsUrlsResponse(Open):
     """Addresses of the files of saved weights.
 
     Wire: 0.28.1 and later.
+
+    A field that the server leaves out or garbles is None, except urls.
     """
+
+    _essential = frozenset({"urls"})
 
     urls: dict[str, str]
     """Address of each file, by name."""
@@ -1350,7 +1422,11 @@ class GetInfoResponse(Open):
     """What a model is.
 
     Wire: 0.1.0 and later.
+
+    A field that the server leaves out or garbles is None, except model_data and model_id.
     """
+
+    _essential = frozenset({"model_data", "model_id"})
 
     model_data: ModelData
     """Names that belong to the model."""
@@ -1373,7 +1449,11 @@ class GetSamplerResponse(Open):
     """Base model and weights of a sampler.
 
     Wire: 0.6.0 and later.
+
+    A field that the server leaves out or garbles is None, except sampler_id and model_path.
     """
+
+    _essential = frozenset({"sampler_id", "model_path"})
 
     sampler_id: str
     """The sampler."""
@@ -1388,7 +1468,11 @@ class GetServerCapabilitiesResponse(Open):
     """The base models of the server.
 
     Wire: 0.1.0 and later.
+
+    A field that the server leaves out or garbles is None, except supported_models.
     """
+
+    _essential = frozenset({"supported_models"})
 
     supported_models: list[SupportedModel]
     """One entry per base model."""
@@ -1399,7 +1483,11 @@ class GetSessionResponse(Open):
     """What was created under a session.
 
     Wire: 0.5.1 and later.
+
+    A field that the server leaves out or garbles is None, except training_run_ids and sampler_ids.
     """
+
+    _essential = frozenset({"training_run_ids", "sampler_ids"})
 
     training_run_ids: list[ModelID]
     """Models trained under the session."""
@@ -1528,7 +1616,11 @@ class ListSessionsResponse(Open):
     """One page of sessions.
 
     Wire: 0.5.1 and later.
+
+    A field that the server leaves out or garbles is None, except sessions.
     """
+
+    _essential = frozenset({"sessions"})
 
     sessions: list[str]
     """Identifiers of the sessions."""
@@ -1700,7 +1792,11 @@ class ModelData(Open):
     """Names that belong to a model.
 
     Wire: 0.1.0 and later.
+
+    A field that the server leaves out or garbles is None, except model_name and tokenizer_id.
     """
+
+    _essential = frozenset({"model_name", "tokenizer_id"})
 
     arch: str | None = field(default=None)
     """Name of its architecture."""
@@ -2141,7 +2237,11 @@ class SamplingPrefillBillingEvent(Open):
     """Tokens of prompts.
 
     Wire: 0.23.4 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     cached: bool
     """Whether they came from the cache."""
@@ -2156,7 +2256,11 @@ class SamplingSampleBillingEvent(Open):
     """Tokens sampled.
 
     Wire: 0.23.4 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     token_count: int
     """Number of tokens."""
@@ -2362,7 +2466,11 @@ class SessionActive(Open):
     """The session is at work.
 
     Wire: 0.36.0 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     type: Literal["active"] = field(default="active")
     """Tag of the status."""
@@ -2373,7 +2481,11 @@ class SessionCancelled(Open):
     """The session was cancelled.
 
     Wire: 0.36.0 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     type: Literal["cancelled"] = field(default="cancelled")
     """Tag of the status."""
@@ -2428,7 +2540,11 @@ class SessionFailed(Open):
     """The session failed.
 
     Wire: 0.36.0 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     category: SessionFailureCategory | str
     """Whose fault it is; values to come are passed on."""
@@ -2445,7 +2561,11 @@ class SessionFailedRequestReason(Open):
     """A request failed.
 
     Wire: 0.36.0 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     request_id: str
     """The request."""
@@ -2460,7 +2580,11 @@ class SessionFailedSamplingSessionReason(Open):
     """A sampling session failed.
 
     Wire: 0.36.0 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     sampling_session_id: str
     """The sampling session."""
@@ -2473,7 +2597,11 @@ class SessionFailedTrainingRunReason(Open):
     """A training run failed.
 
     Wire: 0.36.0 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     training_run_id: str
     """The training run."""
@@ -2536,7 +2664,11 @@ class SessionHeartbeatResponse(Open):
     """The session lives on.
 
     Wire: 0.3.0 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     type: Literal["session_heartbeat"] = field(default="session_heartbeat")
     """Tag of the response."""
@@ -2585,7 +2717,11 @@ class SessionSearchResponse(Open):
     """One page of sessions that were found.
 
     Wire: 0.36.0 and later.
+
+    A field that the server leaves out or garbles is None, except sessions and next_cursor.
     """
+
+    _essential = frozenset({"sessions", "next_cursor"})
 
     sessions: list[SessionSummary]
     """The sessions."""
@@ -2654,7 +2790,11 @@ class SessionSummary(Open):
     """A session that was found.
 
     Wire: 0.36.0 and later.
+
+    A field that the server leaves out or garbles is None, except session_id.
     """
+
+    _essential = frozenset({"session_id"})
 
     session_id: str
     """The session."""
@@ -2681,7 +2821,11 @@ class SessionTraceExportPollResponse(Open):
     """How the export of a trace goes.
 
     Wire: 0.24.1 and later.
+
+    A field that the server leaves out or garbles is None, except status and url.
     """
+
+    _essential = frozenset({"status", "url"})
 
     status: TraceExportStatus | str
     """How it goes; values to come are passed on."""
@@ -2731,7 +2875,11 @@ class StorageBillingEvent(Open):
     """Storage of checkpoints.
 
     Wire: 0.23.4 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     gigabyte_hours: float
     """Size times time, in GB h."""
@@ -2761,7 +2909,11 @@ class SupportedModel(Open):
     """A base model of the server; servers add keys to it freely.
 
     Wire: 0.1.0 and later.
+
+    A field that the server leaves out or garbles is None, except model_name.
     """
+
+    _essential = frozenset({"model_name"})
 
     model_name: str | None = field(default=None)
     """Name under which create_model and create_sampling_session know it."""
@@ -2928,7 +3080,11 @@ class TrainingBillingEvent(Open):
     """Tokens trained on.
 
     Wire: 0.23.4 and later.
+
+    A field that the server leaves out or garbles is None.
     """
+
+    _essential = frozenset()
 
     token_count: int
     """Number of tokens."""
@@ -2996,7 +3152,11 @@ class TrainingRun(Open):
     """The history of one model under training.
 
     Wire: 0.1.0 and later.
+
+    A field that the server leaves out or garbles is None, except training_run_id.
     """
+
+    _essential = frozenset({"training_run_id"})
 
     training_run_id: str
     """The run, which has the identifier of its model."""
@@ -3038,7 +3198,11 @@ class TrainingRunsResponse(Open):
     """One page of training runs.
 
     Wire: 0.1.0 and later.
+
+    A field that the server leaves out or garbles is None, except training_runs.
     """
+
+    _essential = frozenset({"training_runs"})
 
     training_runs: list[TrainingRun]
     """The runs."""
@@ -3304,7 +3468,11 @@ class WeightsInfoResponse(Open):
     """Base model and adapter of saved weights.
 
     Wire: 0.6.0 and later.
+
+    A field that the server leaves out or garbles is None, except base_model and lora_rank and train_unembed and train_mlp and train_attn.
     """
+
+    _essential = frozenset({"base_model", "lora_rank", "train_unembed", "train_mlp", "train_attn"})
 
     base_model: str
     """Name of the base model."""

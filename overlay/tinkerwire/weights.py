@@ -24,7 +24,7 @@ from .sending.discovery import ABSENT
 class Source:
     """The model that saved weights come from."""
 
-    base_model: str
+    base_model: str | None
     lora_rank: int
     train_unembed: bool = True
     train_mlp: bool = True

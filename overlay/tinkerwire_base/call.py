@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -186,7 +187,7 @@ _default: list[Converter] = []
 def default_converter() -> Converter:
     """The converter that knows every wire version; built at its first use."""
     if not _default:
-        _default.append(Converter())
+        _default.append(Converter(report=logging.getLogger("tinkerwire").warning))
     return _default[0]
 
 

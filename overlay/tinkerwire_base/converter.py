@@ -24,7 +24,8 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 from cattrs.v import format_exception
 
 from . import hooks
-from .model import Open, Strict, by_value, default_of, fields_of, is_binary, resolve, wire_name
+from .lenient import Report, essential_texts, lenient_fields, lenient_hook, lenient_structure, structure_texts
+from .model import Open, Strict, by_value, default_of, essential_fields, fields_of, is_binary, resolve, wire_name
 from .twofold import AsGiven
 from .unset import UNSET
 from .vocabulary import KindTimes, RequiredTimes, Span, Times, ValueTimes, Vocabulary, binary_only
@@ -84,6 +85,8 @@ class Converter:
             the newest. What only some of them have is sent unless it is at its default.
         name: what errors call the version, or the range.
         is_whole: whether to read the fields, too, that JSON on the wire has no place for, as dumps of models have them.
+        report: what takes the warning about a value that is read as None, see :mod:`tinkerwire_base.lenient`; without
+            it nothing is read so.
     """
 
     def __init__(
@@ -98,9 +101,11 @@ class Converter:
         floor: str | None = None,
         name: str | None = None,
         is_whole: bool = False,
+        report: Report | None = None,
     ) -> None:
         self.version = version
         self._is_whole = is_whole
+        self._report = report
         self._vocabulary: Vocabulary | None = None
         if version is not None:
             self._vocabulary = Vocabulary(
@@ -177,7 +182,7 @@ class Converter:
         conv.register_structure_hook(bytes, hooks.structure_bytes)
         conv.register_unstructure_hook(bytes, lambda value: b64encode(value).decode())
         conv.register_structure_hook_factory(
-            attrs.has, lambda cls: _structure_class(conv, cls, is_whole=self._is_whole)
+            attrs.has, lambda cls: _structure_class(conv, cls, is_whole=self._is_whole, report=self._report)
         )
         conv.register_unstructure_hook_factory(attrs.has, lambda cls: self._unstructure_class(conv, cls))
         conv.register_structure_hook_factory(
@@ -188,7 +193,9 @@ class Converter:
         )
         conv.register_structure_hook_factory(hooks.is_tuple, hooks.structure_tuple)
         conv.register_unstructure_hook_func(hooks.is_tuple, lambda value: value)
-        conv.register_structure_hook_factory(hooks.is_union, lambda tp: hooks.structure_union(conv, tp))
+        conv.register_structure_hook_factory(
+            hooks.is_union, lambda tp: hooks.structure_union(conv, tp, is_lenient=self._report is not None)
+        )
         conv.register_unstructure_hook_factory(hooks.is_union, lambda tp: conv.unstructure)
         conv.register_structure_hook_factory(hooks.is_bulk, hooks.structure_bulk)
         conv.register_unstructure_hook_func(hooks.is_bulk, lambda value: value)
@@ -239,11 +246,21 @@ def _worded(fault: BaseException, kind: type | None) -> str:
     return str(fault) if isinstance(fault, ValueError | TypeError) else format_exception(fault, kind)
 
 
-def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool) -> Callable[..., Any]:
+def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool, report: Report | None) -> Callable[..., Any]:
     resolve(cls)
+    overrides = _renames(cls, is_whole=is_whole)
+    if report is not None:
+        special = {
+            a.name: (a, lenient_hook(conv, f"{cls.__name__}.{wire_name(a)}", a.type, report))
+            for a in lenient_fields(cls)
+        }
+        special |= {a.name: (a, structure_texts) for a in essential_texts(cls)}
+        overrides |= {name: override(rename=wire_name(a), struct_hook=hook) for name, (a, hook) in special.items()}
     inner: Callable[..., Any] = make_dict_structure_fn(
-        cls, conv, _cattrs_forbid_extra_keys=issubclass(cls, Strict), **_renames(cls, is_whole=is_whole)
+        cls, conv, _cattrs_forbid_extra_keys=issubclass(cls, Strict), **overrides
     )
+    if report is not None and essential_fields(cls) is not None:
+        inner = lenient_structure(cls, inner)
     is_open = issubclass(cls, Open)
     known = {wire_name(a) for a in fields_of(cls) if is_whole or not is_binary(a)}
 

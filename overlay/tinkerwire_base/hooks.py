@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import cattrs
 
-from .model import SHORT, Strict, fields_of, members_of, resolve, wire_name
+from .model import SHORT, Strict, essential_fields, fields_of, members_of, resolve, wire_name
 from .timestamps import parse_timestamp
 from .unset import UnsetType
 
@@ -132,12 +132,15 @@ def structure_tuple(tp: Any) -> Hook:
     return structure
 
 
-def structure_union(conv: cattrs.Converter, tp: Any) -> Hook:
-    """An object is one of the models; anything else is what first takes it among the other members."""
+def structure_union(conv: cattrs.Converter, tp: Any, *, is_lenient: bool = False) -> Hook:
+    """An object is one of the models; anything else is what first takes it among the other members.
+
+    ``is_lenient``: a model's fields that are read leniently may be missing.
+    """
     members = [member for member in members_of(tp) if member not in (type(None), UnsetType)]
     models = [member for member in members if attrs.has(member)]
     others = [(conv.get_structure_hook(member), member) for member in members if not attrs.has(member)]
-    pick = _structure_model(conv, models)
+    pick = _structure_model(conv, models, is_lenient=is_lenient)
     nullable = type(None) in members_of(tp)
 
     def structure(value: Any, _: Any) -> Any:
@@ -179,13 +182,15 @@ def _name(tp: Any) -> str:
     return tp.__name__ if isinstance(tp, type) and not get_args(tp) else str(tp)
 
 
-def _structure_model(conv: cattrs.Converter, models: Sequence[type]) -> Callable[[Any], Any]:
+def _structure_model(conv: cattrs.Converter, models: Sequence[type], *, is_lenient: bool) -> Callable[[Any], Any]:
     """Pick by tag when one is sent, else the member whose required keys are there and that knows most keys."""
     hooks = {cls: conv.get_structure_hook(resolve(cls)) for cls in models}
     if len(models) == 1:
         return lambda value: hooks[models[0]](value, models[0])
     required = {cls: [a for a in fields_of(cls) if a.default is attrs.NOTHING] for cls in models}
     needs = {cls: {wire_name(a): type(None) in members_of(a.type) for a in required[cls]} for cls in models}
+    if is_lenient:
+        needs = {cls: _essential_needs(cls, needs[cls]) for cls in models}
     known = {cls: {wire_name(a) for a in fields_of(cls)} for cls in models}
     twins = _twins({cls: (known[cls], needs[cls], _tags_of(cls)) for cls in models})
 
@@ -201,12 +206,22 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type]) -> Callable
             raise ValueError(f"keys {sorted(keys)} (type {value.get('type')!r}) fit none of {names}")
         # One that refuses unknown keys is meant only by keys that it knows.
         fitting = [cls for cls in fitting if not issubclass(cls, Strict) or keys <= known[cls]] or fitting
-        best = max(fitting, key=lambda cls: _likeness(cls, len(known[cls] & keys), len(needs[cls]), keys))
+        ranks = {cls: _likeness(cls, len(known[cls] & keys), len(needs[cls]), keys) for cls in fitting}
+        best = max(fitting, key=lambda cls: ranks[cls])
+        alike = [cls.__name__ for cls in fitting if ranks[cls] == ranks[best]]
+        # Read strictly, an object without a tag is the first of those that it fits, as dumps without defaults are.
+        if is_lenient and len(alike) > 1 and essential_fields(best) is not None:
+            raise ValueError(f"keys {sorted(keys)} fit {' and '.join(alike)} alike, and no type is given")
         if best in twins:
             raise ValueError(f"keys {sorted(keys)} fit {twins[best]} alike; give an object of the class that is meant")
         return hooks[best](value, best)
 
     return structure
+
+
+def _essential_needs(cls: type, needs: Mapping[str, bool]) -> dict[str, bool]:
+    essential = essential_fields(cls)
+    return {key: nullable for key, nullable in needs.items() if essential is None or key in essential}
 
 
 def _twins(traits: Mapping[type, Any]) -> dict[type, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 import types
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar, Union, get_args, get_origin, overload
+from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin, overload
 
 import attrs
 from attrs import field
@@ -28,6 +28,7 @@ class Model(PydanticMethods):
     """Equality, hash and repr of all models, by their fields; arrays and lists of the same values are equal."""
 
     __slots__ = ()
+    _essential: ClassVar[frozenset[str] | None] = None
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -96,6 +97,11 @@ def default_of(attribute: attrs.Attribute[Any]) -> Any:
 def fields_of(cls: type) -> list[attrs.Attribute[Any]]:
     """The fields of a model that the contract names."""
     return [a for a in attrs.fields(cls) if not (a.name == "extra_fields" and issubclass(cls, Open))]
+
+
+def essential_fields(cls: type) -> frozenset[str] | None:
+    """Return the wire names of the fields that are never read leniently; None where that holds for all."""
+    return getattr(cls, "_essential", None)
 
 
 def is_binary(attribute: attrs.Attribute[Any]) -> bool:

@@ -207,6 +207,12 @@ for more in ({}, {"note": None}, {"note": "x"}, {"level": 3}, {"level": None}):
             "AdamParams/properties/learning_rate/default: 'small' is not",
         ),
         ("weights.yaml", "x-behaviour: TinkerPath", "x-behaviour: Path", "x-behaviour Path is not in tinkerwire_base"),
+        (
+            "runs.yaml",
+            "x-essential: [training_runs]",
+            "x-essential: [runs]",
+            "TrainingRunsResponse: x-essential 'runs' is none of its properties",
+        ),
         ("runs.yaml", "x-since: 0.13.1", "x-since: soon", "wire version 'soon' is not numbers"),
         ("service.yaml", "HealthResponse:", "Health-Response:", "HealthResponse leads nowhere"),
         ("service.yaml", "operationId: healthz", "operationId: the health", "needs an operationId"),

@@ -30,6 +30,7 @@ KNOWN = frozenset(
     | {"items", "prefixItems", "minItems", "maxItems", "minimum", "maximum", "format", "contentEncoding", "default"}
     | {"exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
     | {"description", "x-array", "x-behaviour", "x-dataclass", "x-undeclared", "x-sdk-name", "x-binary"}
+    | {"x-essential"}
 )
 
 

@@ -365,6 +365,8 @@ class SamplingClient(Created):
     def _base_model(self) -> APIFuture[str]:
         async def ask() -> str:
             found = await self._connection.call(get_sampler(await self._creation.watch()), Traffic.REST)
+            if found.base_model is None:  # it is read leniently
+                raise TinkerError(f"{found.sampler_id}: the server does not say of which base model this sampler is")
             self._base_model_name = found.base_model
             return found.base_model
 

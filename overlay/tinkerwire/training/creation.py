@@ -130,6 +130,8 @@ def model_from_state(
         if source.user_metadata is not None:
             metadata = {**source.user_metadata, **(user_metadata or {})}
         base = base_model or source.base_model
+        if base is None:
+            raise TinkerError(f"{path}: the server does not say of which base model these weights are; give base_model")
         model_id = await _new_model(session, operations, number, base, lora, metadata, optimizer)
         load = load_call(session, path, with_optimizer_state, weights_access_token)
         created = current().created_model(model_id)

@@ -25,6 +25,8 @@ from tinkerwire_generated.times import (
     VALUE_TIMES,
 )
 
+from ..futures.reporting import log
+
 BATCHES = frozenset({"forward", "forward_backward"})
 """The calls whose bodies may be binary messages; both are the same message."""
 BINARY_RESULTS = (SampleResponse, ForwardBackwardOutput)
@@ -215,4 +217,5 @@ def _converter(floor: str, ceiling: str, name: str) -> Converter:
         kinds=KIND_TIMES,
         floor=floor,
         name=name,
+        report=log.warning,
     )

@@ -245,6 +245,10 @@ def test_servers_without_weights_info(server: Scripted, client: tw.ServiceClient
         ({"weights_info": Answer({"detail": "not yours"}, status=403)}, "not yours"),
         ({"weights_info": Answer({"base_model": "b", "is_lora": True})}, "which LoRA rank"),
         ({"weights_info": Answer(status=404), "training_runs/m1": Answer({"detail": "no run"}, status=404)}, "no run"),
+        (
+            {"weights_info": Answer(status=404), "training_runs/m1": Answer({**RUN, "base_model": None})},
+            "which base model .* give base_model",
+        ),
     ],
 )
 def test_state_that_cannot_be_had(
