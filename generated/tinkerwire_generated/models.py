@@ -14,6 +14,7 @@ from tinkerwire_base.behaviour import (
     ImageBytes,
     ImageLength,
     LossInputs,
+    LossSettings,
     PromptLogprobs,
     SampledTokens,
     SavedSamplerWeights,
@@ -1153,7 +1154,7 @@ class FinishSessionRequest(Strict):
 
 
 @define(kw_only=False)
-class ForwardBackwardInput(DataclassMethods, Strict):
+class ForwardBackwardInput(LossSettings, DataclassMethods, Strict):
     """Datums and the loss to compute on them.
 
     Wire: 0.1.0 and later.
@@ -1163,7 +1164,7 @@ class ForwardBackwardInput(DataclassMethods, Strict):
     """The datums."""
     loss_fn: LossFnType = field(validator=fits())
     """The loss."""
-    loss_fn_config: dict[str, LossConfigValue] | None = field(default=None, validator=fits())
+    loss_fn_config: dict[str, LossConfigValue] | None = field(default=None)
     """What tunes the loss, by name; null for its defaults. Before wire 0.26.2 numbers only. (wire 0.3.0 and later)"""
 
 

@@ -64,14 +64,14 @@ class Meter:
 
 def of_batch(data: Iterable[Datum], *, backward: bool) -> Usage:
     """What a batch uses."""
-    tokens = sum(_length(datum.model_input) for datum in data)
+    tokens = sum(known_length(datum.model_input) for datum in data)
     return Usage(trained_tokens=tokens) if backward else Usage(forward_tokens=tokens)
 
 
 def of_sample(prompt: ModelInput, response: SampleResponse) -> Usage:
     """What a prompt and its samples use."""
     return Usage(
-        prompt_tokens=_length(prompt),
+        prompt_tokens=known_length(prompt),
         cached_prompt_tokens=response.prompt_cache_hit_tokens or 0,
         sampled_tokens=sum(length(sequence, "tokens") or 0 for sequence in response.sequences),
     )
@@ -85,8 +85,8 @@ def length_of(given: ModelInput) -> int | None:
         return None
 
 
-def _length(given: ModelInput) -> int:
-    """Its tokens; an image counts as what was expected of it, and as nothing where that was not said."""
+def known_length(given: ModelInput) -> int:
+    """Return its tokens; an image counts as what was expected of it, and as nothing where that was not said."""
     total = 0
     for chunk in given.chunks:
         with suppress(ValueError):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from .model import SHORT
 from .sampled import PromptLogprobs as PromptLogprobs
 from .sampled import SampledTokens as SampledTokens
 from .tensor_values import TensorValues as TensorValues
-from .tensors import refuse_non_finite, token_ids, wire_array
+from .tensors import token_ids, wire_array, wire_dtype, wire_list
 
 FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 TINKER_SCHEME = "tinker://"
@@ -221,23 +222,60 @@ def _tensor(tensor_type: Any, name: str, value: Any) -> Any:
     is_str("loss_fn_inputs key", name)
     if not isinstance(value, TensorValues):
         return tensor_type.from_array(name, value)
-    if isinstance(value.raw, np.ndarray):
-        wire_array(name, value.raw)
-    else:
-        _check_flat(name, value)
-    return value
+    raw = value.raw
+    plain = _plain_array(name, value) if isinstance(raw, np.ndarray) else _plain_list(name, value)
+    return value if plain is raw else attrs.evolve(value, data=plain)  # type: ignore[misc]
 
 
-def _check_flat(name: str, value: TensorValues) -> None:
+def _plain_array(name: str, value: TensorValues) -> Array:
+    found = wire_array(name, value.raw)
+    return found if wire_dtype(found) == value.dtype else found.astype(value.dtype)
+
+
+def _plain_list(name: str, value: TensorValues) -> Any:
+    """The list of a tensor, or one of the same numbers as Python has them. Errors: see :func:`wire_array`."""
+    raw = value.raw
     if value.dtype == "int64":
-        token_ids(name, value.raw)
-        return
-    if not set(map(type, value.raw)) <= {int, float}:
-        for position, item in enumerate(value.raw):
-            is_number(f"{name}[{position}]", item)
-    # None is larger than all together; and NaN is less than nothing.
-    if not sum(map(abs, value.raw)) < FLOAT32_MAX:
-        refuse_non_finite(name, value.to_numpy().reshape(-1))
+        return token_ids(name, raw)
+    if not set(map(type, raw)) <= {int, float}:
+        for position, item in enumerate(raw):
+            _is_float(f"{name}[{position}]", item)
+        raw = [float(item) if isinstance(item, float | np.floating) else int(item) for item in raw]
+    # Infinity is larger than all together, and NaN is not less than anything.
+    if not sum(map(abs, raw)) < FLOAT32_MAX:
+        try:
+            wire_list(name, raw, "float32")
+        except OverflowError as error:
+            text = str(error)
+            raise OverflowError(text if text.startswith(name) else f"{name}: {text}") from None
+    return raw
+
+
+def _is_float(place: str, value: Any) -> None:
+    """Raise TypeError unless a value is a number; it may be NaN or infinite."""
+    is_non_finite = isinstance(value, float | np.floating) and not math.isfinite(value)
+    if not is_non_finite:
+        is_number(place, value)
+
+
+class LossSettings:
+    """A batch and its loss; numbers of ``loss_fn_config`` may be infinite, as protobuf carries those."""
+
+    __slots__ = ()
+    _converts = ("loss_fn_config",)
+    if TYPE_CHECKING:
+        loss_fn_config: Any
+
+    def __attrs_post_init__(self) -> None:
+        config, name = self.loss_fn_config, f"{type(self).__name__}.loss_fn_config"
+        if config is None:
+            return
+        if not isinstance(config, Mapping):
+            raise TypeError(f"{name}: expected a dict of name to number or text, got {type(config).__name__}")
+        for key, value in config.items():
+            is_str(f"{name} key", key)
+            if not isinstance(value, str):
+                _is_float(f"{name}[{key!r}]", value)
 
 
 def _parts(tinker_path: str) -> list[str]:

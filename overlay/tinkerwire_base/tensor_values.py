@@ -9,7 +9,7 @@ from typing_extensions import Self
 
 from .arrays import Array, np
 from .model import SHORT
-from .tensors import flat_array, wire_array, wire_dtype
+from .tensors import flat_array, plain_array, wire_array, wire_dtype
 from .twofold import GIVEN, AsGiven, AsList, stand_in
 
 if TYPE_CHECKING:
@@ -55,11 +55,12 @@ class TensorValues:
         data = self.raw
         # What a list holds is looked at where a tensor is about to be sent, not for each one that arrives.
         if isinstance(data, np.ndarray):
-            if data.ndim != 1 or data.dtype.kind not in ("iu" if self.dtype == "int64" else "iuf"):
+            if data.ndim != 1 or data.dtype.kind not in ("biu" if self.dtype == "int64" else "biuf"):
                 raise TypeError(
                     f"TensorData.data: expected a 1-D array for {self.dtype}, got {data.ndim}-D {data.dtype}; "
                     "from_numpy takes any shape"
                 )
+            object.__setattr__(self, "data", plain_array("TensorData.data", data))
         elif isinstance(data, list | tuple):
             # A list of its own: code fills one list again and again.
             object.__setattr__(self, "data", list(data))
@@ -81,6 +82,9 @@ class TensorValues:
             )
         (rows, columns), count = self.shape, len(self.raw)
         starts, places = self._indices("sparse_crow_indices"), self._indices("sparse_col_indices")
+        for name, found in (("sparse_crow_indices", starts), ("sparse_col_indices", places)):
+            if not isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, found)
         if len(starts) != rows + 1 or starts[0] != 0 or starts[-1] != count or (np.diff(starts) < 0).any():
             raise ValueError(
                 f"TensorData.sparse_crow_indices: expected {rows + 1} numbers that rise from 0 to {count}, "
@@ -92,7 +96,7 @@ class TensorValues:
             )
 
     def _indices(self, name: str) -> Array:
-        found = np.asarray(getattr(self, name))
+        found = plain_array(f"TensorData.{name}", np.asanyarray(getattr(self, name)))
         if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
             raise TypeError(f"TensorData.{name}: expected a flat list of whole numbers")
         return found.astype(np.int64, copy=False)
@@ -152,6 +156,8 @@ class TensorValues:
         """``data`` as a flat array, float32 or int64: of a sparse matrix, the values that are there."""
         raw = self.raw
         try:
+            if isinstance(raw, np.ndarray) and raw.dtype == np.uint64:
+                raw = wire_array("TensorData.data", raw)
             with np.errstate(over="ignore"):
                 flat = np.asarray(raw, self.dtype) if isinstance(raw, np.ndarray) else flat_array(raw, self.dtype)
             self._refuse_fractions(flat)

@@ -8,8 +8,8 @@
 | uint64                                   | int64   | OverflowError beyond 2^63 - 1                     |
 | list (nested: rectangular)               | by key  | None, text, ragged rows, floats for int: refused  |
 
-NaN and infinity are refused everywhere. The floats of a list are rounded without a word, as they have no dtype
-that a user could have chosen better.
+NaN and infinity are taken, as protobuf carries them; what is sent as JSON is checked then. The floats of a list are
+rounded without a warning, as they have no dtype that a user could have chosen better.
 
 Torch tensors are taken when torch is already loaded; it is never imported from here.
 """
@@ -57,13 +57,11 @@ def wire_array(name: str, value: Any) -> Array:
 
     Raises:
         TypeError: not numbers, or a dtype that has no wire form.
-        ValueError: a ragged list, a list under an unknown key, None, NaN or infinity (with the position).
+        ValueError: a ragged list, a list under an unknown key, or None.
         OverflowError: a number that does not fit.
     """
-    if "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name}: the wire has no masks; give a plain array, such as one made by .filled(0)")
     if isinstance(value, np.ndarray | np.generic):
-        array = np.asarray(value)
+        array = plain_array(name, np.asanyarray(value))
     elif _is_torch(value):
         array = _from_torch(name, value)
     elif isinstance(value, list | tuple):
@@ -74,6 +72,19 @@ def wire_array(name: str, value: Any) -> Array:
             "numpy.asarray makes an array of most things"
         )
     return _to_wire_dtype(name, array)
+
+
+def plain_array(name: str, array: Array) -> Array:
+    """Return an array as a native, contiguous one of numpy's own class; without a copy where it is one already.
+
+    Raises:
+        TypeError: it has masked values.
+    """
+    if type(array) is np.ndarray and array.dtype.isnative and array.flags.c_contiguous:
+        return array
+    if _is_masked(array):
+        raise TypeError(f"{name}: the wire has no masks; give a plain array, such as one made by .filled(0)")
+    return np.asarray(array, array.dtype.newbyteorder("="), order="C")
 
 
 def is_torch_installed() -> bool:
@@ -112,7 +123,9 @@ def token_ids(name: str, tokens: Any) -> Any:
                 f"{name}: expected a 1-D array of integers, got {tokens.ndim}-D {tokens.dtype}; "
                 "flatten it or cast it with .astype('int64')"
             )
-        return _to_wire_dtype(name, tokens) if tokens.dtype == np.uint64 else np.ascontiguousarray(tokens)
+        if tokens.dtype == np.uint64:
+            return _to_wire_dtype(name, tokens)
+        return plain_array(name, tokens)
     if not isinstance(tokens, Sequence) or isinstance(tokens, str | bytes | bytearray):
         raise TypeError(f"{name}: expected a list of token ids, got {type(tokens).__name__}")
     if isinstance(tokens, list) and _are_token_ids(tokens):
@@ -174,6 +187,11 @@ def _from_list(name: str, value: Sequence[Any]) -> Array:
             f"{name}: a plain list has no dtype and the wire knows none for this key (known: "
             f"{', '.join(KEY_DTYPES)}); give a numpy array or a TensorData"
         )
+    return wire_list(name, value, dtype)
+
+
+def wire_list(name: str, value: Sequence[Any], dtype: str) -> Array:
+    """Return a nested list of numbers as an array of a dtype of the wire. Errors: see :func:`wire_array`."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -183,7 +201,7 @@ def _from_list(name: str, value: Sequence[Any]) -> Array:
     if array.dtype.kind not in ("biu" if dtype == "int64" else "biuf"):
         _refuse_list(name, value, dtype, ())
         array = np.array(value, dtype=dtype)
-    return _to_wire_dtype(name, array, dtype)
+    return _to_wire_dtype(name, array, dtype, is_list=True)
 
 
 def _refuse_list(name: str, value: Any, dtype: str, place: tuple[int, ...]) -> None:
@@ -203,9 +221,11 @@ def _refuse_list(name: str, value: Any, dtype: str, place: tuple[int, ...]) -> N
         raise ValueError(f"{_at(name, place)}: ragged list, its rows have different lengths; pad them or send 1-D")
 
 
-def _to_wire_dtype(name: str, array: Array, target: str | None = None) -> Array:
-    """``target`` is given for lists, whose dtype is numpy's choice and nobody's wish."""
-    is_list = target is not None
+def _to_wire_dtype(name: str, array: Array, target: str | None = None, *, is_list: bool = False) -> Array:
+    """Return an array of a dtype of the wire, by default the one next to its own.
+
+    The dtype of what was made from a list (``is_list``) is numpy's choice, so that rounding it needs no warning.
+    """
     kind = array.dtype.kind
     if kind not in "biuf":
         if array.dtype.name == "bfloat16":
@@ -221,28 +241,30 @@ def _to_wire_dtype(name: str, array: Array, target: str | None = None) -> Array:
             position = tuple(int(i) for i in np.argwhere(array > INT64_MAX)[0])
             raise NumberRangeError(f"{_at(name, position)}: {array[position]} does not fit into int64")
         return np.asarray(array, dtype=np.int64, order="C")
-    refuse_non_finite(name, array)
     return _to_float32(name, array, quiet=is_list)
 
 
-def refuse_non_finite(name: str, array: Array) -> None:
+def _is_masked(value: Any) -> bool:
+    return "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray)
+
+
+def refuse_non_finite(name: str, array: Array, reason: str = "JSON has only finite numbers") -> None:
     """Raise ValueError naming the first NaN or infinity."""
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         position = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(
-            f"{_at(name, position)}: {array[position].item()!r} cannot be sent, JSON has only finite numbers"
-        )
+        raise ValueError(f"{_at(name, position)}: {float(array[position])!r} cannot be sent, {reason}")
 
 
 def _to_float32(name: str, array: Array, *, quiet: bool) -> Array:
     if array.dtype.itemsize <= 4:
         return np.asarray(array, dtype=np.float32, order="C")
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         found = np.asarray(array, dtype=np.float32, order="C")
-    if not np.isfinite(found).all():
-        position = tuple(int(i) for i in np.argwhere(~np.isfinite(found))[0])
+    is_infinite = np.isinf(found)
+    if is_infinite.any() and (lost := is_infinite & np.isfinite(array)).any():
+        position = tuple(int(i) for i in np.argwhere(lost)[0])
         raise NumberRangeError(f"{_at(name, position)}: {array[position].item()!r} does not fit into float32")
-    if not quiet and name not in _warned and not np.array_equal(found, array):
+    if not quiet and name not in _warned and not np.array_equal(found, array, equal_nan=True):
         _warned.add(name)
         warnings.warn(
             f"{name}: {array.dtype} values are rounded to float32, the only float of the wire; "

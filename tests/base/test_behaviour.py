@@ -205,15 +205,9 @@ def test_datums_do_not_change_the_users_dict() -> None:
             r"weights\[1\]: expected a number",
         ),
         (
-            {"weights": TensorData(data=[float("inf")], dtype="float32")},
-            ValueError,
-            r"weights\[0\]: inf cannot be sent",
-        ),
-        ({"weights": TensorData(data=np.array([np.nan]), dtype="float32")}, ValueError, r"weights\[0\]: nan cannot"),
-        (
             {"weights": TensorData(data=[0.5, 1e39, -1e39], dtype="float32")},
-            ValueError,
-            r"weights\[1\]: inf cannot be sent",
+            OverflowError,
+            r"weights\[1\]: 1e\+39 does not fit into float32",
         ),
         (
             {"weights": TensorData(data=np.array([0.5, 1e39]), dtype="float32")},

@@ -106,9 +106,9 @@ Limits: Any = _Limits
             r"ForwardBackwardInput.data\[1\]: expected Datum, got ModelInput",
         ),
         (
-            lambda: m.ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"clip": math.nan}),
-            ValueError,
-            r"ForwardBackwardInput.loss_fn_config\['clip'\]: nan cannot be sent",
+            lambda: m.ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"clip": b"x"}),  # type: ignore
+            TypeError,
+            r"ForwardBackwardInput.loss_fn_config\['clip'\]: expected a number",
         ),
         (
             lambda: m.SampleRequest(prompt="hi", sampling_params=m.SamplingParams()),

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tinkerwire.local.engine import EngineError, Example, LossResult
+from tinkerwire_base.tensors import refuse_non_finite
 from tinkerwire_generated.models import (
     Datum,
     EncodedTextChunk,
@@ -62,10 +63,15 @@ def output(result: LossResult) -> ForwardBackwardOutput:
     return ForwardBackwardOutput(
         loss_fn_output_type="ArrayRecord",
         loss_fn_outputs=[
-            {name: TensorData.from_array(name, array) for name, array in arrays.items()} for arrays in result.outputs
+            {name: _finite_tensor(name, array) for name, array in arrays.items()} for arrays in result.outputs
         ],
         metrics=finite(result.metrics),
     )
+
+
+def _finite_tensor(name: str, array: npt.NDArray[Any]) -> TensorData:
+    refuse_non_finite(name, array)
+    return TensorData.from_array(name, array)
 
 
 def finite(metrics: Mapping[str, float]) -> dict[str, float]:

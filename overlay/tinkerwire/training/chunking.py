@@ -3,67 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import prod
 
 import attrs
 
 from tinkerwire_base.checks import is_int
-from tinkerwire_generated.models import ClientConfigResponse, Datum, TensorData
+from tinkerwire_generated.models import ClientConfigResponse, Datum
 
-MOST_BYTES_A_NUMBER = 8
-"""As a binary message."""
+from ..usage import known_length
+from .request_size import RequestSize, indices_in
 
 
 @attrs.frozen(kw_only=True)
 class ChunkLimits:
-    """How large one forward or forward_backward request may be."""
+    """How large one forward or forward_backward request may be.
+
+    A single example beyond a limit still goes out, in a request of its own: the server decides about it.
+    """
 
     datums: int = 128
     """Examples per request."""
     numbers: int = 500_000
-    """Tokens plus tensor elements per request; a single larger example still goes out, alone."""
+    """Tokens plus stored tensor elements per request."""
+    body_bytes: int = 5_000_000
+    """Bytes of a request's body in the form in which it is sent, before compression."""
 
     def __attrs_post_init__(self) -> None:
-        is_int("ChunkLimits.datums", self.datums)
-        is_int("ChunkLimits.numbers", self.numbers)
-        if self.datums < 1 or self.numbers < 1:
-            raise ValueError(f"ChunkLimits: {self.datums} datums and {self.numbers} numbers; both must be positive")
+        for name, limit in attrs.asdict(self).items():
+            is_int(f"ChunkLimits.{name}", limit)
+            if limit < 1:
+                raise ValueError(f"ChunkLimits.{name} must be positive, got {limit}")
 
     def within(self, config: ClientConfigResponse) -> ChunkLimits:
-        """These limits, or those that the server wants where they are tighter."""
+        """Return these limits, or those that the server wants where they are tighter."""
         return ChunkLimits(
             datums=max(1, min(self.datums, config.fwdbwd_max_chunk_len)),
-            numbers=max(1, min(self.numbers, config.fwdbwd_max_chunk_bytes_count // MOST_BYTES_A_NUMBER)),
+            numbers=self.numbers,
+            body_bytes=max(1, min(self.body_bytes, config.fwdbwd_max_chunk_bytes_count)),
         )
 
 
-def split(data: Sequence[Datum], limits: ChunkLimits) -> Iterator[list[Datum]]:
-    """The chunks of a batch: consecutive, none empty, each as large as the limits allow."""
+def split(data: Sequence[Datum], limits: ChunkLimits, size: RequestSize, around: int = 0) -> Iterator[list[Datum]]:
+    """Yield the chunks of a batch: consecutive, none empty, each as large as the limits allow.
+
+    Args:
+        data: the batch.
+        limits: what a request may hold.
+        size: counts the bytes of examples.
+        around: how many bytes a request takes without its examples.
+    """
     chunk: list[Datum] = []
-    held = 0
+    # The bounds of the examples at the end of the chunk that were not measured.
+    bounds: list[int] = []
+    numbers = held = 0
     for datum in data:
-        size = numbers_in(datum)
-        if chunk and (len(chunk) >= limits.datums or held + size > limits.numbers):
+        more, weight, is_bound = numbers_in(datum), size.bound(datum), True
+        is_full = len(chunk) >= limits.datums or numbers + more > limits.numbers
+        if chunk and not is_full and around + held + weight > limits.body_bytes:
+            # Bounds may be far too high: only here is it worth the time to count.
+            unmeasured = chunk[len(chunk) - len(bounds) :]
+            held += sum(map(size.measure, unmeasured)) - sum(bounds)
+            bounds, weight, is_bound = [], size.measure(datum), False
+            is_full = around + held + weight > limits.body_bytes
+        if chunk and is_full:
             yield chunk
-            chunk, held = [], 0
+            chunk, numbers, held, bounds = [], 0, 0, []
+        if is_bound:
+            bounds.append(weight)
         chunk.append(datum)
-        held += size
+        numbers, held = numbers + more, held + weight
     if chunk:
         yield chunk
 
 
 def numbers_in(datum: Datum) -> int:
-    """How many numbers an example holds: the tokens of its input and the elements of its tensors."""
-    return _input_length(datum) + sum(map(_elements, datum.loss_fn_inputs.values()))
+    """Return how many numbers an example holds: tokens of its input, and elements and indices that tensors store.
 
-
-def _input_length(datum: Datum) -> int:
-    try:
-        return datum.model_input.length
-    except ValueError:
-        # An image of unknown length counts as nothing rather than as an error: the limit is the client's own.
-        return sum(len(getattr(chunk, "tokens", None) or ()) for chunk in datum.model_input.chunks)
-
-
-def _elements(tensor: TensorData) -> int:
-    return len(tensor.raw) if tensor.shape is None else prod(tensor.shape)
+    An image of unknown length counts as nothing: the limit is the client's own.
+    """
+    stored = sum(len(tensor.raw) + indices_in(tensor) for tensor in datum.loss_fn_inputs.values())
+    return known_length(datum.model_input) + stored

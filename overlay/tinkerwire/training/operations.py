@@ -37,6 +37,7 @@ from .failures import UnretrievedFailures
 from .losses import ArrayKind, CustomLoss, CustomLossFn
 from .metrics import MetricWarnings, read_metrics
 from .outputs import check_all_or_none, check_outputs
+from .request_size import request_size, size_around
 from .sequence_conflict import sequence_conflict
 from .sequencing import Lane, is_refusal
 from .submission import submit
@@ -50,6 +51,8 @@ LATE_S = 5.0
 """Time after its deadline in which a request that is being sent may still end by itself."""
 Polls = list[asyncio.Task[T]]
 TRAINING_STEPS = frozenset({"ForwardBackward", "OptimStep"})
+CALL_NAMES: Mapping[str, str] = {"Forward": "forward", "ForwardBackward": "forward_backward"}
+"""The call that each kind of batch is."""
 NO_METRICS: Mapping[str, Any] = {"metrics": {}}
 """Some servers send null in place of metrics."""
 
@@ -350,11 +353,21 @@ class Operations:
         polls: Polls[ForwardBackwardOutput],
     ) -> list[list[Datum]]:
         """Send a batch in order, and add the polls of its results; return its chunks. Only while holding the turn."""
-        limits = self._limits.within((await self._connection.dialect()).config)
-        chunks = list(split(whole.data, limits))
-        current().total = len(chunks)
+        name, around = CALL_NAMES[kind], size_around(model_id, whole)
+        dialect, rest = None, whole.data
+        planned: list[list[Datum]] = []
+        chunks: list[list[Datum]] = []
         first = 0
-        for chunk in chunks:
+        while rest:
+            known = await self._connection.dialect()
+            if known is not dialect:
+                # The first chunk may have shown in which form the server takes the others.
+                dialect, size = known, request_size(known, name, whole.data)
+                planned = list(split(rest, self._limits.within(known.config), size, around))
+                current().total = len(chunks) + len(planned)
+            chunk = planned.pop(0)
+            rest = rest[len(chunk) :]
+            chunks.append(chunk)
             part = attrs.evolve(whole, data=chunk)
 
             def call_chunk(model_id: str, seq_id: int, part: ForwardBackwardInput = part) -> Call[UntypedAPIFuture]:

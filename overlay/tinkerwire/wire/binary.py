@@ -5,6 +5,7 @@ Fields that the contract does not know are left out. Numbers of samples stay arr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -118,7 +119,7 @@ def _put_config(filled: Any, config: Mapping[str, float | str], floor: str | Non
         if isinstance(value, str):
             filled.loss_fn_config_v2[name].text = value
             continue
-        if float(value) != value:
+        if float(value) != value and not math.isnan(value):
             raise ValueError(f"loss_fn_config[{name!r}]: {value} cannot be sent exactly, it is beyond 53 bits")
         filled.loss_fn_config[name] = float(value)
         if has_texts:

@@ -12,7 +12,8 @@ from tinkerwire_base.errors import DialectError
 from tinkerwire_generated.api.training.forward_backward import OPERATION as FORWARD_BACKWARD
 from tinkerwire_generated.models import ForwardBackwardOutput, SampleResponse
 
-from .dialect import Dialect
+from .dialect import BATCHES, Dialect
+from .finite import refuse_non_finite_batch
 
 
 def encode(call: Call[Any], dialect: Dialect) -> WireRequest:
@@ -26,6 +27,8 @@ def encode(call: Call[Any], dialect: Dialect) -> WireRequest:
         if call.operation.name in dialect.binary:
             return _binary(call, dialect)
         dialect.check(call)
+        if call.operation.name in BATCHES:
+            refuse_non_finite_batch(call.body, dialect)
         return call.encode(dialect.converter)
     except DialectError as fault:
         fault.dialect = dialect

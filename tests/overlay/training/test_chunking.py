@@ -13,9 +13,11 @@ import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
 from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
 from tinkerwire.training.chunking import numbers_in, split
+from tinkerwire.training.request_size import ProtobufSize
 
 pytestmark = pytest.mark.timeout(60)
 SIZES = st.lists(st.integers(1, 40), max_size=40)
+SIZE = ProtobufSize()
 LIMITS = st.builds(tw.ChunkLimits, datums=st.integers(1, 10), numbers=st.integers(1, 100))
 
 
@@ -29,7 +31,7 @@ def sized(number: int) -> tw.Datum:
 def test_chunks_are_the_batch_within_the_limits(sizes: list[int], limits: tw.ChunkLimits) -> None:
     """Chunks are consecutive, not empty, within both limits but for one oversize example alone, and lose nothing."""
     data = [sized(size) for size in sizes]
-    chunks = list(split(data, limits))
+    chunks = list(split(data, limits, SIZE))
     assert [id(d) for chunk in chunks for d in chunk] == [id(d) for d in data]
     for chunk in chunks:
         assert 1 <= len(chunk) <= limits.datums
@@ -39,27 +41,40 @@ def test_chunks_are_the_batch_within_the_limits(sizes: list[int], limits: tw.Chu
 @given(SIZES, LIMITS)
 def test_chunks_are_as_large_as_they_can_be(sizes: list[int], limits: tw.ChunkLimits) -> None:
     """No example could have gone into the chunk before its own."""
-    chunks = list(split([sized(size) for size in sizes], limits))
+    chunks = list(split([sized(size) for size in sizes], limits, SIZE))
     for chunk, following in itertools.pairwise(chunks):
         is_full = len(chunk) == limits.datums
         assert is_full or sum(map(numbers_in, [*chunk, following[0]])) > limits.numbers
 
 
 def test_what_counts_as_a_number() -> None:
-    """Tokens, expected tokens of images, and tensor elements count; an image of unknown length counts nothing."""
+    """Tokens, expected tokens of images, and stored tensor elements count; images of unknown length count nothing."""
     inputs = {"target_tokens": np.zeros((3, 4), dtype=np.int64), "weights": [0.5] * 5}
     text = tw.EncodedTextChunk(tokens=[1, 2, 3])
     known = tw.types.ImageChunk(data=b"x", format="png", expected_tokens=7)
     unknown = tw.types.ImageAssetPointerChunk(location="tinker://x", format="png")
     assert numbers_in(tw.Datum(model_input=tw.ModelInput(chunks=[text, known]), loss_fn_inputs=inputs)) == 3 + 7 + 17
     assert numbers_in(tw.Datum(model_input=tw.ModelInput(chunks=[text, unknown]), loss_fn_inputs=inputs)) == 3 + 17
+    old = tw.types.ImageChunk(data=b"x", format="png", tokens=5)
+    assert numbers_in(tw.Datum(model_input=tw.ModelInput(chunks=[old, unknown, text]), loss_fn_inputs={})) == 5 + 3
+    sparse = tw.TensorData(
+        data=[1.0, 2.0],
+        dtype="float32",
+        shape=[2, 1_000_000],
+        sparse_crow_indices=[0, 1, 2],
+        sparse_col_indices=[7, 8],
+    )
+    assert (
+        numbers_in(tw.Datum(model_input=tw.ModelInput.from_ints([]), loss_fn_inputs={"weights": sparse})) == 2 + 3 + 2
+    )
 
 
 def test_the_limits() -> None:
-    """128 examples and 500,000 numbers by default; both can be set, neither to nothing."""
-    assert (tw.ChunkLimits().datums, tw.ChunkLimits().numbers) == (128, 500_000)
-    for wrong in ({"datums": 0}, {"numbers": 0}, {"datums": -1}):
-        with pytest.raises(ValueError, match="must be positive"):
+    """128 examples, 500,000 numbers and 5 MB by default; all can be set, none to nothing."""
+    limits = tw.ChunkLimits()
+    assert (limits.datums, limits.numbers, limits.body_bytes) == (128, 500_000, 5_000_000)
+    for wrong in ({"datums": 0}, {"numbers": 0}, {"datums": -1}, {"body_bytes": 0}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be positive, got"):
             tw.ChunkLimits(**wrong)
 
 

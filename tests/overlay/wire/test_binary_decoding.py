@@ -158,10 +158,6 @@ SEQUENCE = "sequences[0]"
         ),
         (of_datum(model_input=[{"image": {**IMAGE, "override_dimensions": {}}}]), "model_input[0].override_dimensions"),
         (
-            of_datum(loss_fn_inputs={"w": message("Tensor")(dtype=1, dense=np.array([np.nan], "<f4").tobytes())}),
-            "data[0]: w",
-        ),
-        (
             of_datum(loss_fn_inputs={"w": message("Tensor")(dtype=1, sparse_csr={}, shape=[2, 2])}),
             "data[0].loss_fn_inputs['w']: TensorData.sparse_crow",
         ),
