@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
@@ -100,6 +101,39 @@ class TensorValues:
         if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
             raise TypeError(f"TensorData.{name}: expected a flat list of whole numbers")
         return found.astype(np.int64, copy=False)
+
+    def __len__(self) -> int:
+        """Return the length of the first dimension, as of an array. TypeError for a tensor without dimensions."""
+        if self.shape is None:
+            return len(self.raw)
+        if not self.shape:
+            raise TypeError("TensorData: a tensor without dimensions has no length")
+        return int(self.shape[0])
+
+    def __bool__(self) -> bool:
+        # Code that asks whether there is a tensor must not take an empty one for none.
+        return True
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return what ``to_numpy()[key]`` is: a number or an array."""
+        return self.to_numpy()[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.to_numpy())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Return :meth:`to_numpy`, as numpy asks for it; a copy where one is asked for or the dtype is another.
+
+        Raises:
+            ValueError: ``copy`` is False, and the array cannot be had without a copy.
+        """
+        found = self.to_numpy()
+        if dtype is not None and found.dtype != dtype:
+            found = found.astype(dtype)
+        if copy is False and not (isinstance(self.raw, np.ndarray) and np.shares_memory(found, self.raw)):
+            raise ValueError("TensorData: its array cannot be had without a copy; leave copy=False out")
+        is_view = isinstance(self.raw, np.ndarray) and np.may_share_memory(found, self.raw)
+        return found.copy() if copy and is_view else found
 
     @classmethod
     def from_numpy(cls, array: Array) -> Self:
