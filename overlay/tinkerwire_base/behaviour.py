@@ -16,7 +16,7 @@ from typing_extensions import Self
 
 from . import console
 from .arrays import Array, np
-from .checks import is_number, is_str
+from .checks import NumberRangeError, is_number, is_str
 from .container import container_length
 from .errors import RequestErrorCategory
 from .model import SHORT
@@ -247,7 +247,7 @@ def _plain_list(name: str, value: TensorValues) -> Any:
             wire_list(name, raw, "float32")
         except OverflowError as error:
             text = str(error)
-            raise OverflowError(text if text.startswith(name) else f"{name}: {text}") from None
+            raise NumberRangeError(text if text.startswith(name) else f"{name}: {text}") from None
     return raw
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -29,6 +29,9 @@ class DataclassMethods:
 
     __slots__ = ()
     __dataclass_fields__ = _Fields()
+    if not TYPE_CHECKING:
+        # Dataclasses are not iterable, while the other models are.
+        __iter__ = None
 
 
 def _fields(cls: Any) -> dict[str, Any]:

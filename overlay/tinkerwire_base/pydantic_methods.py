@@ -5,7 +5,7 @@ They are thin: what they do stands in dumping, validating and json_schema, which
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
@@ -32,6 +32,13 @@ class PydanticMethods:
 
     __slots__ = ()
     model_fields = _ModelFields()
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """Iterate over names and values of the fields, which is what dict() of a model takes."""
+        for attribute in _attributes(self):
+            if attribute.name != "extra_fields":
+                yield attribute.name, getattr(self, attribute.name)
+        yield from getattr(self, "extra_fields", {}).items()
 
     @property
     def model_fields_set(self) -> set[str]:

@@ -5,7 +5,7 @@
 | float16, float32, bfloat16               | float32 | exact                                             |
 | float64                                  | float32 | rounded; warns once per name when a value changes |
 | int8 to int64, uint8 to uint32, bool     | int64   | exact                                             |
-| uint64                                   | int64   | OverflowError beyond 2^63 - 1                     |
+| uint64                                   | int64   | NumberRangeError beyond 2^63 - 1               |
 | list (nested: rectangular)               | by key  | None, text, ragged rows, floats for int: refused  |
 
 NaN and infinity are taken, as protobuf carries them; what is sent as JSON is checked then. The floats of a list are
@@ -58,7 +58,7 @@ def wire_array(name: str, value: Any) -> Array:
     Raises:
         TypeError: not numbers, or a dtype that has no wire form.
         ValueError: a ragged list, a list under an unknown key, or None.
-        OverflowError: a number that does not fit.
+        NumberRangeError: a number that does not fit.
     """
     if isinstance(value, np.ndarray | np.generic):
         array = plain_array(name, np.asanyarray(value))
@@ -113,7 +113,7 @@ def token_ids(name: str, tokens: Any) -> Any:
 
     Raises:
         TypeError: a token that is no int, with its position.
-        OverflowError: a token beyond 64 bits, with its position.
+        NumberRangeError: a token beyond 64 bits, with its position.
     """
     if _is_torch(tokens):
         tokens = _from_torch(name, tokens)

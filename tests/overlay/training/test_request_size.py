@@ -15,9 +15,9 @@ import tinkerwire as tw
 from support.clients import open_client
 from support.scripted import Answer, Asked, Scripted
 from tinkerwire.training.chunking import split
-from tinkerwire.training.request_size import JsonSize, ProtobufSize, RequestSize, size_around
+from tinkerwire.training.request_size import JsonSize, ProtobufSize, RequestSize, request_size, size_around
 from tinkerwire.wire import bodies
-from tinkerwire.wire.dialect import Dialect
+from tinkerwire.wire.dialect import Dialect, found
 from tinkerwire.wire.dialect import given as dialect_of
 from tinkerwire_generated.api.training import forward_backward
 from tinkerwire_generated.models import DmelChunk, ForwardBackwardInput, ForwardBackwardRequest
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(120)
 MODEL_ID = "model-\N{SNOWMAN}"
 JSON, PROTOBUF = dialect_of("0.18.2"), dialect_of("0.38.0")
 SIZES: dict[str, tuple[Dialect, RequestSize]] = {
-    "JSON": (JSON, JsonSize(JSON.converter)),
+    "JSON": (JSON, JsonSize()),
     "protobuf": (PROTOBUF, ProtobufSize()),
 }
 TOKENS = st.lists(st.integers(0, 2**31 - 1), max_size=30)
@@ -104,6 +104,21 @@ def batch_of(data: Sequence[tw.Datum]) -> ForwardBackwardInput:
     return ForwardBackwardInput(data=list(data), loss_fn="ppo", loss_fn_config=config)
 
 
+def texts_in(data: Sequence[tw.Datum]) -> int:
+    """A bound of what is counted too high for names, locations and floats; examples of this test have few of each."""
+    names = sum(6 * len(name.encode()) for each in data for name in each.loss_fn_inputs)
+    pointers = [
+        chunk
+        for each in data
+        for chunk in each.model_input.chunks
+        if isinstance(chunk, tw.types.ImageAssetPointerChunk)
+    ]
+    numbers = sum(len(tensor.raw) for each in data for tensor in each.loss_fn_inputs.values())
+    texts = [chunk for each in data for chunk in each.model_input.chunks if isinstance(chunk, tw.EncodedTextChunk)]
+    tokens = sum(len(chunk.tokens) for chunk in texts)
+    return names + sum(6 * len(chunk.location.encode()) for chunk in pointers) + 20 * (numbers + tokens)
+
+
 def check(form: str, data: list[tw.Datum], body_bytes: int) -> None:
     """Hold the chunks of a batch against the bodies that they make."""
     dialect, size = SIZES[form]
@@ -114,7 +129,7 @@ def check(form: str, data: list[tw.Datum], body_bytes: int) -> None:
         assert len(chunk) == 1 or len(body_of(dialect, chunk)) <= body_bytes
     for chunk, following in itertools.pairwise(chunks):
         parts = 1 + sum(len(each.model_input.chunks) + 2 * len(each.loss_fn_inputs) for each in [*chunk, following[0]])
-        slack = around + (120 * (parts + len(chunk)) if form == "protobuf" else 0)
+        slack = around + (120 if form == "protobuf" else 350) * (parts + len(chunk)) + texts_in([*chunk, following[0]])
         assert len(body_of(dialect, [*chunk, following[0]])) + slack > body_bytes, "it could have held one more"
 
 
@@ -135,9 +150,36 @@ def test_a_chunk_in_protobuf_keeps_to_the_limit(data: list[tw.Datum], body_bytes
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(datums(CHUNKS | POINTERS))
 def test_the_bound_of_json_is_one(datum: tw.Datum) -> None:
-    """No example takes more than its bound, which is what spares most batches the exact count."""
-    size = JsonSize(JSON.converter)
-    assert len(JSON.converter.encode(datum)) < size.measure(datum) <= size.bound(datum)
+    """No example takes more than what is measured, or than its bound, which spares most batches the measuring."""
+    size = JsonSize()
+    assert len(JSON.converter.encode(datum)) < size.measure(datum)
+    assert len(JSON.converter.encode(datum)) < size.bound(datum)
+
+
+def test_what_is_measured_in_json_is_close() -> None:
+    """A batch as users have it is counted at most a third too high, most of it exactly."""
+    rng = np.random.default_rng(1)
+    tokens = rng.integers(0, 150_000, 4096)
+    inputs: dict[str, Any] = {"target_tokens": tokens, "weights": np.ones(4096, np.float32)}
+    plain = tw.Datum(model_input=tw.ModelInput.from_ints(tokens.tolist()), loss_fn_inputs=inputs)
+    size = JsonSize()
+    assert size.measure(plain) < 1.2 * len(JSON.converter.encode(plain))
+    inputs["advantages"] = rng.standard_normal(4096).astype(np.float32)
+    mixed = tw.Datum(model_input=tw.ModelInput.from_ints(tokens.tolist()), loss_fn_inputs=inputs)
+    assert size.measure(mixed) < 4 / 3 * len(JSON.converter.encode(mixed))
+
+
+def test_a_guessed_form_is_counted_as_the_larger_one() -> None:
+    """While it is not known which form the server takes, and where a batch has no protobuf form."""
+    text = tw.Datum(model_input=tw.ModelInput.from_ints([2**30] * 100), loss_fn_inputs={})
+    pointer = tw.types.ImageAssetPointerChunk(location="tinker://x", format="png", expected_tokens=3)
+    picture = tw.Datum(model_input=tw.ModelInput(chunks=[pointer]), loss_fn_inputs={})
+    guess = found(None)
+    assert guess.is_guess
+    assert request_size(guess, "forward", [text]).bound(text) == JsonSize().bound(text)
+    assert request_size(JSON, "forward", [text]).bound(text) == JsonSize().bound(text)
+    assert request_size(PROTOBUF, "forward", [text]).bound(text) == ProtobufSize().bound(text)
+    assert request_size(PROTOBUF, "forward", [picture]).bound(picture) >= JsonSize().bound(picture)
 
 
 def promise(asked: Asked) -> Answer:
