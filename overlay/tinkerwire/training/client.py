@@ -39,11 +39,12 @@ from ..session import Session
 from ..telemetry.reporter import Telemetry
 from ..tokenizers import load_tokenizer, tokenizer_id_of
 from ..usage import Usage
+from .batch_data import check_data
 from .chunking import ChunkLimits
 from .creation import Create
 from .loss_handles import LossHandle
 from .losses import ArrayKind, CustomLossFn
-from .operations import Operations, checked
+from .operations import Operations
 from .own_saves import OwnSaves
 from .saving import SavesAndLoads
 
@@ -251,7 +252,7 @@ class TrainingClient(SavesAndLoads, Created):
     ) -> APIFuture[ForwardBackwardOutput]:
         if arrays == "numpy":
             raise ValueError(f"arrays: loss {handle.name} computes in torch; leave it away")
-        data = checked(data)
+        data = check_data(data)
         handle.check(data, self._session.known_id)
         if handle.loss_id is not None:
             return self.forward_backward(data, "custom", {"loss_id": handle.loss_id})

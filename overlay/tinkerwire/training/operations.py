@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -31,6 +31,7 @@ from ..sending.backpressure import Traffic
 from ..sending.connection import Connection
 from ..usage import Meter
 from ..wire.server_futures import Submission
+from .batch_data import check_data
 from .chunking import ChunkLimits, split
 from .combining import combine
 from .failures import UnretrievedFailures
@@ -109,7 +110,7 @@ class Operations:
         """Run an operation on a batch now, in as many requests as the limits ask for, none other between them."""
         expect_metadata("loss_fn_config", config)
         whole = ForwardBackwardInput(
-            data=checked(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
+            data=check_data(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
         )
         return self._connection.start(lambda: self._observed(self._run_batch(kind, call, whole)), kind)
 
@@ -122,7 +123,7 @@ class Operations:
         arrays: ArrayKind | None,
     ) -> APIFuture[ForwardBackwardOutput]:
         """Run a forward and a backward operation with a loss of the user's between them, none other between those."""
-        loss = CustomLoss(checked(data), loss_fn, arrays)
+        loss = CustomLoss(check_data(data), loss_fn, arrays)
         return self._connection.start(
             lambda: self._observed(self._run_custom(forward, backward, loss)), "ForwardBackward"
         )
@@ -219,10 +220,12 @@ class Operations:
             self._lane.is_settled = True
         return task
 
-    async def _polled(self, work: Coroutine[Any, Any, T], seq_id: int, sent: int) -> T:
-        """The result of an operation. Where the server rejects its number only now, later ones take the right one."""
+    async def _polled(
+        self, poll: Callable[[Submission], Coroutine[Any, Any, T]], asked: Submission, seq_id: int, sent: int
+    ) -> T:
+        """Poll a result. If the server rejects the number of the operation only now, later ones take the right one."""
         try:
-            return await work
+            return await poll(asked)
         except TinkerError as error:
             self._lane.is_settled = False
             conflict = sequence_conflict(error, seq_id)
@@ -254,7 +257,8 @@ class Operations:
                 sending.cancel()
             raise
         seq_id, asked = sending.result()
-        return asyncio.create_task(self._polled(poll(asked), seq_id, self._lane.sent))
+        # The poll is called within the task: a task that is cancelled before it starts would drop its coroutine.
+        return asyncio.create_task(self._polled(poll, asked, seq_id, self._lane.sent))
 
     async def _send(
         self, model_id: str, call: CallOf, not_here: tuple[type[TinkerError], ...]
@@ -410,18 +414,3 @@ async def _polls() -> AsyncIterator[Polls[Any]]:
         for poll in polls:
             poll.cancel()
         await asyncio.gather(*polls, return_exceptions=True)
-
-
-def checked(data: Sequence[Datum]) -> list[Datum]:
-    """The datums of a batch. TypeError for what is none, ValueError without any."""
-    if isinstance(data, Datum):
-        raise TypeError("data: expected a list of datums, got one Datum")
-    if not isinstance(data, Iterable):
-        raise TypeError(f"data: expected a list of datums, got {type(data).__name__}")
-    datums = list(data)
-    if not datums:
-        raise ValueError("data: no datums; give at least one")
-    for position, datum in enumerate(datums):
-        if not isinstance(datum, Datum):
-            raise TypeError(f"data[{position}]: expected a Datum, got {type(datum).__name__}")
-    return datums
