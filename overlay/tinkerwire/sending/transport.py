@@ -8,6 +8,7 @@ library's own, which may hold the request's headers, with the API key among them
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import re
 import ssl
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=APIConnectionError)
 ABANDON_S = 1.0
 CONNECT_TIMEOUT_S = 5.0
+LARGE_BODY_BYTES = 1 << 20
+"""Larger bodies are written in pieces, so that the loop is free between two."""
 """For looking up the name, connecting, and agreeing on a key together."""
 
 
@@ -97,7 +100,7 @@ class AiohttpTransport:
                     request.method,
                     self._base_url + request.path,
                     params=request.query or None,
-                    data=request.content,
+                    data=_body(request.content),
                     headers=request.headers,
                     timeout=aiohttp.ClientTimeout(total=_seconds(timeout_s), connect=CONNECT_TIMEOUT_S),
                     proxy=self._proxy,
@@ -238,6 +241,11 @@ class HttpxTransport:
                     request, url, status, encoding, int(length) if length.isdigit() else None, chunks
                 )
             return WireResponse(status=status, headers=dict(answer.headers), content=content)
+
+
+def _body(content: bytes | None) -> bytes | io.BytesIO | None:
+    """Return what aiohttp sends for the content of a request; it warns of large bodies that are plain bytes."""
+    return io.BytesIO(content) if content is not None and len(content) >= LARGE_BODY_BYTES else content
 
 
 def _seconds(timeout_s: float) -> float | None:

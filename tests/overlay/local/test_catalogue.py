@@ -55,5 +55,7 @@ def test_an_alias_is_the_same_model_under_its_own_name(tmp_path: Path) -> None:
 )
 def test_a_bad_alias_is_refused(alias: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Before the server starts, with the way out."""
-    assert main(["serve", "--folder", str(tmp_path), "--port", "0", "--alias", alias]) == 1
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", "--folder", str(tmp_path), "--port", "0", "--alias", alias])
+    assert ended.value.code == 2
     assert text in capsys.readouterr().err

@@ -399,3 +399,14 @@ def test_a_password_in_an_address_is_not_shown(url: str) -> None:
     with pytest.raises(ValueError, match="base_url") as caught:
         tw.ServiceClient(base_url=url, api_key=KEY)
     assert "dden" not in str(caught.value)
+
+
+def test_a_large_body_arrives_whole_and_without_a_warning(server: Scripted) -> None:
+    """Warnings are errors in many test suites, and a body beyond 1 MiB must not raise one."""
+    chunk = tw.types.EncodedTextChunk(tokens=list(range(200_000)))
+    data = [tw.Datum(model_input=tw.ModelInput(chunks=[chunk]), loss_fn_inputs={"weights": [1.0]})]
+    with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=1)) as client:
+        client.create_lora_training_client("base").forward_backward(data, "cross_entropy").result(PATIENCE_S)
+    (asked,) = server.named("forward_backward")
+    assert int(asked.headers["content-length"]) > 1 << 20
+    assert asked.body["forward_backward_input"]["data"][0]["model_input"]["chunks"][0]["tokens"] == chunk.tokens
