@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.clients import KEY
-from support.scripted import Scripted
+from support.scripted import Answer, Scripted, in_turn
 
 pytestmark = pytest.mark.timeout(120)
 TESTS = Path(__file__).parents[1]
@@ -109,13 +109,20 @@ client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).resul
 """
 
 
-@pytest.mark.parametrize(
-    "end", ["", "del client, training; import gc; gc.collect()", "pending = training.optim_step(ADAM)"]
-)
+@pytest.mark.parametrize("end", ["", "del client, training; import gc; gc.collect()"])
 def test_a_program_that_forgets_to_close_ends_quietly(server: Scripted, end: str) -> None:
     """A client that was never closed delays and disturbs nothing when the program ends, or it is collected."""
     run = run_script(server, USE + end)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_program_that_ends_logs_what_it_drops(server: Scripted) -> None:
+    """An operation under way at the end of the program is lost, and one line names it."""
+    server.on_poll("OptimStep", in_turn(server.happy, Answer({"type": "try_again"}, delay_s=0.5)))
+    run = run_script(server, USE + "pending = training.optim_step(ADAM)")
+    assert run.returncode == 0
+    assert "1 operation under way dropped: OptimStep" in run.stderr
+    assert len(run.stderr.splitlines()) == 1
 
 
 def test_a_service_that_is_dropped_serves_on(server: Scripted) -> None:

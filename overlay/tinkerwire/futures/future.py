@@ -54,7 +54,7 @@ class APIFuture(Generic[T]):
         try:
             return await self.watch(timeout)
         except asyncio.CancelledError:
-            self._future.cancel()
+            self.cancel()
             raise
 
     async def watch(self, timeout: float | None = None) -> T:
@@ -102,7 +102,11 @@ class APIFuture(Generic[T]):
 
     def cancel(self) -> bool:
         """Stop waiting for it; an operation that was not sent yet is never sent. False when it is done."""
-        return self._future.cancel()
+        is_cancelled = self._future.cancel()
+        if is_cancelled:
+            # Whoever cancels knows how it ends.
+            self._track.is_error_retrieved = True
+        return is_cancelled
 
     def add_done_callback(self, callback: Callable[[APIFuture[T]], object]) -> None:
         """Call ``callback`` with this future once it is done, or now if it is.

@@ -37,6 +37,8 @@ class LoopThread:
         self._users: list[None] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._opened: dict[str, tuple[threading.Thread, asyncio.AbstractEventLoop]] = {}
+        """The thread and its loop, stored in one step that a signal handler cannot interrupt."""
         self._ending: threading.Thread | None = None
         self.opening = threading.RLock()
         """Held by a thread that opens a client and imports modules for it, which a fork must not copy half imported."""
@@ -53,10 +55,9 @@ class LoopThread:
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=self._run, args=(loop,), name="tinkerwire-loop", daemon=True)
         thread.start()
-        if self._loop is None:
-            # Set only once the thread runs: a signal handler may come in before and wait for a result.
-            self._thread, self._loop = thread, loop
-        else:
+        # Stored only once the thread runs: a signal handler may come in before and wait for a result.
+        self._thread, self._loop = self._opened.setdefault("loop", (thread, loop))
+        if self._loop is not loop:
             # A signal handler has opened another loop in the meantime.
             loop.call_soon_threadsafe(loop.stop)
 
@@ -71,6 +72,7 @@ class LoopThread:
                 self._users.pop()
             if self._users or self._loop is None:
                 return
+            self._opened.clear()
             loop, self._loop, self._ending, self._thread = self._loop, None, self._thread, None
             loop.call_soon_threadsafe(loop.stop)
         finally:

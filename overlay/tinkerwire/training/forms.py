@@ -83,6 +83,8 @@ class Forms:
         self._is_guess = dialect.is_guess
         self._untried = list(dialect.forms(call.operation.name))
         self._tried: list[Form] = []
+        self._problem: TinkerError | ValueError | TypeError | None = None
+        """Why the batch has no form that the server would rather take."""
         self.current = self._first()
 
     @property
@@ -130,8 +132,11 @@ class Forms:
         dialects.refused.discard(self.current.name)
         dialects.learn_form(self._call.operation.name, self.dialect)
 
-    def refused(self, error: TinkerError) -> TinkerError:
-        """The error of a batch that was taken in no form: the most telling one, with the others in its text."""
+    def refused(self, error: TinkerError) -> TinkerError | ValueError | TypeError:
+        """Return the error of a batch that was taken in no form: the most telling one, with the others in its text."""
+        is_of_form = isinstance(error, APIStatusError) and error.status_code in MATTER_OF_FORM
+        if self._problem is not None and is_of_form:
+            return self._problem
         failed = [form for form in self._tried if form.error is not None]
         if len(failed) < 2 or isinstance(error, SessionExpiredError):
             return error
@@ -149,14 +154,17 @@ class Forms:
         return told
 
     def _first(self) -> Form:
-        problem: Exception | None = None
+        operation, refused = self._call.operation.name, self._connection.dialects.refused
         while self._untried:
+            dialect = self._untried.pop(0)
+            if self._problem is not None and dialect.form_name(operation) in refused:
+                continue
             try:
-                return self._encoded(self._untried.pop(0))
+                return self._encoded(dialect)
             except (TinkerError, ValueError, TypeError) as error:
-                problem = problem or error
-        assert problem is not None
-        raise problem
+                self._problem = self._problem or error
+        assert self._problem is not None
+        raise self._problem
 
     def _next(self, error: TinkerError) -> Form | None:
         key = self.current.request.headers.get(KEY)

@@ -120,3 +120,19 @@ def test_a_custom_loss_that_fails_elsewhere_fails_what_is_queued(
         custom.result(PATIENCE_S)
     training.optim_step(ADAM).result(PATIENCE_S)
     assert len(server.named("optim_step")) == 1
+
+
+def test_training_continues_after_a_cancelled_custom_loss(server: Scripted, training: tw.TrainingClient) -> None:
+    """Whoever cancels knows how it ends, and need not ask for the error before going on."""
+    go_on = threading.Event()
+
+    def waiting(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
+        go_on.wait(PATIENCE_S)
+        return squares(data, logprobs)
+
+    server.on_poll("Forward", lambda _: Answer(OUTPUT))
+    custom = training.forward_backward_custom([datum()], waiting, arrays="numpy")
+    wait_until(lambda: bool(server.named("retrieve_future")), "the forward pass is under way")
+    assert custom.cancel()
+    go_on.set()
+    wait_until(lambda: training.optim_step(ADAM).exception(PATIENCE_S) is None, "training continues")
