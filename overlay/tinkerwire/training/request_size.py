@@ -58,9 +58,11 @@ class RequestSize(Protocol):
 
     def bound(self, datum: Datum) -> int:
         """Return at least as many bytes as an example takes."""
+        ...
 
     def measure(self, datum: Datum) -> int:
         """Return a count that is as close as this form has one, and no lower than the truth."""
+        ...
 
 
 class ProtobufSize:
