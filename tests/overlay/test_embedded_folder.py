@@ -24,7 +24,11 @@ pytestmark = [
 ]
 MODEL = "tinkerwire/byte-small"
 SAVE = """
-import os, sys, tinkerwire as tw
+import os, signal, sys
+# Background jobs and nohup ignore them, and children inherit that.
+for name in ("SIGHUP", "SIGTERM"):
+    signal.signal(getattr(signal, name), signal.SIG_DFL)
+import tinkerwire as tw
 client = tw.ServiceClient(base_url=sys.argv[1] if len(sys.argv) > 1 else None)
 print(client.create_lora_training_client("tinkerwire/byte-small", rank=2).save_state("a").result(100).path, flush=True)
 """
