@@ -24,11 +24,7 @@ pytestmark = [
 ]
 MODEL = "tinkerwire/byte-small"
 SAVE = """
-import os, signal, sys
-# Background jobs and nohup ignore them, and children inherit that.
-for name in ("SIGHUP", "SIGTERM"):
-    signal.signal(getattr(signal, name), signal.SIG_DFL)
-import tinkerwire as tw
+import os, sys, tinkerwire as tw
 client = tw.ServiceClient(base_url=sys.argv[1] if len(sys.argv) > 1 else None)
 print(client.create_lora_training_client("tinkerwire/byte-small", rank=2).save_state("a").result(100).path, flush=True)
 """
@@ -150,7 +146,9 @@ def test_the_end_of_a_temporary_folder_is_announced(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_no_temporary_folder(tmp_path: Path, number: signal.Signals) -> None:
     """The process ends by the signal, as without the client, and its folder is gone by then."""
-    with started(WAIT, tmp_path) as process:
+    # What nohup and background jobs ignore is inherited.
+    default = f"import signal\nsignal.signal({int(number)}, signal.SIG_DFL)\n"
+    with started(default + WAIT, tmp_path) as process:
         assert temporary_folders(tmp_path)
         process.send_signal(number)
         assert process.wait(60) == -number
