@@ -1,4 +1,4 @@
-"""How properties are drawn in all tests, and the proofs that a run of all must have."""
+"""Hypothesis profiles of all tests, and the proofs that a run of the whole suite must have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ settings.register_profile("explore", ANY_TIME, derandomize=False, max_examples=1
 settings.load_profile("tests")
 
 OUTCOMES: dict[str, str] = {}
-"""What became of each test of this run, by its id."""
+"""The outcome of each test of this run, by its id."""
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

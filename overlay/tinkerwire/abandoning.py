@@ -1,4 +1,4 @@
-"""What happens on the server to an operation that its caller gave up: it is cancelled, unloaded or logged."""
+"""Operations that their caller gave up: the client cancels or unloads them on the server, or logs them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .sending.connection import Connection
 from .sending.retry import RetryConfig
 
 ABANDON_S = 5.0
-"""How long the client tries to end what nobody waits for."""
+"""Seconds in which the client tries to end what nobody waits for."""
 ONCE = RetryConfig(enable_retry_logic=False)
 UNCERTAIN = frozenset({408, 409})
 """User errors after which the server may have taken the request all the same."""

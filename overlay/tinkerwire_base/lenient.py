@@ -17,7 +17,7 @@ from .hooks import FAULTS, Hook, expected, is_dict, structure_only
 from .model import essential_fields, fields_of, wire_name
 
 Report = Callable[[str], None]
-"""What takes the warning about a field that was read as None."""
+"""A function that takes the warning about a field that was read as None."""
 
 _MAX_REASON = 200
 _reported: set[str] = set()

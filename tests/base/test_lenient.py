@@ -201,7 +201,7 @@ def places(value: Any, place: Place = ()) -> Iterator[Place]:
 
 
 def at(value: Any, place: Place) -> Any:
-    """What lies at a place of JSON values and models, None below None."""
+    """Return the value at a place of JSON values and models, None below None."""
     for step in place:
         if value is None:
             return None
@@ -214,7 +214,7 @@ def at(value: Any, place: Place) -> Any:
 
 
 def is_strict(kind: type, place: Place) -> bool:
-    """Whether a value is what the caller asked for."""
+    """Check whether a value is essential to the caller."""
     name = next(step for step in reversed(place) if isinstance(step, str))
     if place[:2] == ("urls", "a"):
         return True
@@ -362,7 +362,7 @@ def test_a_report_that_raises_loses_nothing(warnings: list[str]) -> None:
 
 
 def test_only_responses_are_read_so() -> None:
-    """What users make, and what a server is asked, is read strictly."""
+    """Values of users and requests to a server are read strictly."""
     with pytest.raises(ValueError, match="model_owner"):
         m.TrainingRun.model_validate(RUN | {"model_owner": None})
     with pytest.raises(ValueError, match="last_created_at"):

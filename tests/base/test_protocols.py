@@ -1,4 +1,4 @@
-"""What Python's own functions and numpy make of models: len, indices, iteration, arrays, dict."""
+"""Protocols of models: len, indices, iteration, arrays, dict."""
 
 from __future__ import annotations
 

@@ -26,12 +26,12 @@ ALLOWED = (
     concurrent.futures.CancelledError,
     asyncio.CancelledError,
 )
-"""What a public call may raise."""
+"""Exceptions that a public call may raise."""
 MODEL = "tinkerwire/byte-nano"
 LIMIT_S = 2.0
 """The deadline of each operation."""
 HANG_S = 60.0
-"""How long a case may take; several operations, on a machine that others use too."""
+"""Seconds that a case of several operations may take on a shared machine."""
 POLICY = tw.RetryConfig(
     progress_timeout=LIMIT_S,
     retry_delay_base=0.001,
@@ -45,7 +45,7 @@ PATH = "tinker://run/weights/0001"
 
 @attrs.frozen
 class Problem:
-    """What a case did that it must not."""
+    """The rule that a case broke."""
 
     seed: int
     text: str

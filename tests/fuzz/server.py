@@ -15,7 +15,7 @@ from tinkerwire.local import EmbeddedServer
 from tinkerwire_base.call import WireRequest
 
 SPARED = 0.5
-"""How many of the responses are left as they are."""
+"""The share of responses that stay unchanged."""
 
 VARIANTS: dict[str, tuple[str, dict[str, bool]]] = {
     "json": ("0.16.1", {}),

@@ -1,4 +1,4 @@
-"""Where the embedded server of a client keeps its checkpoints: in a named folder, or for as long as the process."""
+"""Checkpoints of a client's embedded server: kept in a named folder, or as long as the process."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def temporary_folders(where: Path) -> list[str]:
 
 
 def test_a_named_folder_keeps_checkpoints(tmp_path: Path) -> None:
-    """What one process saves another one loads, and nothing is announced as lost."""
+    """One process loads what another saved, and the log announces no loss."""
     address = f"local:{tmp_path / 'runs'}"
     saved = run(SAVE, address)
     assert not saved.stderr
@@ -183,7 +183,7 @@ def test_the_next_process_removes_what_a_killed_one_left(tmp_path: Path) -> None
 
 
 def test_foreign_folders_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What only looks like such a folder, or is a link to another, stays."""
+    """Folders that only look like one, and links to another, stay."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     kept = tmp_path / "kept"
     kept.mkdir()

@@ -113,7 +113,7 @@ def test_a_fork_does_not_wait_for_a_loop_that_waits_for_it(
 
 
 def test_a_fork_on_the_clients_own_thread_works(server: Scripted, client: tw.ServiceClient) -> None:
-    """What runs there may fork: the loop cannot wait for itself."""
+    """Code on the loop's thread may fork: the loop cannot wait for itself."""
     status: list[int] = []
 
     def fork(_: object) -> None:
@@ -131,7 +131,7 @@ def test_a_fork_on_the_clients_own_thread_works(server: Scripted, client: tw.Ser
 
 
 def test_a_fork_waits_for_a_client_that_is_being_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another thread imports for its client is whole in the child."""
+    """Imports of another thread are whole in the child."""
     monkeypatch.setattr(loop_module, "PAUSE_S", PATIENCE_S)
     forked = threading.Event()
 

@@ -42,7 +42,7 @@ def start_save(client: tw.ServiceClient) -> None:
 
 
 def is_finished(server: Scripted) -> bool:
-    """Whether nothing of the save is open any more, at the server."""
+    """Check whether the server has finished with the save."""
     return not server.active["retrieve_future"]
 
 
@@ -138,7 +138,7 @@ def test_the_wait_has_a_limit(server: Scripted, caplog: pytest.LogCaptureFixture
 
 @pytest.mark.parametrize("value", [-1, -(10**400), float("nan"), "5", True])
 def test_odd_limits_are_refused(server: Scripted, value: Any) -> None:
-    """What is not a number of seconds raises an error that names the argument, and starts nothing."""
+    """An invalid number of seconds raises an error that names the argument, and starts nothing."""
     with pytest.raises((TypeError, ValueError), match="exit_timeout"):
         tw.ServiceClient(base_url=server.url, api_key=KEY, exit_timeout=value)
     assert not loop_threads()
@@ -324,7 +324,7 @@ def test_clients_made_from_it_keep_it_open(server: Scripted, kind: str) -> None:
 
 
 def test_a_result_that_is_waited_for_arrives(server: Scripted) -> None:
-    """Who holds nothing but the future of an operation gets its result."""
+    """A caller that holds only the future of an operation gets its result."""
     hold = hold_saves(server)
     future = open_alone(server).create_lora_training_client("base").save_state("a")
     wait_for_save(server)

@@ -86,7 +86,7 @@ def test_a_result_polled_after_a_restart(server: Scripted, client: tw.ServiceCli
 
 @pytest.mark.parametrize("body", [{"error": "busy"}, {"detail": "Not Found"}, b""], ids=str)
 def test_a_heartbeat_route_shows_that_a_404_is_about_the_session(server: Scripted, body: Any) -> None:
-    """Where the text of a 404 tells nothing, a GET that is refused with 405 shows that the server has heartbeats."""
+    """If the text of a 404 is empty, a GET that is refused with 405 shows that the server has heartbeats."""
 
     def heartbeat(asked: Asked) -> Answer:
         return Answer(body, status=404 if asked.method == "POST" else 405)

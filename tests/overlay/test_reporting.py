@@ -1,4 +1,4 @@
-"""What shows, logs, counts or reports can neither hold up, lose nor fail a result."""
+"""Progress bars, logs, counters and telemetry can neither hold up, lose nor fail a result."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_a_path_without_ids_says_what_is_missing() -> None:
 
 @pytest.mark.parametrize("path", ["other://run-9/first", "run-9/first"])
 def test_a_path_that_the_server_gave_is_loaded(server: Scripted, path: str) -> None:
-    """What a save returns can be loaded, and goes back as it came."""
+    """The path that a save returns can be loaded, and goes back unchanged."""
     server.on_poll("SaveWeights", lambda _: Answer({"path": path}))
     with open_client(server.url) as client:
         training = client.create_lora_training_client("base")

@@ -33,15 +33,15 @@ class AuthCase:
 
     content: bytes | None
     key: str | None = None
-    """What get_tinker_token returns."""
+    """The return value of get_tinker_token."""
     variables: dict[str, str] = field(factory=dict)
     has: bool | None = None
-    """What tinker_has_credentials returns, where that is not whether there is a key."""
+    """The return value of tinker_has_credentials, if it differs from the presence of a key."""
     mode: int = 0o600
 
     @property
     def has_credentials(self) -> bool:
-        """What tinker_has_credentials returns."""
+        """The return value of tinker_has_credentials."""
         return self.key is not None if self.has is None else self.has
 
     def put(self, home: Path) -> None:

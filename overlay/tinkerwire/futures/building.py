@@ -28,9 +28,9 @@ class Build:
     model_id: str = ""
     """The model that was created; empty while it is not known."""
     may_be_taken: bool = False
-    """Whether the server may have taken an attempt without telling."""
+    """True if the server may have accepted an attempt whose response was lost."""
     result: dict[str, Any] = attrs.field(factory=dict)
-    """What the response said of the result."""
+    """The part of the response that describes the result."""
 
     @property
     def kind(self) -> str:
@@ -45,11 +45,11 @@ class Build:
 
     @property
     def creates_model(self) -> bool:
-        """Whether a model comes to be; a load into a model that exists builds none."""
+        """True if the request creates a model; a load into an existing model does not."""
         return self.kind == "CreateModel" or (self.kind == "LoadWeights" and not self.body.get("model_id"))
 
     @property
     def details(self) -> dict[str, str]:
-        """What is known of the thing that is built, for texts."""
+        """The known facts about the thing that is built, for messages."""
         known = {**self.body, **self.result, **({"model_id": self.model_id} if self.model_id else {})}
         return {key: str(known[key]) for key in SHOWN_KEYS if known.get(key)}

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 ENTRY_BYTES = 512
-"""What an entry takes beside its contents: its place in the table, the key, and the objects that hold the value."""
+"""Bytes of an entry beside its contents: its place in the table, the key, and the objects that hold the value."""
 
 
 class BoundedTable(Generic[K, V]):
@@ -25,7 +25,7 @@ class BoundedTable(Generic[K, V]):
         self._most_bytes = most_bytes
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self.size_bytes = 0
-        """How much memory the entries take."""
+        """Bytes that the entries take."""
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -22,7 +22,7 @@ from tinkerwire_generated.models import ForwardBackwardOutput, OptimStepResponse
 
 CONFLICT = 409
 TABLE_BYTES = 8 * 2**20
-"""How much memory each table of what was asked or refused may take."""
+"""Largest size in bytes of each table of requests."""
 ANSWER_BYTES = 1024
 BATCHES = frozenset({"forward", "forward_backward"})
 FORMS: Mapping[str, str] = {"json": JSON, "messages": PROTOBUF}

@@ -1,4 +1,4 @@
-"""How much a server keeps of what it has done."""
+"""Limits of what a server keeps about finished work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _positive(instance: object, attribute: attrs.Attribute[float], value: float)
 
 @attrs.frozen(kw_only=True)
 class Keeping:
-    """How long and in how much memory a server keeps results, and what it needs to recognize resent requests.
+    """Limits in time and memory of results, and of the records that recognize resent requests.
 
     A dropped result is answered with HTTP 410. A request that is resent after its result was dropped gets the same
     request id as before, and then 410: the work is not done twice. What the server does not recognize any more, because

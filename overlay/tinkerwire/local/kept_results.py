@@ -12,7 +12,7 @@ from tinkerwire.local.keeping import Keeping
 from tinkerwire.local.results import Result
 
 FOLLOWED_BYTES = 384
-"""What the completion of a sample takes, which lives as long as its result."""
+"""Bytes of the completion of a sample, which lives as long as its result."""
 
 
 @attrs.frozen(kw_only=True)
@@ -30,7 +30,7 @@ class KeptResult:
 
     @property
     def size_bytes(self) -> int:
-        """How much memory it takes."""
+        """Bytes that it takes."""
         followed = 0 if self.on_gone is None else FOLLOWED_BYTES
         return ENTRY_BYTES + followed + len(self.result.content)
 
@@ -57,7 +57,7 @@ class KeptResults:
 
     @property
     def size_bytes(self) -> int:
-        """How much memory all of them take."""
+        """Bytes that all of them take."""
         return self._unfetched_bytes + self._fetched_bytes
 
     def add(self, request_id: str, kept: KeptResult) -> None:

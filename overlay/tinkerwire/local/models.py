@@ -11,7 +11,7 @@ from tinkerwire.local.sequence import Resends, Sequence
 from tinkerwire.local.workers import Worker
 
 GONE_BYTES = 4 * 2**20
-"""How much memory is used to say why models are gone; the newest of them."""
+"""Bytes for the reasons why models are gone; the newest are kept."""
 
 
 class TrainedModel:

@@ -77,7 +77,7 @@ class Peculiarities:
     """A batch in the refused form is done all the same; where both forms are taken, the very first batch is refused so.
     Resends of batches are then known by their seq_id alone, whatever their form and key."""
     flags: str = _one_of("given", "absent")
-    """Whether client/config holds any flags."""
+    """True if client/config holds any flags."""
     results: str = _one_of("asked", "messages", "json")
     """In which form batches and samples are answered, where the wire version has both: as asked, or in one
     whatever Accept says."""

@@ -15,7 +15,7 @@ from tinkerwire.local.loss_graph import LossGraph
 from tinkerwire.local.sequence import NumberedRequests, Resends
 
 EXPIRED_BYTES = 8 * 2**20
-"""How much memory the sessions that expired may take, the newest of which are still listed."""
+"""Bytes for expired sessions; the newest are still listed."""
 SESSION_BYTES = 2048
 ID_BYTES = 64
 OBJECTS_TO_JSON = 8
@@ -45,7 +45,7 @@ class Session:
     new_losses: Resends
     """Request ids of create_custom_loss by custom_loss_seq_id."""
     number: int
-    """How many were opened before it."""
+    """The number of those that were opened before it."""
     losses: dict[str, LossGraph] = attrs.field(factory=dict)
     """Custom losses by loss_id."""
 

@@ -19,7 +19,7 @@ from .backpressure import Traffic
 
 T = TypeVar("T")
 LATE_S = 5.0
-"""How long after its caller gave up a request may still get its response, which names what the server builds."""
+"""Seconds after a caller gave up in which a request may still get its response, which names what the server builds."""
 Exchange: TypeAlias = Callable[[WireRequest, Traffic, float, float], Coroutine[Any, Any, WireResponse]]
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, WireResponse]], asyncio.Task[WireResponse]]
 

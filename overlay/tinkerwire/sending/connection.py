@@ -61,7 +61,7 @@ Abandon = Callable[["Connection", Build], Coroutine[Any, Any, None]]
 
 @attrs.frozen
 class Sending(Generic[T]):
-    """How a request is sent; see :meth:`Connection.send`."""
+    """Options of sending a request; see :meth:`Connection.send`."""
 
     traffic: Traffic
     policy: RetryConfig

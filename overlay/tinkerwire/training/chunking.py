@@ -15,7 +15,7 @@ from .request_size import RequestSize, indices_in
 
 @attrs.frozen(kw_only=True)
 class ChunkLimits:
-    """How large one forward or forward_backward request may be.
+    """Limits of one forward or forward_backward request.
 
     A single example beyond a limit still goes out, in a request of its own: the server decides about it.
     """

@@ -1,4 +1,4 @@
-"""How many bytes an example takes in a request, as JSON and as protobuf.
+"""Sizes of examples in bytes of a request, as JSON and as protobuf.
 
 Both are counted from the lengths of what an example holds, without encoding all of it. The counts are upper bounds:
 

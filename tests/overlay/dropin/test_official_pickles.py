@@ -37,7 +37,7 @@ EQUAL: dict[str, Any] = {
     ),
     "lora": types.LoraConfig(rank=3),
 }
-"""What the recorder made, by the classes of this client."""
+"""The values that the recorder made, by the classes of this client."""
 
 LOADER = """
 import tinkerwire.dropin; tinkerwire.dropin.install()

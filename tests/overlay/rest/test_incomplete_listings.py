@@ -133,7 +133,7 @@ def test_what_is_there_is_kept(server: Scripted) -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_an_id_or_path_is_never_left_out(server: Scripted, path: str, answer: Any, place: str) -> None:
-    """What the caller goes on with is an error that names the entry."""
+    """A missing essential field raises an error that names the entry."""
     asks = {
         "training_runs": lambda r: r.list_training_runs(),
         "checkpoints": lambda r: r.list_user_checkpoints(),

@@ -124,7 +124,7 @@ def test_what_fits_and_what_does_not(
     ids=["never asked", "another model", "no limit", "null", "zero", "no name", "the longer of two"],
 )
 def test_an_unknown_context_refuses_nothing(server: Scripted, models: list[dict[str, Any]]) -> None:
-    """Where no limit is known the sample is sent, and no request is made to find one."""
+    """Without a known limit the client sends the sample, and makes no request to find one."""
     if models:
         limit_context(server, *models)
     with open_client(server.url, wire_version="0.22.7") as client:

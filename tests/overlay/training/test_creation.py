@@ -97,7 +97,7 @@ def test_a_load_that_may_have_created_a_model_is_not_repeated(server: Scripted) 
 
 
 def test_a_refused_path_shows_the_first_error(server: Scripted) -> None:
-    """Where the server does not know the path either, the refusal of load_weights is the error."""
+    """If the server does not know the path either, the error is that of load_weights."""
     server.rules["load_weights"] = lambda _: Answer({"detail": "no such checkpoint"}, 404)
     server.rules["weights_info"] = server.rules["training_runs/m0"] = lambda _: Answer({"detail": "what?"}, 404)
     with open_client(server.url, wire_version="0.24.1", client_config=FLAGS) as client:

@@ -123,7 +123,7 @@ def test_what_has_no_binary_form_is_refused_by_place_and_value(
     ("key", "values", "large"), [("weights", np.ones(2), 1e39), ("target_tokens", np.ones(2, np.uint64), 2**63)]
 )
 def test_an_array_of_another_dtype_is_copied_when_the_datum_is_made(key: str, values: Any, large: Any) -> None:
-    """What the user writes into the array afterwards, which might not fit, is not sent."""
+    """Values that the user writes into the array afterwards are not sent."""
     tensor = m.TensorData(data=values, dtype="float32" if key == "weights" else "int64")
     request = asked(TOKENS, **{key: tensor})
     values[1] = large
