@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from tinkerwire.futures.fork_lock import ForkLock
 from tinkerwire.futures.timeout import wait_for
 from tinkerwire.local.misbehaviour import ConnectionDropped
 from tinkerwire.local.server import EmbeddedServer
@@ -74,17 +75,7 @@ class _Shared:
 
 
 _shared: dict[Path | None, _Shared] = {}
-_lock = threading.RLock()
-
-
-def _forget() -> None:
-    """Replace the lock in a forked child, where the thread that holds it may not exist."""
-    global _lock  # noqa: PLW0603
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+_lock = ForkLock()
 
 
 def shared_server(folder: Path | None = None) -> EmbeddedServer:
@@ -102,7 +93,7 @@ def shared_transport(folder: Path | None) -> EmbeddedTransport:
     Raises:
         ValueError: see :func:`shared_server`.
     """
-    with _lock:
+    with _lock.current:
         shared = _share(folder)
         if folder is None:
             # Its checkpoints last as long as the process.
@@ -117,12 +108,12 @@ def embedded_transport(server: EmbeddedServer | None = None) -> EmbeddedTranspor
 
 
 def _share(folder: Path | None) -> _Shared:
-    with _lock:
+    with _lock.current:
         shared = _shared.get(folder)
         closed = None if shared is None or shared.pid != os.getpid() else shared.closed
     if closed is not None:
         closed.wait(CLOSING_S)
-    with _lock:
+    with _lock.current:
         shared = _shared.get(folder)
         # A forked child has no worker threads, so it needs a server of its own.
         if shared is None or shared.pid != os.getpid() or shared.closed is not None:
@@ -139,7 +130,7 @@ def _share(folder: Path | None) -> _Shared:
 def _leave(folder: Path, shared: _Shared) -> None:
     if shared.pid != os.getpid():
         return
-    with _lock:
+    with _lock.current:
         shared.users.pop()
         if shared.users:
             return

@@ -10,7 +10,6 @@ import base64
 import json
 import logging
 import os
-import threading
 import weakref
 from collections.abc import Mapping
 from typing import Any
@@ -23,6 +22,7 @@ from tinkerwire_generated.models import ClientConfigResponse
 from ..address import is_embedded, resolve_base_url
 from ..credentials.authorization import KEY_HEADER
 from ..credentials.sources import HEADERS_VARIABLE, environment_headers, resolve_credential
+from ..futures.fork_lock import ForkLock
 from ..lifecycle import Lifetime
 from ..polling import fetch_result
 from ..sending.connection import Connection
@@ -119,7 +119,7 @@ def joined(handle: SamplerHandle, api_key: str | None = None, headers: Mapping[s
     if api_key is not None or headers is not None:
         return _join(handle, api_key, headers or {})
     place = (os.getpid(), handle.base_url, handle.session_id, handle.retry, tuple(sorted(handle.headers.items())))
-    with _lock:
+    with _lock.current:
         found = _lifetimes.get(place)
         if found is None or found.connection.closed:
             found = _lifetimes[place] = _join(handle, None, {})
@@ -154,14 +154,4 @@ def _checked_headers(headers: dict[str, str]) -> dict[str, str]:
 
 Place = tuple[int, str, str, RetryConfig, tuple[tuple[str, str], ...]]
 _lifetimes: weakref.WeakValueDictionary[Place, Lifetime] = weakref.WeakValueDictionary()
-_lock = threading.RLock()
-
-
-def _forget() -> None:
-    """Replace the lock in a forked child, where the thread that holds it may not exist."""
-    global _lock  # noqa: PLW0603
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+_lock = ForkLock()
