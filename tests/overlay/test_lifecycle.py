@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -194,10 +194,17 @@ def test_a_close_with_nothing_under_way_logs_nothing(server: Scripted, caplog: p
     assert not caplog.records
 
 
+@pytest.fixture
+def ctrl_c_interrupts() -> Iterator[None]:
+    """Python's own handler of Ctrl-C: background jobs inherit that the signal is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_interrupts")
 def test_ctrl_c_ends_the_wait(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
     """A KeyboardInterrupt comes out of the block, which closes the client and logs what it drops."""
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        pytest.skip("this process was started with SIGINT ignored")
     hold = hold_saves(server)
 
     def interrupt() -> None:
