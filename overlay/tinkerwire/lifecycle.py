@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import atexit
-import os
 import weakref
 from collections.abc import Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import suppress
 
 from tinkerwire_base.errors import CancelledSubmissionError
@@ -21,8 +20,6 @@ from .sending.connection import Connection
 from .sending.operation_runner import Owner
 from .session import FinishStatus, Session, ended_by
 
-DROPPED_END_S = 2.0
-"""Seconds for which the end of the program waits for dropped clients to close."""
 MAX_NAMED = 5
 """Dropped operations that a log line names; of the others it gives the number."""
 WAY_OUT = "wait for their results, or leave a `with` block of the client, which waits for them"
@@ -166,12 +163,10 @@ class Closing:
         """Close a connection that no client and no operation uses any more; the session runs out on the server."""
         if self._connection.closed or not self._connection.is_of_this_process:
             return
-        _dropped.add(self._end)
-        self._end.add_done_callback(_dropped.discard)
         try:
             self.begin(None, None, "the client was dropped")
         except RuntimeError:  # the loop has ended with the program
-            _dropped.discard(self._end)
+            return
 
     async def _finish(self, status: FinishStatus | None, detail: str | None, why: str) -> None:
         if self._has_begun:
@@ -214,19 +209,8 @@ _open: weakref.WeakSet[Connection] = weakref.WeakSet()
 """Connections of this process that may have operations under way."""
 
 
-_dropped: set[Future[None]] = set()
-"""Ends of dropped clients that are under way. A program that exits at once gives them a moment to close sockets."""
-
-if hasattr(os, "register_at_fork"):
-    # A forked child does not run the loop that closes them.
-    os.register_at_fork(after_in_child=_dropped.clear)
-
-
 @atexit.register
-def _finish_at_exit() -> None:
-    if _dropped:
-        wait(list(_dropped), DROPPED_END_S)
-        LOOP.join()
+def _log_dropped_at_exit() -> None:
     operations = [
         operation
         for connection in list(_open)

@@ -165,10 +165,10 @@ class AiohttpTransport:
 
 
 async def _close(pools: dict[Traffic, _Pool]) -> None:
-    left = list(pools.values())
-    pools.clear()
-    for pool in left:
+    # Close and the end of the program may come here at once: whoever is done first must have closed everything.
+    for traffic, pool in list(pools.items()):
         await pool.session.close()
+        pools.pop(traffic, None)
 
 
 def _abandon(pools: dict[Traffic, _Pool], loop: asyncio.AbstractEventLoop, pid: int) -> None:
