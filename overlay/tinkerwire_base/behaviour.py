@@ -23,7 +23,7 @@ from .model import SHORT
 from .sampled import PromptLogprobs as PromptLogprobs
 from .sampled import SampledTokens as SampledTokens
 from .tensor_values import TensorValues as TensorValues
-from .tensors import token_ids, wire_array, wire_dtype, wire_list
+from .tensors import text_length, token_ids, wire_array, wire_dtype, wire_list
 
 FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 TINKER_SCHEME = "tinker://"
@@ -58,14 +58,24 @@ def _bytes(place: str, what: str, value: Any) -> bytes:
 class TextChunkLength:
     """A run of tokens; ``tokens`` is taken as a list, array or torch tensor of integers."""
 
-    __slots__ = ()
+    __slots__ = ("_text_length",)
     _converts = ("tokens",)
     if TYPE_CHECKING:
         tokens: Any
 
     def __attrs_post_init__(self) -> None:
-        found = token_ids(f"{type(self).__name__}.tokens", self.tokens)
-        _set(self, "tokens", _own(found) if found is self.tokens else found)
+        given = self.tokens
+        # The check of a list makes its text, whose length is needed again when a batch is split.
+        length = text_length(given) if isinstance(given, list) else None
+        found = given if length is not None else token_ids(f"{type(self).__name__}.tokens", given)
+        _set(self, "tokens", _own(found) if found is given else found)
+        _set(self, "_text_length", (len(found), length))
+
+    @property
+    def text_length(self) -> int | None:
+        """The length of the tokens as JSON, if it is known: not for arrays, nor after a change of their number."""
+        count, length = getattr(self, "_text_length", (-1, None))
+        return length if count == len(self.tokens) else None
 
     @property
     def length(self) -> int:

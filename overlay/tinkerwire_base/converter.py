@@ -24,6 +24,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 from cattrs.v import format_exception
 
 from . import hooks
+from .arrays import np
 from .lenient import Report, essential_texts, lenient_fields, lenient_hook, lenient_structure, structure_texts
 from .model import Open, Strict, by_value, default_of, essential_fields, fields_of, is_binary, resolve, wire_name
 from .twofold import AsGiven
@@ -35,8 +36,12 @@ T = TypeVar("T")
 
 MOST_LEVELS = 128
 """Maximum nesting depth of a JSON text; no response of the contract comes near."""
-_STRUCTURE = re.compile(rb'"(?:[^"\\]+|\\.)*"?|[\[\]{}]', re.DOTALL)
-"""A string, or a bracket outside of strings."""
+LARGE_TEXT = 1 << 16
+"""From this size on numpy finds the brackets faster."""
+_ESCAPE = re.compile(rb"\\.", re.DOTALL)
+_STRING = re.compile(rb'"[^"]*"?')
+_NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
+"""All bytes but brackets and quotes."""
 
 
 def parse_json(text: bytes) -> Any:
@@ -57,18 +62,34 @@ def parse_json(text: bytes) -> Any:
 
 
 def _refuse_deep(text: bytes) -> None:
-    # Whoever shows, copies or redacts a value recurses into it, far below the caller's own frames.
-    if text.count(b"[") + text.count(b"{") <= MOST_LEVELS:
+    # Code that shows, copies or redacts a value recurses into it, far below the caller's own frames.
+    if len(text) <= MOST_LEVELS:
         return
-    level = 0
-    for match in _STRUCTURE.finditer(text):
-        mark = match[0]
-        if mark in b"[{":
-            level += 1
-            if level > MOST_LEVELS:
-                raise ValueError(f"the JSON text nests values deeper than {MOST_LEVELS} levels")
-        elif mark in b"]}":
-            level -= 1
+    if b"\\" in text:
+        text = _ESCAPE.sub(b"", text)
+    brackets = _STRING.sub(b"", _structure(text))
+    # Each pass removes the innermost level, at the speed of C.
+    for _ in range(MOST_LEVELS):
+        shorter = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if len(shorter) == len(brackets):
+            # Nothing is left, or the brackets do not match, which is an error of the decoder.
+            is_deep = len(brackets) > MOST_LEVELS
+            break
+        brackets = shorter
+    else:
+        is_deep = bool(brackets)
+    if is_deep:
+        raise ValueError(f"the JSON text nests values deeper than {MOST_LEVELS} levels")
+
+
+def _structure(text: bytes) -> bytes:
+    """Return the brackets and quotes of a text."""
+    if len(text) >= LARGE_TEXT:
+        values = np.frombuffer(text, np.uint8)
+        # In blocks that stay in the processor's cache. Numbers have no byte as high as the brackets.
+        blocks = (values[start : start + LARGE_TEXT] for start in range(0, len(text), LARGE_TEXT))
+        text = b"".join(block[np.flatnonzero((block >= ord("[")) | (block == ord('"')))].tobytes() for block in blocks)
+    return text.translate(None, _NOT_STRUCTURE)
 
 
 class Converter:

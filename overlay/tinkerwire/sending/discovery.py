@@ -61,7 +61,9 @@ class DialectResolver:
     def learn_form(self, name: str, form: Dialect) -> None:
         """Note that the server has taken the body of a call in a form; see :meth:`Dialect.forms`."""
         if self.known is not None:
-            self.known = self.known.learned(name, form)
+            learned = self.known.learned(name, form)
+            # A batch is split anew where the dialect is another one.
+            self.known = self.known if learned == self.known else learned
 
     def learn_json_results(self) -> None:
         """Note that the server gives no results while protobuf is among the forms that are asked for."""

@@ -44,18 +44,20 @@ async def read_body(
     if limit is not None and length is not None and length > limit.max_bytes and not layers:
         raise _too_large(request, url, status)
     unpackers = [Unpacker(name) for name in reversed(layers)]
-    found = bytearray()
+    found: list[bytes] = []
+    size = 0
     async for chunk in chunks:
         for piece in _unpacked(unpackers, chunk):
-            found += piece
-            if limit is not None and len(found) > limit.max_bytes:
+            found.append(piece)
+            size += len(piece)
+            if limit is not None and size > limit.max_bytes:
                 raise _too_large(request, url, status)
             if unpackers:
                 # Time limits, and everybody else, have their turn while a large body is unpacked.
                 await asyncio.sleep(0)
     for unpacker in unpackers:
         unpacker.finish()
-    return bytes(found)
+    return b"".join(found)
 
 
 class Unpacker:

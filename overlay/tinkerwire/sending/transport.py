@@ -8,7 +8,6 @@ library's own, which may hold the request's headers, with the API key among them
 from __future__ import annotations
 
 import asyncio
-import io
 import os
 import re
 import ssl
@@ -41,9 +40,9 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=APIConnectionError)
 ABANDON_S = 1.0
 CONNECT_TIMEOUT_S = 5.0
-LARGE_BODY_BYTES = 1 << 20
-"""Larger bodies are written in pieces, so that the loop is free between two."""
 """For looking up the name, connecting, and agreeing on a key together."""
+LARGE_BODY_BYTES = 1 << 20
+"""aiohttp warns of plain bytes from this size on."""
 
 
 class Transport(Protocol):
@@ -243,9 +242,17 @@ class HttpxTransport:
             return WireResponse(status=status, headers=dict(answer.headers), content=content)
 
 
-def _body(content: bytes | None) -> bytes | io.BytesIO | None:
+def _body(content: bytes | None) -> object:
     """Return what aiohttp sends for the content of a request; it warns of large bodies that are plain bytes."""
-    return io.BytesIO(content) if content is not None and len(content) >= LARGE_BODY_BYTES else content
+    if content is None or len(content) < LARGE_BODY_BYTES:
+        return content
+    from aiohttp.payload import BytesPayload, Payload  # noqa: PLC0415
+
+    # Not by the initializer of BytesPayload, which gives the warning; pieces of a body would be copied once more.
+    body = BytesPayload.__new__(BytesPayload)
+    Payload.__init__(body, content, content_type="application/octet-stream")
+    body._size = len(content)
+    return body
 
 
 def _seconds(timeout_s: float) -> float | None:

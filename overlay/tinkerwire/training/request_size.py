@@ -149,7 +149,7 @@ def _json_datum(datum: Datum, text_of: TextOf) -> int:
 
 def _json_chunk(chunk: Any, text_of: TextOf) -> int:
     if isinstance(chunk, EncodedTextChunk):
-        return AROUND_JSON + text_of(chunk.tokens, "int64")
+        return AROUND_JSON + (chunk.text_length or text_of(chunk.tokens, "int64"))
     return AROUND_JSON + 4 * ((len(_content(chunk)) + 2) // 3) + LONGEST_ESCAPE * _text(_texts(chunk))
 
 
@@ -176,8 +176,11 @@ def _close_text(numbers: Any, dtype: str) -> int:
         return len(orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY)) + 1
     if not numbers.size:
         return 0
-    low, high = numbers.min(), numbers.max()
     is_whole = numbers.dtype.kind in "iub"
+    if not is_whole and not float(numbers[0]).is_integer():
+        # Spares most arrays of fractions the look at all of them.
+        return _most_text(numbers, dtype)
+    low, high = numbers.min(), numbers.max()
     if not is_whole and -MOST_PLAIN < low <= high < MOST_PLAIN and (numbers == np.trunc(numbers)).all():
         # Such as weights of 0.0 and 1.0. There may be a -0.0 among them.
         return len(numbers) * (max(len(str(int(low))), len(str(int(high)))) + len("-.0,"))
