@@ -27,7 +27,7 @@ test: $(READY) check  ## everything that decides on a change
 	$(BIN)/python -m pytest -n 2
 
 fuzz: $(READY)  ## mutated responses and arguments for an hour, or FUZZ_SECONDS; seeds that fail are kept
-	PYTHONPATH=tests $(BIN)/python -m fuzz.run
+	PYTHONPATH=tests $(BIN)/python -m rigs.fuzz.run
 
 check: $(READY)  ## generated code is current, layers hold, types and style are clean
 	$(BIN)/python -m tinkerwire_codegen check
@@ -41,33 +41,33 @@ generate: $(READY)  ## schema/ to generated/
 	$(BIN)/python -m tinkerwire_codegen generate
 
 drift: $(READY)  ## real releases of the official SDK against the contract, the newest last; needs the index
-	$(BIN)/python -m pytest -n 2 tests/codegen/upstream/released.py
+	$(BIN)/python -m pytest -n 2 tests/rigs/drift/released_suite.py
 	$(BIN)/python -m tinkerwire_codegen upstream latest
 
 bench: $(READY)  ## CPU, time and memory against the official SDK, in one run
-	$(BIN)/python -m tests.bench.run
+	$(BIN)/python -m tests.rigs.bench.run
 
 bench-transports: $(READY)  ## HTTP clients for Python, side by side
-	$(BIN)/python -m tests.bench.transports
+	$(BIN)/python -m tests.rigs.bench.transports
 
 test-official: $(READY)  ## the official SDK drives the embedded server, and judges models and binary messages
-	$(BIN)/python -m tests.official.run
-	$(BIN)/python -m pytest -n 2 tests/official/binary_suite.py tests/official/models_suite.py tests/official/values_suite.py tests/official/credentials_suite.py tests/official/public_suite.py
+	$(BIN)/python -m tests.rigs.official.run
+	$(BIN)/python -m pytest -n 2 tests/rigs/official/binary_suite.py tests/rigs/official/models_suite.py tests/rigs/official/values_suite.py tests/rigs/official/credentials_suite.py tests/rigs/official/public_suite.py
 
 test-torch: $(READY)  ## what needs torch, with the official SDK as judge of custom losses; the first time takes 1 GB
-	$(BIN)/python -m tests.official.torch_run
+	$(BIN)/python -m tests.rigs.official.torch_run
 
 test-cookbook: $(READY)  ## the cookbook's own tests with the official SDK and on the drop-in; the first time takes 2 GB
-	$(BIN)/python -m tests.cookbook.run
+	$(BIN)/python -m tests.rigs.cookbook.run
 
 test-recipes: $(READY)  ## the cookbook's recipes as they are, with both clients, against the embedded server
-	$(BIN)/python -m tests.cookbook.recipes
+	$(BIN)/python -m tests.rigs.cookbook.recipes
 
 test-peers: $(READY)  ## our client drives two real servers of other people
-	$(BIN)/python -m tests.peers.run
+	$(BIN)/python -m tests.rigs.third_party.run
 
 probe-peers: $(READY)  ## what those servers answer to about a hundred edge cases
-	$(BIN)/python -m tests.peers.probe
+	$(BIN)/python -m tests.rigs.third_party.probe
 
 lock: $(READY)  ## resolve dev.lock anew
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --group dev --upgrade \

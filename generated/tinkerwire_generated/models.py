@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from attrs import field
-from tinkerwire_base.behaviour import (
+from tinkerwire_base.compat.dataclass_methods import DataclassMethods
+from tinkerwire_base.mixins.behaviour import (
     ContainerLength,
     ErrorCategory,
     ImageBytes,
@@ -24,10 +25,9 @@ from tinkerwire_base.behaviour import (
     TinkerPath,
     TokenSequence,
 )
-from tinkerwire_base.checks import at_least, at_most, fits, has_size
-from tinkerwire_base.dataclass_methods import DataclassMethods
 from tinkerwire_base.model import Array, Open, Strict, define
 from tinkerwire_base.unset import UNSET, UnsetType
+from tinkerwire_base.validators import at_least, at_most, fits, has_size
 
 AccessScope: TypeAlias = Literal["owned", "accessible"]
 """

@@ -62,23 +62,23 @@ from tinkerwire_generated.models import (
 )
 
 from . import auth, types
+from ._connection.retry import RetryConfig
+from ._futures.future import APIFuture
+from ._futures.gather import as_completed, gather
+from ._futures.operation_record import FutureState, Progress, Waiting
+from ._rest.admin import AdminClient
+from ._rest.client import RestClient
+from ._sampling.client import SamplingClient
+from ._service import ServiceClient
+from ._training.chunking import ChunkLimits
+from ._training.client import TrainingClient
+from ._training.losses.handles import LossHandle, PerDatumLossFn
+from ._transport.backpressure import SamplingLoad
+from ._transport.httpx_types import APIResponse as APIResponse
+from ._transport.httpx_types import AsyncAPIResponse as AsyncAPIResponse
+from ._transport.httpx_types import RequestOptions, Timeout
+from ._usage import Usage
 from .experimental import ExperimentalWarning
-from .futures.future import APIFuture
-from .futures.gathering import as_completed, gather
-from .futures.tracking import FutureState, Progress, Waiting
-from .rest.admin import AdminClient
-from .rest.client import RestClient
-from .sampling.client import SamplingClient
-from .sending.backpressure import SamplingLoad
-from .sending.http_options import APIResponse as APIResponse
-from .sending.http_options import AsyncAPIResponse as AsyncAPIResponse
-from .sending.http_options import RequestOptions, Timeout
-from .sending.retry import RetryConfig
-from .service import ServiceClient
-from .training.chunking import ChunkLimits
-from .training.client import TrainingClient
-from .training.loss_handles import LossHandle, PerDatumLossFn
-from .usage import Usage
 from .version import __version__
 
 BackcompatSamplingClientFuture = SamplingClient

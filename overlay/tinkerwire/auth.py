@@ -6,10 +6,10 @@ import os
 
 from tinkerwire_base.errors import TinkerError
 
-from .credentials.lookup import environment_key, is_well_formed, well_formed_stored_key
-from .credentials.secret import JWT_PREFIX
-from .sending.retry import RetryConfig
-from .service import ServiceClient
+from ._connection.retry import RetryConfig
+from ._credentials.checks import environment_key, is_well_formed, well_formed_stored_key
+from ._credentials.secret import JWT_PREFIX
+from ._service import ServiceClient
 
 __all__ = ["get_tinker_token", "raise_if_tinker_not_accessible", "tinker_has_credentials"]
 

@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 import attrs
 
-from .checks import is_text
-from .converter import Converter, parse_json
+from .conversion.converter import Converter, parse_json
 from .errors import APIResponseValidationError, APIStatusError, RequestInfo, ResponseInfo, status_error
 from .model import SHORT, members_of
 from .unset import UNSET
+from .validators import is_text
 
 if TYPE_CHECKING:
     import httpx

@@ -11,9 +11,9 @@ import attrs
 from attrs import field
 from typing_extensions import dataclass_transform
 
-from .arrays import Array as Array
-from .pickling import takes_official_pickles
-from .pydantic_methods import PydanticMethods
+from .compat.pickling import takes_official_pickles
+from .compat.pydantic_methods import PydanticMethods
+from .lazy_numpy import Array as Array
 
 T = TypeVar("T")
 SHORT = reprlib.Repr()

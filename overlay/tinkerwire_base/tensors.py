@@ -25,9 +25,9 @@ from typing import Any
 
 import orjson
 
-from .arrays import Array, np
-from .checks import INT64_MAX, INT64_MIN, NumberRangeError
+from .lazy_numpy import Array, np
 from .model import SHORT
+from .validators import INT64_MAX, INT64_MIN, NumberRangeError
 
 KEY_DTYPES: Mapping[str, str] = {
     "target_tokens": "int64",

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from tinkerwire_base.call import Call, Operation, WireRequest, WireResponse, default_converter
-from tinkerwire_base.converter import Converter
+from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.errors import (
     APIResponseValidationError,
     APIStatusError,

@@ -12,10 +12,10 @@ import attrs
 import numpy as np
 import pytest
 
-from tinkerwire_base import checks
 from tinkerwire_base import model as base
-from tinkerwire_base.checks import check_of, fits
+from tinkerwire_base import validators
 from tinkerwire_base.unset import UNSET, UnsetType
+from tinkerwire_base.validators import check_of, fits
 from tinkerwire_generated import models
 
 m: Any = models
@@ -28,12 +28,14 @@ DATUM = m.Datum(model_input=PROMPT, loss_fn_inputs={})
 class _Limits(base.Strict):
     """A request with all the checks that a user's own contract can ask for."""
 
-    count: int = attrs.field(default=1, validator=fits(checks.at_least(1), checks.at_most(9)))
+    count: int = attrs.field(default=1, validator=fits(validators.at_least(1), validators.at_most(9)))
     share: float | UnsetType = attrs.field(
-        default=UNSET, validator=fits(checks.at_least(0, exclusive=True), checks.at_most(1, exclusive=True))
+        default=UNSET, validator=fits(validators.at_least(0, exclusive=True), validators.at_most(1, exclusive=True))
     )
-    name: str | None = attrs.field(default=None, validator=fits(checks.has_size(2, 4), checks.matches("^[a-z]+$")))
-    names: list[str] = attrs.field(factory=list, validator=fits(checks.has_size(0, 2)))
+    name: str | None = attrs.field(
+        default=None, validator=fits(validators.has_size(2, 4), validators.matches("^[a-z]+$"))
+    )
+    names: list[str] = attrs.field(factory=list, validator=fits(validators.has_size(0, 2)))
     pair: tuple[int, float] | None = attrs.field(default=None, validator=fits())
     blob: bytes = attrs.field(default=b"", validator=fits())
 

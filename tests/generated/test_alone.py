@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tinkerwire_base.converter import Converter
+from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.errors import APIStatusError, InternalServerError, NotFoundError
 from tinkerwire_generated.api import futures, runs, sampling, service, session
 from tinkerwire_generated.models import (

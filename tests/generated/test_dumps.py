@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from support.instances import Instances
-from tinkerwire_base.projection import superset
-from tinkerwire_codegen.bundle import load
+from tinkerwire_base.conversion.versioning import superset
+from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
 
 EVERYTHING = Instances(superset(load(Path(__file__).parents[2] / "schema")))

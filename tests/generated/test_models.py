@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from support.instances import PREFIX, Instances
-from tinkerwire_base.converter import Converter
+from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.errors import DialectError
-from tinkerwire_base.projection import is_binary, project, superset
-from tinkerwire_codegen.bundle import load
+from tinkerwire_base.conversion.versioning import is_binary, project, superset
+from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
 from tinkerwire_generated.times import FIELD_TIMES, KIND_TIMES, NEWEST, REQUIRED_TIMES, TYPE_TIMES, VALUE_TIMES
 

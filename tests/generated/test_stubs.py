@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from support.instances import Instances
 from tinkerwire_base.call import Call, Operation
-from tinkerwire_base.converter import Converter
-from tinkerwire_base.projection import superset
+from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_base.conversion.versioning import superset
 from tinkerwire_base.unset import UNSET
-from tinkerwire_codegen.bundle import load
+from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
 from tinkerwire_generated.api import runs, sampling, session
 from tinkerwire_generated.operations import OPERATIONS

@@ -1,6 +1,6 @@
 """Credentials files and variables, whole and broken, with what the official SDK 0.38.0 answers for each.
 
-``tests/official/credentials_suite.py`` holds the answers against the official SDK itself.
+``tests/rigs/official/credentials_suite.py`` holds the answers against the official SDK itself.
 """
 
 from __future__ import annotations

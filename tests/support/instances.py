@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tinkerwire_base.projection import is_binary
+from tinkerwire_base.conversion.versioning import is_binary
 from tinkerwire_base.timestamps import parse_timestamp
 
 Json = dict[str, Any]

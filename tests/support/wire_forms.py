@@ -8,8 +8,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from tinkerwire_base.projection import project
-from tinkerwire_codegen.bundle import load
+from tinkerwire_base.conversion.versioning import project
+from tinkerwire_codegen.contract.bundle import load
 
 CONTRACT = load(Path(__file__).parents[2] / "schema")
 OLDEST, NEWEST = "0.3.0", "0.16.1"

@@ -15,7 +15,7 @@ from typing import Any
 from .deprecations import warn_of_deprecated_methods
 from .paths import ADDED, API_VERSION, PATHS, reason_of_absence, target_of
 
-CHILDREN = Path(__file__).parent / "children"
+CHILDREN = Path(__file__).parent / "subprocess_site"
 """A folder whose sitecustomize installs the drop-in, for the PYTHONPATH of other processes."""
 OWN = {"__version__": API_VERSION, "__title__": "tinker", "__file__": __file__}
 """What each module has of its own; the file says who answers for tinker, to those who ask where it came from."""

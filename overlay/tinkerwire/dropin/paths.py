@@ -11,24 +11,24 @@ PATHS: Mapping[str, str] = {
     "tinker": "tinkerwire",
     "tinker._compat": "tinkerwire.dropin.compat",
     "tinker._exceptions": "tinkerwire",
-    "tinker._response": "tinkerwire.sending.http_options",
+    "tinker._response": "tinkerwire._transport.httpx_types",
     "tinker._version": "tinkerwire.version",
     "tinker.auth": "tinkerwire.auth",
     "tinker.lib": "tinkerwire",
-    "tinker.lib.api_future_impl": "tinkerwire.futures.future",
+    "tinker.lib.api_future_impl": "tinkerwire._futures.future",
     "tinker.lib.experimental": "tinkerwire.experimental",
     "tinker.lib.public_interfaces": "tinkerwire",
     "tinker.lib.public_interfaces.admin_client": "tinkerwire",
-    "tinker.lib.public_interfaces.api_future": "tinkerwire.futures.future",
+    "tinker.lib.public_interfaces.api_future": "tinkerwire._futures.future",
     "tinker.lib.public_interfaces.backcompat_sampling_client_future": "tinkerwire",
     "tinker.lib.public_interfaces.backcompat_training_client_future": "tinkerwire",
     "tinker.lib.public_interfaces.custom_loss": "tinkerwire",
-    "tinker.lib.public_interfaces.rest_client": "tinkerwire.rest.client",
-    "tinker.lib.public_interfaces.sampling_client": "tinkerwire.sampling.client",
-    "tinker.lib.public_interfaces.service_client": "tinkerwire.service",
-    "tinker.lib.public_interfaces.training_client": "tinkerwire.training.client",
-    "tinker.lib.retry_handler": "tinkerwire.sending.retry",
-    "tinker.lib.telemetry": "tinkerwire.telemetry.reporter",
+    "tinker.lib.public_interfaces.rest_client": "tinkerwire._rest.client",
+    "tinker.lib.public_interfaces.sampling_client": "tinkerwire._sampling.client",
+    "tinker.lib.public_interfaces.service_client": "tinkerwire._service",
+    "tinker.lib.public_interfaces.training_client": "tinkerwire._training.client",
+    "tinker.lib.retry_handler": "tinkerwire._connection.retry",
+    "tinker.lib.telemetry": "tinkerwire._telemetry.reporter",
     "tinker.proto": "tinkerwire.dropin.proto",
     "tinker.proto.request_conv": "tinkerwire.dropin.proto.request_conv",
     "tinker.proto.response_conv": "tinkerwire.dropin.proto.response_conv",
@@ -48,9 +48,11 @@ ADDED: Mapping[str, Mapping[str, str]] = {
     # Its name before 0.29.1, which pickles of results refer to.
     "tinker.types.topk_prompt_logprobs": {"TopkPromptLogprobs": "tinkerwire.types:TopkLogprobs"},
     "tinker.lib.public_interfaces": {
-        "AwaitableConcurrentFuture": "tinkerwire.futures.future:AwaitableConcurrentFuture"
+        "AwaitableConcurrentFuture": "tinkerwire._futures.future:AwaitableConcurrentFuture"
     },
-    "tinker.lib.public_interfaces.training_client": {"CustomLossFnV1": "tinkerwire.training.losses:CustomLossFn"},
+    "tinker.lib.public_interfaces.training_client": {
+        "CustomLossFnV1": "tinkerwire._training.losses.client_loss:CustomLossFn"
+    },
 }
 """Names of an official module that are elsewhere here, as module and name."""
 
@@ -71,7 +73,7 @@ ABSENT: Mapping[str, str] = {
     "tinker.cli": "it is the command line of the official SDK; that of this package is `tinkerwire`",
     "tinker.lib._auth_token_provider": _CREDENTIALS,
     "tinker.lib._jwt_auth": _CREDENTIALS,
-    "tinker.lib._pydantic_conv": "models are read and written by tinkerwire_base.converter here, without pydantic",
+    "tinker.lib._pydantic_conv": "tinkerwire_base.conversion reads and writes models here, without pydantic",
     "tinker.lib.async_tinker_provider": _INSIDE,
     "tinker.lib.backcompat_concurrent_future": _INSIDE,
     "tinker.lib.base_url": _INSIDE,

@@ -6,8 +6,8 @@ from typing import Any
 
 from tinkerwire_generated.models import ForwardBackwardRequest, ForwardRequest
 
-from ...wire.binary import encode_request
-from ...wire.binary_messages import parsed
+from ..._wire.protobuf import encode_request
+from ..._wire.protobuf_messages import parsed
 
 __all__ = ["forward_backward_request_to_proto"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from tinkerwire_generated.models import ForwardBackwardOutput, SampleResponse
 
-from ...wire.binary import decode_output as deserialize_forward_backward_output
-from ...wire.binary import decode_sample as deserialize_sample_response
+from ..._wire.protobuf import decode_output as deserialize_forward_backward_output
+from ..._wire.protobuf import decode_sample as deserialize_sample_response
 
 __all__ = [
     "PROTO_SUPPORTED_TYPES",

@@ -1,0 +1,1 @@
+"""The contract: its files as one document, checked and exported."""

@@ -1,0 +1,56 @@
+"""The contract's operations to endpoint stubs, by openapi-python-client with our endpoint templates."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tinkerwire_base.conversion.versioning import superset
+
+MULTI_SEGMENT = "multi-segment"
+TEMPLATES = Path(__file__).parent / "templates" / "endpoints"
+CONFIG = {
+    "literal_enums": True,
+    "content_type_overrides": {"application/x-protobuf": "application/octet-stream"},
+    "post_hooks": [],
+}
+
+
+def generate_endpoints(document: dict[str, Any], work: Path) -> Path:
+    """The folder of the generated endpoint modules, one module per operation, one package per tag."""
+    source, config, output = work / "endpoints.json", work / "config.json", work / "endpoints"
+    source.write_text(json.dumps(_digestible(superset(document))))
+    config.write_text(json.dumps(CONFIG))
+    command = [
+        sys.executable,
+        "-m",
+        "openapi_python_client",
+        "generate",
+        "--meta",
+        "none",
+        "--fail-on-warning",
+    ]
+    command += ["--path", str(source), "--config", str(config), "--output-path", str(output)]
+    command += ["--custom-template-path", str(TEMPLATES)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=work)
+    if run.returncode:
+        raise RuntimeError(f"openapi-python-client failed on the contract:\n{run.stdout}{run.stderr}")
+    return output / "api"
+
+
+def _digestible(document: dict[str, Any]) -> dict[str, Any]:
+    """The document without what this generator cannot parse and the stubs do not need."""
+    plain = copy.deepcopy(document)
+    for operation in (operation for item in plain["paths"].values() for operation in item.values()):
+        for parameter in operation.get("parameters", []):
+            if parameter.get("x-multi-segment"):
+                # Of a parameter, templates see little more than its example.
+                parameter["schema"]["example"] = MULTI_SEGMENT
+    for schema in plain["components"]["schemas"].values():
+        if schema.get("items") is False:
+            schema["items"] = {}
+    return plain

@@ -1,0 +1,176 @@
+"""The contract's schemas to attrs models, by datamodel-code-generator with our class template."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from tinkerwire_base.conversion.versioning import is_binary, superset
+from tinkerwire_base.mixins import behaviour
+from tinkerwire_base.validators import INT64_MAX, INT64_MIN
+
+from ..contract.bundle import refs
+
+TEMPLATES = Path(__file__).parent / "templates" / "models"
+CHECKS = ["at_least", "at_most", "fits", "has_size", "matches"]
+"""What the class template takes from tinkerwire_base.validators; names that it has not used are removed again."""
+ALIASES = {name: f"{name}_" for name in [*CHECKS, "extra_fields", "self"]}
+"""Names that a field cannot have in Python, because the class body needs them; on the wire it keeps its own."""
+
+OPTIONS = [
+    *("--input-file-type", "openapi"),
+    *("--output-model-type", "msgspec.Struct"),
+    *("--custom-template-dir", str(TEMPLATES)),
+    "--disable-timestamp",
+    "--disable-warnings",
+    *("--target-python-version", "3.10"),
+    "--use-tuple-for-closed-arrays",
+    *("--enum-field-as-literal", "all"),
+    "--use-schema-description",
+    "--use-field-description",
+    *("--output-datetime-class", "datetime"),
+    "--no-use-annotated",
+    "--field-constraints",
+    "--keep-model-order",
+    "--use-union-operator",
+    *("--formatters", "ruff-check", "ruff-format"),
+    "--import-overrides",
+    json.dumps({"UNSET": "tinkerwire_base.unset", "UnsetType": "tinkerwire_base.unset", "field": "attrs"}),
+]
+
+
+def generate_models(document: dict[str, Any], work: Path) -> str:
+    """The source of the module of all models, of all wire versions at once."""
+    everything = _without_bounds(superset(document))
+    for name, schema in _schemas(everything).items():
+        if "properties" not in schema:
+            about = "\n".join(textwrap.wrap(str(schema.get("description", name)), 110))
+            schema["description"] = f"{about}\n\nWire: {span(_schemas(document)[name])}."
+    source, details, output = work / "models.json", work / "details.json", work / "models.py"
+    aliases = work / "aliases.json"
+    source.write_text(json.dumps(everything))
+    details.write_text(json.dumps(template_data(document, everything)))
+    aliases.write_text(json.dumps(ALIASES))
+    behaviours = sorted({s["x-behaviour"] for s in _schemas(document).values() if "x-behaviour" in s})
+    imports = [f"tinkerwire_base.mixins.behaviour.{name}" for name in behaviours]
+    imports += ["tinkerwire_base.compat.dataclass_methods.DataclassMethods"]
+    imports += [f"tinkerwire_base.validators.{name}" for name in CHECKS]
+    imports += [f"tinkerwire_base.model.{name}" for name in ("Array", "Open", "Strict", "define")]
+    imports += ["collections.abc.Sequence"]
+    command = [
+        sys.executable,
+        "-m",
+        "datamodel_code_generator",
+        "--input",
+        str(source),
+        "--output",
+        str(output),
+    ]
+    command += [*OPTIONS, "--extra-template-data", str(details), "--additional-imports", ",".join(imports)]
+    command += ["--aliases", str(aliases)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=work)
+    if run.returncode:
+        raise RuntimeError(f"datamodel-code-generator failed on the contract:\n{run.stdout}{run.stderr}")
+    return output.read_text(encoding="utf-8").partition("from __future__")[2].join(["from __future__", ""])
+
+
+def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[str, Any]:
+    """What the class template needs to know beyond the generator's own view, by class name."""
+    found = {}
+    sent = _sent(everything)
+    for name, schema in _schemas(everything).items():
+        original = _schemas(document)[name]
+        converts = getattr(getattr(behaviour, schema.get("x-behaviour") or "", None), "_converts", ())
+        fields = {
+            field: {
+                "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
+                "array": _find(detail, "x-array"),
+                "binary": is_binary(detail),
+                "converts": field in converts,
+                "base64": _find(detail, "contentEncoding") == "base64",
+                "until": original.get("properties", {}).get(field, {}).get("x-until"),
+                "starts_as": _starts_as(detail, _schemas(everything)),
+            }
+            for field, detail in schema.get("properties", {}).items()
+        }
+        about = {"behaviour": schema.get("x-behaviour"), "wire": span(original), "sent": name in sent}
+        about["dataclass"] = schema.get("x-dataclass")
+        about["essential"] = schema.get("x-essential")
+        about["doc"] = _escaped(original.get("description", "")) or f"{name}."
+        found[name] = {"contract": {**about, "fields": fields}}
+    return found
+
+
+def _starts_as(detail: dict[str, Any], schemas: dict[str, dict[str, Any]]) -> str | None:
+    """The member of a union that a default such as {type: adamw} is, when nothing but its tag says so."""
+    default = detail.get("default")
+    if not isinstance(default, dict) or not default:
+        return None
+    members = [target.rpartition("/")[2] for _, target in refs(schemas[detail["$ref"].rpartition("/")[2]]["anyOf"])]
+    tags = {
+        member: {name: part.get("const") for name, part in schemas[member]["properties"].items()} for member in members
+    }
+    return next(member for member in members if tags[member] == default)
+
+
+def _sent(document: dict[str, Any]) -> set[str]:
+    """The schemas that are part of a request; what users put into them is checked, what servers send is not."""
+    schemas = _schemas(document)
+    bodies = [op["requestBody"] for item in document["paths"].values() for op in item.values() if "requestBody" in op]
+    found: set[str] = set()
+    left = [target for _, target in refs(bodies)]
+    while left:
+        name = left.pop().rpartition("/")[2]
+        if name in schemas and name not in found:
+            found.add(name)
+            left += [target for _, target in refs(schemas[name])]
+    return found
+
+
+def _without_bounds(node: Any) -> Any:
+    """A document without the bounds for which the generator would make up type names.
+
+    Those are 64 bits, which is_int checks, and the sizes of arrays that may also be null, which servers check.
+    """
+    if isinstance(node, dict):
+        bounds = (("minimum", INT64_MIN), ("maximum", INT64_MAX))
+        plain = {key: value for key, value in node.items() if (key, value) not in bounds}
+        if "anyOf" in plain:
+            plain = {**plain, "anyOf": [_without(each, "minItems", "maxItems") for each in plain["anyOf"]]}
+        return {key: _without_bounds(value) for key, value in plain.items()}
+    return [_without_bounds(item) for item in node] if isinstance(node, list) else node
+
+
+def _without(node: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in node.items() if key not in keys}
+
+
+def _find(detail: dict[str, Any], key: str) -> Any:
+    """The keyword of a property, wherever in its union it stands."""
+    return detail.get(key) or next((m[key] for m in detail.get("anyOf", []) if key in m), None)
+
+
+def span(node: dict[str, Any]) -> str:
+    """In which wire versions a thing is, in words."""
+    since, until = node.get("x-since", ""), node.get("x-until")
+    return f"{since} to before {until}" if until else f"{since} and later" if since else "all versions"
+
+
+def _field_doc(detail: dict[str, Any], original: dict[str, Any]) -> str:
+    times = f" (wire {span(original)})" if "x-since" in original or "x-until" in original else ""
+    return _escaped(f"{detail.get('description', '')}{times}")
+
+
+def _escaped(text: str) -> str:
+    """A text in one line, as it can stand in a docstring."""
+    plain = " ".join(str(text).split()).replace("\\", r"\\").replace('"""', r"\"\"\"")
+    return plain[:-1] + r"\"" if plain.endswith('"') else plain
+
+
+def _schemas(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    schemas: dict[str, dict[str, Any]] = document["components"]["schemas"]
+    return schemas

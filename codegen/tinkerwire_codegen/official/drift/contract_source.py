@@ -1,0 +1,64 @@
+"""The files of a contract as they are written, to find the place where a change belongs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tinkerwire_base.conversion.versioning import is_alive, parse_version
+
+Json = dict[str, Any]
+Place = tuple[str, ...]
+
+SCHEMAS: Place = ("components", "schemas")
+
+
+def under(place: Place, *steps: str) -> Place:
+    """The place that many steps below another."""
+    return (*place, *steps)
+
+
+class Written:
+    """The YAML files of a contract before bundling: what a person would edit to record a change at ``version``."""
+
+    def __init__(self, folder: Path, version: str) -> None:
+        self.version = version
+        self._now = parse_version(version)
+        self.files: dict[str, Json] = {}
+        for file in sorted(folder.glob("*.yaml")):
+            content = yaml.safe_load(file.read_text(encoding="utf-8"))
+            if isinstance(content, dict):
+                self.files[file.name] = content
+
+    def schema(self, called: str) -> tuple[str, Place, Json]:
+        """File, place and node of what the SDK calls so; without a file when the contract has it not."""
+        for file, name, node in self._schemas():
+            if node.get("x-sdk-name", name) == called and is_alive(node, self._now):
+                return file, (*SCHEMAS, name), node
+        return "", (*SCHEMAS, called), {}
+
+    def field(self, owner: str, called: str) -> tuple[str, Place, Json]:
+        """File, place and node of a property by the SDK's names."""
+        file, place, node = self.schema(owner)
+        for name, detail in node.get("properties", {}).items():
+            if detail.get("x-sdk-name", name) == called and is_alive(detail, self._now):
+                return file, (*place, "properties", name), detail
+        return file, (*place, "properties", called), {}
+
+    def operation(self, key: str) -> tuple[str, Place, Json]:
+        """File, place and node of an operation such as GET /api/v1/x/{}, whatever its variables are called."""
+        method, _, wanted = key.partition(" ")
+        for file, content in self.files.items():
+            for path, item in (content.get("paths") or {}).items():
+                if re.sub(r"{[^}]*}", "{}", path) == wanted and method.lower() in item:
+                    return file, ("paths", path, method.lower()), item[method.lower()]
+        return "", ("paths", wanted, method.lower()), {}
+
+    def _schemas(self) -> Iterator[tuple[str, str, Json]]:
+        for file, content in self.files.items():
+            for name, node in ((content.get("components") or {}).get("schemas") or {}).items():
+                yield file, name, node

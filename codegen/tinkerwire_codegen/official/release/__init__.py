@@ -1,0 +1,1 @@
+"""Readers of a release of the official SDK, which do not run it."""

@@ -1,0 +1,85 @@
+"""Which names of a release are types of the wire, and of which kind."""
+
+from __future__ import annotations
+
+import ast
+
+from .modules import Foreign, Modules, Symbol
+from .type_syntax import bare, members
+
+MODELS = frozenset({"BaseModel", "GenericModel", "RootModel"})
+ENUMS = frozenset({"Enum", "StrEnum", "IntEnum", "IntFlag", "Flag"})
+
+
+class Kinds:
+    """The kind of every symbol: pydantic, typed_dict, dataclass, enum, value (an alias or union), or other."""
+
+    def __init__(self, modules: Modules) -> None:
+        self.modules = modules
+        self._known: dict[Symbol, str] = {}
+
+    def kind(self, symbol: Symbol) -> str:
+        """Classes by what they stand on; aliases in the package's ``types``, and unions of models anywhere."""
+        if symbol not in self._known:
+            self._known[symbol] = "other"  # a class that stands on itself is nothing
+            self._known[symbol] = self._find(symbol)
+        return self._known[symbol]
+
+    def bases(self, symbol: Symbol) -> list[Symbol]:
+        """The classes of the package that a class stands on directly."""
+        if not isinstance(symbol.node, ast.ClassDef):
+            return []
+        found = (self.modules.meaning(symbol.module, plain(base)) for base in symbol.node.bases)
+        return [base for base in found if isinstance(base, Symbol)]
+
+    def _find(self, symbol: Symbol) -> str:
+        node = symbol.node
+        if not isinstance(node, ast.ClassDef):
+            is_type = not _is_plain_value(node) if in_types(symbol.module) else self._is_union_of_models(symbol)
+            return "value" if is_type else "other"
+        if any(last_name(decorator) == "dataclass" for decorator in node.decorator_list):
+            return "dataclass"
+        for base in node.bases:
+            meaning = self.modules.meaning(symbol.module, plain(base))
+            if isinstance(meaning, Symbol):
+                found = self.kind(meaning)
+            else:
+                name = meaning.last if isinstance(meaning, Foreign) else ""
+                found = "pydantic" if name in MODELS else "enum" if name in ENUMS else "other"
+                found = "typed_dict" if name == "TypedDict" else found
+            if found != "other":
+                return found
+        return "other"
+
+    def _is_union_of_models(self, symbol: Symbol) -> bool:
+        assert isinstance(symbol.node, ast.expr)
+        written = members(self.modules, symbol.module, symbol.node)
+        found = [self.modules.meaning(symbol.module, bare(self.modules, symbol.module, each)) for each in written]
+        return bool(found) and all(isinstance(each, Symbol) and self.kind(each) == "pydantic" for each in found)
+
+
+def in_types(module: str) -> bool:
+    """Whether a module is in the package's folder of wire types."""
+    return ".types." in f"{module}."
+
+
+def plain(expression: ast.expr) -> ast.expr:
+    """An expression without brackets: Generic for Generic[T]."""
+    return expression.value if isinstance(expression, ast.Subscript) else expression
+
+
+def last_name(expression: ast.expr) -> str:
+    """The last part of a name, called or not: dataclass for @dataclasses.dataclass(frozen=True)."""
+    if isinstance(expression, ast.Call):
+        expression = expression.func
+    if isinstance(expression, ast.Attribute):
+        return expression.attr
+    return expression.id if isinstance(expression, ast.Name) else ""
+
+
+def _is_plain_value(node: ast.expr) -> bool:
+    """Whether an assignment makes a value, not a name for a type."""
+    shapes = (
+        ast.Constant | ast.List | ast.Dict | ast.Set | ast.Tuple | ast.Call | ast.JoinedStr | ast.Compare | ast.UnaryOp
+    )
+    return isinstance(node, shapes)

@@ -1,0 +1,228 @@
+"""The endpoints of a release: every call of an HTTP method with a path, and what is sent and awaited."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, TypeGuard
+
+from . import defaults, type_text
+from .classify import Kinds, last_name
+from .modules import Symbol
+from .name_resolution import Scope, calls
+
+Facts = dict[str, Any]
+
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+QUERY_OF_TYPE = "the fields of this type, nulls left out"
+
+
+def read_endpoints(kinds: Kinds) -> Facts:
+    """The endpoints by method and path, with {} for each variable part."""
+    found: Facts = {}
+    for module, tree in sorted(kinds.modules.trees.items()):
+        if module.rpartition(".")[2].endswith("_test"):
+            continue
+        for scope, call in calls(module, tree):
+            place = _place(call)
+            if place:
+                _add(found, *place, _Call(kinds, scope, call).facts(), f"{module}:{scope.path}")
+    return dict(sorted(found.items()))
+
+
+def _place(call: ast.Call) -> tuple[str, str] | None:
+    """Method and path of a call such as client.get("/api/...") or _request("GET", "/api/...")."""
+    arguments = list(call.args)
+    method = last_name(call).lstrip("_").upper()
+    if method == "REQUEST" and arguments and isinstance(arguments[0], ast.Constant):
+        method = str(arguments.pop(0).value).upper()  # type: ignore[attr-defined]
+    path = _path(arguments[0]) if arguments and method in METHODS else None
+    return (method, path) if path and path.startswith("/api/") else None
+
+
+def _path(expression: ast.expr) -> str | None:
+    if isinstance(expression, ast.Constant) and isinstance(expression.value, str):
+        return expression.value
+    if isinstance(expression, ast.JoinedStr):
+        parts = [part for part in expression.values if isinstance(part, ast.Constant | ast.FormattedValue)]
+        return "".join(str(p.value) if isinstance(p, ast.Constant) else f"{{{_variable(p.value)}}}" for p in parts)
+    return None
+
+
+def _variable(expression: ast.expr) -> str:
+    name = last_name(expression) or "value"
+    return name.lstrip("_")
+
+
+def _add(found: Facts, method: str, path: str, facts: Facts, site: str) -> None:
+    key = f"{method} {re.sub(r'{[^}]*}', '{}', path)}"
+    if key in found:
+        found[key]["sites"].append(site)
+        kinds = [*facts.pop("request_content_types", []), *found[key].get("request_content_types", [])]
+        if kinds:
+            found[key]["request_content_types"] = list(dict.fromkeys(kinds))
+        for name, value in facts.items():
+            found[key].setdefault(name, value)
+    else:
+        found[key] = {"method": method, "path": path, **facts, "sites": [site]}
+
+
+class _Call:
+    """One call of an HTTP method, and what its arguments say."""
+
+    def __init__(self, kinds: Kinds, scope: Scope, call: ast.Call) -> None:
+        self._kinds, self._scope = kinds, scope
+        self._given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+
+    def facts(self) -> Facts:
+        found: Facts = {}
+        query = self._query()
+        if query:
+            found["query"] = query
+        body = self._given.get("body") or self._given.get("json")
+        if body is not None:
+            found |= self._body(body)
+        found["response"] = self._response()
+        return found
+
+    def _text(self, annotation: ast.expr) -> str:
+        return type_text.text(self._kinds, self._scope.module, annotation)
+
+    def _response(self) -> str:
+        target = self._given.get("cast_to")
+        if isinstance(target, ast.Call) and last_name(target) == "cast":
+            target = target.args[1]
+        if target is None:
+            target = self._scope.functions[-1].returns if self._scope.functions else None
+        return self._text(target) if target is not None else "any"
+
+    def _type_of(self, name: str) -> str:
+        """The type of a variable, by its annotation or by the model that it is made from."""
+        annotation = self._scope.annotation(name)
+        if annotation is not None:
+            return self._text(annotation)
+        value = self._scope.value(name)
+        if isinstance(value, ast.Call):
+            made = value.func
+            if isinstance(made, ast.Attribute) and made.attr in ("model_validate", "parse_obj", "construct"):
+                made = made.value
+            meaning = self._kinds.modules.meaning(self._scope.module, made)
+            if isinstance(meaning, Symbol) and isinstance(meaning.node, ast.ClassDef):
+                return self._text(made)
+        return "any"
+
+    def _body(self, body: ast.expr) -> Facts:
+        """What is sent: a dumped model, fields written out in place, or bytes made from a request."""
+        if isinstance(body, ast.Name):
+            found: Facts = {}
+            for value in self._scope.values(body.id):
+                # What awaits or passes on another body, such as to compress it, does not say what is in it.
+                facts = {} if isinstance(value, ast.Name | ast.Await) else self._body(value)
+                media = [*found.get("request_content_types", []), *facts.pop("request_content_types", [])]
+                found = {**facts, **found, **(_media(*dict.fromkeys(media)) if media else {})}
+            if found:
+                return found
+        if isinstance(body, ast.Dict):
+            return {"request": "inline", "body_fields": self._inline(body), **_media("application/json")}
+        if _dumps(body):
+            return self._dumped(body)
+        call = body.value if isinstance(body, ast.Await) else body
+        if isinstance(call, ast.Call) and last_name(call).endswith("maybe_transform"):
+            return {"request": self._text(call.args[1]), **_media("application/json")}
+        kind = self._content_type()
+        return {"request": self._type_of("request"), **(_media(kind) if kind else {})}
+
+    def _dumped(self, dump: ast.Call) -> Facts:
+        """A model as JSON, whatever it was made from: model_dump(request, ...) or request.model_dump(...)."""
+        model = dump.args[0] if dump.args else dump.func
+        while isinstance(model, ast.Call) and model.args:
+            model = model.args[0]
+        name = model.value if isinstance(model, ast.Attribute) else model
+        how = {
+            keyword.arg: keyword.value.value
+            for keyword in dump.keywords
+            if keyword.arg in ("exclude_unset", "exclude_none") and isinstance(keyword.value, ast.Constant)
+        }
+        request = self._type_of(name.id).removesuffix("#inmem") if isinstance(name, ast.Name) else "any"
+        return {"request": request, **({"request_dump": how} if how else {}), **_media("application/json")}
+
+    def _content_type(self) -> str | None:
+        """The Content-Type that the call sets itself."""
+        options = self._given.get("options")
+        if isinstance(options, ast.Name):
+            options = self._scope.value(options.id)
+        headers = self._given.get("extra_headers") or _entry(options, ("extra_headers", "headers"))
+        kind = None
+        if isinstance(headers, ast.Name):
+            kind = self._scope.stored(headers.id).get("Content-Type")
+            headers = self._scope.value(headers.id)
+        kind = kind or _entry(headers, ("Content-Type",))
+        try:
+            return str(defaults.value(self._kinds.modules, self._scope.module, kind)) if kind else None
+        except defaults.Unreadable:
+            return None
+
+    def _inline(self, body: ast.Dict) -> Facts:
+        found: Facts = {}
+        for key, value in zip(body.keys, body.values, strict=True):
+            if isinstance(key, ast.Constant):
+                found[str(key.value)] = self._inline(value) if isinstance(value, ast.Dict) else self._value_type(value)
+        return found
+
+    def _value_type(self, value: ast.expr) -> str:
+        if isinstance(value, ast.Name):
+            return self._type_of(value.id)
+        if isinstance(value, ast.Call) and last_name(value) == "isoformat":
+            return "str (iso)"
+        if isinstance(value, ast.Constant):
+            return "null" if value.value is None else type(value.value).__name__
+        return "any"
+
+    def _query(self) -> Facts:
+        options = self._given.get("options")
+        if isinstance(options, ast.Name):
+            options = self._scope.value(options.id)
+        params = self._given.get("params") or self._given.get("query") or _entry(options, ("params", "query"))
+        stored: dict[str, ast.expr] = {}
+        if isinstance(params, ast.Name):
+            stored = self._scope.stored(params.id)
+            params = self._scope.value(params.id)
+        if _dumps(params):
+            model = params.func.value if isinstance(params.func, ast.Attribute) else params.func
+            name = model.id if isinstance(model, ast.Name) else ""
+            return {"*": {"type": self._type_of(name), "note": QUERY_OF_TYPE}}
+        found: Facts = {}
+        if isinstance(params, ast.Dict):
+            for key, value in zip(params.keys, params.values, strict=True):
+                if isinstance(key, ast.Constant):
+                    found[str(key.value)] = {"type": self._value_type(value), **self._default(value)}
+        for name, value in stored.items():
+            found[name] = {"type": self._value_type(value), "optional": True}
+        return found
+
+    def _default(self, value: ast.expr) -> Facts:
+        default = self._scope.default(value.id) if isinstance(value, ast.Name) else None
+        if default is None:
+            return {}
+        try:
+            return {"sdk_default": defaults.value(self._kinds.modules, self._scope.module, default)}
+        except defaults.Unreadable as fault:
+            return {"sdk_default": {"python": str(fault)}}
+
+
+def _dumps(value: ast.expr | None) -> TypeGuard[ast.Call]:
+    return isinstance(value, ast.Call) and last_name(value) in ("model_dump", "dict", "to_dict")
+
+
+def _media(*kinds: str) -> Facts:
+    return {"request_content_types": list(kinds)}
+
+
+def _entry(options: ast.expr | None, names: tuple[str, ...]) -> ast.expr | None:
+    """An entry of options written as a mapping or as a call with keywords."""
+    if isinstance(options, ast.Dict):
+        pairs = zip(options.keys, options.values, strict=True)
+        return next((v for k, v in pairs if isinstance(k, ast.Constant) and k.value in names), None)
+    if isinstance(options, ast.Call):
+        return next((keyword.value for keyword in options.keywords if keyword.arg in names), None)
+    return None

@@ -1,0 +1,1 @@
+"""Checkpoints: their paths, and the model configuration that saved weights belong to."""

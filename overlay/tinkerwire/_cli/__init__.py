@@ -1,0 +1,1 @@
+"""Command line: ``tinkerwire serve``, ``tinkerwire demo`` and ``tinkerwire auth``."""

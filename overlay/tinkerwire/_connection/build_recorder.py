@@ -1,0 +1,97 @@
+"""Recording of requests that make the server build something, for the case that their callers give up."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeAlias, TypeVar
+
+from tinkerwire_base.call import WireRequest, WireResponse
+from tinkerwire_base.errors import RequestTimeoutError, TinkerError
+from tinkerwire_generated.models import UntypedAPIFuture
+
+from .._futures.building import Build
+from .._futures.deadline import deadline_error, is_late, time_left
+from .._futures.operation_record import current
+from .._transport.backpressure import Traffic
+from .._wire.server_futures import DeferredResult
+
+T = TypeVar("T")
+LATE_S = 5.0
+"""Seconds after a caller gave up in which a request may still get its response, which names what the server builds."""
+Exchange: TypeAlias = Callable[[WireRequest, Traffic, float, float], Coroutine[Any, Any, WireResponse]]
+Spawn: TypeAlias = Callable[[Coroutine[Any, Any, WireResponse]], asyncio.Task[WireResponse]]
+
+
+class BuildRecorder:
+    """Records one request in the operation that is under way, until its result is there.
+
+    Args:
+        request: what is sent.
+        exchange: sends an attempt and returns the response.
+        spawn: runs an attempt that its caller does not end.
+        is_in_line: whether later operations wait for the end of this request, so that its deadline ends it.
+    """
+
+    def __init__(self, request: WireRequest, exchange: Exchange, spawn: Spawn, *, is_in_line: bool) -> None:
+        self._exchange = exchange
+        self._spawn = spawn
+        self._late_s = 0.0 if is_in_line else LATE_S
+        self._build = Build(request=request)
+
+    def reader(self, read: Callable[[WireResponse], T]) -> Callable[[WireResponse], T]:
+        """Return a reader that also records the future that a response has."""
+
+        def read_and_record(response: WireResponse) -> T:
+            try:
+                result = read(response)
+            except DeferredResult as deferred:
+                self._build.request_id = deferred.request_id
+                raise
+            if isinstance(result, UntypedAPIFuture):
+                self._build.request_id = result.request_id
+            return result
+
+        return read_and_record
+
+    async def exchange(self, request: WireRequest, traffic: Traffic, timeout_s: float, most_s: float) -> WireResponse:
+        """Exchange in a task that goes on when its caller gives up: the response names what the server builds.
+
+        Raises:
+            TinkerError: the attempt met an error.
+        """
+        if is_late():
+            raise deadline_error()
+        build, left_s = self._build, time_left()
+        limit_s = most_s if left_s == math.inf else left_s + self._late_s
+        task = build.response = self._spawn(self._exchange(request, traffic, timeout_s, limit_s))
+        await asyncio.wait([task])
+        build.response = None
+        try:
+            response = task.result()
+        except TinkerError as error:
+            build.may_be_taken = build.may_be_taken or getattr(error, "may_be_sent", True)
+            raise
+        build.may_be_taken = build.may_be_taken or response.status >= 500
+        return response
+
+    async def record(self, sending: Awaitable[T]) -> T:
+        """Wait for the request, and keep the record while there is something to cancel.
+
+        Raises:
+            TinkerError: the last attempt met an error.
+        """
+        track = current()
+        track.builds.append(self._build)
+        try:
+            result = await sending
+        except RequestTimeoutError:
+            raise
+        except TinkerError:
+            if not is_late():
+                track.drop(self._build)
+            raise
+        if not isinstance(result, UntypedAPIFuture):
+            track.drop(self._build)
+        return result

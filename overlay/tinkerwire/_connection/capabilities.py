@@ -1,0 +1,28 @@
+"""The server's capabilities: fetched when the user asks for them, and kept for later checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tinkerwire_generated.api.service import get_server_capabilities
+from tinkerwire_generated.models import GetServerCapabilitiesResponse, SupportedModel
+
+from .._transport.backpressure import Traffic
+from .connection import Connection
+
+
+async def fetch_capabilities(connection: Connection) -> GetServerCapabilitiesResponse:
+    """Fetch the capabilities, and keep the context lengths in them with the connection."""
+    found = await connection.call(get_server_capabilities(), Traffic.REST)
+    connection.known_models.context_lengths = context_lengths(found.supported_models)
+    return found
+
+
+def context_lengths(models: Iterable[SupportedModel]) -> dict[str, int]:
+    """Return the positive context lengths by model name; the longest one of a name that is listed twice."""
+    found: dict[str, int] = {}
+    for model in models:
+        name, length = model.model_name, model.max_context_length
+        if name and length is not None and length > 0:
+            found[name] = max(length, found.get(name, 0))
+    return found

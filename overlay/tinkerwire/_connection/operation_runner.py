@@ -1,0 +1,186 @@
+"""The operations of one connection: their start on the loop thread, their deadlines and their end."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from tinkerwire_base.errors import APITimeoutError, ClientClosedError, RequestTimeoutError
+
+from .._futures.building import Build
+from .._futures.deadline import Deadline
+from .._futures.event_loop import LOOP
+from .._futures.future import APIFuture
+from .._futures.operation_record import OnWait, Track, Watch, begin, start_apart
+from .retry import RetryConfig
+from .throttled_log import ThrottledLog
+
+T = TypeVar("T")
+START_S = 0.005
+"""Time that a new operation takes to begin on the loop."""
+CLOSE_S = 5.0
+"""Time limit for operations to react to their cancellation."""
+
+
+class Owner:
+    """Keeps a connection open, with the user's functions that its operations call.
+
+    Clients and operations under way hold it. Background work must not: it would keep a dropped client open.
+    """
+
+    on_wait: OnWait | None = None
+    """Called on the loop thread for every wait that is long enough to be logged."""
+    retry: RetryConfig
+
+
+class OperationRunner:
+    """Runs operations on the loop thread, from their start to their end.
+
+    Args:
+        throttled_log: logs long waits.
+        on_error: called with each error of an operation before it is raised.
+        on_abandoned: called with each request of a cancelled or late operation that builds something.
+    """
+
+    def __init__(
+        self,
+        throttled_log: ThrottledLog,
+        on_error: Callable[[Exception], None],
+        on_abandoned: Callable[[Build], None],
+    ) -> None:
+        self._throttled_log = throttled_log
+        self._on_error = on_error
+        self._on_abandoned = on_abandoned
+        self.closed = False
+        self._pid = os.getpid()
+        self._under_way: dict[Track, None] = {}
+        """Operations from their start to their end, in order; changed on any thread, one step at a time."""
+        self._running: set[asyncio.Task[Any]] = set()
+        self._background: set[asyncio.Task[Any]] = set()
+
+    def start(
+        self, work: Callable[[], Coroutine[Any, Any, T]], kind: str, deadline: Deadline, owner: Owner | None
+    ) -> APIFuture[T]:
+        """Run an operation on the loop thread now; see :meth:`Connection.start`.
+
+        Args:
+            work: the operation.
+            kind: its name in errors and logs.
+            deadline: when every wait in it ends, with RequestTimeoutError.
+            owner: held until the operation ends.
+
+        Raises:
+            ClientClosedError: the client is closed, or was made before a fork.
+        """
+        if self.closed or not self.is_of_this_process:
+            raise self.closed_error()
+        track = Track(kind)
+        self._under_way[track] = None
+        try:
+            future = LOOP.start(lambda: self._run(work, track, deadline, owner))
+            future.add_done_callback(lambda _: self._under_way.pop(track, None))
+            return APIFuture(future, track)
+        except BaseException as error:
+            self._under_way.pop(track, None)
+            if not isinstance(error, RuntimeError) or not self.closed:
+                raise
+            # A signal handler or another thread has closed the client since the check above.
+            raise self.closed_error() from None
+
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run work that no operation waits for, and that ends with them; on the loop thread."""
+        task = start_apart(work)
+        self._background.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def under_way(self) -> list[Track]:
+        """Return the operations that were started and have not ended."""
+        return list(self._under_way)
+
+    async def wait(self, timeout: float | None) -> None:
+        """Wait until no operation is under way or the client is closed, at most ``timeout`` seconds."""
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while self._under_way and not self.closed and (left := end - time.monotonic()) > 0:
+            if self._running:
+                await asyncio.wait(self._running, timeout=None if left == math.inf else left)
+            else:
+                # It is on its way to the loop, or on its way to its future.
+                await asyncio.sleep(min(left, START_S))
+
+    async def end(self) -> None:
+        """End all operations with ClientClosedError; other requests can still be sent."""
+        self.closed = True
+        tasks = self._running | self._background
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSE_S)
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """True in the process that made the client, False in a fork of it."""
+        return self._pid == os.getpid()
+
+    def closed_error(self) -> ClientClosedError:
+        """Return the error of a client that is closed, or was made before a fork."""
+        why = "was closed" if self.is_of_this_process else "belongs to the process that this one was forked from"
+        return ClientClosedError(f"the client {why}; make a new ServiceClient")
+
+    async def _run(
+        self, work: Callable[[], Coroutine[Any, Any, T]], track: Track, deadline: Deadline, owner: Owner | None
+    ) -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        if self.closed:
+            raise self.closed_error()
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        begin(track)
+        timer = deadline.begin(task)
+        watch = Watch(track, self._throttled_log.warn, None if owner is None else owner.on_wait)
+        try:
+            return await work()
+        except asyncio.CancelledError:
+            if self.closed:
+                raise self.closed_error() from None
+            self._abandon(track)
+            if deadline.is_over:
+                raise self._deadline_error(deadline, track) from None
+            raise
+        except Exception as error:
+            if isinstance(error, APITimeoutError) and deadline.is_over:
+                self._abandon(track)
+                raise self._deadline_error(deadline, track) from error
+            if isinstance(error, RequestTimeoutError):
+                self._abandon(track)
+            self._on_error(error)
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+            watch.end()
+            track.ended()
+            # An error keeps this frame, and must not keep the client open.
+            del work, owner
+
+    def _abandon(self, track: Track) -> None:
+        builds, track.builds = track.builds, []
+        for build in builds:
+            self._on_abandoned(build)
+
+    def _deadline_error(self, deadline: Deadline, track: Track) -> RequestTimeoutError:
+        error = deadline.error(track)
+        self._on_error(error)
+        return error
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        self._background.discard(task)
+        if not task.cancelled():
+            # The future has the error, unless the user cancelled it: asyncio must not log it then.
+            task.exception()

@@ -1,0 +1,269 @@
+"""Whether and when a request is sent again: one policy, applied in one place, as a pure function."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import random
+import sys
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+
+import attrs
+
+from tinkerwire_base.call import ResponseLimits, SizeLimit
+from tinkerwire_base.compat.dataclass_methods import DataclassMethods
+from tinkerwire_base.errors import APIConnectionError, APIStatusError, TinkerError
+from tinkerwire_base.model import SHORT
+from tinkerwire_base.validators import is_bool, is_int, is_number
+
+from .._futures.deadline import Deadline
+
+RETRIED_STATUSES = frozenset({408, 409, 429})
+"""User errors that may pass, beside all of 500 and above, which may."""
+MAX_REPEATS = 2
+"""Resends of an operation that builds something after the same error."""
+BUILDING_PATHS = frozenset(
+    f"/api/v1/{name}"
+    for name in (
+        "copy_weights",
+        "create_custom_loss",
+        "create_model",
+        "create_sampling_session",
+        "load_weights",
+        "save_weights",
+        "save_weights_external",
+        "save_weights_for_sampler",
+    )
+)
+"""Paths of operations that make the server build something."""
+RetryIf = Callable[[TinkerError], bool | None]
+"""Whether a fault may pass; None: as ever."""
+
+
+@attrs.frozen
+class RetryConfig(DataclassMethods):
+    """The retry policy of a client, and the bound on its sampling requests in flight.
+
+    The first eight settings are those of the official SDK, in its order; the others are keywords. The functions of
+    ``dataclasses`` work on it, as on the official one. Times are in seconds; ``math.inf`` is any time.
+
+    One operation makes at most ``max_attempts`` requests, whatever goes wrong, all under one idempotency key.
+
+    While no connection has ever reached the server (refused, unknown host, certificate not accepted, no connection
+    in time), the address is most likely wrong, and an operation fails after about 6 s. To wait for a server that is
+    still starting, set ``max_attempts``, ``max_elapsed`` or ``retry_if``: with any of them unlike its default the
+    policy holds in full from the first request on.
+    """
+
+    max_connections: int | None = 1000
+    """Sampling requests in flight at once; None for no bound."""
+    progress_timeout: float = 7200
+    """Time limit of one operation, from the call to its result; then RequestTimeoutError. All waits
+    count: for earlier operations, the creation of the client, a place in flight, a connection, resends, the result."""
+    retry_delay_base: float = 0.5
+    """Wait before the first resend; doubles with each further one."""
+    retry_delay_max: float = 10.0
+    """The longest wait that is not the server's own wish."""
+    jitter_factor: float = 0.25
+    """Waits are shortened by up to this part, at random, so that clients do not come back in step."""
+    enable_retry_logic: bool = True
+    """False: every operation is sent once."""
+    enable_stuck_detection: bool = True
+    """False: ``progress_timeout`` is ignored, and operations have no time limit."""
+    retryable_exceptions: tuple[type[Exception], ...] = (APIConnectionError,)
+    """Errors that are retried, beside responses with a status that may pass. Without APIConnectionError among them, a
+    request that got no response is not sent again. A pickled client keeps them, a handle has the default."""
+    max_attempts: int = attrs.field(default=10, kw_only=True)
+    """Requests per operation, the first included."""
+    max_elapsed: float = attrs.field(default=300.0, kw_only=True)
+    """No resend starts later than this after the first request."""
+    retry_after_max: float = attrs.field(default=60.0, kw_only=True)
+    """A longer wish of the server is cut to this."""
+    retry_if: RetryIf | None = attrs.field(default=None, kw_only=True)
+    """Asked first about every fault of a request or a poll, on the client's own thread: True sends again, within the
+    limits above, False does not, None leaves it to the rules. It goes with a pickled client, not with a handle."""
+
+    max_result_bytes: int | None = attrs.field(default=2**30, kw_only=True)
+    """Maximum size of an operation's result, decompressed; then ResponseTooLargeError. None for any size."""
+    max_response_bytes: int | None = attrs.field(default=64 * 2**20, kw_only=True)
+    """Maximum size of every other response, error responses included; None for any size."""
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("max_result_bytes", "max_response_bytes"):
+            size = getattr(self, name)
+            if size is not None:
+                is_int(f"RetryConfig.{name}", size)
+                if size < 1:
+                    raise ValueError(f"RetryConfig.{name} must be at least 1 byte, got {size}; None is any size")
+        is_int("RetryConfig.max_attempts", self.max_attempts)
+        if self.max_connections is not None:
+            is_int("RetryConfig.max_connections", self.max_connections)
+        is_bool("RetryConfig.enable_retry_logic", self.enable_retry_logic)
+        is_bool("RetryConfig.enable_stuck_detection", self.enable_stuck_detection)
+        _refuse_other_than_exceptions(self.retryable_exceptions)
+        is_number("RetryConfig.jitter_factor", self.jitter_factor)
+        if self.retry_if is not None and (not callable(self.retry_if) or inspect.iscoroutinefunction(self.retry_if)):
+            shown = SHORT.repr(self.retry_if)
+            raise TypeError(f"RetryConfig.retry_if: expected a plain function of the error, got {shown}")
+        if self.max_connections is not None and self.max_connections <= 0:
+            raise ValueError(f"RetryConfig.max_connections: {self.max_connections} is not positive; None is no bound")
+        for name in ("progress_timeout", "retry_delay_base", "retry_delay_max", "max_elapsed", "retry_after_max"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124
+                raise TypeError(f"RetryConfig.{name}: expected seconds, got {SHORT.repr(value)}")
+            if value < 0:
+                raise ValueError(f"RetryConfig.{name}: {SHORT.repr(value)} s is less than no time")
+            if isinstance(value, int) and value > sys.float_info.max:
+                raise ValueError(f"RetryConfig.{name}: {SHORT.repr(value)} s is too large; math.inf is any time")
+        if not 0 <= self.jitter_factor <= 1:
+            raise ValueError(f"RetryConfig.jitter_factor: {self.jitter_factor} is not between 0 and 1")
+        if self.max_attempts < 1:
+            raise ValueError(f"RetryConfig.max_attempts: {self.max_attempts} is less than the one request needed")
+
+    @property
+    def time_limit(self) -> float:
+        """Time limit of one operation in seconds: ``progress_timeout``, or infinity without stuck detection."""
+        return self.progress_timeout if self.enable_stuck_detection else math.inf
+
+    @property
+    def tries_by_default(self) -> bool:
+        """True if the settings of how long to retry all have their defaults."""
+        names = ("max_attempts", "max_elapsed", "retry_if")
+        return all(getattr(self, name) == getattr(attrs.fields(type(self)), name).default for name in names)
+
+    def response_limits(self, *, is_result: bool) -> ResponseLimits:
+        """Make the limits of a request, whose response is a result or something smaller."""
+        other = _size_limit(self.max_response_bytes, "RetryConfig.max_response_bytes")
+        result = _size_limit(self.max_result_bytes, "RetryConfig.max_result_bytes") if is_result else other
+        return ResponseLimits(result=result, error=other)
+
+    def deadline(self) -> Deadline:
+        """Make the deadline of an operation that starts now."""
+        return Deadline(self.time_limit, "RetryConfig.progress_timeout")
+
+    def delay(self, attempt: int) -> float:
+        """The wait after failed request number ``attempt`` (from 1), when the server has no wish of its own."""
+        full = min(self.retry_delay_base * 2.0 ** min(attempt - 1, 60), self.retry_delay_max)
+        return full * (1 - self.jitter_factor * random.random())
+
+    def wait_before_retry(
+        self, fault: TinkerError, attempt: int, elapsed: float, *, is_permanent: bool = False
+    ) -> float | None:
+        """Return the wait before the next request after ``fault``; None when there is to be no next one.
+
+        ``is_permanent`` says what :class:`RepeatedErrors` found; ``retry_if`` decides even then.
+        """
+        if not self.enable_retry_logic or attempt >= self.max_attempts:
+            return None
+        if not self.may_pass(fault, is_permanent=is_permanent):
+            return None
+        wait = self.wait_after(fault, attempt)
+        return None if elapsed + wait > min(self.max_elapsed, self.time_limit) else wait
+
+    def may_pass(
+        self, fault: TinkerError, statuses: Collection[int] = RETRIED_STATUSES, *, is_permanent: bool = False
+    ) -> bool:
+        """Whether sending again can help: the word of ``retry_if`` if it has one, else :func:`is_retryable`."""
+        word = self.word_on(fault)
+        if word is not None:
+            return word
+        return not is_permanent and is_retryable(fault, statuses, self.retryable_exceptions)
+
+    def word_on(self, fault: TinkerError) -> bool | None:
+        """What ``retry_if`` says; None for what it is not asked about."""
+        is_asked = self.retry_if is not None and not getattr(fault, "is_of_credential", False)
+        word = self.retry_if(fault) if is_asked and self.retry_if is not None else None
+        if word is not None and not isinstance(word, bool):
+            raise TypeError(f"RetryConfig.retry_if returned {SHORT.repr(word)}; expected True, False or None")
+        return word
+
+    def wait_after(self, fault: TinkerError, attempt: int) -> float:
+        """The wait after failed request number ``attempt``: the server's wish, within bounds, or else our own."""
+        wished = server_wish(fault)
+        return self.delay(attempt) if wished is None else min(wished, self.retry_after_max)
+
+
+def _size_limit(max_bytes: int | None, setting: str) -> SizeLimit | None:
+    return None if max_bytes is None else SizeLimit(max_bytes=max_bytes, setting=setting)
+
+
+class RepeatedErrors:
+    """The errors of one request in a row that are the same, for operations that make the server build something.
+
+    Each resend of such an operation may cost the server a model or a copy of weights, so that an error which looks
+    permanent is not repeated: the same status of 500 and above with the same body, without the server's word to retry.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._is_counted = path in BUILDING_PATHS
+        self._last: tuple[int, str] | None = None
+        self._number = 0
+
+    def is_permanent(self, error: TinkerError) -> bool:
+        """Count an error, and check whether it came once and after each of MAX_REPEATS resends."""
+        if not self._is_counted:
+            return False
+        found = None
+        if isinstance(error, APIStatusError) and error.status_code >= 500:
+            is_announced = server_wish(error) is not None or "x-should-retry" in error.response.headers
+            found = None if is_announced else (error.status_code, error.response.text)
+        self._number = self._number + 1 if found is not None and found == self._last else 1
+        self._last = found
+        return found is not None and self._number > MAX_REPEATS
+
+
+def is_retryable(
+    fault: TinkerError,
+    statuses: Collection[int] = RETRIED_STATUSES,
+    exceptions: tuple[type[Exception], ...] = (APIConnectionError,),
+) -> bool:
+    """Return whether sending again can help: by the server's header, or for ``exceptions``, ``statuses`` and 5xx."""
+    if getattr(fault, "is_of_credential", False):
+        return False
+    if isinstance(fault, APIStatusError):
+        word = fault.response.headers.get("x-should-retry", "").lower()
+        if word in ("true", "false"):
+            return word == "true"
+        return fault.status_code in statuses or fault.status_code >= 500 or isinstance(fault, exceptions)
+    return isinstance(fault, exceptions)
+
+
+def _refuse_other_than_exceptions(given: object) -> None:
+    if not isinstance(given, tuple):
+        raise TypeError(f"RetryConfig.retryable_exceptions: expected a tuple of exceptions, got {SHORT.repr(given)}")
+    for each in given:
+        if not (isinstance(each, type) and issubclass(each, Exception)):
+            raise TypeError(f"RetryConfig.retryable_exceptions: {SHORT.repr(each)} is not an exception class")
+
+
+def server_wish(fault: TinkerError) -> float | None:
+    """The wait in seconds that an error answer asks for, if any; none is no wish, or it would be a hot loop."""
+    return (retry_after(fault.response.headers) or None) if isinstance(fault, APIStatusError) else None
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The wait in seconds of ``retry-after-ms`` or ``retry-after`` (seconds or an HTTP date); None without one."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after")
+    seconds = _number(text)
+    if seconds is not None or not text:
+        return seconds
+    try:
+        then = parsedate_to_datetime(text)
+        if then.tzinfo is None:
+            then = then.replace(tzinfo=timezone.utc)
+        return max(0.0, (then - datetime.now(timezone.utc)).total_seconds())
+    except (ValueError, TypeError, OverflowError, IndexError):  # dates that no calendar has, or far from all others
+        return None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if 0 <= value < float("inf") else None

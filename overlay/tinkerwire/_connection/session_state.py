@@ -1,0 +1,68 @@
+"""The state of the session that a connection is used for: its id, and whether the server still has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tinkerwire_base.errors import APIStatusError, SessionExpiredError, TinkerError
+
+from .._transport.backpressure import Traffic
+from .session_loss import may_mean_loss, names_lost_session
+
+GONE = 410
+"""Status of a request in a session that the server no longer has."""
+SESSION_TRAFFIC = frozenset({Traffic.SESSION, Traffic.TRAINING, Traffic.SAMPLING})
+
+
+class SessionState:
+    """The id and the expiry of a session. Used on the loop thread."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        """Empty while there is no session."""
+        self.is_expired = False
+        """True once the server no longer has the session."""
+        self.probe: Callable[[], Coroutine[Any, Any, bool]] | None = None
+        """Asks the server whether the session is gone; None while there is no session."""
+
+    def is_used_by(self, traffic: Traffic) -> bool:
+        """Check whether requests of a kind belong to the session."""
+        return bool(self.id) and traffic in SESSION_TRAFFIC
+
+    async def is_lost(self, error: TinkerError) -> bool:
+        """Check whether an error means that the server no longer has the session, as after a restart.
+
+        Servers name what they miss in many ways, such as the model or the request, so the server is asked about the
+        session itself unless the error already says that the session is lost.
+        """
+        if not self.id or not may_mean_loss(error):
+            return False
+        if self.is_expired or names_lost_session(error):
+            return True
+        return self.probe is not None and await self.probe()
+
+    async def is_ended_by(
+        self, error: TinkerError, traffic: Traffic, raise_immediately: tuple[type[TinkerError], ...]
+    ) -> bool:
+        """Check whether the last error of a request means that its session is gone.
+
+        Args:
+            error: the error.
+            traffic: the kind of the request.
+            raise_immediately: errors that the caller handles itself, except for status 410.
+        """
+        if not isinstance(error, APIStatusError) or not self.is_used_by(traffic):
+            return False
+        if error.status_code == GONE:
+            return True
+        # The probe is a heartbeat. A heartbeat that started another one would never end.
+        return not isinstance(error, raise_immediately) and traffic != Traffic.SESSION and await self.is_lost(error)
+
+    def expired_error(self, reason: str) -> SessionExpiredError:
+        """Return the error of an operation whose session the server no longer has."""
+        return SessionExpiredError(
+            f"session {self.id}: the server says that it is gone ({reason}); make a new ServiceClient, and new "
+            "clients from what was saved: save_state() before, create_training_client_from_state_with_optimizer() now",
+            session_id=self.id,
+        )

@@ -1,0 +1,129 @@
+"""What a request is let in by: secret headers that join it at the last moment, and what their refusal leads to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+import attrs
+
+from tinkerwire_base.call import WireRequest, WireResponse
+from tinkerwire_base.errors import TinkerError
+from tinkerwire_generated.models import ClientConfigResponse
+from tinkerwire_generated.operations import OPERATIONS
+
+from .redaction import Redaction
+from .refreshing import Renewed
+from .secret import Secret, is_sendable
+from .sources import Credential, Fixed, command_credential
+
+KEY_HEADER = "x-api-key"
+WITH_THE_CREDENTIAL_ITSELF = frozenset({OPERATIONS["client_config"].path, OPERATIONS["auth_token"].path})
+"""The calls that lead to a token, and so go without one."""
+OWN_TOKENS = "passport-"
+"""Who issues tokens that serve as API keys."""
+INVALID_TOKEN = 'error="invalid_token"'
+
+
+class Authorization:
+    """The secrets of one client. Used on the loop thread.
+
+    Args:
+        credential: what the server knows the user by; None for a server that needs nothing.
+        headers: further headers for every request; each may be a secret.
+        exchange: asks the server for a token in place of the credential.
+
+    Raises:
+        ValueError, TypeError: a header that cannot be sent.
+    """
+
+    def __init__(
+        self,
+        credential: Credential | None,
+        headers: Mapping[str, str],
+        exchange: Callable[[], Coroutine[Any, Any, Secret]],
+    ) -> None:
+        checked = {name: _checked(name, value) for name, value in headers.items()}
+        self.headers = {name.lower(): Secret(value) for name, value in checked.items()}
+        self.redaction = Redaction()
+        for name, secret in self.headers.items():
+            if name != "user-agent":
+                self.redaction.add(secret, is_lasting=True)
+        if isinstance(credential, Fixed):
+            self.redaction.add(credential.secret, is_lasting=True)
+        self._credential = credential
+        self._ask_for_token = exchange
+        self._tokens = Renewed(self._exchange, "the token")
+        self._config: ClientConfigResponse | None = None
+
+    def credential_for(self, request: WireRequest, config: ClientConfigResponse | None) -> Credential | None:
+        """What a request is sent with, on a server that wants what ``config`` says."""
+        is_exchanged = self._is_exchanged(config) and request.path not in WITH_THE_CREDENTIAL_ITSELF
+        return self._tokens if is_exchanged else self._credential
+
+    async def token(self, config: ClientConfigResponse) -> Secret | None:
+        """The token by which a server knows the user; None where it knows an API key, or nothing.
+
+        Raises:
+            TinkerError: what obtaining it met.
+        """
+        if self._is_exchanged(config):
+            return await self._tokens.get()
+        secret = None if self._credential is None else await self._credential.get()
+        is_own = secret is not None and (secret.claim("iss") or "").startswith(OWN_TOKENS)
+        return secret if is_own else None
+
+    def signed(self, request: WireRequest, secret: Secret | None) -> WireRequest:
+        """The request with all its headers; it is not to be kept."""
+        headers = {**{name: each.reveal() for name, each in self.headers.items()}, **request.headers}
+        if secret is not None:
+            self.redaction.add(secret)
+            headers[KEY_HEADER] = secret.reveal()
+        return attrs.evolve(request, headers=headers)
+
+    async def after_refusal(self, credential: Credential, refused: Secret, answer: WireResponse) -> Secret | None:
+        """What to send the same request with once more; None when the refusal stands.
+
+        Raises:
+            TinkerError: what obtaining another credential met.
+        """
+        if answer.status != 401:
+            return None
+        if credential is self._tokens and INVALID_TOKEN not in answer.headers.get("www-authenticate", ""):
+            return None
+        return await credential.after(refused)
+
+    async def close(self) -> None:
+        """Stop renewals that still go on."""
+        await self._tokens.close()
+        if self._credential is not None:
+            await self._credential.close()
+
+    def _is_exchanged(self, config: ClientConfigResponse | None) -> bool:
+        self._config = config
+        return config is not None and config.pjwt_auth_enabled and self._credential is not None
+
+    async def _exchange(self) -> Secret:
+        wants_command = self._config is not None and self._config.credential_default_source == "credential_cmd"
+        if wants_command and isinstance(self._credential, Fixed) and not self._credential.secret.is_token:
+            command = command_credential()
+            if command is None:
+                raise TinkerError(
+                    "the organization of this API key wants credentials that change: set TINKER_CREDENTIAL_CMD to a "
+                    "shell command that prints one"
+                )
+            self._credential = command
+        return await self._ask_for_token()
+
+
+def _checked(name: str, value: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"default_headers_overrides: expected names as str, got {type(name).__name__}")
+    if not isinstance(value, str):
+        # Without the value, which may be a key.
+        raise TypeError(f"header {name!r}: expected its value as a str, got {type(value).__name__}")
+    if not is_sendable(name) or ":" in name:
+        raise ValueError(f"header {name!r}: this is no name of a header")
+    if not value.isascii() or not value.isprintable():
+        raise ValueError(f"header {name!r}: its value has characters that no header takes")
+    return value

@@ -1,0 +1,196 @@
+"""Changes of the credentials file. It belongs to the official SDK as well, and keeps whatever is not known here."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import attrs
+
+from tinkerwire_base.errors import TinkerError
+from tinkerwire_generated.models import SelfApiKeyResponse
+
+from .._files import lock
+from .credentials_file import VERSION, credentials_file, stored_content, unusable
+from .secret import Secret
+
+T = TypeVar("T")
+Record = dict[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class StoredKey:
+    """One key of the file; what is not there is empty."""
+
+    id: str
+    name: str
+    type: str
+    """``manual``: somebody gave it; ``generated``: a sign-in with the official SDK, 0.26.2 to 0.29.1, made it."""
+    organization: str
+    email: str
+    secret: Secret
+    is_default: bool
+
+
+def stored_keys() -> list[StoredKey]:
+    """All keys of the file, in its order.
+
+    Raises:
+        TinkerError: the file can be read by others or not by us, or it is not of the known form. So it is for the other
+            functions here, which then leave it as it is, and when it cannot be written.
+    """
+    return _keys(stored_content() or {})
+
+
+def add_key(secret: Secret, about: SelfApiKeyResponse) -> StoredKey:
+    """Keep a key that a server described, as the default. TinkerError, too: another key has its number."""
+    new_id = str(about.key_id)
+
+    def change(stored: Record) -> StoredKey:
+        known = {each.id: each for each in _keys(stored)}.get(new_id)
+        if known is not None and known.secret.reveal() != secret.reveal():
+            raise TinkerError(
+                f"{credentials_file()}: another key, {known.name!r}, has the number {new_id} there, perhaps of "
+                f"another server; say `tinkerwire auth logout {new_id}` if it is to go"
+            )
+        details = {
+            "org_details": {"name": about.details.org_details.name},
+            "user_details": {"email": about.details.user_details.email},
+        }
+        record = {"type": "manual", "key": secret.reveal(), "name": about.name, "note": about.note, "details": details}
+        old = stored["keys"].get(new_id, {})
+        # What was made for this file alone stays so.
+        stored["keys"][new_id] = {**old, **record, "type": old.get("type", "manual")}
+        stored["default"] = new_id
+        return _one(_keys(stored), new_id)
+
+    return _changed(change)
+
+
+def use_key(name: str) -> StoredKey:
+    """Make a key the default, by its id or name. TinkerError, too: there is none, or several of that name."""
+
+    def change(stored: Record) -> StoredKey:
+        found = _one(_keys(stored), name)
+        stored["default"] = found.id
+        return attrs.evolve(found, is_default=True)
+
+    return _changed(change)
+
+
+def remove_key(name: str) -> StoredKey:
+    """Take a key away, by its id or name; the default one leaves no default. Errors: see :func:`use_key`."""
+
+    def change(stored: Record) -> StoredKey:
+        found = _one(_keys(stored), name)
+        del stored["keys"][found.id]
+        if found.is_default:
+            stored.pop("default")
+        return found
+
+    return _changed(change)
+
+
+def find_key(name: str | None) -> StoredKey:
+    """A key by its id or name; the default for None. Errors: see :func:`use_key`."""
+    keys = stored_keys()
+    if name is not None:
+        return _one(keys, name)
+    found = next((each for each in keys if each.is_default), None)
+    if found is None:
+        raise TinkerError(f"{credentials_file()} has no default key; name one{_choice(keys)}")
+    return found
+
+
+def _one(keys: list[StoredKey], name: str) -> StoredKey:
+    found = [each for each in keys if each.id == name] or [each for each in keys if each.name == name]
+    if len(found) > 1:
+        raise TinkerError(f"{len(found)} keys are called so; say which by its id{_choice(found)}")
+    if not found:
+        # Not shown, as it may be the key itself that somebody gave.
+        raise TinkerError(f"{credentials_file()} has no key of that id or name{_choice(keys)}")
+    return found[0]
+
+
+def _choice(keys: list[StoredKey]) -> str:
+    known = ", ".join(f"{each.id} ({each.name})" for each in keys)
+    return f": {known}" if known else "; there is none so far, say `tinkerwire auth login`"
+
+
+def _keys(stored: Record) -> list[StoredKey]:
+    found = _described(stored)
+    if isinstance(found, str):
+        raise unusable(found)
+    return found
+
+
+def _described(stored: Record) -> list[StoredKey] | str:
+    keys, default = {} if stored.get("keys") is None else stored["keys"], stored.get("default")
+    if not isinstance(keys, dict):
+        return "its keys are no object"
+    if default is not None and not isinstance(default, str):
+        return "its default is no text"
+    found = []
+    for key_id, record in keys.items():
+        if not isinstance(record, dict):
+            return f"its key {key_id!r:.40} is no object"
+        found.append(
+            StoredKey(
+                id=key_id,
+                name=_text(record, "name"),
+                type=_text(record, "type"),
+                organization=_text(record, "details", "org_details", "name"),
+                email=_text(record, "details", "user_details", "email"),
+                secret=Secret(_text(record, "key")),
+                is_default=key_id == default,
+            )
+        )
+    return found
+
+
+def _text(value: Any, *names: str) -> str:
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, str) else ""
+
+
+def _changed(change: Callable[[Record], T]) -> T:
+    """Read the file, change it, and replace it, while nobody else here does."""
+    # A link to the file stays one.
+    path = Path(os.path.realpath(credentials_file()))
+    try:
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.chmod(0o700)
+        with ExitStack() as stack:
+            # The official SDK does not ask for it, but only takes moments.
+            stack.callback(lock(path.parent, waits=True))
+            stored = stored_content() or {}
+            _keys(stored)
+            stored.setdefault("version", VERSION)
+            stored["keys"] = {} if stored.get("keys") is None else stored["keys"]
+            found = change(stored)
+            _replace(path, json.dumps(stored, indent=2))
+    except OSError as fault:
+        raise TinkerError(f"{path}: it cannot be written ({fault.strerror})") from None
+    return found
+
+
+def _replace(path: Path, text: str) -> None:
+    """Put a file in the place of another at once, so that nobody ever reads half of it; only its owner can (0600)."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise

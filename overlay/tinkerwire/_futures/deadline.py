@@ -1,0 +1,126 @@
+"""Numbers of seconds as libraries take them, and the deadline of an operation, which every wait in it keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Coroutine
+from contextvars import ContextVar, copy_context
+from typing import Any, TypeVar
+
+from tinkerwire_base.errors import RequestTimeoutError
+from tinkerwire_base.model import SHORT
+
+from .operation_record import Track, current
+
+T = TypeVar("T")
+SHORTEST_S = 0.001
+"""In place of zero and less, which some libraries take as no limit at all."""
+CLOCK_S = 0.001
+"""Timers may fire this much early."""
+
+
+def library_seconds(seconds: float | None) -> float | None:
+    """Make a time limit that every library keeps: None for no limit, never zero, negative, infinite or not a number."""
+    if seconds is None or seconds > threading.TIMEOUT_MAX:
+        return None
+    return float(seconds) if seconds > SHORTEST_S else SHORTEST_S
+
+
+def normalize_timeout(timeout: float | None, name: str = "timeout") -> float | None:
+    """Check a user's time limit, which errors call ``name``; None for no limit, 0 for a negative one.
+
+    Raises:
+        TypeError, ValueError: the limit is not a number of seconds.
+    """
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise TypeError(f"{name}: expected seconds, got {SHORT.repr(timeout)} ({type(timeout).__name__})")
+    if timeout != timeout:  # noqa: PLR0124  (math.isnan overflows for integers that no float holds)
+        raise ValueError(f"{name}: expected seconds, got nan")
+    if timeout <= 0:
+        return 0.0
+    return None if timeout > threading.TIMEOUT_MAX else float(timeout)
+
+
+def positive_timeout(timeout: float | None) -> float | None:
+    """Check a user's time limit that cannot be over from the start; see :func:`normalize_timeout`."""
+    seconds = normalize_timeout(timeout)
+    if seconds == 0:
+        raise ValueError(f"timeout must be greater than 0 s, got {SHORT.repr(timeout)}; None sets no limit of its own")
+    return seconds
+
+
+class Deadline:
+    """The time by which an operation must end, counted from the user's call.
+
+    Args:
+        seconds: the time limit; None or infinity for no limit.
+        setting: the name of the setting that sets the limit, for errors.
+    """
+
+    def __init__(self, seconds: float | None, setting: str) -> None:
+        self.setting = setting
+        self.given = math.inf if seconds is None else seconds
+        self.seconds = library_seconds(seconds)
+        self._end = math.inf if self.seconds is None else time.monotonic() + self.seconds
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until then, infinity for no deadline; negative after it."""
+        return self._end - time.monotonic()
+
+    @property
+    def is_over(self) -> bool:
+        """True once the time is used up."""
+        return self.left_s <= CLOCK_S
+
+    def begin(self, task: asyncio.Task[Any]) -> asyncio.TimerHandle | None:
+        """Make this the deadline of a running task and of the tasks that it starts, and cancel the task then."""
+        _deadline.set(self)
+        if self.seconds is None:
+            return None
+        return asyncio.get_running_loop().call_later(max(0.0, self.left_s), task.cancel)
+
+    def error(self, track: Track) -> RequestTimeoutError:
+        """Make the error of an operation that was not done in time."""
+        request_id = track.request_ids[-1] if track.request_ids else ""
+        if track.queue_state:
+            state = f"queue {track.queue_state}{': ' + track.reason if track.reason else ''}"
+        else:
+            state = track.step or "it waits in line"
+        way_out = "; the server may still be working on it" if request_id else ""
+        return RequestTimeoutError(
+            f"{track.kind or 'request'} {request_id or '(not submitted)'}: no result within "
+            f"{self.setting}={self.given:g} s ({state}){way_out}",
+            request_id=request_id,
+        )
+
+
+_deadline: ContextVar[Deadline | None] = ContextVar("tinkerwire_deadline", default=None)
+
+
+def time_left() -> float:
+    """Return the seconds that the operation which the caller is part of has left; infinity without a deadline."""
+    deadline = _deadline.get()
+    return math.inf if deadline is None else deadline.left_s
+
+
+def is_late() -> bool:
+    """Return whether the deadline of the operation that the caller is part of has passed."""
+    return time_left() <= CLOCK_S
+
+
+def deadline_error() -> RequestTimeoutError:
+    """Make the error of the operation that the caller is part of, for a wait that its deadline ended."""
+    return (_deadline.get() or Deadline(0, "the time limit")).error(current())
+
+
+def start_without_deadline(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Start work that several operations wait for, and that the deadline of the first to ask must not end."""
+    context = copy_context()
+    context.run(_deadline.set, None)
+    return context.run(asyncio.create_task, work)

@@ -1,0 +1,287 @@
+"""The future that every operation returns."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator
+from typing import Any, Generic, NoReturn, TypeVar
+
+from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError
+
+from .deadline import normalize_timeout
+from .event_loop import LOOP
+from .operation_record import FutureState, Progress, Track, held
+from .reporting import CALLBACKS, is_on_event_loop, log
+from .timeout import wait_for
+
+T = TypeVar("T")
+LOOK_S = 0.1
+"""How often a loss function's wait is looked at: it may be one without an end."""
+
+
+class APIFuture(Generic[T]):
+    """The result of an operation that runs already: awaitable on any event loop, usable from any thread.
+
+    The result, or the error, is kept: asking again gives the same object. An error that nobody asks for is logged
+    once, when the future is dropped.
+    """
+
+    def __init__(self, future: concurrent.futures.Future[T], track: Track | None = None) -> None:
+        self._track = track or Track()
+        self._future = future
+        # Last: __del__ takes one without it for one that a signal handler interrupted here.
+        self._was_heard = False
+
+    # --- the result ------------------------------------------------------------------------------------------------
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the result, at most ``timeout`` seconds; also inside a running event loop, which then stands still.
+
+        Raises:
+            TimeoutError: it is not there in time; the operation goes on.
+            CancelledSubmissionError: it was cancelled.
+            TinkerError: the operation failed.
+        """
+        self._wait(timeout)
+        return self._outcome()
+
+    async def result_async(self, timeout: float | None = None) -> T:
+        """:meth:`result` for coroutines. A time-out leaves the operation running; being cancelled cancels it."""
+        try:
+            return await self.watch(timeout)
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+
+    async def watch(self, timeout: float | None = None) -> T:
+        """:meth:`result` for coroutines that only look on: being cancelled leaves the operation running, too."""
+        timeout = normalize_timeout(timeout)
+        if not self._future.done():
+            self._track.waiters.append(None)
+            try:
+                await wait_for(self._end(), timeout)
+            except asyncio.TimeoutError:
+                self._check_end(timeout)
+            finally:
+                self._track.waiters.pop()
+        return self._outcome()
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return self.result_async().__await__()
+
+    async def coroutine(self) -> T:
+        """This future as a coroutine, for ``asyncio.create_task`` and the like."""
+        return await self.result_async()
+
+    def future(self) -> concurrent.futures.Future[T]:
+        """The ``concurrent.futures.Future`` underneath; who takes it answers for its error."""
+        self._mark_retrieved()
+        return self._future
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """The error of the operation, or None; waits like :meth:`result`."""
+        self._wait(timeout)
+        self._mark_retrieved()
+        if self._future.cancelled():
+            return _cancelled()
+        return self._future.exception()
+
+    # --- the operation ---------------------------------------------------------------------------------------------
+
+    def done(self) -> bool:
+        """Whether there is a result or an error."""
+        return self._future.done()
+
+    def cancelled(self) -> bool:
+        """Whether it was cancelled."""
+        return self._future.cancelled()
+
+    def cancel(self) -> bool:
+        """Stop waiting for it; an operation that was not sent yet is never sent. False when it is done."""
+        is_cancelled = self._future.cancel()
+        if is_cancelled:
+            # Whoever cancels knows how it ends.
+            self._track.is_error_retrieved = True
+        return is_cancelled
+
+    def add_done_callback(self, callback: Callable[[APIFuture[T]], object]) -> None:
+        """Call ``callback`` with this future once it is done, or now if it is.
+
+        Callbacks run one after the other on a thread of their own, so that none holds up a result; what one raises is
+        logged.
+        """
+        if not callable(callback):
+            raise TypeError(f"callback: expected a function of the future, got {type(callback).__name__}")
+
+        def call() -> None:
+            try:
+                callback(self)
+            except BaseException as error:
+                is_of_caller = threading.current_thread().name != CALLBACKS.name and not is_on_event_loop()
+                if is_of_caller and not isinstance(error, Exception):
+                    raise
+                log.error("a callback of %r failed: %r", self, error, exc_info=error)
+
+        self._track.waiters.append(None)
+        if self._future.done():
+            call()
+        else:
+            self._future.add_done_callback(lambda _: CALLBACKS.call(call))
+
+    on_done = add_done_callback
+
+    def when_done(self, function: Callable[[APIFuture[T]], object]) -> None:
+        """Call a function of this client's own at once when it is done, on whichever thread that is."""
+        self._track.waiters.append(None)
+        self._future.add_done_callback(lambda _: function(self))
+
+    @property
+    def request_id(self) -> str | None:
+        """What the server calls the request; the last one of several, None while there is none."""
+        ids = self._track.request_ids
+        return ids[-1] if ids else None
+
+    @property
+    def state(self) -> FutureState:
+        """Where the operation is; see :data:`FutureState`."""
+        if not self._future.done():
+            return "submitted" if self._track.request_ids else "pending"
+        if self._future.cancelled():
+            return "cancelled"
+        return "failed" if self._future.exception() else "done"
+
+    @property
+    def queue_state(self) -> str | None:
+        """What the server last said of its queue, such as ``active`` or ``paused_capacity``; None if not waiting."""
+        return (self._track.queue_state or None) if self.state == "submitted" else None
+
+    @property
+    def queue_state_reason(self) -> str | None:
+        """Why, if the server said so, or what the last poll met."""
+        return (self._track.reason or None) if self.state == "submitted" else None
+
+    @property
+    def progress(self) -> Progress:
+        """How far it is, in requests."""
+        track = self._track
+        ids, total = track.request_ids, track.total
+        done = total if self.state == "done" else min(track.done, total)
+        return Progress(done=done, total=total, request_ids=ids, elapsed_s=track.elapsed_s)
+
+    def heard(self) -> None:
+        """Note that its error reaches somebody in another way, so that it need not be logged."""
+        self._mark_retrieved()
+
+    def _mark_retrieved(self) -> None:
+        self._was_heard = self._track.is_error_retrieved = True
+
+    def __repr__(self) -> str:
+        what = " ".join(part for part in ("APIFuture", self._track.kind, self.request_id) if part)
+        about = self.state
+        if about == "failed":
+            return f"<{what}: failed: {self._future.exception()!r:.200}>"
+        if about not in ("pending", "submitted"):
+            return f"<{what}: {about}>"
+        parts = [f"{about} for {self._track.elapsed_s:.1f} s"]
+        if self.queue_state:
+            parts.append(f"queue {self.queue_state}" + (f": {self._track.reason}" if self._track.reason else ""))
+        if self._track.total > 1:
+            parts.append(f"{self._track.done} of {self._track.total} requests done")
+        return f"<{what}: {', '.join(parts)}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an APIFuture cannot be pickled or copied: its operation runs in this process; send its result() instead"
+        )
+
+    def __del__(self) -> None:
+        if not self.__dict__.get("_was_heard", True) and not sys.is_finalizing():
+            what = self._track
+            self._future.add_done_callback(lambda future: _say_unheard(future, what))
+
+    # --- waiting ---------------------------------------------------------------------------------------------------
+
+    def _wait(self, timeout: float | None) -> None:
+        timeout = normalize_timeout(timeout)
+        if LOOP.is_current_thread and not self._future.done():
+            raise RuntimeError("this would block the client's own loop thread; await the future instead")
+        self._track.waiters.append(None)
+        try:
+            if held.line is not None:
+                timeout = self._wait_unless_behind(held.line, timeout)
+            self._future.exception(timeout)
+        except concurrent.futures.CancelledError:
+            return
+        except concurrent.futures.TimeoutError:
+            self._check_end(timeout)
+        finally:
+            self._track.waiters.pop()
+
+    def _wait_unless_behind(self, line: object, timeout: float | None) -> float | None:
+        """Wait on a thread whose work a line waits for; what is left of the time. RuntimeError for one in that line."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = None if end is None else max(0.0, end - time.monotonic())
+            # Where it stands is known once the loop has begun it.
+            concurrent.futures.wait([self._future], LOOK_S if left is None else min(LOOK_S, left))
+            if self._future.done() or left == 0:
+                return left
+            if self._track.line is line:
+                raise RuntimeError(
+                    f"{self!r} waits for the loss function that waits for it, for ever; wait for it outside of the "
+                    "function, or ask another client"
+                )
+
+    async def _end(self) -> None:
+        loop = asyncio.get_running_loop()
+        end = asyncio.Event()
+
+        def tell(_: object) -> None:
+            try:
+                loop.call_soon_threadsafe(end.set)
+            except RuntimeError:  # the loop that waited is closed by now
+                return
+
+        self._future.add_done_callback(tell)
+        await end.wait()
+
+    def _check_end(self, timeout: float | None) -> None:
+        if not self._future.done():
+            raise TimeoutError(f"no result within {timeout:g} s; the operation goes on") from None
+
+    def _outcome(self) -> T:
+        self._mark_retrieved()
+        if self._future.cancelled():
+            raise _cancelled()
+        return self._future.result()
+
+
+AwaitableConcurrentFuture = APIFuture
+"""The official name of a future around one of ``concurrent.futures``, which code makes for its tests."""
+
+
+def describe(creation: APIFuture[str], what: str) -> str:
+    """What is being created, in words: its id, once it has one."""
+    if creation.state == "done":
+        return f"{what} {creation.result()}"
+    return f"{what} whose creation {'failed' if creation.state == 'failed' else 'is ' + creation.state}"
+
+
+def _cancelled() -> CancelledSubmissionError:
+    return CancelledSubmissionError(
+        "the operation was cancelled; if its request had been sent by then, the server still runs it"
+    )
+
+
+def _say_unheard(future: concurrent.futures.Future[Any], track: Track) -> None:
+    fault = None if future.cancelled() else future.exception()
+    track.is_error_retrieved = True
+    # Who closes a client knows that what was open is lost.
+    if fault is None or isinstance(fault, ClientClosedError) or track.is_error_logged:
+        return
+    what = " ".join((track.kind or "an operation", *track.request_ids[-1:]))
+    log.error("%s failed, and nobody asked for its result: %s", what, fault, exc_info=fault)

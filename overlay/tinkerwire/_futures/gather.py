@@ -1,0 +1,176 @@
+"""Many futures at once: all results in order, or each as it comes, with a progress bar."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import queue
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+from .deadline import normalize_timeout
+from .event_loop import LOOP
+from .future import APIFuture
+from .operation_record import Track
+from .progress import bar
+from .timeout import wait_for
+
+T = TypeVar("T")
+
+
+def gather(
+    futures: Iterable[APIFuture[T]],
+    *,
+    return_exceptions: bool = False,
+    description: str = "",
+    progress: bool | None = None,
+) -> APIFuture[list[T]]:
+    """All results in the order of the futures, as one future: ``gather(futures).result()``, or ``await`` it.
+
+    The first failure fails it at once, and the other operations go on; cancelling it cancels them all.
+
+    Args:
+        futures: what to wait for.
+        return_exceptions: put errors in the places of their results, and never fail.
+        description: what the progress bar says.
+        progress: whether to show one; None: if standard error is a terminal.
+
+    Raises:
+        TypeError: something that is not an APIFuture.
+    """
+    parts = _checked("gather", futures)
+    whole: concurrent.futures.Future[list[T]] = concurrent.futures.Future()
+    track = Track("gather")
+    track.total = len(parts)
+    shown = bar(len(parts), description, progress)
+    # Each part takes one away; of a list, other than of a number, that is one step that no thread comes between.
+    left = [None] * len(parts)
+
+    def end(_: object) -> None:
+        track.ended()
+        if whole.cancelled():
+            for part in parts:
+                part.cancel()
+        shown.close()
+
+    def count(part: APIFuture[T]) -> None:
+        track.done += 1
+        shown.update()
+        # Only an error that reaches the caller counts as asked for.
+        if not return_exceptions and part.state != "done" and not whole.done():
+            fault = part.exception()
+            _settle(whole, lambda: whole.set_exception(fault))
+        left.pop()
+        if not left:
+            finish()
+
+    def finish() -> None:
+        if not whole.done():
+            # Errors stand in the places of results only if the caller wants them there.
+            found: list[Any] = [part.exception() or part.result() for part in parts]
+            _settle(whole, lambda: whole.set_result(found))
+
+    whole.add_done_callback(end)
+    for part in parts:
+        part.when_done(count)
+    if not parts:
+        finish()
+    return APIFuture(whole, track)
+
+
+def as_completed(
+    futures: Iterable[APIFuture[T]],
+    *,
+    timeout: float | None = None,
+    description: str = "",
+    progress: bool | None = None,
+) -> Completed[T]:
+    """The futures themselves, each when it is done, failed ones too: for ``for`` and for ``async for``.
+
+    ``timeout`` is in seconds and for all of them; TimeoutError when it is over. Other arguments and errors as for
+    :func:`gather`.
+    """
+    return Completed(_checked("as_completed", futures), normalize_timeout(timeout), description, progress)
+
+
+class Completed(Generic[T]):
+    """What :func:`as_completed` gives; each loop over it goes through all futures."""
+
+    def __init__(
+        self, futures: list[APIFuture[T]], timeout: float | None, description: str, progress: bool | None
+    ) -> None:
+        self._futures = futures
+        self._timeout = timeout
+        self._description = description
+        self._progress = progress
+
+    def __iter__(self) -> Iterator[APIFuture[T]]:
+        if LOOP.is_current_thread and not all(future.done() for future in self._futures):
+            raise RuntimeError("this would block the client's own loop thread; use async for instead")
+        arrived: queue.SimpleQueue[APIFuture[T]] = queue.SimpleQueue()
+        end = None if self._timeout is None else time.monotonic() + self._timeout
+        shown = bar(len(self._futures), self._description, self._progress)
+        self._tell(arrived.put)
+        try:
+            for number in range(len(self._futures)):
+                try:
+                    future = arrived.get(timeout=None if end is None else max(0.0, end - time.monotonic()))
+                except queue.Empty:
+                    raise self._late(number) from None
+                shown.update()
+                yield future
+        finally:
+            shown.close()
+
+    async def __aiter__(self) -> AsyncIterator[APIFuture[T]]:
+        loop = asyncio.get_running_loop()
+        arrived: asyncio.Queue[APIFuture[T]] = asyncio.Queue()
+        end = None if self._timeout is None else loop.time() + self._timeout
+
+        def put(future: APIFuture[T]) -> None:
+            try:
+                loop.call_soon_threadsafe(arrived.put_nowait, future)
+            except RuntimeError:  # the loop that waited is closed by now
+                return
+
+        shown = bar(len(self._futures), self._description, self._progress)
+        self._tell(put)
+        try:
+            for number in range(len(self._futures)):
+                try:
+                    future = await wait_for(arrived.get(), None if end is None else end - loop.time())
+                except asyncio.TimeoutError:
+                    raise self._late(number) from None
+                shown.update()
+                yield future
+        finally:
+            shown.close()
+
+    def _tell(self, put: Callable[[APIFuture[T]], object]) -> None:
+        for future in self._futures:
+            future.when_done(put)
+
+    def _late(self, number: int) -> TimeoutError:
+        return TimeoutError(
+            f"{number} of {len(self._futures)} futures were done within {self._timeout:g} s; the operations go on"
+        )
+
+
+def _checked(name: str, futures: Iterable[APIFuture[T]]) -> list[APIFuture[T]]:
+    if isinstance(futures, APIFuture):
+        raise TypeError(f"{name}: expected a list of futures, got one; put it into a list")
+    if not isinstance(futures, Iterable):
+        raise TypeError(f"{name}: expected a list of futures, got {type(futures).__name__}")
+    found = list(futures)
+    for position, future in enumerate(found):
+        if not isinstance(future, APIFuture):
+            raise TypeError(f"{name}: futures[{position}]: expected an APIFuture, got {type(future).__name__}")
+    return found
+
+
+def _settle(whole: concurrent.futures.Future[Any], settle: Callable[[], None]) -> None:
+    try:
+        settle()
+    except concurrent.futures.InvalidStateError:  # a failure or a cancellation was faster
+        return

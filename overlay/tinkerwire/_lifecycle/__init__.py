@@ -1,0 +1,1 @@
+"""Lifecycle: connections open and close here."""

@@ -1,0 +1,99 @@
+"""The connection that a client opens: checked arguments, and what stands for them where they are not given."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tinkerwire_base.call import default_converter
+from tinkerwire_base.model import fields_of
+from tinkerwire_base.validators import expect
+from tinkerwire_generated.models import ClientConfigResponse
+
+from .._connection.connection import Connection
+from .._connection.retry import RetryConfig
+from .._credentials.sources import environment_headers, resolve_credential
+from .._futures.event_loop import LOOP
+from .._polling.abandonment import abandon
+from .._polling.poller import fetch_result
+from .._telemetry.reporter import reporter_of
+from .._transport.address import embedded_folder, is_embedded, resolve_base_url
+from .._transport.transport import AiohttpTransport, HttpxTransport, Transport
+from .._wire.dialect import Dialect, given
+
+if TYPE_CHECKING:
+    import httpx
+
+
+def open_connection(
+    base_url: str | None,
+    api_key: str | None,
+    *,
+    plain_http_hosts: Collection[str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    wire_version: str | None = None,
+    client_config: Mapping[str, Any] | None = None,
+    retry: RetryConfig | None = None,
+    http_client: httpx.AsyncClient | None = None,
+    transport: Transport | None = None,
+) -> Connection:
+    """Make a connection of a client's own, for a Lifetime to close; arguments as for ServiceClient."""
+    expect("base_url", base_url, str)
+    expect("api_key", api_key, str)
+    expect("default_headers_overrides", headers, Mapping)
+    expect("client_config", client_config, Mapping)
+    expect("wire_version", wire_version, str)
+    _check_hosts(plain_http_hosts)
+    expect("retry", retry, RetryConfig)
+    if transport is not None and not inspect.iscoroutinefunction(getattr(transport, "send", None)):
+        raise TypeError(f"transport: expected something with an async send, got {type(transport).__name__}")
+    # A fork waits for the modules that are imported here.
+    with LOOP.opening:
+        url = resolve_base_url(base_url)
+        connection = Connection(
+            url,
+            resolve_credential(api_key, url, plain_http_hosts),
+            transport or _transport(url, http_client),
+            _dialect(wire_version, client_config),
+            retry or RetryConfig(),
+            {**environment_headers(), **(headers or {})},
+        )
+        connection.telemetry = reporter_of(connection)
+        connection.fetch_result = fetch_result
+        connection.abandon = abandon
+        return connection
+
+
+def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) -> Dialect | None:
+    version = wire_version or os.environ.get("TINKER_WIRE_VERSION")
+    if version:
+        known = {field.name for field in fields_of(ClientConfigResponse)}
+        for name in client_config or {}:
+            if name not in known:
+                raise ValueError(f"client_config: {name!r} is no flag; there are {', '.join(sorted(known))}")
+        return given(version, default_converter().structure(dict(client_config or {}), ClientConfigResponse))
+    if client_config is not None:
+        raise ValueError("client_config: without wire_version the server itself is asked; leave one or give both")
+    return None
+
+
+def _check_hosts(hosts: Collection[str] | None) -> None:
+    is_several = isinstance(hosts, Collection) and not isinstance(hosts, str | bytes | Mapping)
+    if hosts is not None and not (is_several and all(isinstance(host, str) for host in hosts)):
+        raise TypeError(f"plain_http_hosts: expected a collection of host names, got {type(hosts).__name__}")
+
+
+def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:
+    if http_client is not None and not inspect.iscoroutinefunction(getattr(http_client, "request", None)):
+        raise TypeError(f"http_client: expected an httpx.AsyncClient, got {type(http_client).__name__}")
+    if http_client is not None and http_client.is_closed:
+        raise ValueError("http_client: it is closed, as by an earlier client that it was given to; make a new one")
+    if is_embedded(url):
+        if http_client is not None:
+            raise ValueError(f"http_client: base_url={url!r} has no socket for it to speak through; leave it away")
+        from .._transport.embedded import shared_transport  # noqa: PLC0415  (the server is not loaded unless it is used)
+
+        return shared_transport(embedded_folder(url))
+    return AiohttpTransport(url) if http_client is None else HttpxTransport(http_client, url)

@@ -1,0 +1,88 @@
+"""What the administrators of an organization ask for: the audit log, what was used, what is stored."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+
+from tinkerwire_base.timestamps import parse_timestamp
+from tinkerwire_base.unset import UNSET
+from tinkerwire_base.validators import check_of, expect_text
+from tinkerwire_generated.api.admin import get_audit_log, get_billing_usage, get_checkpoint_storage_usage
+from tinkerwire_generated.models import (
+    AuditEventType,
+    AuditLogResponse,
+    BillingUsageResponse,
+    CurrentCheckpointStorageUsageResponse,
+)
+
+from .._futures.future import APIFuture
+from .base import Asking
+
+
+class AdminClient(Asking):
+    """The audit log, the usage and the storage of an organization."""
+
+    def get_audit_log(self, event_type: AuditEventType = "all", day: date | None = None) -> APIFuture[AuditLogResponse]:
+        """The audit log of one day; wire 0.20.0 and later.
+
+        Args:
+            event_type: which events.
+            day: of which day; None lets the server choose.
+
+        Raises:
+            ValueError, TypeError: a kind of event or a day that is none; nothing was sent.
+        """
+        check_of(AuditEventType)("event_type", event_type)
+        if day is not None and not isinstance(day, date):
+            raise TypeError(f"day: expected a datetime.date, got {type(day).__name__}")
+        only_day = day.date() if isinstance(day, datetime) else day
+        return self._ask(get_audit_log(event_type=event_type, day=UNSET if only_day is None else only_day))
+
+    async def get_audit_log_async(
+        self, event_type: AuditEventType = "all", day: date | None = None
+    ) -> AuditLogResponse:
+        """:meth:`get_audit_log`, awaited."""
+        return await self.get_audit_log(event_type, day)
+
+    def get_billing_usage(
+        self, starting_on: datetime | str, ending_before: datetime | str
+    ) -> APIFuture[BillingUsageResponse]:
+        """What was used within a span of time; wire 0.23.4 and later.
+
+        Args:
+            starting_on: its start, a datetime or RFC 3339 text; without an offset it counts as UTC.
+            ending_before: its end, which is no part of it.
+
+        Raises:
+            ValueError, TypeError: a time that is none; nothing was sent.
+        """
+        start, end = _time("starting_on", starting_on), _time("ending_before", ending_before)
+        return self._ask(get_billing_usage(starting_on=start, ending_before=end))
+
+    async def get_billing_usage_async(
+        self, starting_on: datetime | str, ending_before: datetime | str
+    ) -> BillingUsageResponse:
+        """:meth:`get_billing_usage`, awaited."""
+        return await self.get_billing_usage(starting_on, ending_before)
+
+    def get_current_checkpoint_storage_usage(
+        self, project_id: str | None = None
+    ) -> APIFuture[CurrentCheckpointStorageUsageResponse]:
+        """What checkpoints take now, of one project or (None) of all; wire 0.32.0 and later."""
+        expect_text("project_id", project_id)
+        return self._ask(get_checkpoint_storage_usage(project_id=UNSET if project_id is None else project_id))
+
+    async def get_current_checkpoint_storage_usage_async(
+        self, project_id: str | None = None
+    ) -> CurrentCheckpointStorageUsageResponse:
+        """:meth:`get_current_checkpoint_storage_usage`, awaited."""
+        return await self.get_current_checkpoint_storage_usage(project_id)
+
+
+def _time(name: str, given: datetime | str) -> datetime:
+    if isinstance(given, datetime):
+        return given if given.tzinfo else given.replace(tzinfo=timezone.utc)
+    try:
+        return parse_timestamp(given)
+    except ValueError as fault:
+        raise ValueError(f"{name}: {fault}") from None

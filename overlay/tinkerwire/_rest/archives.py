@@ -1,0 +1,153 @@
+"""Checkpoints as one archive: the address that a server redirects to, and its download."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from datetime import datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tinkerwire_base.call import WireResponse, response_info
+from tinkerwire_base.conversion.version_rules import dialect_error
+from tinkerwire_base.errors import (
+    APIConnectionError,
+    APIResponseValidationError,
+    APIStatusError,
+    APITimeoutError,
+    RequestInfo,
+    ResponseInfo,
+    TinkerError,
+    status_error,
+)
+from tinkerwire_generated.api.runs import get_checkpoint_archive_url
+from tinkerwire_generated.models import CheckpointArchiveUrlResponse
+from tinkerwire_generated.times import OPERATION_TIMES
+
+from .._connection.connection import Connection
+from .._transport.address import EMBEDDED
+from .._transport.backpressure import Traffic
+from .._transport.transport import environment_proxy
+
+ARCHIVE_LIFE = timedelta(minutes=15)
+"""How long an address lasts when the server does not say."""
+
+DOWNLOAD_SILENCE_S = 60.0
+"""Timeout of a download for its connection and for each piece."""
+MAX_DOWNLOAD_BYTES = 16 * 2**30
+"""The size of an archive that is not downloaded into memory any more."""
+PIECE_BYTES = 1 << 20
+
+NOT_SO = 405
+"""What a server answers that has something else at the address: deleting, since there are no archives."""
+
+
+async def archive_url(connection: Connection, training_run_id: str, checkpoint_id: str) -> CheckpointArchiveUrlResponse:
+    """The address, and until when it lasts; wire versions before 0.36.0.
+
+    Raises:
+        DialectError: the server has no such call, by its wire version or by what it answers.
+    """
+    call = get_checkpoint_archive_url(training_run_id, checkpoint_id)
+    request = connection.codec.encode(call, await connection.dialect())
+    in_body = connection.codec.reader(call, request)
+
+    def read(answer: WireResponse) -> CheckpointArchiveUrlResponse:
+        return (None if answer.status == 302 else in_body(answer)) or _moved_to(answer)
+
+    try:
+        return await connection.send(request, read, Traffic.REST)
+    except APIStatusError as fault:
+        if fault.status_code != NOT_SO:
+            raise
+        name, dialect = call.operation.name, await connection.dialect()
+        odd = dialect_error(
+            f"the call {name}, which the server answers with HTTP {NOT_SO},",
+            dialect.ceiling,
+            *OPERATION_TIMES[name],
+            name="the wire of this server",
+        )
+        odd.dialect = dialect
+        raise odd from fault
+
+
+async def download_archive(connection: Connection, training_run_id: str, checkpoint_id: str) -> bytes:
+    """Return the content of the archive of a checkpoint.
+
+    The archive is fetched without the API key, as it usually lies at another host, under an address that is itself
+    a secret. No error shows that address.
+
+    Raises:
+        DialectError: see :func:`archive_url`.
+        APIStatusError, APIConnectionError: the download failed.
+        TinkerError: the archive is too large for memory.
+    """
+    archive = await archive_url(connection, training_run_id, checkpoint_id)
+    parts = urlsplit(archive.url)
+    if parts.scheme == "file" and connection.base_url == EMBEDDED:
+        return _read(parts.path)
+    if parts.scheme not in ("http", "https"):
+        raise TinkerError(f"the archive is at a {parts.scheme or 'relative'} URL, which cannot be downloaded")
+    return await _download(archive.url)
+
+
+def _read(path: str) -> bytes:
+    from urllib.request import url2pathname  # noqa: PLC0415  (it loads half of the mail and web modules)
+
+    return Path(url2pathname(path)).read_bytes()
+
+
+async def _download(url: str) -> bytes:
+    import aiohttp  # noqa: PLC0415  (slow to load)
+
+    parts = urlsplit(url)
+    origin = f"{parts.scheme}://{parts.hostname}"
+    about = RequestInfo(method="GET", url=f"{origin}/...")
+    limits = aiohttp.ClientTimeout(total=None, sock_connect=DOWNLOAD_SILENCE_S, sock_read=DOWNLOAD_SILENCE_S)
+    trusted = ssl.create_default_context() if parts.scheme == "https" else True
+    try:
+        async with (
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusted), auto_decompress=False) as session,
+            session.get(url, timeout=limits, proxy=environment_proxy(url)) as response,
+        ):
+            if response.status != 200:
+                text = (await response.content.read(2000)).decode("utf-8", "replace")
+                info = ResponseInfo(status_code=response.status, headers=dict(response.headers), text=text)
+                raise status_error(response.status)(
+                    f"the download of the archive from {origin}: HTTP {response.status}", response=info
+                )
+            content = bytearray()
+            async for piece in response.content.iter_chunked(PIECE_BYTES):
+                content += piece
+                if len(content) > MAX_DOWNLOAD_BYTES:
+                    raise TinkerError(
+                        f"the archive is larger than {MAX_DOWNLOAD_BYTES} bytes; get_checkpoint_archive_url gives the "
+                        "address, to download it to a file"
+                    )
+            return bytes(content)
+    except (asyncio.TimeoutError, TimeoutError):
+        raise APITimeoutError(
+            about, message=f"the download of the archive from {origin}: nothing for {DOWNLOAD_SILENCE_S:g} s"
+        ) from None
+    except (aiohttp.ClientError, OSError, UnicodeError) as error:
+        raise APIConnectionError(
+            request=about, message=f"the download of the archive from {origin} failed: {type(error).__name__}"
+        ) from None
+
+
+def _moved_to(answer: WireResponse) -> CheckpointArchiveUrlResponse:
+    location = answer.headers.get("location")
+    if not location:
+        raise APIResponseValidationError(
+            response_info(answer), message=f"get_checkpoint_archive_url: HTTP {answer.status} names no Location"
+        )
+    return CheckpointArchiveUrlResponse(url=location, expires=_expires(answer.headers.get("expires")))
+
+
+def _expires(text: str | None) -> datetime:
+    try:
+        found = parsedate_to_datetime(text or "")
+    except ValueError:
+        return datetime.now(timezone.utc) + ARCHIVE_LIFE
+    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)

@@ -1,0 +1,100 @@
+"""What clients of single questions have in common: a connection, shared or their own."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import NoReturn, TypeVar
+
+from typing_extensions import Self
+
+from tinkerwire_base.call import Call
+from tinkerwire_generated.models import GetServerCapabilitiesResponse
+
+from .._connection.capabilities import fetch_capabilities
+from .._connection.connection import Connection
+from .._futures.future import APIFuture
+from .._lifecycle.closing import Lifetime
+from .._lifecycle.opening import open_connection
+from .._telemetry.reporter import Telemetry
+from .._transport.backpressure import Traffic
+
+T = TypeVar("T")
+
+
+class Asking:
+    """A client each of whose methods asks a server one thing.
+
+    Made by itself it has a connection of its own: use it as a context manager, or call :meth:`close`. One that a
+    ServiceClient made uses that one's, and leaves it open.
+
+    Args:
+        base_url: the server, as for ServiceClient.
+        api_key: as for ServiceClient.
+        exit_timeout: as for ServiceClient.
+
+    Raises:
+        TinkerError: no API key for a server that needs one.
+        ValueError: an address that is none.
+    """
+
+    def __init__(
+        self,
+        _connection: Connection | None = None,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        exit_timeout: float | None = None,
+    ) -> None:
+        if _connection is not None and (base_url is not None or api_key is not None):
+            raise ValueError("base_url and api_key: the connection that was given has its own; leave them away")
+        self._connection = open_connection(base_url, api_key) if _connection is None else _connection
+        # One of its own, or what keeps open the connection that was given.
+        self._lifetime = Lifetime(self._connection, exit_timeout=exit_timeout) if _connection is None else None
+        self._owner = self._connection.owner
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lifetime is not None:
+            self._lifetime.exit(fault)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lifetime is not None:
+            await self._lifetime.exit_async(fault)
+
+    def close(self) -> None:
+        """Close a connection of the client's own, and wait for that; operations under way are dropped, and logged."""
+        if self._lifetime is not None:
+            self._lifetime.close().result()
+
+    def get_server_capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
+        """The models that the server supports."""
+        return self._connection.start(lambda: fetch_capabilities(self._connection), "get_server_capabilities")
+
+    async def get_server_capabilities_async(self) -> GetServerCapabilitiesResponse:
+        """:meth:`get_server_capabilities`, awaited."""
+        return await self.get_server_capabilities()
+
+    def get_telemetry(self) -> Telemetry | None:
+        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        return self._connection.telemetry
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._connection.base_url}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} cannot be pickled or copied: its connections belong to this process; make one "
+            "where it is needed"
+        )
+
+    def _ask(self, call: Call[T]) -> APIFuture[T]:
+        return self._connection.start(lambda: self._connection.call(call, Traffic.REST), call.operation.name)

@@ -1,0 +1,334 @@
+"""Training runs, checkpoints and sessions: what is there, and what is to become of it."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from tinkerwire_base.unset import UNSET, UnsetType
+from tinkerwire_base.validators import check_of, expect_text, is_int
+from tinkerwire_generated.api import runs as runs_api
+from tinkerwire_generated.api.sampling import get_sampler
+from tinkerwire_generated.api.session import assign_session_project, get_session, list_sessions, search_sessions
+from tinkerwire_generated.api.weights import weights_info
+from tinkerwire_generated.models import (
+    AssignSessionProjectRequest,
+    CheckpointArchiveUrlResponse,
+    CheckpointsListResponse,
+    ExternalWeightsUrlsResponse,
+    GetSamplerResponse,
+    GetSessionResponse,
+    ListSessionsResponse,
+    SessionSearchRequest,
+    SessionSearchResponse,
+    SetCheckpointTtlRequest,
+    TrainingRun,
+    TrainingRunsResponse,
+    WeightsInfoRequest,
+    WeightsInfoResponse,
+    WhoamiResponse,
+)
+
+from .._checkpoints.weights_info import check_path, checkpoint_address, checkpoint_kind, refuse_odd_token
+from .._futures.future import APIFuture
+from .admin import AdminClient
+from .archives import archive_url, download_archive
+from .copying import copied
+from .identity import identity
+from .traces import exported_trace
+
+Scope = Literal["owned", "accessible"]
+
+
+class RestClient(AdminClient):
+    """Training runs, checkpoints and sessions of a server; with the methods of AdminClient, by older names for it."""
+
+    def whoami(self) -> APIFuture[WhoamiResponse]:
+        """Who the user is, as the token says by which the server knows it.
+
+        Raises:
+            RuntimeError: of the future: the server knows an API key, which does not say whose it is.
+        """
+        return self._connection.start(lambda: identity(self._connection), "whoami")
+
+    async def whoami_async(self) -> WhoamiResponse:
+        """:meth:`whoami`, awaited."""
+        return await self.whoami()
+
+    def get_training_run(self, training_run_id: str, access_scope: Scope = "owned") -> APIFuture[TrainingRun]:
+        """One training run; its id is the model's id."""
+        return self._ask(runs_api.get_training_run(training_run_id, access_scope=_scope(access_scope)))
+
+    async def get_training_run_async(self, training_run_id: str, access_scope: Scope = "owned") -> TrainingRun:
+        """:meth:`get_training_run`, awaited."""
+        return await self.get_training_run(training_run_id, access_scope)
+
+    def get_training_run_by_tinker_path(
+        self, tinker_path: str, access_scope: Scope = "owned"
+    ) -> APIFuture[TrainingRun]:
+        """The training run that a checkpoint comes from. Raises ValueError for a path without a run."""
+        return self.get_training_run(checkpoint_address(tinker_path).training_run_id, access_scope)
+
+    async def get_training_run_by_tinker_path_async(
+        self, tinker_path: str, access_scope: Scope = "owned"
+    ) -> TrainingRun:
+        """:meth:`get_training_run_by_tinker_path`, awaited."""
+        return await self.get_training_run_by_tinker_path(tinker_path, access_scope)
+
+    def get_weights_info_by_tinker_path(self, tinker_path: str) -> APIFuture[WeightsInfoResponse]:
+        """Of which base model and adapter the weights at a path are."""
+        check_path(tinker_path, name="tinker_path")
+        return self._ask(weights_info(body=WeightsInfoRequest(tinker_path=tinker_path)))
+
+    async def get_weights_info_by_tinker_path_async(self, tinker_path: str) -> WeightsInfoResponse:
+        """:meth:`get_weights_info_by_tinker_path`, awaited."""
+        return await self.get_weights_info_by_tinker_path(tinker_path)
+
+    def list_training_runs(
+        self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned", project_id: str | None = None
+    ) -> APIFuture[TrainingRunsResponse]:
+        """One page of training runs, of one project or (None) of all, the latest first, with a cursor."""
+        expect_text("project_id", project_id)
+        call = runs_api.list_training_runs(
+            **_page(limit, offset),
+            access_scope=_scope(access_scope),
+            project_id=UNSET if project_id is None else project_id,
+        )
+        return self._ask(call)
+
+    async def list_training_runs_async(
+        self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned", project_id: str | None = None
+    ) -> TrainingRunsResponse:
+        """:meth:`list_training_runs`, awaited."""
+        return await self.list_training_runs(limit, offset, access_scope, project_id)
+
+    def list_checkpoints(self, training_run_id: str) -> APIFuture[CheckpointsListResponse]:
+        """All checkpoints of one training run."""
+        return self._ask(runs_api.list_checkpoints(training_run_id))
+
+    async def list_checkpoints_async(self, training_run_id: str) -> CheckpointsListResponse:
+        """:meth:`list_checkpoints`, awaited."""
+        return await self.list_checkpoints(training_run_id)
+
+    def list_user_checkpoints(self, limit: int = 100, offset: int = 0) -> APIFuture[CheckpointsListResponse]:
+        """One page of the checkpoints of all runs, with a cursor."""
+        return self._ask(runs_api.list_user_checkpoints(**_page(limit, offset)))
+
+    async def list_user_checkpoints_async(self, limit: int = 100, offset: int = 0) -> CheckpointsListResponse:
+        """:meth:`list_user_checkpoints`, awaited."""
+        return await self.list_user_checkpoints(limit, offset)
+
+    def delete_checkpoint(self, training_run_id: str, checkpoint_id: str) -> APIFuture[None]:
+        """Delete a checkpoint, for good; ``checkpoint_id`` reads ``weights/NAME`` or ``sampler_weights/NAME``."""
+        return self._ask(runs_api.delete_checkpoint(training_run_id, checkpoint_id))
+
+    async def delete_checkpoint_async(self, training_run_id: str, checkpoint_id: str) -> None:
+        """:meth:`delete_checkpoint`, awaited."""
+        await self.delete_checkpoint(training_run_id, checkpoint_id)
+
+    def delete_checkpoint_from_tinker_path(self, tinker_path: str) -> APIFuture[None]:
+        """Delete a checkpoint, for good. Raises ValueError for a path without a run."""
+        path = checkpoint_address(tinker_path)
+        return self.delete_checkpoint(path.training_run_id, path.checkpoint_id)
+
+    async def delete_checkpoint_from_tinker_path_async(self, tinker_path: str) -> None:
+        """:meth:`delete_checkpoint_from_tinker_path`, awaited."""
+        await self.delete_checkpoint_from_tinker_path(tinker_path)
+
+    def publish_checkpoint_from_tinker_path(self, tinker_path: str) -> APIFuture[None]:
+        """Let everybody read a checkpoint. Raises ValueError for a path without a run."""
+        path = checkpoint_address(tinker_path)
+        return self._ask(runs_api.publish_checkpoint(path.training_run_id, path.checkpoint_id))
+
+    async def publish_checkpoint_from_tinker_path_async(self, tinker_path: str) -> None:
+        """:meth:`publish_checkpoint_from_tinker_path`, awaited."""
+        await self.publish_checkpoint_from_tinker_path(tinker_path)
+
+    def unpublish_checkpoint_from_tinker_path(self, tinker_path: str) -> APIFuture[None]:
+        """Take a published checkpoint back. Raises ValueError for a path without a run."""
+        path = checkpoint_address(tinker_path)
+        return self._ask(runs_api.unpublish_checkpoint(path.training_run_id, path.checkpoint_id))
+
+    async def unpublish_checkpoint_from_tinker_path_async(self, tinker_path: str) -> None:
+        """:meth:`unpublish_checkpoint_from_tinker_path`, awaited."""
+        await self.unpublish_checkpoint_from_tinker_path(tinker_path)
+
+    def set_checkpoint_ttl_from_tinker_path(self, tinker_path: str, ttl_seconds: int | None) -> APIFuture[None]:
+        """Let a checkpoint expire in ``ttl_seconds``, or never (None). Raises ValueError for a path without a run."""
+        path = checkpoint_address(tinker_path)
+        body = SetCheckpointTtlRequest(ttl_seconds=ttl_seconds)
+        return self._ask(runs_api.set_checkpoint_ttl(path.training_run_id, path.checkpoint_id, body=body))
+
+    async def set_checkpoint_ttl_from_tinker_path_async(self, tinker_path: str, ttl_seconds: int | None) -> None:
+        """:meth:`set_checkpoint_ttl_from_tinker_path`, awaited."""
+        await self.set_checkpoint_ttl_from_tinker_path(tinker_path, ttl_seconds)
+
+    def get_checkpoint_archive_url(
+        self, training_run_id: str, checkpoint_id: str
+    ) -> APIFuture[CheckpointArchiveUrlResponse]:
+        """Where a checkpoint can be fetched as one archive, and until when."""
+        return self._connection.start(lambda: archive_url(self._connection, training_run_id, checkpoint_id))
+
+    async def get_checkpoint_archive_url_async(
+        self, training_run_id: str, checkpoint_id: str
+    ) -> CheckpointArchiveUrlResponse:
+        """:meth:`get_checkpoint_archive_url`, awaited."""
+        return await self.get_checkpoint_archive_url(training_run_id, checkpoint_id)
+
+    def get_checkpoint_archive_url_from_tinker_path(self, tinker_path: str) -> APIFuture[CheckpointArchiveUrlResponse]:
+        """:meth:`get_checkpoint_archive_url` by path. Raises ValueError for a path without a run."""
+        path = checkpoint_address(tinker_path)
+        return self.get_checkpoint_archive_url(path.training_run_id, path.checkpoint_id)
+
+    async def get_checkpoint_archive_url_from_tinker_path_async(self, tinker_path: str) -> CheckpointArchiveUrlResponse:
+        """:meth:`get_checkpoint_archive_url_from_tinker_path`, awaited."""
+        return await self.get_checkpoint_archive_url_from_tinker_path(tinker_path)
+
+    def download_checkpoint_archive(self, training_run_id: str, checkpoint_id: str) -> APIFuture[bytes]:
+        """Download the archive of a checkpoint into memory; wire versions before 0.36.0.
+
+        :meth:`get_checkpoint_archive_url` gives the address, to download a large archive to a file.
+        """
+        return self._connection.start(lambda: download_archive(self._connection, training_run_id, checkpoint_id))
+
+    async def download_checkpoint_archive_async(self, training_run_id: str, checkpoint_id: str) -> bytes:
+        """Download an archive as :meth:`download_checkpoint_archive`, and await it."""
+        return await self.download_checkpoint_archive(training_run_id, checkpoint_id)
+
+    def download_checkpoint_archive_from_tinker_path(self, tinker_path: str) -> APIFuture[bytes]:
+        """Download the archive of the checkpoint at a path into memory. Raises ValueError for a path without a run."""
+        path = checkpoint_address(tinker_path)
+        return self.download_checkpoint_archive(path.training_run_id, path.checkpoint_id)
+
+    async def download_checkpoint_archive_from_tinker_path_async(self, tinker_path: str) -> bytes:
+        """Download as :meth:`download_checkpoint_archive_from_tinker_path`, and await it."""
+        return await self.download_checkpoint_archive_from_tinker_path(tinker_path)
+
+    def get_external_weights_urls(self, tinker_path: str) -> APIFuture[ExternalWeightsUrlsResponse]:
+        """Where the files of weights that save_weights_external saved can be fetched; wire 0.28.1 and later.
+
+        Raises:
+            ValueError: a path without a run and a checkpoint, or of other weights; nothing was sent.
+        """
+        path = checkpoint_address(tinker_path)
+        kind = checkpoint_kind(tinker_path)
+        if kind not in (None, "external"):
+            raise ValueError(f"{tinker_path!r} holds {kind} weights; save_weights_external gives others")
+        return self._ask(runs_api.get_external_weights_urls(path.training_run_id, path.checkpoint_id))
+
+    async def get_external_weights_urls_async(self, tinker_path: str) -> ExternalWeightsUrlsResponse:
+        """:meth:`get_external_weights_urls`, awaited."""
+        return await self.get_external_weights_urls(tinker_path)
+
+    def copy_weights(
+        self,
+        path: str,
+        destination_project_id: str | None = None,
+        *,
+        ttl_seconds: int | None = None,
+        weights_access_token: str | None = None,
+    ) -> APIFuture[str]:
+        """Copy saved weights of somebody else into a project; the path of the copy. Wire 0.34.0 and later.
+
+        Args:
+            path: of the weights.
+            destination_project_id: the project; default TINKER_PROJECT_ID.
+            ttl_seconds: how long the copy is kept; None: for good.
+            weights_access_token: what their owner gave; None for weights that are public.
+
+        Raises:
+            ValueError: an empty path, or no project; nothing was sent.
+        """
+        check_path(path)
+        refuse_odd_token(weights_access_token)
+        expect_text("destination_project_id", destination_project_id)
+        project_id = destination_project_id or os.environ.get("TINKER_PROJECT_ID")
+        if not project_id:
+            raise ValueError("destination_project_id: give the id of a project, or set TINKER_PROJECT_ID")
+        return self._connection.start(
+            lambda: copied(self._connection, path, project_id, ttl_seconds, weights_access_token)
+        )
+
+    async def copy_weights_async(
+        self,
+        path: str,
+        destination_project_id: str | None = None,
+        *,
+        ttl_seconds: int | None = None,
+        weights_access_token: str | None = None,
+    ) -> str:
+        """:meth:`copy_weights`, awaited."""
+        return await self.copy_weights(
+            path, destination_project_id, ttl_seconds=ttl_seconds, weights_access_token=weights_access_token
+        )
+
+    def get_session(self, session_id: str, access_scope: Scope = "owned") -> APIFuture[GetSessionResponse]:
+        """The training runs and samplers of a session."""
+        return self._ask(get_session(session_id, access_scope=_scope(access_scope)))
+
+    async def get_session_async(self, session_id: str, access_scope: Scope = "owned") -> GetSessionResponse:
+        """:meth:`get_session`, awaited."""
+        return await self.get_session(session_id, access_scope)
+
+    def list_sessions(
+        self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned"
+    ) -> APIFuture[ListSessionsResponse]:
+        """One page of session ids."""
+        return self._ask(list_sessions(**_page(limit, offset), access_scope=_scope(access_scope)))
+
+    async def list_sessions_async(
+        self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned"
+    ) -> ListSessionsResponse:
+        """:meth:`list_sessions`, awaited."""
+        return await self.list_sessions(limit, offset, access_scope)
+
+    def get_sampler(self, sampler_id: str) -> APIFuture[GetSamplerResponse]:
+        """The weights behind a sampling session."""
+        return self._ask(get_sampler(sampler_id))
+
+    async def get_sampler_async(self, sampler_id: str) -> GetSamplerResponse:
+        """:meth:`get_sampler`, awaited."""
+        return await self.get_sampler(sampler_id)
+
+    def search_sessions(self, request: SessionSearchRequest) -> APIFuture[SessionSearchResponse]:
+        """One page of the sessions that fit a request, with the cursor of the next; wire 0.36.0 and later."""
+        if not isinstance(request, SessionSearchRequest):
+            raise TypeError(f"request: expected a SessionSearchRequest, got {type(request).__name__}")
+        return self._ask(search_sessions(body=request))
+
+    async def search_sessions_async(self, request: SessionSearchRequest) -> SessionSearchResponse:
+        """:meth:`search_sessions`, awaited."""
+        return await self.search_sessions(request)
+
+    def assign_session_project(self, session_id: str, project_id: str) -> APIFuture[None]:
+        """Move a session to a project; wire 0.22.7 and later."""
+        return self._ask(assign_session_project(session_id, body=AssignSessionProjectRequest(project_id=project_id)))
+
+    async def assign_session_project_async(self, session_id: str, project_id: str) -> None:
+        """:meth:`assign_session_project`, awaited."""
+        await self.assign_session_project(session_id, project_id)
+
+    def export_session_trace(self, session_id: str) -> APIFuture[str]:
+        """The signed address of a session's trace, once the server has made it; wire 0.24.1 and later.
+
+        Raises:
+            TinkerError: of the future, when the server could not make it.
+        """
+        return self._connection.start(lambda: exported_trace(self._connection, session_id))
+
+    async def export_session_trace_async(self, session_id: str) -> str:
+        """:meth:`export_session_trace`, awaited."""
+        return await self.export_session_trace(session_id)
+
+
+def _page(limit: int, offset: int) -> dict[str, int]:
+    """The query of one page."""
+    is_int("limit", limit)
+    is_int("offset", offset)
+    return {"limit": limit, "offset": offset}
+
+
+def _scope(scope: Scope) -> Scope | UnsetType:
+    check_of(Scope)("access_scope", scope)
+    # The default is what servers do that have never heard of scopes.
+    return UNSET if scope == "owned" else scope

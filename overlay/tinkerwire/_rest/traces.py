@@ -1,0 +1,31 @@
+"""The trace of a session, which a server takes its time to make."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tinkerwire_base.errors import TinkerError
+from tinkerwire_generated.api.session import export_session_trace
+
+from .._connection.connection import Connection
+from .._futures.reporting import log
+from .._transport.backpressure import Traffic
+
+ASK_EVERY_S = 5.0
+
+
+async def exported_trace(connection: Connection, session_id: str) -> str:
+    """The signed address of a trace, asked for until it is there. TinkerError when it cannot be made."""
+    call = export_session_trace(session_id)
+    is_first = True
+    while True:
+        export = await connection.call(call, Traffic.REST)
+        if export.status == "ready" and export.url:
+            return export.url
+        if export.status in ("ready", "failed"):
+            why = export.error or "the server does not say why"
+            raise TinkerError(f"session {session_id}: its trace could not be exported: {why}")
+        if is_first:
+            log.warning("session %s: its trace is being made; it is asked for every %.0f s", session_id, ASK_EVERY_S)
+            is_first = False
+        await asyncio.sleep(ASK_EVERY_S)

@@ -1,0 +1,1 @@
+"""The embedded server. Its public names are in ``tinkerwire.local``."""

@@ -1,0 +1,1 @@
+"""Custom losses: validation and evaluation of the graphs that clients send."""

@@ -1,0 +1,1 @@
+"""Emulation: quirks of other servers, and injected faults."""

@@ -1,0 +1,16 @@
+"""From hidden states to log probabilities, for training and sampling alike."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tinkerwire._server.engine.arrays import FloatArray
+
+__all__ = ["log_softmax"]
+
+
+def log_softmax(logits: FloatArray) -> FloatArray:
+    """Log probabilities (nats) over the last axis; overwrites and returns its argument."""
+    logits -= logits.max(axis=-1, keepdims=True)
+    logits -= np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    return logits

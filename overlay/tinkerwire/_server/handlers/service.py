@@ -1,0 +1,42 @@
+"""What the server is and can do, and the events that clients report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tinkerwire._server.handlers.handler import Handler
+from tinkerwire._server.http.request import Request
+from tinkerwire._server.http.responses import Answer
+from tinkerwire._server.state import State
+from tinkerwire_generated.models import (
+    GetServerCapabilitiesResponse,
+    HealthResponse,
+    SupportedModel,
+    TelemetryResponse,
+)
+
+
+def healthz(state: State, request: Request) -> Answer:
+    """Say that the server is up."""
+    return Answer(body=HealthResponse(status="ok"))
+
+
+def get_server_capabilities(state: State, request: Request) -> Answer:
+    """List the base models."""
+    models = [
+        SupportedModel(model_name=name, max_context_length=config.max_context, trainable=True, sampleable=True)
+        for name, config in state.settings.catalogue.models.items()
+    ]
+    return Answer(body=GetServerCapabilitiesResponse(supported_models=models))
+
+
+def telemetry(state: State, request: Request) -> Answer:
+    """Take the events and drop them."""
+    return Answer(body=TelemetryResponse(status="accepted"))
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "healthz": healthz,
+    "get_server_capabilities": get_server_capabilities,
+    "telemetry": telemetry,
+}

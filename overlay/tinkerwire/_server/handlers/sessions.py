@@ -1,0 +1,82 @@
+"""Sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tinkerwire._server.handlers.handler import Handler
+from tinkerwire._server.handlers.pagination import page
+from tinkerwire._server.handlers.user_metadata import check_depth, texts
+from tinkerwire._server.http.request import Request
+from tinkerwire._server.http.responses import DONE, Answer
+from tinkerwire._server.state import State
+from tinkerwire_generated.models import (
+    AssignSessionProjectRequest,
+    CreateSessionRequest,
+    CreateSessionResponse,
+    FinishSessionRequest,
+    GetSessionResponse,
+    ListSessionsResponse,
+    SessionHeartbeatRequest,
+    SessionHeartbeatResponse,
+)
+
+
+def create_session(state: State, request: Request) -> Answer:
+    """Open a session."""
+    body: CreateSessionRequest = request.body
+    check_depth(body.user_metadata)
+    session = state.sessions.open(body.tags, body.user_metadata, body.sdk_version, body.display_name)
+    session.project_id = body.project_id
+    return Answer(body=CreateSessionResponse(session_id=session.session_id))
+
+
+def session_heartbeat(state: State, request: Request) -> Answer:
+    """Keep a session alive."""
+    body: SessionHeartbeatRequest = request.body
+    state.sessions.alive(body.session_id)
+    return Answer(body=SessionHeartbeatResponse())
+
+
+def list_sessions(state: State, request: Request) -> Answer:
+    """List the sessions since the server started, newest first."""
+    found, _ = page(request, state.sessions.newest_first())
+    return Answer(body=ListSessionsResponse(sessions=[session.session_id for session in found]))
+
+
+def get_session(state: State, request: Request) -> Answer:
+    """Say what was created under a session."""
+    session = state.sessions.get(request.path["session_id"])
+    body = GetSessionResponse(
+        training_run_ids=list(session.model_ids),
+        sampler_ids=list(session.sampler_ids),
+        user_metadata=texts(session.user_metadata),
+        display_name=session.display_name,
+    )
+    return Answer(body=body)
+
+
+def finish_session(state: State, request: Request) -> Answer:
+    """Note that a client is done; others may use the session still, so it lives until it expires."""
+    body: FinishSessionRequest = request.body
+    session = state.sessions.get(request.path["session_id"])
+    session.ending = body.reason.type
+    return DONE
+
+
+def assign_session_project(state: State, request: Request) -> Answer:
+    """Note the project of a session."""
+    body: AssignSessionProjectRequest = request.body
+    session = state.sessions.get(request.path["session_id"])
+    session.project_id = body.project_id
+    return DONE
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "create_session": create_session,
+    "session_heartbeat": session_heartbeat,
+    "list_sessions": list_sessions,
+    "get_session": get_session,
+    "finish_session": finish_session,
+    "assign_session_project": assign_session_project,
+}

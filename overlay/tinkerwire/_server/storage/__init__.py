@@ -1,0 +1,1 @@
+"""Storage: checkpoints, training runs and other records in a folder."""

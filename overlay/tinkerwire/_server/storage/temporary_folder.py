@@ -1,0 +1,87 @@
+"""Folders of embedded servers that nobody named: removed with the server, the process, or by the next one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from pathlib import Path
+from types import FrameType
+
+from tinkerwire._files import lock
+
+PREFIX = "tinkerwire-"
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that end a process by default, before anything in it can clean up."""
+_folders: dict[Path, int] = {}
+"""The folders in use, each with the process that made it."""
+
+
+def create() -> Path:
+    """Make a folder for a server of this process, after removing those of processes that were killed."""
+    _remove_abandoned()
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+    _folders[folder] = os.getpid()
+    _remove_folders_on_signals()
+    return folder
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder of :func:`create`."""
+    shutil.rmtree(folder, ignore_errors=True)
+    _folders.pop(folder, None)
+
+
+def _remove_folders_on_signals() -> None:
+    """Handle signals that would end the process at once, unless the program handles or ignores them itself."""
+    if threading.current_thread() is not threading.main_thread():
+        # Python sets handlers on the main thread only; the next process removes the folder.
+        return
+    for number in SIGNALS:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Remove the folders of this process, and end it as the signal does by default."""
+    for folder, pid in list(_folders.items()):
+        if pid == os.getpid():
+            # A thread that is writing may put a file into the folder while it is being removed.
+            for _ in range(3):
+                shutil.rmtree(folder, ignore_errors=True)
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _remove_abandoned() -> None:
+    """Remove the folders of this user's processes that ended without removing them."""
+    if not hasattr(os, "getuid"):
+        return
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}[0-9]*-*"):
+        with contextlib.suppress(OSError, ValueError):
+            pid = int(folder.name.split("-")[1])
+            status = folder.lstat()
+            if status.st_uid != os.getuid() or folder.is_symlink() or folder in _folders or _is_alive(pid):
+                continue
+            # The process id alone is not enough: containers that share a folder have process ids of their own.
+            unlock = lock(folder, waits=False)
+            try:
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                unlock()
+
+
+def _is_alive(pid: int) -> bool:
+    if pid == os.getpid():
+        # A process that ended had this number, or else the folder would be known here.
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,1 @@
+"""Session: creation at first use, heartbeats, and the cancellation of samples."""

@@ -1,0 +1,150 @@
+"""Methods of the service client that create training clients."""
+
+from __future__ import annotations
+
+from tinkerwire_generated.models import OptimizerConfig
+
+from .._session.session import Session
+from .chunking import ChunkLimits
+from .client import TrainingClient
+from .model_creation import model_from_state, new_model
+
+
+class CreatesTrainingClients:
+    """Creation of training clients, for new adapters and from saved weights."""
+
+    _session: Session
+    _chunk_limits: ChunkLimits
+
+    def create_lora_training_client(
+        self,
+        base_model: str,
+        rank: int = 32,
+        seed: int | None = None,
+        train_mlp: bool = True,
+        train_attn: bool = True,
+        train_unembed: bool = True,
+        user_metadata: dict[str, str] | None = None,
+        optimizer: OptimizerConfig | None = None,
+    ) -> TrainingClient:
+        """Create a client for a new LoRA adapter on ``base_model``.
+
+        It can be used at once: its operations queue behind the creation. ``await`` it, or call ``.result()``, to
+        wait for the creation and see its error.
+
+        Args:
+            rank: rank of the adapter's matrices, at least 1.
+            seed: seed of their first values; None lets the server choose.
+            train_mlp, train_attn, train_unembed: which parts get an adapter; at least one.
+            user_metadata: kept with the model.
+            optimizer: the kind of optimizer; None is AdamW, others exist in wire 0.29.1 and later.
+
+        Raises:
+            ValueError: a rank below 1, or no part to train.
+        """
+        create = new_model(
+            self._session,
+            base_model=base_model,
+            rank=rank,
+            seed=seed,
+            train_mlp=train_mlp,
+            train_attn=train_attn,
+            train_unembed=train_unembed,
+            user_metadata=user_metadata,
+            optimizer=optimizer,
+        )
+        return TrainingClient(self._session, self._chunk_limits, create)
+
+    async def create_lora_training_client_async(
+        self,
+        base_model: str,
+        rank: int = 32,
+        seed: int | None = None,
+        train_mlp: bool = True,
+        train_attn: bool = True,
+        train_unembed: bool = True,
+        user_metadata: dict[str, str] | None = None,
+        optimizer: OptimizerConfig | None = None,
+    ) -> TrainingClient:
+        """:meth:`create_lora_training_client`, awaited."""
+        return await self.create_lora_training_client(
+            base_model, rank, seed, train_mlp, train_attn, train_unembed, user_metadata, optimizer
+        )
+
+    def create_training_client_from_state(
+        self,
+        path: str,
+        base_model: str | None = None,
+        user_metadata: dict[str, str] | None = None,
+        weights_access_token: str | None = None,
+        optimizer: OptimizerConfig | None = None,
+    ) -> TrainingClient:
+        """Create a client for a new adapter that starts with the weights saved at ``path``, and a fresh optimizer.
+
+        Args:
+            path: the path that save_state returned.
+            base_model: the base model; by default the server is asked for it.
+            user_metadata: kept with the model, merged over that of the saved model.
+            weights_access_token: for weights of another user; wire 0.18.2 and later.
+            optimizer: the kind of optimizer; None is AdamW, others exist in wire 0.29.1 and later.
+
+        Raises:
+            ValueError: a path of sampler weights; nothing was sent.
+        """
+        create = model_from_state(
+            self._session,
+            path,
+            base_model=base_model,
+            user_metadata=user_metadata,
+            weights_access_token=weights_access_token,
+            optimizer=optimizer,
+            with_optimizer_state=False,
+        )
+        return TrainingClient(self._session, self._chunk_limits, create)
+
+    async def create_training_client_from_state_async(
+        self,
+        path: str,
+        base_model: str | None = None,
+        user_metadata: dict[str, str] | None = None,
+        weights_access_token: str | None = None,
+        optimizer: OptimizerConfig | None = None,
+    ) -> TrainingClient:
+        """:meth:`create_training_client_from_state`, awaited."""
+        return await self.create_training_client_from_state(
+            path, base_model, user_metadata, weights_access_token, optimizer
+        )
+
+    def create_training_client_from_state_with_optimizer(
+        self,
+        path: str,
+        base_model: str | None = None,
+        user_metadata: dict[str, str] | None = None,
+        weights_access_token: str | None = None,
+    ) -> TrainingClient:
+        """Create a client that resumes from the weights and the optimizer state saved at ``path``.
+
+        Arguments and errors as for :meth:`create_training_client_from_state`.
+        """
+        create = model_from_state(
+            self._session,
+            path,
+            base_model=base_model,
+            user_metadata=user_metadata,
+            weights_access_token=weights_access_token,
+            optimizer=None,
+            with_optimizer_state=True,
+        )
+        return TrainingClient(self._session, self._chunk_limits, create)
+
+    async def create_training_client_from_state_with_optimizer_async(
+        self,
+        path: str,
+        base_model: str | None = None,
+        user_metadata: dict[str, str] | None = None,
+        weights_access_token: str | None = None,
+    ) -> TrainingClient:
+        """:meth:`create_training_client_from_state_with_optimizer`, awaited."""
+        return await self.create_training_client_from_state_with_optimizer(
+            path, base_model, user_metadata, weights_access_token
+        )

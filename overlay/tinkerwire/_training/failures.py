@@ -1,0 +1,49 @@
+"""Failed training steps whose error nobody retrieved: they are logged at once, and named when weights are saved."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError
+
+from .._futures.operation_record import Track
+from .._futures.reporting import log
+
+MAX_REMEMBERED = 100
+MAX_NAMED = 5
+
+
+class UnretrievedFailures:
+    """The failed training steps of one model since its weights were last saved. Used on the loop thread."""
+
+    def __init__(self) -> None:
+        self._failed: OrderedDict[Track, str] = OrderedDict()
+
+    def add(self, track: Track, error: Exception) -> None:
+        """Remember a failed step, and log its error if nobody waits for the result.
+
+        The future may be kept without being read, and then nothing else would report the missing step.
+        """
+        if isinstance(error, ClientClosedError | CancelledSubmissionError):
+            return
+        name = " ".join((track.kind, *track.request_ids[-1:]))
+        self._failed[track] = f"{name}: {error!s:.300}"
+        if len(self._failed) > MAX_REMEMBERED:
+            self._failed.popitem(last=False)
+        if not track.waiters and not track.is_error_retrieved:
+            track.is_error_logged = True
+            log.error("%s failed, and nobody waits for its result: %s", name, error, exc_info=error)
+
+    def warn_of_save(self, name: str) -> None:
+        """Log which failed steps the weights that are saved under a name lack, unless their errors were retrieved."""
+        lacking = [text for track, text in self._failed.items() if not track.is_error_retrieved]
+        self._failed.clear()
+        if not lacking:
+            return
+        shown = "; ".join(lacking[:MAX_NAMED])
+        more = f"; and {len(lacking) - MAX_NAMED} more" if len(lacking) > MAX_NAMED else ""
+        log.warning("the weights saved as %s lack %d training steps that failed: %s%s", name, len(lacking), shown, more)
+
+    def clear(self) -> None:
+        """Forget the failed steps, because other weights were loaded."""
+        self._failed.clear()

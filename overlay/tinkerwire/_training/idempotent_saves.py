@@ -1,0 +1,70 @@
+"""Saving weights under a name, where a resend may meet what its own first sending saved: that is no failure."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal, TypeVar
+
+from tinkerwire_base.call import default_converter
+from tinkerwire_base.errors import ConflictError, TinkerError
+from tinkerwire_generated.api.runs import list_checkpoints
+
+from .._connection.connection import Connection
+from .._futures.operation_record import current
+from .._transport.backpressure import Traffic
+from .operations import CallOf, Operations
+
+T = TypeVar("T")
+Segment = Literal["weights", "sampler_weights", "external_weights"]
+"""The part of a checkpoint's path that says of what kind it is."""
+
+
+class OwnSaves:
+    """The named saves of one model. Used on the loop thread."""
+
+    def __init__(self, connection: Connection, operations: Operations) -> None:
+        self._connection = connection
+        self._operations = operations
+        self._names: set[tuple[Segment, str]] = set()
+
+    async def run(self, kind: str, segment: Segment, name: str, call: CallOf, result_type: type[T]) -> T:
+        """Save; a result that has to be found out has a path only.
+
+        Raises:
+            ConflictError: the name is taken, and not by this very operation.
+        """
+        was_used = (segment, name) in self._names
+        self._names.add((segment, name))
+        try:
+            return await self._operations.run(kind, call, result_type, not_here=(ConflictError,))
+        except TinkerError as fault:
+            # Nobody else saves to this model, so a name that was free is now taken by the sending whose reply was lost.
+            if current().may_be_taken:
+                path = None
+                if isinstance(fault, ConflictError) and not was_used:
+                    path = await self._find(f"{segment}/{name}")
+                if path is not None:
+                    found: T = default_converter().structure({"path": path}, result_type)
+                    return found
+            elif not was_used:
+                self._names.discard((segment, name))
+            raise
+
+    def is_used(self, segment: Segment, name: str) -> bool:
+        """Return whether this model was saved under the name before, or is being saved."""
+        return (segment, name) in self._names
+
+    async def _find(self, checkpoint_id: str) -> str | None:
+        """The path of a checkpoint of the model; waits a while for one that may still be written."""
+        retry = self._connection.retry
+        call = list_checkpoints(await self._operations.creation.watch())
+        for attempt in range(1, retry.max_attempts + 1):
+            try:
+                listed = await self._connection.call(call, Traffic.REST)
+            except TinkerError:
+                return None
+            for checkpoint in listed.checkpoints:
+                if checkpoint.checkpoint_id == checkpoint_id:
+                    return checkpoint.tinker_path
+            await asyncio.sleep(retry.delay(attempt))
+        return None

@@ -1,0 +1,1 @@
+"""Custom losses: computed by the client, or sent to the server as a graph."""

@@ -1,0 +1,211 @@
+"""Sizes of examples in bytes of a request, as JSON and as protobuf.
+
+Both are counted from the lengths of what an example holds, without encoding all of it. The counts are upper bounds:
+
+| part                    | as JSON, bound                         | as JSON, measured    | as protobuf            |
+|-------------------------|----------------------------------------|----------------------|------------------------|
+| whole number            | 21                                     | its digits           | 4 (token), 8 (others)  |
+| float in a float32 array| 16                                     | the same, or digits  | 4                      |
+| float in a list         | 25                                     | its digits           | 4                      |
+| image, dmel             | its length in base64                   | the same             | its length             |
+| texts (keys, locations) | 6 per byte, the longest escape         | the same             | their length           |
+| everything around these | a constant per chunk and tensor        | the same             | a constant             |
+
+Most numbers are short, so that the bound of JSON may be far too high. What is measured is close: whole numbers, which
+are most of a batch, at the length of the longest one, and fractions in float32 arrays at 16 bytes, of which most take
+more than 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+import orjson
+
+from tinkerwire_base.lazy_numpy import np
+from tinkerwire_generated.models import (
+    Datum,
+    DmelChunk,
+    EncodedTextChunk,
+    ForwardBackwardInput,
+    ImageAssetPointerChunk,
+    ImageChunk,
+    TensorData,
+)
+
+from .._wire.dialect import Dialect
+
+LONGEST_INT = len("-9223372036854775808,")
+LONGEST_NUMBER = len("-2.2250738585072014e-308,")
+LONGEST_FLOAT32 = len("-1.17549435e-38,")
+MOST_PLAIN = 1e7
+"""Whole floats below this are written without an exponent."""
+LONGEST_ESCAPE = len("\\u0000")
+AROUND_JSON = 200
+"""More than the keys, brackets and short values of a chunk, tensor, span or example take, without their content."""
+AROUND_PROTOBUF = 48
+"""More than the tags and lengths of a chunk, tensor, span or example take, with all their levels."""
+AROUND_REQUEST = 512
+"""More than the rest of a request takes, without the texts in it."""
+
+TextOf: TypeAlias = Callable[[Any, str], int]
+"""Gives the length of the text of numbers of a dtype."""
+
+
+class RequestSize(Protocol):
+    """Counts the bytes of examples in one form of request."""
+
+    def bound(self, datum: Datum) -> int:
+        """Return at least as many bytes as an example takes."""
+        ...
+
+    def measure(self, datum: Datum) -> int:
+        """Return a count that is as close as this form has one, and no lower than the truth."""
+        ...
+
+
+class ProtobufSize:
+    """The size of examples in a protobuf request."""
+
+    def bound(self, datum: Datum) -> int:
+        """Return the bound of the table above."""
+        chunks = sum(map(_protobuf_chunk, datum.model_input.chunks))
+        tensors = sum(_text(name) + _protobuf_tensor(tensor) for name, tensor in datum.loss_fn_inputs.items())
+        spans = (*(datum.model_input_spans or ()), *(datum.loss_fn_input_spans or ()))
+        return AROUND_PROTOBUF + chunks + tensors + sum(AROUND_PROTOBUF + _text(span.sequence_id) for span in spans)
+
+    def measure(self, datum: Datum) -> int:
+        """Return the bound, which is close."""
+        return self.bound(datum)
+
+
+class JsonSize:
+    """The size of examples in a JSON request."""
+
+    def bound(self, datum: Datum) -> int:
+        """Return the bound of the table above."""
+        return _json_datum(datum, _most_text)
+
+    def measure(self, datum: Datum) -> int:
+        """Return the measured count of the table above."""
+        return _json_datum(datum, _close_text)
+
+
+class LargerSize:
+    """The size of examples in a request of which it is not known which of two forms it will have."""
+
+    def __init__(self, *sizes: RequestSize) -> None:
+        self._sizes = sizes
+
+    def bound(self, datum: Datum) -> int:
+        """Return the larger of the bounds."""
+        return max(size.bound(datum) for size in self._sizes)
+
+    def measure(self, datum: Datum) -> int:
+        """Return the larger of the counts."""
+        return max(size.measure(datum) for size in self._sizes)
+
+
+def request_size(dialect: Dialect, name: str, data: Iterable[Datum]) -> RequestSize:
+    """Return what counts the bytes of a batch in the form, or the forms, in which a call may send it now."""
+    json = JsonSize()
+    if name not in dialect.binary and not dialect.is_guess:
+        return json
+    # Protobuf has no pointers to images.
+    has_protobuf_form = not any(
+        isinstance(chunk, ImageAssetPointerChunk) for datum in data for chunk in datum.model_input.chunks
+    )
+    return ProtobufSize() if has_protobuf_form and not dialect.is_guess else LargerSize(json, ProtobufSize())
+
+
+def size_around(model_id: str, batch: ForwardBackwardInput) -> int:
+    """Return at least as many bytes as a request takes in either form, without its examples."""
+    config: Mapping[str, float | str] = batch.loss_fn_config or {}
+    # Protobuf has each number twice.
+    entries = sum(2 * AROUND_PROTOBUF + LONGEST_ESCAPE * (_text(key) + _text(str(config[key]))) for key in config)
+    return AROUND_REQUEST + LONGEST_ESCAPE * (_text(model_id) + _text(batch.loss_fn)) + entries
+
+
+def _protobuf_chunk(chunk: Any) -> int:
+    if isinstance(chunk, EncodedTextChunk):
+        return AROUND_PROTOBUF + 4 * len(chunk.tokens)
+    return AROUND_PROTOBUF + len(_content(chunk)) + _text(_texts(chunk))
+
+
+def _protobuf_tensor(tensor: TensorData) -> int:
+    dimensions = 1 if tensor.shape is None else len(tensor.shape)
+    width = 4 if tensor.dtype == "float32" else 8
+    return AROUND_PROTOBUF + 10 * dimensions + width * len(tensor.raw) + 8 * indices_in(tensor)
+
+
+def _json_datum(datum: Datum, text_of: TextOf) -> int:
+    chunks = sum(_json_chunk(chunk, text_of) for chunk in datum.model_input.chunks)
+    tensors = sum(
+        LONGEST_ESCAPE * _text(name) + _json_tensor(tensor, text_of) for name, tensor in datum.loss_fn_inputs.items()
+    )
+    return AROUND_JSON + chunks + tensors
+
+
+def _json_chunk(chunk: Any, text_of: TextOf) -> int:
+    if isinstance(chunk, EncodedTextChunk):
+        return AROUND_JSON + (chunk.text_length or text_of(chunk.tokens, "int64"))
+    return AROUND_JSON + 4 * ((len(_content(chunk)) + 2) // 3) + LONGEST_ESCAPE * _text(_texts(chunk))
+
+
+def _json_tensor(tensor: TensorData, text_of: TextOf) -> int:
+    dimensions = 1 if tensor.shape is None else len(tensor.shape)
+    indices = 0
+    if tensor.sparse_crow_indices is not None and tensor.sparse_col_indices is not None:
+        indices = text_of(tensor.sparse_crow_indices, "int64") + text_of(tensor.sparse_col_indices, "int64")
+    return AROUND_JSON + LONGEST_INT * dimensions + indices + text_of(tensor.raw, tensor.dtype)
+
+
+def _most_text(numbers: Any, dtype: str) -> int:
+    """Return how long the text of any so many numbers can be, with commas."""
+    if dtype == "int64":
+        return LONGEST_INT * len(numbers)
+    is_float32 = isinstance(numbers, np.ndarray) and numbers.dtype == np.dtype("float32")
+    return (LONGEST_FLOAT32 if is_float32 else LONGEST_NUMBER) * len(numbers)
+
+
+def _close_text(numbers: Any, dtype: str) -> int:
+    """Return how long the text of numbers is, with commas, or a little more."""
+    if not isinstance(numbers, np.ndarray):
+        # The text of a list is made faster than its largest number is found.
+        return len(orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY)) + 1
+    if not numbers.size:
+        return 0
+    is_whole = numbers.dtype.kind in "iub"
+    if not is_whole and not float(numbers[0]).is_integer():
+        # Spares most arrays of fractions the look at all of them.
+        return _most_text(numbers, dtype)
+    low, high = numbers.min(), numbers.max()
+    if not is_whole and -MOST_PLAIN < low <= high < MOST_PLAIN and (numbers == np.trunc(numbers)).all():
+        # Such as weights of 0.0 and 1.0. There may be a -0.0 among them.
+        return len(numbers) * (max(len(str(int(low))), len(str(int(high)))) + len("-.0,"))
+    if not is_whole:
+        return _most_text(numbers, dtype)
+    return len(numbers) * (max(len(str(int(low))), len(str(int(high)))) + 1)
+
+
+def indices_in(tensor: TensorData) -> int:
+    """Return how many row and column numbers a tensor has; none unless it is sparse."""
+    if tensor.sparse_crow_indices is None or tensor.sparse_col_indices is None:
+        return 0
+    return len(tensor.sparse_crow_indices) + len(tensor.sparse_col_indices)
+
+
+def _content(chunk: Any) -> bytes:
+    """The bytes that a chunk brings along."""
+    if isinstance(chunk, DmelChunk):
+        return chunk.dmel
+    return chunk.data if isinstance(chunk, ImageChunk) else b""
+
+
+def _texts(chunk: Any) -> str:
+    return f"{getattr(chunk, 'format', '')}{getattr(chunk, 'location', '')}"
+
+
+def _text(value: str) -> int:
+    return len(value.encode(errors="surrogatepass"))

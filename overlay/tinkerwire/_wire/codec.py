@@ -1,0 +1,74 @@
+"""Calls to bytes and results from them: as JSON or as binary messages, whichever the server speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from tinkerwire_base.call import PROTOBUF, Call, WireRequest, WireResponse
+from tinkerwire_base.errors import DialectError
+from tinkerwire_generated.api.training.forward_backward import OPERATION as FORWARD_BACKWARD
+from tinkerwire_generated.models import ForwardBackwardOutput, SampleResponse
+
+from .dialect import BATCHES, Dialect
+from .finite import refuse_non_finite_batch
+
+
+def encode(call: Call[Any], dialect: Dialect) -> WireRequest:
+    """The request of a call, in a dialect.
+
+    Raises:
+        DialectError: the server surely lacks the call, or something that it says; it has the dialect.
+        TypeError, ValueError: a value that cannot be sent.
+    """
+    try:
+        if call.operation.name in dialect.binary:
+            return _binary(call, dialect)
+        dialect.check(call)
+        if call.operation.name in BATCHES:
+            refuse_non_finite_batch(call.body, dialect)
+        return call.encode(dialect.converter)
+    except DialectError as fault:
+        fault.dialect = dialect
+        raise
+
+
+def is_binary(answer: WireResponse) -> bool:
+    """Whether an answer is a binary message, whatever was asked for."""
+    return PROTOBUF in answer.headers.get("content-type", "")
+
+
+def is_decodable(result_type: type) -> bool:
+    """Check whether a protobuf message has results of a type."""
+    return result_type in (ForwardBackwardOutput, SampleResponse)
+
+
+def decode(content: bytes, result_type: type) -> Any:
+    """The result in a binary message. ValueError when it is not sound, or no message has such results."""
+    # The message classes take time to load, and many clients never see one.
+    from . import protobuf  # noqa: PLC0415
+
+    decoders: dict[type, Callable[[bytes], Any]] = {
+        ForwardBackwardOutput: protobuf.decode_output,
+        SampleResponse: protobuf.decode_sample,
+    }
+    if result_type not in decoders:
+        raise ValueError(f"it is a binary message, and none holds a {result_type.__name__}")
+    return decoders[result_type](content)
+
+
+def _binary(call: Call[Any], dialect: Dialect) -> WireRequest:
+    from . import protobuf  # noqa: PLC0415
+
+    content = protobuf.encode_request(call.body, dialect.ceiling, dialect.floor)
+    # forward and forward_backward are one call where they are messages; the message says which is meant.
+    plain = Call(FORWARD_BACKWARD).encode(dialect.converter)
+    headers = {**plain.headers, "content-type": PROTOBUF}
+    if dialect.config.proto_compress_fwdbwd:
+        import zstandard  # noqa: PLC0415
+
+        content = zstandard.ZstdCompressor().compress(content)
+        headers["content-encoding"] = "zstd"
+    return attrs.evolve(plain, headers=headers, content=content)

@@ -1,0 +1,214 @@
+"""Numbers and tensors of the binary messages: little-endian bytes to arrays without a copy, and back."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tinkerwire_base.compat.list_array import EMPTY_LOGPROB, EMPTY_TOKEN, TopkLogprobs
+from tinkerwire_base.lazy_numpy import Array, np
+from tinkerwire_base.tensors import wire_array
+from tinkerwire_base.validators import INT32_MAX, INT32_MIN, NumberRangeError
+from tinkerwire_generated.models import TensorData
+
+FLOAT32, INT64, INT32, BFLOAT16 = 1, 2, 3, 4
+"""The dtypes of the wire, by their numbers."""
+
+_STORED: Mapping[int, str] = {
+    FLOAT32: "<f4",
+    INT64: "<i8",
+    INT32: "<i4",
+    BFLOAT16: "<u2",
+}
+_NUMBERS = {"float32": FLOAT32, "int64": INT64}
+_FILLING = (EMPTY_TOKEN, EMPTY_LOGPROB)
+"""What fills a place of top-k logprobs that has fewer than k."""
+
+TopK = list[list[tuple[int, float]] | None]
+
+
+def numbers(place: str, data: bytes, dtype: int) -> Array:
+    """The flat array of bytes: bfloat16 widened to float32 bit by bit, int32 to int64.
+
+    Raises ValueError for a dtype that is none, or bytes that end within a number.
+    """
+    return _widened(stored(place, data, dtype))
+
+
+def stored(place: str, data: bytes, dtype: int) -> Array:
+    """The flat array of bytes as they are: no copy, and read-only. Errors: see :func:`numbers`."""
+    if dtype not in _STORED:
+        raise ValueError(f"{place}: dtype {dtype} is not one of {', '.join(map(str, _STORED))}")
+    kind = np.dtype(_STORED[dtype])
+    if len(data) % kind.itemsize:
+        raise ValueError(f"{place}: {len(data)} bytes are no whole number of values of {kind.itemsize} bytes")
+    return np.frombuffer(data, kind)
+
+
+def _widened(found: Array) -> Array:
+    if found.dtype.itemsize == 2:
+        return (found.astype(np.uint32) << 16).view(np.float32)
+    return found.astype(np.float32 if found.dtype.kind == "f" else np.int64, copy=False)
+
+
+def int32_bytes(place: str, values: Any) -> bytes:
+    """Whole numbers as int32. OverflowError with the place of one that does not fit, TypeError for other values."""
+    if isinstance(values, list):
+        # A fifth of numpy's time; what it does not take is looked at below.
+        with contextlib.suppress(struct.error):
+            return struct.pack(f"<{len(values)}i", *values)
+    found = np.asarray(values)
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        raise TypeError(f"{place}: expected a flat list of whole numbers of at most 64 bits")
+    if found.size and not (found.min() >= INT32_MIN and found.max() <= INT32_MAX):
+        position = int(np.argmax((found < INT32_MIN) | (found > INT32_MAX)))
+        raise NumberRangeError(
+            f"{place}[{position}]: {found[position]} does not fit into 32 bits, as binary messages need"
+        )
+    return found.astype("<i4").tobytes()
+
+
+def int32(place: str, value: int) -> int:
+    """The number itself. OverflowError, with the place, when it is beyond 32 bits."""
+    if not INT32_MIN <= value <= INT32_MAX:
+        raise NumberRangeError(f"{place}: {value} does not fit into 32 bits, as binary messages need")
+    return value
+
+
+def float32_bytes(place: str, values: Any) -> bytes:
+    """Numbers as float32; None becomes NaN. ValueError for what is no number."""
+    try:
+        with np.errstate(over="ignore"):
+            return np.asarray(values, "<f4").tobytes()
+    except (TypeError, ValueError) as fault:
+        raise ValueError(f"{place}: cannot be read as float32: {fault}") from None
+
+
+def put_tensor(message: Any, place: str, tensor: TensorData) -> None:
+    """Fill a Tensor message. ValueError or OverflowError, with the place, for data that is no number of its dtype."""
+    values = _values(place, tensor)
+    message.dtype = _NUMBERS[tensor.dtype]
+    message.shape.extend([len(values)] if tensor.shape is None else tensor.shape)
+    if tensor.sparse_crow_indices is None:
+        message.dense = _bytes(values)
+        return
+    message.sparse_csr.values = _bytes(values)
+    message.sparse_csr.crow_indices = np.asarray(tensor.sparse_crow_indices, "<i8").tobytes()
+    message.sparse_csr.col_indices = np.asarray(tensor.sparse_col_indices, "<i8").tobytes()
+
+
+def tensor_of(place: str, message: Any) -> TensorData:
+    """The tensor of a Tensor message. ValueError, with the place, when it is not sound."""
+    encoding = message.WhichOneof("encoding")
+    if encoding is None:
+        raise ValueError(f"{place}: holds neither dense nor sparse values")
+    sparse = message.sparse_csr if encoding == "sparse_csr" else None
+    values = numbers(place, sparse.values if sparse else message.dense, message.dtype)
+    shape = list(message.shape)
+    if sparse:
+        starts = numbers(f"{place}.crow_indices", sparse.crow_indices, INT64)
+        columns = numbers(f"{place}.col_indices", sparse.col_indices, INT64)
+        return _tensor(place, values, shape, sparse_crow_indices=starts, sparse_col_indices=columns)
+    # Official clients leave the shape out when the user gave none.
+    return _tensor(place, values, shape if shape or len(values) == 1 else [len(values)])
+
+
+def split(place: str, message: Any) -> Iterator[TensorData]:
+    """The tensors of a BatchedTensor, views of one array. ValueError, with the place, when it is not sound."""
+    raw = stored(place, message.data, message.dtype)
+    offsets = numbers(f"{place}.offsets", message.offsets, INT64)
+    size, trailing = raw.dtype.itemsize, list(message.trailing_shape)
+    if not len(offsets) and not len(raw):
+        return
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != raw.nbytes:
+        raise ValueError(f"{place}.offsets: do not run from 0 to the {raw.nbytes} bytes of data")
+    if (np.diff(offsets) < 0).any() or (offsets % size).any():
+        raise ValueError(f"{place}.offsets: fall, or point into a number")
+    if min(trailing, default=0) < 0:
+        raise ValueError(f"{place}.trailing_shape: {trailing} has a negative length")
+    values, row = _widened(raw), math.prod(trailing)
+    bounds = (offsets // size).tolist()
+    for position, (start, end) in enumerate(itertools.pairwise(bounds)):
+        if row and (end - start) % row:
+            raise ValueError(f"{place}[{position}]: {end - start} values do not fill rows of {trailing}")
+        shape = [(end - start) // row if row else 0, *trailing]
+        yield _tensor(f"{place}[{position}]", values[start:end], shape)
+
+
+def join(message: Any, place: str, tensors: Sequence[TensorData]) -> None:
+    """Fill a BatchedTensor with tensors of one dtype and one shape but for the first dimension.
+
+    ValueError, with the place, for what it cannot express: a scalar, or rows that have no values.
+    """
+    trailing = trailing_shape(place, tensors[0])
+    parts = [_values(f"{place}[{position}]", tensor) for position, tensor in enumerate(tensors)]
+    if not math.prod(trailing) and any(tensor.shape and tensor.shape[0] for tensor in tensors):
+        raise ValueError(f"{place}: rows of {trailing} hold no values, and a binary message cannot count them")
+    message.dtype = _NUMBERS[tensors[0].dtype]
+    message.trailing_shape.extend(trailing)
+    message.offsets = np.cumsum([0, *(part.nbytes for part in parts)], dtype="<i8").tobytes()
+    message.data = b"".join(map(_bytes, parts))
+
+
+def trailing_shape(place: str, tensor: TensorData) -> list[int]:
+    """The lengths of a tensor's dimensions but the first. ValueError for a scalar, which has no first."""
+    if tensor.shape is not None and not tensor.shape:
+        raise ValueError(f"{place}: a tensor without dimensions has no place in a binary message; give it shape [1]")
+    return list(tensor.shape or [0])[1:]
+
+
+def topk_of(place: str, message: Any) -> TopkLogprobs | None:
+    """The likeliest tokens at each place; None without places or tokens. ValueError, with the place, if not sound."""
+    size = message.length * message.k
+    tokens = stored(f"{place}.token_ids", message.token_ids, INT32)
+    logprobs = stored(f"{place}.logprobs", message.logprobs, FLOAT32)
+    if len(tokens) != size or len(logprobs) != size:
+        raise ValueError(
+            f"{place}: {len(tokens)} tokens and {len(logprobs)} logprobs are not {message.length} places of {message.k}"
+        )
+    return TopkLogprobs(tokens.reshape(-1, message.k), logprobs.reshape(-1, message.k)) if size else None
+
+
+def put_topk(message: Any, place: str, topk: TopK) -> None:
+    """Fill a TopkLogprobs message. An error names the place of a token or logprob that does not fit."""
+    k = max([1, *(len(row) for row in topk if row)])
+    cells = [cell for row in topk for cell in [*(row or []), *[_FILLING] * (k - len(row or []))]]
+    message.k, message.length = k, len(topk)
+    message.token_ids = int32_bytes(f"{place} tokens", [token for token, _ in cells])
+    message.logprobs = float32_bytes(f"{place} logprobs", [logprob for _, logprob in cells])
+
+
+def _values(place: str, tensor: TensorData) -> Array:
+    """Return the values in the wire's dtype; NumberRangeError for one that does not fit."""
+    data: Any = tensor.raw
+    is_array = isinstance(data, np.ndarray)
+    try:
+        if is_array and tensor.dtype == "int64":
+            return wire_array(place, data)
+        values = tensor.values()
+    except NumberRangeError:
+        raise
+    except ValueError as fault:
+        raise ValueError(f"{place}: {fault}") from None
+    if tensor.dtype == "float32" and not (is_array and data.dtype == np.float32):
+        lost = np.isfinite(np.asarray(data, np.float64)) & ~np.isfinite(values)
+        if lost.any():
+            position = int(np.argmax(lost))
+            raise NumberRangeError(f"{place}[{position}]: {data[position]!r} does not fit into float32")
+    return values
+
+
+def _bytes(values: Array) -> bytes:
+    return values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def _tensor(place: str, values: Array, shape: list[int], **rows: Array) -> TensorData:
+    dtype: Any = "int64" if values.dtype.kind == "i" else "float32"
+    try:
+        return TensorData(data=values, dtype=dtype, shape=shape, **rows)
+    except (TypeError, ValueError) as fault:
+        raise ValueError(f"{place}: {fault}") from None

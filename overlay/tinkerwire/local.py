@@ -1,0 +1,17 @@
+"""The embedded server, which trains and samples small models offline, in process or over HTTP.
+
+    from tinkerwire.local import EmbeddedServer, embedded_transport
+
+``ServiceClient(base_url="local")`` uses one server that the whole process shares, with a temporary folder;
+``base_url="local:FOLDER"`` keeps the checkpoints in a folder. This module is for programs and tests that configure
+a server themselves.
+"""
+
+from ._server.app import EmbeddedServer as EmbeddedServer
+from ._server.emulation.fault_injection import ConnectionDropped as ConnectionDropped
+from ._server.emulation.fault_injection import Misbehaviour as Misbehaviour
+from ._server.emulation.quirks import Peculiarities as Peculiarities
+from ._server.settings import Keeping as Keeping
+from ._transport.embedded import EmbeddedTransport as EmbeddedTransport
+from ._transport.embedded import embedded_transport as embedded_transport
+from ._transport.embedded import shared_server as shared_server

@@ -1,0 +1,1 @@
+"""Compatibility: methods that code for the official types calls."""

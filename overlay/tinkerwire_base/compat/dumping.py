@@ -1,0 +1,128 @@
+"""Models as dicts and lists, by the rules of pydantic's ``model_dump``."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from types import EllipsisType
+from typing import Any, TypeAlias
+
+import attrs
+import orjson
+
+from ..model import Model, Open, default_of, fields_of, wire_name
+from ..unset import UNSET
+
+Choice: TypeAlias = Any
+"""Names of fields: a set, or a dict whose values say the same of what a field holds (True or ...: all of it)."""
+
+
+@attrs.frozen
+class Dump:
+    """One way of dumping."""
+
+    json: bool
+    """Only values that JSON has."""
+    defaults: bool
+    """Fields at their defaults too."""
+    nulls: bool
+    """Fields that are None too."""
+
+    def model(self, model: Any, include: Choice = None, exclude: Choice = None) -> dict[str, Any]:
+        """The dict of a model."""
+        found: dict[str, Any] = {}
+        for attribute in fields_of(type(model)):
+            self._put(found, model, attribute, include, exclude)
+        if isinstance(model, Open):
+            for name, value in model.extra_fields.items():
+                if _is_chosen(name, include, exclude) and (self.nulls or value is not None):
+                    found[name] = self.value(value, _within(include, name), _within(exclude, name))
+        return found
+
+    def _put(self, found: dict[str, Any], model: Any, attribute: Any, include: Choice, exclude: Choice) -> None:
+        name, value = attribute.name, getattr(model, attribute.name)
+        if value is UNSET or (value is None and not self.nulls) or not _is_chosen(name, include, exclude):
+            return
+        # What the newest wire lacks says nothing while nobody has given it.
+        if (not self.defaults or "until" in attribute.metadata) and is_default(model, attribute):
+            return
+        found[wire_name(attribute)] = self.value(value, _within(include, name), _within(exclude, name))
+
+    def value(self, value: Any, include: Choice = None, exclude: Choice = None) -> Any:
+        """What a field holds, dumped."""
+        if isinstance(value, str | int | float | None):
+            return value
+        if isinstance(value, Model):
+            return self.model(value, include, exclude)
+        if isinstance(value, Mapping):
+            items = {key: item for key, item in value.items() if _is_chosen(key, include, exclude)}
+            return {key: self.value(item, _within(include, key), _within(exclude, key)) for key, item in items.items()}
+        if isinstance(value, list | tuple):
+            return self._sequence(value, include, exclude)
+        if isinstance(value, bytes):
+            return b64encode(value).decode()
+        if isinstance(value, datetime):
+            return _moment(value) if self.json else value
+        return value.tolist() if hasattr(value, "tolist") else value
+
+    def _sequence(self, value: Any, include: Choice, exclude: Choice) -> Any:
+        if include is None and exclude is None and set(map(type, value)) <= {int, float, str}:
+            return list(value) if self.json or isinstance(value, list) else value
+        places = [place for place in range(len(value)) if _is_chosen(place, include, exclude, len(value))]
+        found = [
+            self.value(value[place], _within(include, place, len(value)), _within(exclude, place, len(value)))
+            for place in places
+        ]
+        return found if self.json or isinstance(value, list) else tuple(found)
+
+
+def is_default(model: Any, attribute: attrs.Attribute[Any]) -> bool:
+    """Whether a field is at its default; one that must be given never is."""
+    if attribute.default is attrs.NOTHING:
+        return False
+    value = getattr(model, attribute.name)
+    return not hasattr(value, "tolist") and bool(value == default_of(attribute))
+
+
+def json_text(value: Any, indent: int | None, ensure_ascii: bool) -> str:
+    """The JSON text of a dump."""
+    if ensure_ascii or indent not in (None, 2):
+        separators = (",", ":") if indent is None else None
+        # Through orjson all the same, for which NaN is null.
+        plain = orjson.loads(orjson.dumps(value))
+        return json.dumps(plain, indent=indent, ensure_ascii=ensure_ascii, separators=separators)
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None).decode()
+
+
+def _moment(value: datetime) -> str:
+    text = value.isoformat()
+    return (
+        text.removesuffix("+00:00") + "Z"
+        if value.tzinfo and value.utcoffset() == timezone.utc.utcoffset(None)
+        else text
+    )
+
+
+def _is_chosen(name: Any, include: Choice, exclude: Choice, count: int = 0) -> bool:
+    """Whether a field, key or position is to be dumped."""
+    keys = _keys(name, count)
+    if exclude is not None and any(
+        exclude[key] in (True, ...) if isinstance(exclude, Mapping) else True for key in keys if key in exclude
+    ):
+        return False
+    return include is None or any(key in include for key in keys)
+
+
+def _within(choice: Choice, name: Any, count: int = 0) -> Choice:
+    """What a choice says of the inside of a field, key or position."""
+    if not isinstance(choice, Mapping):
+        return None
+    said = [choice[key] for key in _keys(name, count) if key in choice]
+    return None if not said or isinstance(said[0], bool | EllipsisType) else said[0]
+
+
+def _keys(name: Any, count: int) -> tuple[Any, ...]:
+    """The names under which a choice can mean something: positions count from the end too."""
+    return (name, name - count, "__all__") if count else (name,)

@@ -1,0 +1,52 @@
+"""Dicts to models, by the rules of pydantic's ``model_validate``; and models of values that nobody looks at."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from datetime import date
+from functools import cache
+from typing import Any, TypeVar
+
+import attrs
+
+from ..conversion.converter import Converter
+from ..model import default_of
+
+T = TypeVar("T")
+
+
+def validated(cls: type[T], value: Any, *, from_attributes: bool) -> T:
+    """The model of a dict. ValueError when something does not fit."""
+    if from_attributes and not isinstance(value, Mapping | cls):
+        names = (attribute.name for attribute in attrs.fields(cls))  # type: ignore[arg-type]
+        value = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    found: T = _converter().structure(_as_json(value), cls)
+    return found
+
+
+def constructed(cls: type[T], values: Mapping[str, Any]) -> T:
+    """A model of these values and defaults."""
+    found = cls.__new__(cls)
+    for attribute in attrs.fields(cls):  # type: ignore[arg-type]
+        if attribute.name in values:
+            object.__setattr__(found, attribute.name, values[attribute.name])
+        elif attribute.default is not attrs.NOTHING:
+            object.__setattr__(found, attribute.name, default_of(attribute))
+    return found
+
+
+@cache
+def _converter() -> Converter:
+    return Converter(is_whole=True)
+
+
+def _as_json(value: Any) -> Any:
+    """What Python code puts into dicts, as JSON would have it; arrays stay as they are."""
+    if isinstance(value, Mapping):
+        return {key: _as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return list(value) if set(map(type, value)) <= {int, float, str} else [_as_json(item) for item in value]
+    if isinstance(value, date):
+        return value.isoformat()
+    return b64encode(value).decode() if isinstance(value, bytes) else value

@@ -1,0 +1,1 @@
+"""Conversion: models to JSON and back, at one wire version."""

@@ -1,0 +1,343 @@
+"""Objects to JSON and back, by the generated models; one converter per wire version.
+
+Out: every field that the wire version has, defaults included, so that no server's own default can differ; optional
+nulls are left out; a value that the version cannot express, or lacks, raises DialectError, and so does one that JSON
+has no place for. Numpy arrays are left to orjson. In: unknown keys are kept on open models, unknown enum values pass,
+and lists of plain values are handed over as they came, once it is sure that they are lists.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import Any, TypeVar
+
+import attrs
+import cattrs
+import orjson
+from cattrs.cols import list_structure_factory, mapping_structure_factory
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
+from cattrs.v import format_exception
+
+from ..compat.list_array import AsGiven
+from ..lazy_numpy import np
+from ..model import Open, Strict, by_value, default_of, essential_fields, fields_of, is_binary, resolve, wire_name
+from ..unset import UNSET
+from . import structure_hooks
+from .lenient import Report, essential_texts, lenient_fields, lenient_hook, lenient_structure, structure_texts
+from .version_rules import KindTimes, RequiredTimes, Span, Times, ValueTimes, Vocabulary, binary_only
+
+T = TypeVar("T")
+
+
+MOST_LEVELS = 128
+"""Maximum nesting depth of a JSON text; no response of the contract comes near."""
+LARGE_TEXT = 1 << 16
+"""From this size on numpy finds the brackets faster."""
+_ESCAPE = re.compile(rb"\\.", re.DOTALL)
+_STRING = re.compile(rb'"[^"]*"?')
+_NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
+"""All bytes but brackets and quotes."""
+
+
+def parse_json(text: bytes) -> Any:
+    """Return the value of a JSON text; Python's NaN and Infinity are taken as well.
+
+    Raises:
+        ValueError: the text is not JSON, or its values are nested deeper than :data:`MOST_LEVELS`.
+    """
+    _refuse_deep(text)
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        try:
+            return json.loads(text)
+        except ValueError:
+            pass
+        raise
+
+
+def _refuse_deep(text: bytes) -> None:
+    # Code that shows, copies or redacts a value recurses into it, far below the caller's own frames.
+    if len(text) <= MOST_LEVELS:
+        return
+    if b"\\" in text:
+        text = _ESCAPE.sub(b"", text)
+    brackets = _STRING.sub(b"", _structure(text))
+    # Each pass removes the innermost level, at the speed of C.
+    for _ in range(MOST_LEVELS):
+        shorter = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if len(shorter) == len(brackets):
+            # Nothing is left, or the brackets do not match, which is an error of the decoder.
+            is_deep = len(brackets) > MOST_LEVELS
+            break
+        brackets = shorter
+    else:
+        is_deep = bool(brackets)
+    if is_deep:
+        raise ValueError(f"the JSON text nests values deeper than {MOST_LEVELS} levels")
+
+
+def _structure(text: bytes) -> bytes:
+    """Return the brackets and quotes of a text."""
+    if len(text) >= LARGE_TEXT:
+        values = np.frombuffer(text, np.uint8)
+        # In blocks that stay in the processor's cache. Numbers have no byte as high as the brackets.
+        blocks = (values[start : start + LARGE_TEXT] for start in range(0, len(text), LARGE_TEXT))
+        text = b"".join(block[np.flatnonzero((block >= ord("[")) | (block == ord('"')))].tobytes() for block in blocks)
+    return text.translate(None, _NOT_STRUCTURE)
+
+
+class Converter:
+    """Encodes requests for one wire version and decodes answers of any.
+
+    Args:
+        version: the wire version that is spoken, None for everything the contract knows.
+        times: since when and until when fields exist; this and the others are tables of tinkerwire_generated.times.
+        types: the same of whole models.
+        required: when a field is required that other versions let be absent.
+        values: since when and until when values of enums exist.
+        kinds: since when fields take scalars of some type.
+        floor: the oldest version that the other side may speak, when only a range is known; ``version`` is then
+            the newest. What only some of them have is sent unless it is at its default.
+        name: what errors call the version, or the range.
+        is_whole: whether to read the fields, too, that JSON on the wire has no place for, as dumps of models have them.
+        report: what takes the warning about a value that is read as None, see :mod:`.lenient`; without it
+            nothing is read so.
+    """
+
+    def __init__(
+        self,
+        version: str | None = None,
+        times: Times | None = None,
+        *,
+        types: Mapping[str, Span] | None = None,
+        required: RequiredTimes | None = None,
+        values: ValueTimes | None = None,
+        kinds: KindTimes | None = None,
+        floor: str | None = None,
+        name: str | None = None,
+        is_whole: bool = False,
+        report: Report | None = None,
+    ) -> None:
+        self.version = version
+        self._is_whole = is_whole
+        self._report = report
+        self._vocabulary: Vocabulary | None = None
+        if version is not None:
+            self._vocabulary = Vocabulary(
+                floor=floor or version,
+                ceiling=version,
+                name=name or f"wire {version}",
+                fields=times or {},
+                types=types or {},
+                required=required or {},
+                values=values or {},
+                kinds=kinds or {},
+            )
+        self._fast = self._build(detailed=False)
+
+    def encode(self, value: Any) -> bytes:
+        """The JSON text of a model.
+
+        Raises:
+            DialectError: the wire version cannot express it.
+            TypeError: a value has no JSON form; the text says where.
+        """
+        plain = self.unstructure(value)
+        try:
+            return _dumps(plain)
+        except RecursionError:
+            raise _too_deep(value) from None
+        except TypeError as fault:
+            if "ecursion" in str(fault):
+                raise _too_deep(value) from None
+            raise TypeError("; ".join(_unencodable(plain, type(value).__name__)) or str(fault)) from None
+
+    def unstructure(self, value: Any) -> Any:
+        """The JSON value of a model as dicts and lists; arrays stay arrays. Errors: see :meth:`encode`."""
+        try:
+            return self._fast.unstructure(value)
+        except RecursionError:
+            raise _too_deep(value) from None
+        except AttributeError as fault:
+            raise TypeError(f"{type(value).__name__}: holds something else than its types say: {fault}") from None
+
+    def structure(self, value: Any, kind: Any) -> Any:
+        """The object of a JSON value; ValueError with one line per misfit, each with its place."""
+        try:
+            return self._fast.structure(value, kind)
+        except structure_hooks.FAULTS as fault:
+            raise ValueError("; ".join(self._explain(value, kind)) or str(fault)) from None
+
+    def decode(self, text: bytes, kind: type[T]) -> T:
+        """The object of a JSON text; ValueError as in :meth:`structure`."""
+        found: T = self.structure(parse_json(text), kind)
+        return found
+
+    def _explain(self, value: Any, kind: Any) -> list[str]:
+        try:
+            self._detailed.structure(value, kind)
+        except cattrs.BaseValidationError as fault:
+            return cattrs.transform_error(fault, path=getattr(kind, "__name__", "$"), format_exception=_worded)
+        except structure_hooks.FAULTS as fault:
+            return [str(fault)]
+        return []
+
+    @cached_property
+    def _detailed(self) -> cattrs.Converter:
+        """Slower, and says what does not fit; made when something does not."""
+        return self._build(detailed=True)
+
+    def _build(self, *, detailed: bool) -> cattrs.Converter:
+        conv = cattrs.Converter(detailed_validation=detailed)
+        for kind in (str, int, float, bool):
+            conv.register_structure_hook(kind, structure_hooks.structure_scalar(kind))
+            conv.register_unstructure_hook(kind, lambda value: value)
+        conv.register_structure_hook(datetime, structure_hooks.structure_moment)
+        conv.register_unstructure_hook(datetime, lambda value: value.isoformat())
+        conv.register_structure_hook(bytes, structure_hooks.structure_bytes)
+        conv.register_unstructure_hook(bytes, lambda value: b64encode(value).decode())
+        conv.register_structure_hook_factory(
+            attrs.has, lambda cls: _structure_class(conv, cls, is_whole=self._is_whole, report=self._report)
+        )
+        conv.register_unstructure_hook_factory(attrs.has, lambda cls: self._unstructure_class(conv, cls))
+        conv.register_structure_hook_factory(
+            structure_hooks.is_list,
+            lambda tp: structure_hooks.structure_only(list, tp, list_structure_factory(tp, conv)),
+        )
+        conv.register_structure_hook_factory(
+            structure_hooks.is_dict,
+            lambda tp: structure_hooks.structure_only(dict, tp, mapping_structure_factory(tp, conv)),
+        )
+        conv.register_structure_hook_factory(structure_hooks.is_tuple, structure_hooks.structure_tuple)
+        conv.register_unstructure_hook_func(structure_hooks.is_tuple, lambda value: value)
+        conv.register_structure_hook_factory(
+            structure_hooks.is_union,
+            lambda tp: structure_hooks.structure_union(conv, tp, is_lenient=self._report is not None),
+        )
+        conv.register_unstructure_hook_factory(structure_hooks.is_union, lambda tp: conv.unstructure)
+        conv.register_structure_hook_factory(structure_hooks.is_bulk, structure_hooks.structure_bulk)
+        conv.register_unstructure_hook_func(structure_hooks.is_bulk, lambda value: value)
+        return conv
+
+    def _unstructure_class(self, conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
+        resolve(cls)
+        words = self._vocabulary
+        checks = [*binary_only(cls, self.version), *(words.checks(cls) if words else [])]
+        absent = words.absent_fields(cls) if words else {}
+        doubtful = words.doubtful_fields(cls) if words else []
+        fields = [a for a in fields_of(cls) if a.name not in absent and not is_binary(a)]
+        overrides: dict[str, Any] = _renames(cls, is_whole=False)
+        overrides |= {name: override(omit=True) for name in absent}
+        raw = {wire_name(a): vars(cls)[a.name] for a in fields if a.name in getattr(cls, "_as_given", ())}
+        overrides |= {a.name: override(omit=True) for a in fields if wire_name(a) in raw}
+        unstructure: Callable[..., Any] = make_dict_unstructure_fn(cls, conv, **overrides)
+        # Not cattrs' omit_if_default, which compares, and so fails on arrays.
+        blank = [(a.name, wire_name(a), a.default) for a in fields if a.default is None or a.default is UNSET]
+        known = [a for a in fields if a.name in doubtful and a.default is not None and a.default is not UNSET]
+        plain = [(a.name, wire_name(a), default_of(a)) for a in known]
+        is_open = issubclass(cls, Open)
+        kept = [(wire, AsGiven(listed).__get__) for wire, listed in raw.items()]
+        if not checks and not blank and not plain and not is_open and not kept:
+            return unstructure
+
+        def unstructure_checked(value: Any) -> Any:
+            for check in checks:
+                check(value)
+            found = unstructure(value)
+            for wire, get in kept:
+                found[wire] = get(value, cls)
+            for name, wire, default in blank:
+                if getattr(value, name) is default:
+                    del found[wire]
+            for name, wire, default in plain:
+                if by_value(getattr(value, name)) == default:
+                    del found[wire]
+            if is_open and value.extra_fields:
+                found.update(value.extra_fields)
+            return found
+
+        return unstructure_checked
+
+
+def _worded(fault: BaseException, kind: type | None) -> str:
+    # Where cattrs has words of its own for these, they say less.
+    return str(fault) if isinstance(fault, ValueError | TypeError) else format_exception(fault, kind)
+
+
+def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool, report: Report | None) -> Callable[..., Any]:
+    resolve(cls)
+    overrides = _renames(cls, is_whole=is_whole)
+    if report is not None:
+        special = {
+            a.name: (a, lenient_hook(conv, f"{cls.__name__}.{wire_name(a)}", a.type, report))
+            for a in lenient_fields(cls)
+        }
+        special |= {a.name: (a, structure_texts) for a in essential_texts(cls)}
+        overrides |= {name: override(rename=wire_name(a), struct_hook=hook) for name, (a, hook) in special.items()}
+    inner: Callable[..., Any] = make_dict_structure_fn(
+        cls, conv, _cattrs_forbid_extra_keys=issubclass(cls, Strict), **overrides
+    )
+    if report is not None and essential_fields(cls) is not None:
+        inner = lenient_structure(cls, inner)
+    is_open = issubclass(cls, Open)
+    known = {wire_name(a) for a in fields_of(cls) if is_whole or not is_binary(a)}
+
+    def structure(value: Any, kind: Any) -> Any:
+        if type(value) is not dict:
+            return structure_hooks.already((cls,), value)
+        found = inner(value, kind)
+        if is_open and not known >= value.keys():
+            unknown = {key: item for key, item in value.items() if key not in known}
+            object.__setattr__(found, "extra_fields", unknown)
+        return found
+
+    return structure
+
+
+def _renames(cls: type, *, is_whole: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        a.name: override(rename=a.metadata["wire"]) for a in fields_of(cls) if "wire" in a.metadata
+    }
+    found |= {a.name: override(omit=True) for a in fields_of(cls) if is_binary(a) and not is_whole}
+    if issubclass(cls, Open):
+        found["extra_fields"] = override(omit=True)
+    return found
+
+
+def _too_deep(value: Any) -> ValueError:
+    return ValueError(f"{type(value).__name__}: values nest too deep to be sent")
+
+
+def _dumps(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY, default=_plain_number)
+
+
+def _plain_number(value: Any) -> Any:
+    """What orjson does not know by itself: numpy arrays it cannot take as they lie in memory."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _unencodable(value: Any, place: str) -> Iterator[str]:
+    """What in a JSON value keeps it from being written, one text per place."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if isinstance(key, str):
+                yield from _unencodable(item, f"{place}.{key}")
+            else:
+                yield f"{place}: {key!r} is a key of type {type(key).__name__}, JSON has only text keys"
+    elif isinstance(value, list | tuple):
+        for position, item in enumerate(value):
+            yield from _unencodable(item, f"{place}[{position}]")
+    else:
+        try:
+            _dumps(value)
+        except TypeError as fault:
+            yield f"{place}: {value!r:.200} cannot be written as JSON: {fault}"

@@ -1,0 +1,261 @@
+"""How the converter reads each kind of type from JSON: strictly at the top, without looking into plain lists."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any, Literal, get_args, get_origin
+
+import attrs
+import cattrs
+
+from ..model import SHORT, Strict, essential_fields, fields_of, members_of, resolve, wire_name
+from ..timestamps import parse_timestamp
+from ..unset import UnsetType
+
+Hook = Callable[[Any, Any], Any]
+
+FAULTS = (ValueError, TypeError, KeyError, AttributeError, cattrs.BaseValidationError, cattrs.ForbiddenExtraKeysError)
+"""What reading a value that does not fit can raise."""
+
+_SCALARS = (bool, int, float, str, type(None))
+_JSON_NAMES = {"dict": "object", "list": "array", "NoneType": "null", "str": "string", "tuple": "array"}
+
+
+def is_plain(tp: Any) -> bool:
+    """Whether the JSON form of a type is its Python form, so that there is nothing to do either way."""
+    if tp is Any or tp in _SCALARS or tp is UnsetType or get_origin(tp) is Literal or _is_array(tp):
+        return True
+    args = get_args(tp)
+    if get_origin(tp) in (list, Sequence) or members_of(tp):
+        return all(map(is_plain, args))
+    return get_origin(tp) is dict and args[0] is str and is_plain(args[1])
+
+
+def is_bulk(tp: Any) -> bool:
+    """Whether a type is plain, but no scalar."""
+    return is_plain(tp) and tp not in _SCALARS
+
+
+def is_list(tp: Any) -> bool:
+    """Whether a type is a list of what is not plain."""
+    return get_origin(tp) is list and not is_plain(tp)
+
+
+def is_dict(tp: Any) -> bool:
+    """Whether a type is a map of what is not plain."""
+    return get_origin(tp) is dict and not is_plain(tp)
+
+
+def is_tuple(tp: Any) -> bool:
+    """Whether a type is a closed tuple of plain values."""
+    return get_origin(tp) is tuple and ... not in get_args(tp) and all(map(is_plain, get_args(tp)))
+
+
+def is_union(tp: Any) -> bool:
+    """Whether a type is a union."""
+    return bool(members_of(tp))
+
+
+def expected(kinds: tuple[type, ...], value: Any) -> TypeError:
+    """The error for a value of another JSON type than ``kinds``."""
+    names = [_JSON_NAMES.get(kind.__name__, kind.__name__) for kind in (*kinds, type(value))]
+    return TypeError(f"expected {' or '.join(sorted(set(names[:-1])))}, got {names[-1]}")
+
+
+def already(models: Sequence[type], value: Any) -> Any:
+    """A value that is one of the models, as Python code may put it into a dict. TypeError for others."""
+    if isinstance(value, tuple(models)):
+        return value
+    raise expected((dict,), value)
+
+
+def structure_scalar(kind: type) -> Hook:
+    """Takes values of exactly one type: true is no number."""
+    accepted = (int, float) if kind is float else (kind,)
+
+    def structure(value: Any, _: Any) -> Any:
+        if type(value) in accepted:
+            return value
+        raise expected((kind,), value)
+
+    return structure
+
+
+def structure_moment(value: Any, _: Any) -> datetime:
+    """An aware datetime of a timestamp."""
+    return parse_timestamp(value)
+
+
+def structure_bytes(value: Any, _: Any) -> bytes:
+    """Bytes of base64 text."""
+    if type(value) is not str:
+        raise expected((str,), value)
+    return b64decode(value, validate=True)
+
+
+def structure_bulk(tp: Any) -> Hook:
+    """Hands a plain value over as it came, once it is sure that it is an array, object or scalar as it should be."""
+    kinds = _json_types(tp)
+    exact = frozenset(kinds)
+
+    def structure(value: Any, _: Any) -> Any:
+        if type(value) not in exact:
+            raise expected(kinds, value)
+        return value
+
+    return (lambda value, _: value) if object in exact else structure
+
+
+def structure_only(kind: type, tp: Any, inner: Hook) -> Hook:
+    """``inner`` for values of one JSON type, as text and objects can be iterated over too."""
+
+    def structure(value: Any, _: Any) -> Any:
+        if not isinstance(value, kind):
+            raise expected((kind,), value)
+        return inner(value, tp)
+
+    return structure
+
+
+def structure_tuple(tp: Any) -> Hook:
+    """A tuple of an array of its length."""
+    size = len(get_args(tp))
+
+    def structure(value: Any, _: Any) -> Any:
+        if not isinstance(value, list | tuple) or len(value) != size:
+            raise TypeError(f"expected an array of {size}, got {SHORT.repr(value)}")
+        return tuple(value)
+
+    return structure
+
+
+def structure_union(conv: cattrs.Converter, tp: Any, *, is_lenient: bool = False) -> Hook:
+    """An object is one of the models; anything else is what first takes it among the other members.
+
+    ``is_lenient``: a model's fields that are read leniently may be missing.
+    """
+    members = [member for member in members_of(tp) if member not in (type(None), UnsetType)]
+    models = [member for member in members if attrs.has(member)]
+    others = [(conv.get_structure_hook(member), member) for member in members if not attrs.has(member)]
+    pick = _structure_model(conv, models, is_lenient=is_lenient)
+    nullable = type(None) in members_of(tp)
+
+    def structure(value: Any, _: Any) -> Any:
+        if value is None and nullable:
+            return None
+        if not others or (models and type(value) is dict) or type(value) in models:
+            return pick(value)
+        for hook, kind in others:
+            try:
+                return hook(value, kind)
+            except FAULTS:
+                if len(members) == 1:
+                    raise
+        raise TypeError(f"{SHORT.repr(value)} fits none of {', '.join(map(_name, members))}")
+
+    return structure
+
+
+def _is_array(tp: Any) -> bool:
+    origin = get_origin(tp) or tp
+    return getattr(origin, "__module__", "") == "numpy" and getattr(origin, "__name__", "") == "ndarray"
+
+
+def _json_types(tp: Any) -> tuple[type, ...]:
+    """The Python types of a plain type's JSON values, at the top; an enum takes values to come."""
+    if tp is Any:
+        return (object,)
+    if tp in _SCALARS:
+        return (int, float) if tp is float else (tp,)
+    if get_origin(tp) is Literal:
+        return tuple({type(value) for value in get_args(tp)})
+    if members_of(tp):
+        return tuple({kind for member in members_of(tp) for kind in _json_types(member)})
+    forms: Mapping[Any, tuple[type, ...]] = {list: (list, tuple), Sequence: (list, tuple), dict: (dict,)}
+    return forms.get(get_origin(tp) or tp, ())
+
+
+def _name(tp: Any) -> str:
+    return tp.__name__ if isinstance(tp, type) and not get_args(tp) else str(tp)
+
+
+def _structure_model(conv: cattrs.Converter, models: Sequence[type], *, is_lenient: bool) -> Callable[[Any], Any]:
+    """Pick by tag when one is sent, else the member whose required keys are there and that knows most keys."""
+    hooks = {cls: conv.get_structure_hook(resolve(cls)) for cls in models}
+    if len(models) == 1:
+        return lambda value: hooks[models[0]](value, models[0])
+    required = {cls: [a for a in fields_of(cls) if a.default is attrs.NOTHING] for cls in models}
+    needs = {cls: {wire_name(a): type(None) in members_of(a.type) for a in required[cls]} for cls in models}
+    if is_lenient:
+        needs = {cls: _essential_needs(cls, needs[cls]) for cls in models}
+    known = {cls: {wire_name(a) for a in fields_of(cls)} for cls in models}
+    twins = _twins({cls: (known[cls], needs[cls], _tags_of(cls)) for cls in models})
+
+    def structure(value: Any) -> Any:
+        if type(value) is not dict:
+            return already(models, value)
+        keys = value.keys()
+        # A model that needs nothing takes an empty object, but not one that shares no key with it.
+        near = [cls for cls in models if known[cls] & keys or not keys]
+        fitting = [cls for cls in near if _has(value, needs[cls]) and _tags_fit(cls, value)]
+        if not fitting:
+            names = ", ".join(cls.__name__ for cls in models)
+            raise ValueError(f"keys {sorted(keys)} (type {value.get('type')!r}) fit none of {names}")
+        # One that refuses unknown keys is meant only by keys that it knows.
+        fitting = [cls for cls in fitting if not issubclass(cls, Strict) or keys <= known[cls]] or fitting
+        ranks = {cls: _likeness(cls, len(known[cls] & keys), len(needs[cls]), keys) for cls in fitting}
+        best = max(fitting, key=lambda cls: ranks[cls])
+        alike = [cls.__name__ for cls in fitting if ranks[cls] == ranks[best]]
+        # Read strictly, an object without a tag is the first of those that it fits, as dumps without defaults are.
+        if is_lenient and len(alike) > 1 and essential_fields(best) is not None:
+            raise ValueError(f"keys {sorted(keys)} fit {' and '.join(alike)} alike, and no type is given")
+        if best in twins:
+            raise ValueError(f"keys {sorted(keys)} fit {twins[best]} alike; give an object of the class that is meant")
+        return hooks[best](value, best)
+
+    return structure
+
+
+def _essential_needs(cls: type, needs: Mapping[str, bool]) -> dict[str, bool]:
+    essential = essential_fields(cls)
+    return {key: nullable for key, nullable in needs.items() if essential is None or key in essential}
+
+
+def _twins(traits: Mapping[type, Any]) -> dict[type, str]:
+    """The models that no object tells apart, as all their traits are the same, with the names of those alike."""
+    groups = {cls: [other.__name__ for other, theirs in traits.items() if theirs == own] for cls, own in traits.items()}
+    return {cls: " and ".join(names) for cls, names in groups.items() if len(names) > 1}
+
+
+def _likeness(cls: type, known: int, needed: int, keys: Collection[str]) -> tuple[bool, int, bool, int]:
+    """How much an object looks like a model, by the numbers of keys that the model knows and needs.
+
+    A tag that was sent says more than keys: any optimizer takes what AdamW's own model is meant for. One that was not
+    says as much: settings without a tag are those of AdamW, which has none.
+    """
+    tags = _tags_of(cls).keys()
+    return bool(tags & keys), known, not tags, needed
+
+
+def _has(value: Mapping[str, Any], needs: Mapping[str, bool]) -> bool:
+    """Whether all keys are there, and none is null that must not be."""
+    return all(key in value and (nullable or value[key] is not None) for key, nullable in needs.items())
+
+
+def _tags_fit(cls: type, value: Mapping[str, Any]) -> bool:
+    return all(value.get(name, tags[0]) in tags for name, tags in _tags_of(cls).items())
+
+
+@cache
+def _tags_of(cls: type) -> dict[str, tuple[Any, ...]]:
+    """The fields of a class that have one possible value: its tags (null too where the field is nullable)."""
+    found = {}
+    for attribute in fields_of(cls):
+        parts = members_of(attribute.type) or (attribute.type,)
+        values = [v for part in parts if get_origin(part) is Literal for v in get_args(part)]
+        if len(values) == 1 and all(get_origin(p) is Literal or p is type(None) for p in parts):
+            found[wire_name(attribute)] = (values[0], *([None] if type(None) in parts else []))
+    return found

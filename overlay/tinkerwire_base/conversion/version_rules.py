@@ -1,0 +1,193 @@
+"""What a wire version has, or a range of them, by the tables that are generated from the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from ..errors import DialectError
+from ..model import by_value, default_of, fields_of, is_binary, wire_name
+from ..unset import UNSET
+from .versioning import parse_version
+
+Span = tuple[str, "str | None"]
+"""From which version on something exists, and the first version that lacks it again."""
+Times = Mapping[str, Mapping[str, Span]]
+"""Class name to field name to span: only fields that have not always been there. ``*``: keys without a name."""
+RequiredTimes = Mapping[str, Mapping[str, tuple[Span, ...]]]
+"""Class name to field name to spans: only fields that some versions require and others do not."""
+ValueTimes = Mapping[str, Mapping[str, Mapping[str, Span]]]
+"""Class name to field name to value to span: only values that have not always been allowed."""
+KindTimes = ValueTimes
+"""Class name to field name to JSON type to span: only scalar types that the field has not always taken."""
+
+Check = Callable[[Any], None]
+
+
+@attrs.frozen(kw_only=True)
+class Vocabulary:
+    """The wire versions that the other side may speak, and the tables of what has not always been there.
+
+    What no version of the range has is refused, what all have is sent, and what only some have is sent unless it is
+    at its default. ValueError for what is no version, or a range that runs backwards.
+    """
+
+    floor: str
+    """The oldest version of the range."""
+    ceiling: str
+    """The newest; the same as the floor where the version is known."""
+    name: str
+    """What errors call the range."""
+    fields: Times
+    types: Mapping[str, Span]
+    required: RequiredTimes
+    values: ValueTimes
+    kinds: KindTimes
+
+    def __attrs_post_init__(self) -> None:
+        if parse_version(self.floor) > parse_version(self.ceiling):
+            raise ValueError(f"wire {self.floor} to {self.ceiling}: the first is the newer one")
+
+    def absent_fields(self, cls: type) -> dict[str, Span]:
+        """The fields of a model that no version of the range has."""
+        return {name: span for name, span in self._spans(cls).items() if not self._has(span)}
+
+    def doubtful_fields(self, cls: type) -> list[str]:
+        """The fields of a model that some versions of the range have and others lack."""
+        return [name for name, span in self._spans(cls).items() if self._has(span) and not self._always_has(span)]
+
+    def checks(self, cls: type) -> Iterator[Check]:
+        """What to hold a model of ``cls`` against before it is sent; each raises DialectError."""
+        owner, absent = cls.__name__, self.absent_fields(cls)
+        if owner in self.types and not self._has(self.types[owner]):
+            yield lambda _: self._refuse(owner, self.types[owner])
+        others = self.fields.get(owner, {}).get("*")
+        if others and not self._has(others):
+            yield self._no_others(f"{owner}.extra_fields", others)
+        required, values = self.required.get(owner, {}), self.values.get(owner, {})
+        for attribute in fields_of(cls):
+            wire, what = wire_name(attribute), f"{owner}.{attribute.name}"
+            if attribute.name in absent:
+                yield self._only_default(what, attribute, absent[attribute.name])
+            elif any(self._always_has(span) for span in required.get(wire, ())):
+                yield self._not_left_out(what, attribute.name)
+            lacking = {value: span for value, span in values.get(wire, {}).items() if not self._has(span)}
+            if lacking:
+                yield self._not_among(what, attribute.name, lacking)
+            for kind, span in self.kinds.get(owner, {}).get(wire, {}).items():
+                if not self._has(span):
+                    yield self._holds_no(kind, what, attribute.name, span)
+
+    def _spans(self, cls: type) -> dict[str, Span]:
+        times = self.fields.get(cls.__name__, {})
+        return {a.name: times[wire_name(a)] for a in fields_of(cls) if wire_name(a) in times}
+
+    def _has(self, span: Span) -> bool:
+        return may_be_in(self.floor, self.ceiling, *span)
+
+    def _always_has(self, span: Span) -> bool:
+        return is_in(self.floor, *span) and is_in(self.ceiling, *span)
+
+    def _only_default(self, what: str, attribute: attrs.Attribute[Any], span: Span) -> Check:
+        name, default = attribute.name, default_of(attribute)
+
+        def check(model: Any) -> None:
+            if by_value(getattr(model, name)) != default:
+                self._refuse(what, span)
+
+        return check
+
+    def _no_others(self, what: str, span: Span) -> Check:
+        def check(model: Any) -> None:
+            if model.extra_fields:
+                self._refuse(what, span)
+
+        return check
+
+    def _not_left_out(self, what: str, name: str) -> Check:
+        def check(model: Any) -> None:
+            value = getattr(model, name)
+            if value is None or value is UNSET:
+                text = f"{what} is required in {self.name}; give it a value"
+                raise DialectError(text, what=what, version=self.ceiling)
+
+        return check
+
+    def _not_among(self, what: str, name: str, lacking: Mapping[str, Span]) -> Check:
+        def check(model: Any) -> None:
+            value = getattr(model, name)
+            if isinstance(value, str) and value in lacking:
+                self._refuse(f"{what} {value!r}", lacking[value])
+
+        return check
+
+    def _holds_no(self, kind: str, what: str, name: str, span: Span) -> Check:
+        python_type = SCALAR_TYPES[kind]
+
+        def check(model: Any) -> None:
+            if any(type(item) is python_type for item in _leaves(by_value(getattr(model, name)))):
+                self._refuse(f"{what} with a {kind} in it", span)
+
+        return check
+
+    def _refuse(self, what: str, span: Span) -> None:
+        raise dialect_error(what, self.ceiling, *span, name=self.name)
+
+
+def binary_only(cls: type, version: str | None) -> Iterator[Check]:
+    """Checks that a model leaves the fields alone that JSON, of any version, has no place for."""
+    for attribute in fields_of(cls):
+        if is_binary(attribute):
+            yield _not_in_json(f"{cls.__name__}.{attribute.name}", attribute, version)
+
+
+def _not_in_json(what: str, attribute: attrs.Attribute[Any], version: str | None) -> Check:
+    name, default = attribute.name, default_of(attribute)
+
+    def check(model: Any) -> None:
+        if by_value(getattr(model, name)) != default:
+            text = f"{what} has no place in JSON; leave it at its default, or use a server that takes binary messages"
+            raise DialectError(text, what=what, version=version or "")
+
+    return check
+
+
+SCALAR_TYPES: Mapping[str, type] = {"boolean": bool, "integer": int, "number": float, "string": str}
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def is_in(version: str, since: str, until: str | None) -> bool:
+    """Whether something that exists from ``since`` to before ``until`` is in ``version``."""
+    now = parse_version(version)
+    return parse_version(since) <= now and (until is None or now < parse_version(until))
+
+
+def may_be_in(floor: str, ceiling: str, since: str, until: str | None) -> bool:
+    """Whether something that exists from ``since`` to before ``until`` is in any version of a range."""
+    return parse_version(since) <= parse_version(ceiling) and (
+        until is None or parse_version(floor) < parse_version(until)
+    )
+
+
+def dialect_error(what: str, version: str, since: str, until: str | None, *, name: str = "") -> DialectError:
+    """The error for a thing that the wire version in use does not have; ``name`` is what to call that version."""
+    span = f"from {since}" + (f" to before {until}" if until else " on")
+    return DialectError(
+        f"{what} is not in {name or f'wire {version}'}: it exists {span}; leave it at its default or use a server that "
+        "speaks such a version",
+        what=what,
+        version=version,
+        since=since,
+        until=until,
+    )

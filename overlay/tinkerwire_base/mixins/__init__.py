@@ -1,0 +1,1 @@
+"""Mixins: the methods of models that the contract names."""

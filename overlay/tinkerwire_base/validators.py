@@ -1,0 +1,305 @@
+"""Checks of what users put into the fields of requests; an error names class, field, value and what would do."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, get_args, get_origin
+
+import attrs
+
+from .lazy_numpy import np
+from .model import SECRETS, SHORT, members_of, resolve
+from .unset import UNSET, UnsetType
+
+Check = Callable[[str, Any], None]
+
+INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+def fits(*checks: Check) -> Any:
+    """Validator of a field: its declared type, then ``checks``; an error names class, field and value.
+
+    UNSET and null are held against the type alone. Fields that the class's behaviour converts are its affair.
+    """
+    return _Fits(*checks)
+
+
+class _Fits:
+    def __init__(self, *checks: Check) -> None:
+        self._checks = checks
+        self._type_check: Check | None = None
+        self._fitting: frozenset[Any] = frozenset()
+
+    def __call__(self, instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if type(value) in self._fitting:
+            return
+        if self._type_check is None:
+            self._learn(type(instance), attribute.name)
+        place = f"{type(instance).__name__}.{attribute.name}"
+        if self._type_check is not None:
+            self._type_check(place, value)
+        if value is not UNSET and value is not None:
+            for one in self._checks:
+                one(place, value)
+
+    def _learn(self, cls: type, name: str) -> None:
+        # At the first use, because the types of generated classes refer to each other.
+        tp = next(a.type for a in attrs.fields(resolve(cls)) if a.name == name)
+        converts = name in getattr(cls, "_converts", ())
+        self._type_check = _anything if converts else check_of(tp)
+        if not self._checks:
+            members = members_of(tp) or (tp,)
+            self._fitting = frozenset(m for m in members if m in (str, bool, type(None)) or attrs.has(m))
+
+
+def check_of(tp: Any) -> Check:
+    """The check whether a value is of a type that models use."""
+    if tp in _KINDS:
+        return _KINDS[tp]
+    origin, args = get_origin(tp), get_args(tp)
+    if origin is Literal:
+        return one_of(*args)
+    if members_of(tp):
+        return _union(tp)
+    if origin in (list, Sequence):
+        return _items(check_of(args[0]))
+    if origin is dict:
+        return _entries(check_of(args[1]))
+    if isinstance(tp, type) and attrs.has(tp):
+        return _instance(tp)
+    return _anything
+
+
+def expect(name: str, value: object, kind: type) -> None:
+    """TypeError unless a value that was given is of a kind."""
+    if value is not None and not isinstance(value, kind):
+        # Without the value, which may be a key.
+        raise TypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
+
+
+def expect_text(name: str, value: object) -> None:
+    """TypeError or ValueError unless a value that was given is text that can be sent."""
+    if value is not None:
+        is_text(name, value)
+
+
+def expect_metadata(name: str, value: object) -> None:
+    """TypeError or ValueError unless what was given is a map by names that can be sent."""
+    expect(name, value, Mapping)
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            is_text(f"{name} key", key)
+            if isinstance(item, str):
+                is_text(f"{name}[{key!r}]", item)
+
+
+class NumberRangeError(ValueError, OverflowError):
+    """A number does not fit into the type in which it is sent."""
+
+
+def is_text(place: str, value: Any) -> None:
+    """A string that UTF-8 can hold."""
+    is_str(place, value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{place}: {SHORT.repr(value)} has half of a surrogate pair, which cannot be sent") from None
+
+
+def is_int(place: str, value: Any) -> None:
+    """A whole number of 64 bits; numpy's integers count, bool does not."""
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
+        raise _misfit(place, "an int", value)
+    if not INT64_MIN <= int(value) <= INT64_MAX:
+        raise ValueError(f"{place}: {value} does not fit into 64 bits")
+
+
+def is_number(place: str, value: Any) -> None:
+    """A finite number: JSON has no NaN and no infinity."""
+    if type(value) is not float and (
+        isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating)
+    ):
+        raise _misfit(place, "a number", value)
+    if isinstance(value, int):
+        is_int(place, value)
+    elif not math.isfinite(value):
+        raise ValueError(f"{place}: {value!r} cannot be sent, JSON has only finite numbers")
+
+
+def is_str(place: str, value: Any) -> None:
+    """A string."""
+    if not isinstance(value, str):
+        raise _misfit(place, "a str", value)
+
+
+def is_bool(place: str, value: Any) -> None:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise _misfit(place, "True or False", value)
+
+
+def is_bytes(place: str, value: Any) -> None:
+    """Bytes."""
+    if not isinstance(value, bytes):
+        raise _misfit(place, "bytes", value)
+
+
+def is_moment(place: str, value: Any) -> None:
+    """A datetime that says its offset from UTC."""
+    if not isinstance(value, datetime):
+        raise _misfit(place, "a datetime", value)
+    if value.utcoffset() is None:
+        raise ValueError(f"{place}: {value!r} has no time zone; give it one, such as datetime.now(timezone.utc)")
+
+
+def one_of(*allowed: object) -> Check:
+    """One of the named values."""
+
+    def run(place: str, value: Any) -> None:
+        # Of its type first: an array is compared part by part.
+        if not any(isinstance(value, type(each)) and value == each for each in allowed):
+            raise ValueError(f"{place}: {SHORT.repr(value)} is not one of {', '.join(map(repr, allowed))}")
+
+    return run
+
+
+def at_least(bound: float, *, exclusive: bool = False) -> Check:
+    """A number not below ``bound``, or above it when ``exclusive``."""
+
+    def run(place: str, value: Any) -> None:
+        if value < bound or (exclusive and value == bound):
+            raise ValueError(f"{place}: {value!r} is too small, it must be {'>' if exclusive else '>='} {bound}")
+
+    return run
+
+
+def at_most(bound: float, *, exclusive: bool = False) -> Check:
+    """A number not above ``bound``, or below it when ``exclusive``."""
+
+    def run(place: str, value: Any) -> None:
+        if value > bound or (exclusive and value == bound):
+            raise ValueError(f"{place}: {value!r} is too large, it must be {'<' if exclusive else '<='} {bound}")
+
+    return run
+
+
+def has_size(low: int = 0, high: int | None = None) -> Check:
+    """A string, list or map of ``low`` to ``high`` entries."""
+
+    def run(place: str, value: Any) -> None:
+        if len(value) < low or (high is not None and len(value) > high):
+            raise ValueError(
+                f"{place}: has {len(value)} entries, allowed are {low} to {'any' if high is None else high}"
+            )
+
+    return run
+
+
+def matches(pattern: str) -> Check:
+    """A string in which ``pattern`` is found."""
+    compiled = re.compile(pattern)
+
+    def run(place: str, value: Any) -> None:
+        if not compiled.search(value):
+            raise ValueError(f"{place}: {SHORT.repr(value)} does not match {pattern!r}")
+
+    return run
+
+
+def _misfit(place: str, expected: str, value: Any) -> TypeError:
+    shown = "" if place.rpartition(".")[2] in SECRETS else f"{SHORT.repr(value)} "
+    return TypeError(f"{place}: expected {expected}, got {shown}({type(value).__name__})")
+
+
+def _anything(place: str, value: Any) -> None:
+    pass
+
+
+def _null(place: str, value: Any) -> None:
+    if value is not None:
+        raise _misfit(place, "None", value)
+
+
+def _unset(place: str, value: Any) -> None:
+    if value is not UNSET:
+        raise _misfit(place, "UNSET", value)
+
+
+_KINDS: Mapping[Any, Check] = {
+    bool: is_bool,
+    int: is_int,
+    float: is_number,
+    str: is_str,
+    bytes: is_bytes,
+    datetime: is_moment,
+    type(None): _null,
+    UnsetType: _unset,
+}
+
+
+def _items(check: Check) -> Check:
+    def run(place: str, value: Any) -> None:
+        if not isinstance(value, list | tuple):
+            raise _misfit(place, "a list", value)
+        for position, item in enumerate(value):
+            check(f"{place}[{position}]", item)
+
+    return run
+
+
+def _entries(check: Check) -> Check:
+    def run(place: str, value: Any) -> None:
+        if not isinstance(value, Mapping):
+            raise _misfit(place, "a dict", value)
+        for key, item in value.items():
+            is_str(f"{place} key", key)
+            check(f"{place}[{key!r}]", item)
+
+    return run
+
+
+def _instance(*classes: type) -> Check:
+    names = " or ".join(cls.__name__ for cls in classes)
+
+    def run(place: str, value: Any) -> None:
+        if not isinstance(value, classes):
+            raise _misfit(place, names, value)
+
+    return run
+
+
+def _union(tp: Any) -> Check:
+    is_nullable, is_optional = type(None) in members_of(tp), UnsetType in members_of(tp)
+    members = [member for member in members_of(tp) if member not in (type(None), UnsetType)]
+    if any(member is Any or getattr(get_origin(member) or member, "__module__", "") == "numpy" for member in members):
+        return _anything
+    if all(isinstance(member, type) and attrs.has(member) for member in members):
+        checks = [_instance(*members)]
+    else:
+        checks = [check_of(member) for member in members]
+    name = re.sub(r"\b(?:\w+\.)+", "", str(tp)).replace(" | UnsetType", "")
+
+    def run(place: str, value: Any) -> None:
+        if (value is None and is_nullable) or (value is UNSET and is_optional):
+            return
+        if len(checks) == 1:
+            checks[0](place, value)
+        else:
+            faults = [_fault(check, place, value) for check in checks]
+            if None not in faults:
+                # A value of a right type says what is wrong with it better than the list of types.
+                raise next((fault for fault in faults if isinstance(fault, ValueError)), _misfit(place, name, value))
+
+    return run
+
+
+def _fault(check: Check, place: str, value: Any) -> Exception | None:
+    try:
+        check(place, value)
+    except (TypeError, ValueError) as fault:
+        return fault
+    return None

@@ -1,0 +1,90 @@
+"""The functions of ``dataclasses`` on the models whose official types are dataclasses."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from typing import Any
+
+import attrs
+import pytest
+
+from tinkerwire_base.compat.dataclass_methods import DataclassMethods
+from tinkerwire_generated import models as m
+
+DATUM = m.Datum(m.ModelInput.from_ints([1]), {"weights": m.TensorData([0.5], "float32", [1])})
+
+
+def test_positions_are_the_official_ones() -> None:
+    """Arguments by position, where the official constructors take them."""
+    assert m.TensorData([1], "int64", [1]) == m.TensorData(data=[1], dtype="int64", shape=[1])
+    given = m.ForwardBackwardInput([DATUM], "ppo", {"clip": 0.2})
+    assert given == m.ForwardBackwardInput(data=[DATUM], loss_fn="ppo", loss_fn_config={"clip": 0.2})
+    assert m.ForwardBackwardRequest(given, "run", 3).seq_id == 3
+    assert m.ForwardRequest(given, "run").forward_input is given
+    assert m.ForwardBackwardOutput("kind", [], {"a": 1.0}).metrics == {"a": 1.0}
+    wrong: Any = m.PromptProvenanceSpan
+    with pytest.raises(TypeError):
+        wrong("a", 0, 1)
+
+
+def test_fields_replace_asdict() -> None:
+    """As with a dataclass: what is inside and no dataclass stays as it is."""
+    datum: Any = DATUM
+    names = ["model_input", "loss_fn_inputs", "model_input_spans", "loss_fn_input_spans"]
+    assert [field.name for field in dataclasses.fields(datum)] == names
+    assert dataclasses.is_dataclass(m.Datum) and not dataclasses.is_dataclass(m.ModelInput)
+    changed = dataclasses.replace(datum, loss_fn_inputs={})
+    assert changed.model_input is DATUM.model_input and changed.loss_fn_inputs == {}
+    found = dataclasses.asdict(datum)
+    assert found["model_input"] == DATUM.model_input and isinstance(found["model_input"], m.ModelInput)
+    assert found["loss_fn_inputs"]["weights"]["data"] == [0.5]
+    sequence: Any = m.SampledSequence(stop_reason="stop", tokens=[1], extra_fields={"k": 1})  # type: ignore[call-arg]
+    assert dataclasses.replace(sequence, stop_reason="length") == attrs.evolve(sequence, stop_reason="length")
+    assert dataclasses.replace(sequence, _tokens_list=[2]).tokens == [2]
+    by_name = {field.name: field for field in dataclasses.fields(sequence)}
+    assert by_name["logprobs"].default is None and by_name["extra_fields"].default_factory is dict
+    assert by_name["tokens"].default is dataclasses.MISSING
+
+
+def test_only_models_are_dataclasses() -> None:
+    """Whoever goes through the classes of a module meets no error."""
+    assert not dataclasses.is_dataclass(DataclassMethods)
+
+
+def test_provenance() -> None:
+    """Spans that cover each token once; what covers more or fewer is refused."""
+    sampled = m.SampledProvenanceSpan(sequence_id="s", length=1)
+    prompt = m.PromptProvenanceSpan(sequence_id="s", length=1)
+    datum = m.Datum(m.ModelInput.from_ints([1, 2]), {"target_tokens": [2, 3]})
+    found = datum.with_provenance(model_input=[prompt, sampled], loss_fn_inputs=[sampled, sampled])
+    assert found.model_input_spans == [prompt, sampled] and found.model_input == datum.model_input
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert prompt != sampled
+    with pytest.raises(ValueError, match="model_input: the spans cover 1 tokens of 2"):
+        datum.with_provenance([prompt], [sampled, sampled])
+    with pytest.raises(ValueError, match="loss_fn_inputs: the spans cover 3 tokens of 2"):
+        datum.with_provenance([prompt, sampled], [sampled] * 3)
+    with pytest.raises(TypeError, match="model_input_spans"):
+        datum.with_provenance([1, sampled], [sampled] * 2)  # type: ignore[list-item]
+
+
+def test_spans_are_what_their_class_says() -> None:
+    """Objects are taken as they are; dicts, which both classes dump alike, are not guessed at."""
+    run = {"sequence_id": "s", "length": 2}
+    spans: Any = {
+        "model_input_spans": [m.SampledProvenanceSpan(**run)],
+        "loss_fn_input_spans": [m.PromptProvenanceSpan(**run)],
+    }
+    assert spans["model_input_spans"] != spans["loss_fn_input_spans"]
+    datum = m.Datum(m.ModelInput.from_ints([1, 2]), {"target_tokens": [2, 3]}, **spans)
+    assert m.Datum.model_validate({**DATUM.model_dump(), **spans}).model_input_spans == spans["model_input_spans"]
+    assert dataclasses.asdict(datum)["model_input_spans"] == [{**run, "offset": 0}]
+    with pytest.raises(ValueError, match=r"fit PromptProvenanceSpan and SampledProvenanceSpan alike"):
+        m.Datum.model_validate(datum.model_dump())
+
+
+def test_alternatives_by_position() -> None:
+    """Tokens before logprobs."""
+    tokens, logprobs = m.TensorData([1], "int64", [1, 1]), m.TensorData([-0.5], "float32", [1, 1])
+    assert m.PromptAltTokens(tokens, logprobs) == m.PromptAltTokens(tokens=tokens, logprobs=logprobs)

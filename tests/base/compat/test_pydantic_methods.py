@@ -1,0 +1,267 @@
+"""Pydantic's methods on models: what they give, what they refuse, and models inside of models of pydantic's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+import attrs
+import jsonschema
+import numpy as np
+import pytest
+
+from tinkerwire_generated.models import (
+    AdamParams,
+    Checkpoint,
+    CheckpointsListResponse,
+    CustomLossNode,
+    Datum,
+    EncodedTextChunk,
+    ImageChunk,
+    ModelInput,
+    SampledSequence,
+    SampleRequest,
+    SampleResponse,
+    SamplingParams,
+    TensorData,
+)
+
+NOON = datetime(2025, 1, 31, 12, tzinfo=timezone.utc)
+CHECKPOINT = Checkpoint(
+    checkpoint_id="weights/1", checkpoint_type="training", time=NOON, tinker_path="tinker://r/weights/1"
+)
+REQUEST = SampleRequest(
+    prompt=ModelInput(chunks=[EncodedTextChunk(tokens=[1, 2]), ImageChunk(data=b"\x89PNG", format="png")]),
+    sampling_params=SamplingParams(max_tokens=4, stop=["a", "b"]),
+)
+
+
+def test_dumps_are_plain() -> None:
+    """Dicts and lists; bytes are base64 text, arrays lists, and what the newest wire lacks is left out."""
+    assert REQUEST.prompt.model_dump() == {
+        "chunks": [
+            {"tokens": [1, 2], "type": "encoded_text"},
+            {"data": "iVBORw==", "format": "png", "expected_tokens": None, "type": "image"},
+        ]
+    }
+    datum = Datum(ModelInput.from_ints(np.array([1])), {"weights": np.ones(1, np.float32)})
+    assert datum.model_dump()["model_input"] == {"chunks": [{"tokens": [1], "type": "encoded_text"}]}
+    assert datum.model_dump()["loss_fn_inputs"]["weights"]["data"] == [1.0]
+    assert "height" in ImageChunk(data=b"x", format="png", height=3).model_dump()
+
+
+def test_modes() -> None:
+    """Python keeps datetimes and tuples; JSON has neither."""
+    assert CHECKPOINT.model_dump()["time"] is NOON
+    assert CHECKPOINT.model_dump(mode="json")["time"] == "2025-01-31T12:00:00Z"
+    topk: Any = [None, [(5, -0.5)]]
+    answer = SampleResponse(sequences=[], topk_prompt_logprobs=topk)
+    assert answer.model_dump()["topk_prompt_logprobs"] == [None, [(5, -0.5)]]
+    assert answer.model_dump(mode="json")["topk_prompt_logprobs"] == [None, [[5, -0.5]]]
+
+
+def test_what_dumps_leave_out() -> None:
+    """Nulls and defaults, at every depth, when they are told to; required fields stay."""
+    assert SamplingParams(max_tokens=3).model_dump(exclude_none=True) == {
+        "max_tokens": 3,
+        "temperature": 1.0,
+        "top_k": -1,
+        "top_p": 1.0,
+    }
+    expected = {
+        "prompt": {"chunks": [{"tokens": [1, 2]}, {"data": "iVBORw==", "format": "png"}]},
+        "sampling_params": {"max_tokens": 4, "stop": ["a", "b"]},
+    }
+    assert REQUEST.model_dump(exclude_defaults=True) == expected
+    assert REQUEST.model_dump(exclude_unset=True) == expected
+    assert SamplingParams(max_tokens=3).model_fields_set == {"max_tokens"}
+    # A key that is absent, as against null.
+    assert "shape" not in _with_unset().model_dump()
+
+
+def _with_unset() -> Any:
+    from tinkerwire_generated.models import TensorDataParam  # noqa: PLC0415
+
+    return TensorDataParam(data=[1.0], dtype="float32")
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ({"include": {"num_samples"}}, {"num_samples": 1}),
+        (
+            {"include": {"sampling_params": {"max_tokens", "top_k"}}},
+            {"sampling_params": {"max_tokens": 4, "top_k": -1}},
+        ),
+        ({"include": {"prompt": {"chunks": {0: {"tokens"}}}}}, {"prompt": {"chunks": [{"tokens": [1, 2]}]}}),
+        (
+            {"include": {"prompt": True}, "exclude": {"prompt": {"chunks": {"__all__": {"type"}, -1: True}}}},
+            {"prompt": {"chunks": [{"tokens": [1, 2]}]}},
+        ),
+        ({"include": {"prompt"}, "exclude": {"prompt": {"chunks"}}}, {"prompt": {}}),
+        ({"include": {"prompt", "num_samples"}, "exclude": {"prompt"}}, {"num_samples": 1}),
+        ({"include": {"prompt": ..., "num_samples": ...}, "exclude": {"prompt": ...}}, {"num_samples": 1}),
+        (
+            {"include": {"prompt"}, "exclude": {"prompt": {"chunks": {"__all__": {"type": ...}, -1: ...}}}},
+            {"prompt": {"chunks": [{"tokens": [1, 2]}]}},
+        ),
+        (
+            {"include": {"sampling_params": {"stop"}}, "exclude": {"sampling_params": False}},
+            {"sampling_params": {"stop": ["a", "b"]}},
+        ),
+    ],
+)
+def test_include_and_exclude(choice: dict[str, Any], expected: Any) -> None:
+    """Names, and what to take or leave of the inside of fields and lists."""
+    assert REQUEST.model_dump(**choice) == expected
+
+
+def test_json_texts() -> None:
+    """Compact, indented, and in ASCII; NaN is null."""
+    assert AdamParams(beta1=0.5).model_dump_json(exclude_defaults=True) == '{"beta1":0.5}'
+    assert AdamParams(beta1=0.5).model_dump_json(indent=2, exclude_defaults=True) == '{\n  "beta1": 0.5\n}'
+    assert AdamParams(beta1=0.5).model_dump_json(indent=4, exclude_defaults=True) == '{\n    "beta1": 0.5\n}'
+    stop = SamplingParams(stop="ä")
+    assert stop.model_dump_json(include={"stop"}) == '{"stop":"ä"}'
+    assert stop.model_dump_json(include={"stop"}, ensure_ascii=True) == '{"stop":"\\u00e4"}'
+    nan = SampledSequence(stop_reason="stop", tokens=[1], logprobs=[float("nan")])
+    for options in ({}, {"indent": 3}):
+        assert json.loads(nan.model_dump_json(**options))["logprobs"] == [None]
+
+
+def test_validation() -> None:
+    """Dicts of Python's values and of JSON's, models as they are, objects by their attributes."""
+    assert SampleRequest.model_validate(REQUEST) is REQUEST
+    mixed = {"prompt": REQUEST.prompt, "sampling_params": {"max_tokens": 4, "stop": ("a", "b")}}
+    assert SampleRequest.model_validate(mixed) == REQUEST
+    assert CheckpointsListResponse.model_validate({"checkpoints": [CHECKPOINT.model_dump()]}).checkpoints == [
+        CHECKPOINT
+    ]
+    assert Checkpoint.model_validate_json(CHECKPOINT.model_dump_json().encode()) == CHECKPOINT
+
+    class Settings:
+        beta1 = 0.5
+
+    assert AdamParams.model_validate(Settings(), from_attributes=True) == AdamParams(beta1=0.5)
+    tensor = {"data": np.ones(2, np.float32), "dtype": "float32"}
+    assert TensorData.model_validate(tensor).raw is tensor["data"]
+
+
+@pytest.mark.parametrize(
+    ("cls", "value", "words"),
+    [
+        (AdamParams, {"beta1": "x"}, "AdamParams.beta1|beta1"),
+        (AdamParams, {"bata1": 0.5}, "bata1"),
+        (AdamParams, 3, "expected object"),
+        (ModelInput, {"chunks": [{"tokens": ["a"]}]}, "chunks"),
+    ],
+)
+def test_what_does_not_fit_is_a_value_error(cls: Any, value: Any, words: str) -> None:
+    """With the place; pydantic's own error is a ValueError, too."""
+    with pytest.raises(ValueError, match=words):
+        cls.model_validate(value)
+    with pytest.raises(ValueError, match=words):
+        cls.model_validate_json(json.dumps(value))
+
+
+def test_construct_looks_at_nothing() -> None:
+    """Values stay as they are, defaults are filled in, and what is required may be absent."""
+    found: Any = AdamParams.model_construct(beta1="any")
+    assert (found.beta1, found.beta2) == ("any", 0.95)
+    assert not hasattr(Checkpoint.model_construct(), "time")
+    one, other = Checkpoint.model_construct(), Checkpoint.model_construct()
+    assert one.extra_fields is not other.extra_fields
+
+
+def test_copies() -> None:
+    """Shallow, deep, and with other values, which are checked."""
+    assert REQUEST.model_copy().prompt is REQUEST.prompt
+    deep = REQUEST.model_copy(deep=True)
+    assert deep == REQUEST and deep.prompt.chunks[0] is not REQUEST.prompt.chunks[0]
+    assert SamplingParams(seed=1).model_copy(update={"max_tokens": 3}) == SamplingParams(seed=1, max_tokens=3)
+    with pytest.raises(TypeError, match=r"SamplingParams.max_tokens: expected"):
+        SamplingParams().model_copy(update={"max_tokens": "3"})
+
+
+def test_fields() -> None:
+    """Name, type, default and description of each; keys that nobody knows are none of them."""
+    fields = Checkpoint.model_fields
+    assert list(fields)[:3] == ["checkpoint_id", "checkpoint_type", "time"] and "extra_fields" not in fields
+    assert fields["time"].annotation is datetime and fields["time"].is_required()
+    assert fields["public"].default is False and not fields["public"].is_required()
+    assert fields["time"].description == "When it was saved."
+    assert SampleRequest.model_fields["num_samples"].default == 1
+    by_factory = CustomLossNode.model_fields["args"]
+    assert by_factory.default_factory is list and not by_factory.is_required()
+
+
+def test_json_schema() -> None:
+    """Dumps fit it, others do not; references lead into $defs, or where the caller says."""
+    schema = SampleRequest.model_json_schema()
+    assert schema["title"] == "SampleRequest" and "EncodedTextChunk" in schema["$defs"]
+    judge = jsonschema.Draft202012Validator(schema)
+    judge.validate(REQUEST.model_dump(mode="json"))
+    assert not judge.is_valid({**REQUEST.model_dump(mode="json"), "num_samples": "x"})
+    assert not any(word.startswith("x-") for word in json.dumps(schema).split('"'))
+    assert "#/parts/SamplingParams" in json.dumps(SampleRequest.model_json_schema(ref_template="#/parts/{model}"))
+    assert "$defs" not in AdamParams.model_json_schema()
+
+
+def test_models_as_fields_of_pydantic_models() -> None:
+    """They are validated from dicts and dumped by it, and described in one piece."""
+    pydantic = pytest.importorskip("pydantic")
+
+    class Rollout(pydantic.BaseModel):  # type: ignore[misc, name-defined]
+        prompt: ModelInput
+        params: SamplingParams | None = None
+
+    rollout = Rollout(prompt=ModelInput.from_ints([1]), params={"max_tokens": 3})
+    assert rollout.params == SamplingParams(max_tokens=3)
+    assert Rollout.model_validate_json(rollout.model_dump_json()) == rollout
+    assert rollout.model_dump(exclude_none=True)["params"] == SamplingParams(max_tokens=3).model_dump(exclude_none=True)
+    schema = Rollout.model_json_schema()
+    jsonschema.Draft202012Validator(schema).validate(rollout.model_dump(mode="json"))
+    assert not jsonschema.Draft202012Validator(schema).is_valid({"prompt": {"chunks": 3}})
+    with pytest.raises(pydantic.ValidationError, match="max_tokens"):
+        Rollout(prompt=ModelInput.from_ints([1]), params={"max_tokens": "x"})
+
+    @dataclass
+    class Pair:
+        tensor: TensorData
+
+    adapter = pydantic.TypeAdapter(Pair)
+    pair = Pair(TensorData(data=[1.5], dtype="float32"))
+    assert adapter.validate_json(adapter.dump_json(pair)) == pair
+    assert pydantic.TypeAdapter(list[AdamParams]).validate_python([{"beta1": 0.5}]) == [AdamParams(beta1=0.5)]
+
+
+def test_no_method_costs_an_import() -> None:
+    """Importing the models loads neither pydantic nor what the methods do."""
+    script = (
+        "import sys, tinkerwire_generated.models; "
+        "print([m for m in ('pydantic', 'pydantic_core', 'tinkerwire_base.compat.dumping',"
+        " 'tinkerwire_base.compat.json_schema', 'tinkerwire_base.compat.validating') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_models_stay_attrs_classes() -> None:
+    """The methods add no field and no slot."""
+    assert [field.name for field in attrs.fields(AdamParams)] == list(AdamParams.model_fields)
+    assert not hasattr(AdamParams(), "__dict__")
+
+
+def test_classes_of_users_that_derive_from_models() -> None:
+    """They are described as what they derive from."""
+
+    class Greedy(SamplingParams):
+        """Somebody's own."""
+
+    assert list(Greedy.model_fields) == list(SamplingParams.model_fields)
+    assert Greedy.model_json_schema() == SamplingParams.model_json_schema()
+    assert Greedy.model_validate({"max_tokens": 3}).model_dump() == SamplingParams(max_tokens=3).model_dump()

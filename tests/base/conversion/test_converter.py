@@ -1,0 +1,346 @@
+"""JSON in and out: places where ports went wrong, what versions lack, what is kept, and what errors say."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_base.errors import DialectError
+from tinkerwire_base.unset import UNSET
+from tinkerwire_generated import models
+from tinkerwire_generated.times import FIELD_TIMES, KIND_TIMES, REQUIRED_TIMES, TYPE_TIMES, VALUE_TIMES
+
+m: Any = models
+PROMPT = m.ModelInput.from_ints([1, 2])
+PARAMS = m.SamplingParams(max_tokens=4)
+ANY = Converter()
+
+
+def at(version: str) -> Converter:
+    return Converter(
+        version, FIELD_TIMES, types=TYPE_TIMES, required=REQUIRED_TIMES, values=VALUE_TIMES, kinds=KIND_TIMES
+    )
+
+
+def sent(model: Any, version: str = "0.16.1") -> Any:
+    return orjson.loads(at(version).encode(model))
+
+
+@pytest.mark.parametrize(
+    ("value", "wire"), [(None, {}), (False, {"prompt_logprobs": False}), (True, {"prompt_logprobs": True})]
+)
+def test_prompt_logprobs_have_three_values(value: bool | None, wire: Any) -> None:
+    """Null is left out and lets the server say; false and true are sent."""
+    found = sent(m.SampleRequest(prompt=PROMPT, sampling_params=PARAMS, prompt_logprobs=value))
+    assert {key: item for key, item in found.items() if key == "prompt_logprobs"} == wire
+    assert ANY.structure(found, m.SampleRequest).prompt_logprobs is value
+
+
+def test_defaults_are_sent_so_that_no_server_has_its_own() -> None:
+    """All defaults of a request stand on the wire, and no optional null does."""
+    assert sent(PARAMS) == {"max_tokens": 4, "temperature": 1, "top_k": -1, "top_p": 1}
+    assert sent(m.AdamParams()) == {
+        "learning_rate": 1e-4,
+        "beta1": 0.9,
+        "beta2": 0.95,
+        "eps": 1e-12,
+        "weight_decay": 0.0,
+        "grad_clip_norm": 0.0,
+    }
+
+
+def test_a_null_that_must_be_sent_is_sent() -> None:
+    """Null is not left out where the contract requires the key."""
+    assert sent(m.SetCheckpointTtlRequest(ttl_seconds=None)) == {"ttl_seconds": None}
+    request = m.CreateSessionRequest(tags=[], user_metadata=None, sdk_version="0.16.1")
+    assert sent(request)["user_metadata"] is None
+
+
+@pytest.mark.parametrize("reason", ["stop", "length", "tool_call"])
+def test_stop_reasons_to_come_survive(reason: str) -> None:
+    """A stop reason that this contract does not know is passed on, in and out."""
+    wire = {"stop_reason": reason, "tokens": [1], "logprobs": [-0.5]}
+    found = ANY.structure(wire, m.SampledSequence)
+    assert found.stop_reason == reason
+    assert ANY.unstructure(found) == wire
+
+
+def test_supported_models_keep_what_servers_add() -> None:
+    """SupportedModel is an object, and its unknown keys are kept, in and out."""
+    wire = {"supported_models": [{"model_name": "a", "context": 8, "prices": {"in": 1}}, {}]}
+    found = ANY.structure(wire, m.GetServerCapabilitiesResponse)
+    assert found.supported_models[0].extra_fields == {"context": 8, "prices": {"in": 1}}
+    assert ANY.unstructure(found) == wire
+
+
+def test_a_key_called_extra_fields_is_kept_too() -> None:
+    """The name under which unknown keys are kept is no exception."""
+    assert ANY.structure({"extra_fields": 1}, m.SupportedModel).extra_fields == {"extra_fields": 1}
+
+
+def test_strict_models_refuse_unknown_keys() -> None:
+    """A typo in a request is named."""
+    with pytest.raises(ValueError, match=r"extra fields found \(rnak\) @ LoraConfig"):
+        ANY.structure({"rank": 8, "rnak": 9}, m.LoraConfig)
+
+
+@pytest.mark.parametrize(
+    "text", ["2025-01-31T12:00:00Z", "2025-01-31T12:00:00.000000000+00:00", "2025-01-31T13:00:00+01:00"]
+)
+def test_moments_are_aware(text: str) -> None:
+    """Times of the wire are aware datetimes, and go out with their offset."""
+    found = ANY.structure({"url": "u", "expires": text}, m.CheckpointArchiveUrlResponse)
+    assert found.expires == datetime(2025, 1, 31, 12, tzinfo=timezone.utc)
+    assert found.expires.utcoffset() is not None
+    assert ANY.structure(ANY.unstructure(found), m.CheckpointArchiveUrlResponse) == found
+
+
+def test_topk_prompt_logprobs() -> None:
+    """A list of null or of (token, logprob) pairs, as tuples."""
+    wire = {"sequences": [], "topk_prompt_logprobs": [None, [[5, -0.5], [6, -1.5]], []]}
+    found = ANY.structure(wire, m.SampleResponse)
+    assert found.topk_prompt_logprobs == [None, [(5, -0.5), (6, -1.5)], []]
+    assert orjson.loads(ANY.encode(found))["topk_prompt_logprobs"] == wire["topk_prompt_logprobs"]
+
+
+@pytest.mark.parametrize("pair", [[5], [5, -0.5, 1], 5, {"token": 5}])
+def test_pairs_are_pairs(pair: Any) -> None:
+    """Anything but two entries is named with its place."""
+    with pytest.raises(
+        ValueError, match=r"expected an array of 2, got .* @ SampleResponse.topk_prompt_logprobs\[0\]\[0\]"
+    ):
+        ANY.structure({"sequences": [], "topk_prompt_logprobs": [[pair]]}, m.SampleResponse)
+
+
+def test_long_lists_are_handed_over() -> None:
+    """Lists of numbers are not copied on their way in, nor arrays on their way out."""
+    tokens, logprobs = [1, 2], [-0.5, -1.0]
+    found = ANY.structure({"stop_reason": "stop", "tokens": tokens, "logprobs": logprobs}, m.SampledSequence)
+    assert found.tokens is tokens and found.logprobs is logprobs
+    array = np.ones(3, np.float32)
+    assert np.shares_memory(ANY.unstructure(m.TensorData.from_numpy(array))["data"], array)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int64", "uint64", "float16", "float32", "float64", ">f4", "bool"])
+def test_arrays_of_responses_are_written(dtype: str) -> None:
+    """Servers may hold arrays of any dtype and memory order where the wire has lists."""
+    array = np.array([1, 0, 1, 0], dtype=dtype)[::2]
+    found = orjson.loads(ANY.encode(m.SampledSequence(stop_reason="stop", tokens=[], logprobs=array)))
+    assert found["logprobs"] == [1, 1]
+
+
+def test_what_a_version_lacks_is_dropped_at_its_default() -> None:
+    """Newer fields stay away from older servers as long as nobody has set them."""
+    assert "weight_decay" not in sent(m.AdamParams(), "0.6.3")
+    assert "allow_metadata_only" not in sent(m.FutureRetrieveRequest(request_id="r"), "0.13.1")
+    assert sent(m.SaveWeightsRequest(model_id="m"), "0.4.1") == {"model_id": "m", "type": "save_weights"}
+
+
+@pytest.mark.parametrize(
+    ("model", "version", "what", "span"),
+    [
+        (m.AdamParams(weight_decay=0.1), "0.6.3", "AdamParams.weight_decay", "from 0.7.0 on"),
+        (m.SaveWeightsRequest(model_id="m", ttl_seconds=5), "0.8.1", "SaveWeightsRequest.ttl_seconds", "from 0.9.0 on"),
+        (
+            m.LoadWeightsRequest(model_id="m", path="p", optimizer=True),
+            "0.4.1",
+            "LoadWeightsRequest.optimizer",
+            "from 0.6.0 on",
+        ),
+        (
+            m.ImageChunk(data=b"", format="png", height=1, width=1, tokens=1),
+            "0.16.1",
+            "ImageChunk.height",
+            "from 0.3.0 to before 0.6.0",
+        ),
+        (m.WeightsInfoRequest(tinker_path="p"), "0.4.1", "WeightsInfoRequest", "from 0.6.0 on"),
+        (
+            m.ForwardBackwardInput(data=[], loss_fn="cispo"),
+            "0.4.1",
+            "ForwardBackwardInput.loss_fn 'cispo'",
+            "from 0.6.0 on",
+        ),
+        (
+            m.ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"clip": 0.2, "loss_id": "l"}),
+            "0.25.0",
+            "ForwardBackwardInput.loss_fn_config with a string in it",
+            "from 0.26.2 on",
+        ),
+        (
+            m.TrainingBillingEvent(token_count=1, extra_fields={"cached": True}),
+            "0.30.4",
+            "TrainingBillingEvent.extra_fields",
+            "from 0.31.0 on",
+        ),
+    ],
+)
+def test_what_a_version_lacks_is_named(model: Any, version: str, what: str, span: str) -> None:
+    """A set field, a whole model or an enum value that the version lacks: the error says what, where and since when."""
+    with pytest.raises(DialectError) as caught:
+        at(version).encode(model)
+    assert str(caught.value).startswith(f"{what} is not in wire {version}: it exists {span};")
+    assert (caught.value.what, caught.value.version) == (what, version)
+    assert str(caught.value.since) in span
+
+
+@pytest.mark.parametrize(
+    ("model", "version", "what"),
+    [
+        (m.LoadWeightsRequest(model_id="m", path="p"), "0.16.1", "LoadWeightsRequest.optimizer"),
+        (m.ImageChunk(data=b"", format="png", expected_tokens=None), "0.4.1", "ImageChunk.height"),
+    ],
+)
+def test_what_a_version_requires_is_asked_for(model: Any, version: str, what: str) -> None:
+    """A field that only some versions require is asked for in those; elsewhere it may be left out."""
+    with pytest.raises(DialectError, match=f"{what} is required in wire {version}; give it a value"):
+        at(version).encode(model)
+    assert sent(m.LoadWeightsRequest(model_id="m", path="p"), "0.4.1")["path"] == "p"
+    assert "height" not in sent(m.ImageChunk(data=b"", format="png"))
+
+
+def test_kinds_of_values_by_version() -> None:
+    """Numbers may stand where strings came later, and everything may once they have come."""
+    numbers = m.ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"clip": 0.2, "steps": 2})
+    assert sent(numbers, "0.4.1")["loss_fn_config"] == {"clip": 0.2, "steps": 2}
+    named = m.ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"loss_id": "l"})
+    assert sent(named, "0.26.2")["loss_fn_config"] == {"loss_id": "l"}
+
+
+def test_loss_functions_by_version() -> None:
+    """Each version takes the losses that it has; a name that none has is refused with the list."""
+    assert sent(m.ForwardBackwardInput(data=[], loss_fn="ppo"), "0.4.1")["loss_fn"] == "ppo"
+    assert sent(m.ForwardBackwardInput(data=[], loss_fn="dro"), "0.6.3")["loss_fn"] == "dro"
+    with pytest.raises(
+        ValueError, match=r"ForwardBackwardInput.loss_fn: 'crossentropy' is not one of 'cross_entropy', "
+    ):
+        m.ForwardBackwardInput(data=[], loss_fn="crossentropy")
+
+
+@pytest.mark.parametrize("version", ["new", "", "0.x", "v0.4.1"])
+def test_a_version_is_numbers(version: str) -> None:
+    """What is no version is refused where the converter is made."""
+    with pytest.raises(ValueError, match=r"is not numbers with dots between; write it like 0.16.1"):
+        Converter(version, FIELD_TIMES)
+
+
+@pytest.mark.parametrize(
+    ("wire", "kind", "words"),
+    [
+        ({}, m.CreateSessionResponse, "required field missing @ CreateSessionResponse.session_id"),
+        ({"session_id": 5}, m.CreateSessionResponse, "expected string, got int @ CreateSessionResponse.session_id"),
+        ({"session_id": None}, m.CreateSessionResponse, "expected string, got null @ CreateSessionResponse.session_id"),
+        ([], m.CreateSessionResponse, "expected object, got array"),
+        ("text", m.OptimStepResponse, "expected object, got string"),
+        (None, m.OptimStepResponse, "expected object, got null"),
+        ({"metrics": [1]}, m.OptimStepResponse, "expected null or object, got array @ OptimStepResponse.metrics"),
+        ({"supported_models": {}}, m.GetServerCapabilitiesResponse, "expected array, got object @"),
+        ({"supported_models": "ab"}, m.GetServerCapabilitiesResponse, "expected array, got string @"),
+        ({"supported_models": [{}, 5]}, m.GetServerCapabilitiesResponse, r"expected object, got int @ .*models\[1\]"),
+        ({"sessions": "ab"}, m.ListSessionsResponse, "expected array, got string @ ListSessionsResponse.sessions"),
+        ({"stop_reason": 5, "tokens": []}, m.SampledSequence, "expected string, got int @ SampledSequence.stop_reason"),
+        ({"stop_reason": "stop", "tokens": None}, m.SampledSequence, "expected array, got null @"),
+        ({"url": "u", "expires": 5}, m.CheckpointArchiveUrlResponse, "expected an RFC 3339 timestamp .* got 5 @"),
+        (
+            {"training_runs": [], "cursor": {"offset": 0, "limit": True, "total_count": 1}},
+            m.TrainingRunsResponse,
+            r"expected int, got bool @ TrainingRunsResponse.cursor.limit",
+        ),
+        ({"sequences": [{"stop_reason": "stop"}]}, m.SampleResponse, r"missing @ SampleResponse.sequences\[0\].tokens"),
+        ({"data": "%", "format": "png"}, m.ImageChunk, "ImageChunk.data"),
+    ],
+)
+def test_misfits_are_named_with_their_place(wire: Any, kind: Any, words: str) -> None:
+    """What does not fit raises ValueError with what was expected, what came, and where."""
+    with pytest.raises(ValueError, match=words):
+        ANY.structure(wire, kind)
+
+
+def test_all_misfits_are_named_at_once() -> None:
+    """One error has one line per misfit."""
+    with pytest.raises(ValueError) as caught:
+        ANY.structure({"offset": "a", "limit": "b"}, m.Cursor)
+    assert str(caught.value).count(" @ Cursor.") == 3
+
+
+def test_nan_and_infinity_are_read() -> None:
+    """Servers in Python write what JSON has not; a diverged loss must reach the user all the same."""
+    text = b'{"metrics": {"loss:sum": NaN, "grad:max": -Infinity, "n:sum": 1}}'
+    metrics = ANY.decode(text, m.OptimStepResponse).metrics or {}
+    assert math.isnan(metrics["loss:sum"]) and metrics["grad:max"] == -math.inf and metrics["n:sum"] == 1
+    assert ANY.decode(b"\xef\xbb\xbf{}", m.OptimStepResponse) == m.OptimStepResponse()
+
+
+def test_broken_json_is_a_value_error() -> None:
+    """Text that is no JSON says where it breaks."""
+    with pytest.raises(ValueError, match="line 1 column"):
+        ANY.decode(b"<html>", m.Cursor)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "words"),
+    [
+        ({"a": {1, 2}}, r"CreateModelRequest.user_metadata.a: {1, 2} cannot be written as JSON: Type is not JSON"),
+        ({"a": [1, object]}, r"CreateModelRequest.user_metadata.a\[1\]: .* cannot be written as JSON"),
+        ({"a": {5: 1}}, r"CreateModelRequest.user_metadata.a: 5 is a key of type int, JSON has only text keys"),
+        (
+            {"a": 2**70},
+            r"user_metadata.a: 1180591620717411303424 cannot be written as JSON: Integer exceeds 64-bit range",
+        ),
+        ({"a": "\ud800"}, r"user_metadata.a: .* cannot be written as JSON: str is not valid UTF-8"),
+    ],
+)
+def test_what_has_no_json_form_is_named(metadata: Any, words: str) -> None:
+    """Free-form values that JSON has not are refused with their place, value and reason."""
+    request = m.CreateModelRequest(session_id="s", model_seq_id=0, base_model="b", user_metadata=metadata)
+    with pytest.raises(TypeError, match=words):
+        ANY.encode(request)
+
+
+def test_numpy_scalars_are_written() -> None:
+    """A learning rate out of a numpy schedule is a number like any other."""
+    assert sent(m.AdamParams(learning_rate=np.float32(0.5), beta1=np.float64(0.25)))["learning_rate"] == 0.5
+    assert sent(m.SamplingParams(max_tokens=np.int64(3)))["max_tokens"] == 3
+
+
+def test_a_list_that_was_changed_later_is_named() -> None:
+    """Models are frozen, but the lists in them are the user's; what they put there is told from a fault of ours."""
+    data: list[Any] = []
+    batch = m.ForwardBackwardInput(data=data, loss_fn="ppo")
+    data.append([1, 2])
+    with pytest.raises(TypeError, match="ForwardBackwardInput: holds something else than its types say"):
+        ANY.encode(batch)
+
+
+def test_error_bodies_of_any_shape_are_kept() -> None:
+    """detail is whatever a server makes of it: absent, null and a structure are three things."""
+    for wire in ({}, {"detail": None}, {"detail": [{"msg": "no"}]}, {"error": "no"}):
+        found = ANY.structure(wire, m.ErrorBody)
+        assert (found.detail is UNSET) == ("detail" not in wire)
+        assert ANY.unstructure(found) == wire
+
+
+def test_converters_serve_many_threads() -> None:
+    """The first use from many threads at once is as good as any other."""
+    conv = at("0.16.1")
+    request = m.SampleRequest(prompt=PROMPT, sampling_params=PARAMS)
+    with ThreadPoolExecutor(16) as pool:
+        texts = set(pool.map(lambda _: conv.encode(request), range(64)))
+        found = list(pool.map(lambda _: conv.structure({"sequences": []}, m.SampleResponse), range(64)))
+    assert len(texts) == 1
+    assert all(each == found[0] for each in found)
+
+
+def test_moments_without_a_zone_are_not_sent() -> None:
+    """A naive datetime would mean another moment on every machine."""
+    about: dict[str, Any] = {"event_id": "e", "event_session_index": 0, "severity": "INFO"}
+    with pytest.raises(ValueError, match=r"SessionStartEvent.timestamp: .* has no time zone; give it one"):
+        m.SessionStartEvent(timestamp=datetime(2025, 1, 31), **about)
+    event = m.SessionStartEvent(timestamp=datetime(2025, 1, 31, tzinfo=timezone(timedelta(hours=1))), **about)
+    assert sent(event)["timestamp"] == "2025-01-31T00:00:00+01:00"

@@ -1,0 +1,377 @@
+"""Responses that describe things: what is missing, null or garbled in them is None, and nothing else is lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from tinkerwire_base.conversion import lenient
+from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_base.model import wire_name
+from tinkerwire_generated import models as m
+
+Place = tuple[str | int, ...]
+TIME = "2026-01-31T12:00:00Z"
+CURSOR = {"offset": 0, "limit": 20, "total_count": 2}
+CHECKPOINT = {
+    "checkpoint_id": "weights/a",
+    "checkpoint_type": "training",
+    "time": TIME,
+    "tinker_path": "tinker://m1/weights/a",
+    "size_bytes": 7,
+    "public": True,
+    "expires_at": TIME,
+    "user_metadata": {"k": "v"},
+}
+RUN = {
+    "training_run_id": "m1",
+    "base_model": "base",
+    "model_owner": "me",
+    "is_lora": True,
+    "corrupted": True,
+    "lora_rank": 8,
+    "last_request_time": TIME,
+    "last_checkpoint": CHECKPOINT,
+    "last_sampler_checkpoint": CHECKPOINT,
+    "user_metadata": {"k": "v"},
+}
+OPTIMIZER = {"type": "adamw"}
+STATUSES = [
+    {
+        "type": "failed",
+        "category": "user",
+        "message": "x",
+        "reason": {"type": "request", "request_id": "r1", "request_type": "Sample"},
+    },
+    {"type": "failed", "category": "user", "message": "x", "reason": {"type": "training_run", "training_run_id": "m1"}},
+    {"type": "client_finished", "reason": {"type": "errored"}, "detail": "x"},
+    {"type": "cancelled", "detail": "x"},
+    {"type": "active"},
+]
+EVENTS = [
+    {"type": "training", "token_count": 3},
+    {"type": "sampling_prefill", "token_count": 3, "cached": True},
+    {"type": "sampling_sample", "token_count": 3},
+    {"type": "checkpoint", "count": 3},
+    {"type": "storage", "gigabyte_hours": 0.5, "free": True},
+]
+RESPONSES: dict[type, Any] = {
+    m.TrainingRunsResponse: {"training_runs": [RUN, RUN | {"training_run_id": "m2"}], "cursor": CURSOR},
+    m.TrainingRun: RUN,
+    m.CheckpointsListResponse: {"checkpoints": [CHECKPOINT, CHECKPOINT], "cursor": CURSOR},
+    m.CheckpointArchiveUrlResponse: {"url": "https://x", "expires": TIME},
+    m.ExternalWeightsUrlsResponse: {"urls": {"a": "https://x"}, "expires": TIME},
+    m.WeightsInfoResponse: {
+        "base_model": "b",
+        "is_lora": True,
+        "lora_rank": 4,
+        "train_unembed": True,
+        "train_mlp": True,
+        "train_attn": True,
+        "optimizer_config": OPTIMIZER,
+    },
+    m.GetSamplerResponse: {"sampler_id": "s", "base_model": "b", "model_path": "tinker://m1/sampler_weights/a"},
+    m.GetInfoResponse: {
+        "model_data": {"arch": "a", "model_name": "n", "tokenizer_id": "t"},
+        "model_id": "m1",
+        "is_lora": True,
+        "lora_rank": 4,
+        "model_name": "n",
+        "optimizer_config": OPTIMIZER,
+    },
+    m.CreateSessionResponse: {"session_id": "s", "info_message": "i", "warning_message": "w", "error_message": "e"},
+    m.ListSessionsResponse: {"sessions": ["s1", "s2"]},
+    m.GetSessionResponse: {
+        "training_run_ids": ["m1"],
+        "sampler_ids": ["s1"],
+        "user_metadata": {"k": "v"},
+        "display_name": "d",
+    },
+    m.SessionTraceExportPollResponse: {"status": "ready", "url": "https://x", "error": "e"},
+    m.SessionSearchResponse: {
+        "sessions": [
+            {
+                "session_id": f"s{number}",
+                "created_at": TIME,
+                "owner": "me",
+                "project_id": "p",
+                "status": status,
+                "checkpoints_count": 2,
+                "display_name": "d",
+                "user_metadata": {"k": "v"},
+                "checkpoint_storage_bytes": 9,
+            }
+            for number, status in enumerate(STATUSES)
+        ],
+        "next_cursor": {"last_created_at": TIME, "last_session_id": "s9"},
+    },
+    m.AuditLogResponse: {
+        "entries": [
+            {
+                "timestamp": TIME,
+                "event": "e",
+                "model_id": "m1",
+                "tinker_path": "tinker://m1/weights/a",
+                "purpose": "p",
+                "event_details": {"k": "v"},
+            }
+        ]
+    },
+    m.BillingUsageResponse: {
+        "data": [
+            {
+                "bucket_start": TIME,
+                "bucket_end": TIME,
+                "base_model": "b",
+                "user_id": "u",
+                "user_name": "n",
+                "session_id": "s",
+                "project_id": "p",
+                "event_info": event,
+                "estimated_cost_usd": 0.5,
+                "effective_rate_usd_per_million_tokens": 0.5,
+                "effective_rate_usd_per_gigabyte_month": 0.5,
+            }
+            for event in EVENTS
+        ],
+        "sessions": {"s": {"user_metadata": {"k": "v"}}, "t": {"user_metadata": {"k": "v"}}},
+        "cost_data_through": TIME,
+    },
+    m.CurrentCheckpointStorageUsageResponse: {
+        "effective_rate_usd_per_gigabyte_month": 0.5,
+        "data": [
+            {
+                "project_id": "p",
+                "org_user_urn": "u",
+                "user_email": "e",
+                "user_name": "n",
+                "checkpoint_count": 1,
+                "size_bytes": 2,
+                "size_gigabytes": 0.5,
+                "estimated_monthly_cost_usd": 0.5,
+            }
+        ],
+    },
+    m.GetServerCapabilitiesResponse: {
+        "supported_models": [{"model_name": "b", "max_context_length": 9, "trainable": True, "sampleable": True}]
+    },
+}
+STRICT = {
+    *("training_runs", "checkpoints", "sessions", "entries", "data", "supported_models"),
+    *("training_run_ids", "sampler_ids", "urls", "url", "tinker_path", "model_path", "next_cursor", "last_created_at"),
+    *("training_run_id", "checkpoint_id", "session_id", "last_session_id", "sampler_id", "model_id", "model_data"),
+    *("status", "model_name", "tokenizer_id"),
+}
+"""Names of the fields that are what the caller asked for; exceptions follow."""
+ALSO_STRICT = {
+    m.WeightsInfoResponse: {"base_model", "lora_rank", "train_unembed", "train_mlp", "train_attn"},
+}
+TAGGED = {"status", "reason", "event_info"}
+"""Fields whose object is told by its tag; without the tag it may be lost, and nothing around it."""
+MAPS = {("urls",), ("sessions",)}
+"""Maps, whose entries may be missing."""
+FREE = {"user_metadata", "event_details"}
+
+
+@pytest.fixture
+def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have no field reported yet, and collect what is."""
+    monkeypatch.setattr(lenient, "_reported", set())
+    return []
+
+
+@pytest.fixture
+def converter(warnings: list[str]) -> Converter:
+    return Converter(report=warnings.append)
+
+
+def places(value: Any, place: Place = ()) -> Iterator[Place]:
+    """Every place of a JSON value, except within free metadata."""
+    if place:
+        yield place
+    if place and place[-1] in FREE:
+        return
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in pairs:
+        yield from places(item, (*place, key))
+
+
+def at(value: Any, place: Place) -> Any:
+    """Return the value at a place of JSON values and models, None below None."""
+    for step in place:
+        if value is None:
+            return None
+        if isinstance(value, dict | list):
+            value = value[step]  # type: ignore[index]
+        else:
+            names = {wire_name(a): a.name for a in type(value).__attrs_attrs__}
+            value = getattr(value, names[str(step)])
+    return value
+
+
+def is_strict(kind: type, place: Place) -> bool:
+    """Check whether a value is essential to the caller."""
+    name = next(step for step in reversed(place) if isinstance(step, str))
+    if place[:2] == ("urls", "a"):
+        return True
+    if kind is m.BillingUsageResponse and place[0] == "sessions":
+        return False
+    if isinstance(place[-1], int):
+        return True
+    if "reason" in place or (place[-1] == "model_name" and place[0] == "model_name"):
+        return False
+    if name == "status" and kind is m.SessionSearchResponse:
+        return False
+    return name in STRICT or name in ALSO_STRICT.get(kind, ())
+
+
+def is_within(place: Place, outer: Place) -> bool:
+    return place[: len(outer)] == outer
+
+
+def lost_with(place: Place) -> Place:
+    """The place of what is lost with a value: the tagged object, when it is a tag."""
+    return place[:-1] if place[-1] == "type" and place[-2] in TAGGED else place
+
+
+def garbled(value: Any) -> Iterator[Any]:
+    """Values that cannot stand for another."""
+    if isinstance(value, str):
+        yield from (5, [], {"a": 1}, True)
+        if value == TIME:
+            yield from ("soon", "", "2026-13-45T99:00:00Z", 1.7e9, "9" * 10_000)
+    elif isinstance(value, bool | int | float):
+        yield from ("x", [], {"a": 1})
+    else:
+        yield from ("x", 5, True, [] if isinstance(value, dict) else {})
+
+
+def changed(value: Any, place: Place, *new: Any) -> Any:
+    """A copy with another value at a place, or with none."""
+    found = json.loads(json.dumps(value))
+    inner = found
+    for step in place[:-1]:
+        inner = inner[step]
+    if new:
+        inner[place[-1]] = new[0]
+    else:
+        del inner[place[-1]]
+    return found
+
+
+def variants(response: Any, place: Place) -> Iterator[Any]:
+    """The response with the value at a place null, garbled and missing."""
+    for new in (None, *garbled(at(response, place))):
+        yield changed(response, place, new)
+    if isinstance(place[-1], str) and place[:-1] not in MAPS:
+        yield changed(response, place)
+
+
+def path_of(kind: type, place: Place) -> str:
+    """A place as errors name it."""
+    steps = (f"[{step!r}]" if isinstance(step, int) else f".{step}" for step in place)
+    return kind.__name__ + "".join(steps)
+
+
+@pytest.mark.parametrize("kind", RESPONSES, ids=lambda kind: kind.__name__)
+def test_a_value_that_is_null_missing_or_garbled_costs_itself_only(
+    converter: Converter, warnings: list[str], kind: type
+) -> None:
+    """Each value is nulled, removed and garbled in turn: the others arrive whole, but for what the caller asked for."""
+    response = RESPONSES[kind]
+    everywhere = list(places(response))
+    sound = converter.structure(response, kind)
+    values = {place: at(sound, place) for place in everywhere}
+    assert not warnings
+    for place in everywhere:
+        for variant in variants(response, place):
+            try:
+                found = converter.structure(variant, kind)
+            except ValueError as error:
+                assert is_strict(kind, place), error
+                assert str(error).endswith((path_of(kind, place), path_of(kind, place[:-1]))), error
+                assert str(place[-1]) in str(error)
+                continue
+            for other in everywhere:
+                if not is_within(other, lost_with(place)) and not is_within(place, other):
+                    assert at(found, other) == values[other], (place, variant)
+            if is_strict(kind, place):
+                assert at(found, place) is None, "only where the contract lets it be absent"
+
+
+@pytest.mark.parametrize("kind", RESPONSES, ids=lambda kind: kind.__name__)
+def test_what_the_caller_asked_for_is_never_garbled(converter: Converter, kind: type) -> None:
+    """An id, a path or a list of another type is an error that names its place."""
+    response = RESPONSES[kind]
+    for place in filter(lambda place: is_strict(kind, place), places(response)):
+        for new in (5, {"a": 1}) if isinstance(at(response, place), str) else ("x", [5]):
+            with pytest.raises(ValueError, match=kind.__name__):
+                converter.structure(changed(response, place, new), kind)
+
+
+def test_one_warning_per_field_names_it(converter: Converter, warnings: list[str]) -> None:
+    """The first value that is read as None is reported with model and field, the next ones are not."""
+    runs = [
+        RUN | {"model_owner": None},
+        RUN | {"model_owner": 5},
+        RUN | {"last_request_time": "soon"},
+        {key: value for key, value in RUN.items() if key != "is_lora"},
+    ]
+    for _ in range(2):
+        found = converter.structure({"training_runs": runs, "cursor": CURSOR}, m.TrainingRunsResponse)
+    assert [run.model_owner for run in found.training_runs] == [None, None, "me", "me"]
+    assert found.training_runs[2].last_request_time is None
+    assert isinstance(found.training_runs[0].last_request_time, datetime)
+    assert found.training_runs[3].is_lora is None
+    texts = [text.partition(" in a response")[0] for text in warnings]
+    assert texts[0] == "TrainingRun.model_owner is missing or null"
+    assert texts[1].startswith("TrainingRun.last_request_time is not readable (expected an RFC 3339")
+    assert "'soon'" in texts[1]
+    assert texts[2:] == ["TrainingRun.is_lora is missing or null"]
+
+
+def test_what_the_contract_lets_be_absent_is_no_warning(converter: Converter, warnings: list[str]) -> None:
+    """A null that is allowed and a default that is left out are read in silence."""
+    found = converter.structure(CHECKPOINT | {"size_bytes": None, "expires_at": None}, m.Checkpoint)
+    bare = {key: CHECKPOINT[key] for key in ("checkpoint_id", "checkpoint_type", "time", "tinker_path")}
+    assert converter.structure(bare, m.Checkpoint).public is False
+    assert (found.size_bytes, found.expires_at, warnings) == (None, None, [])
+
+
+def test_a_kind_of_event_to_come_costs_itself_only(converter: Converter, warnings: list[str]) -> None:
+    """An object that fits none of the known kinds is None; one without a tag is never taken for one of several."""
+    event = RESPONSES[m.BillingUsageResponse]["data"][0]
+    data = [event | {"event_info": info} for info in ({"type": "new", "n": 1}, {"token_count": 3}, {"count": 3})]
+    found = converter.structure({"data": data}, m.BillingUsageResponse)
+    assert [each.event_info for each in found.data] == [None, None, m.CheckpointBillingEvent(count=3)]
+    assert len(warnings) == 1
+    assert "BillingUsageEvent.event_info" in warnings[0]
+
+
+def test_a_report_that_raises_loses_nothing(warnings: list[str]) -> None:
+    """A log handler that fails costs its warning."""
+
+    def report(_: str) -> None:
+        raise RuntimeError("no disk")
+
+    assert Converter(report=report).structure(RUN | {"model_owner": None}, m.TrainingRun).training_run_id == "m1"
+
+
+def test_only_responses_are_read_so() -> None:
+    """Values of users and requests to a server are read strictly."""
+    with pytest.raises(ValueError, match="model_owner"):
+        m.TrainingRun.model_validate(RUN | {"model_owner": None})
+    with pytest.raises(ValueError, match="last_created_at"):
+        Converter().structure({"cursor": {"last_created_at": None, "last_session_id": "s"}}, m.SessionSearchRequest)
+
+
+def test_results_of_training_and_sampling_are_strict(converter: Converter) -> None:
+    """Logprobs, tokens and outputs are never read as None."""
+    for kind in (m.SampleResponse, m.SampledSequence, m.ForwardBackwardOutput, m.CreateModelResponse, m.TensorData):
+        assert not lenient.lenient_fields(kind)
+    with pytest.raises(ValueError, match="tokens"):
+        converter.structure({"sequences": [{"stop_reason": "length", "tokens": None}]}, m.SampleResponse)

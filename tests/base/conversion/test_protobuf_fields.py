@@ -1,0 +1,60 @@
+"""What only binary messages have: models hold it, JSON of no version has a place for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_base.errors import DialectError
+from tinkerwire_generated import models as m
+from tinkerwire_generated.times import FIELD_TIMES, NEWEST
+
+RUN = {"sequence_id": "s", "length": 2}
+DATUM = m.Datum(model_input=m.ModelInput.from_ints([1, 2]), loss_fn_inputs={"target_tokens": [2, 3]})
+LOGPROBS = m.TensorData(data=[-0.5], dtype="float32")
+CONVERTERS = {str(version): Converter(version, FIELD_TIMES) for version in (None, "0.16.1", NEWEST)}
+
+
+@pytest.mark.parametrize("version", CONVERTERS)
+@pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        (
+            DATUM.with_provenance([m.PromptProvenanceSpan(**RUN)], [m.SampledProvenanceSpan(**RUN)]),
+            "Datum.model_input_spans",
+        ),
+        (m.SampledSequence(stop_reason="stop", tokens=[], sequence_id="s"), "SampledSequence.sequence_id"),
+        (m.SampledSequence(stop_reason="stop", tokens=[], topk_logprobs=[]), "SampledSequence.topk_logprobs"),
+        (m.SampleResponse(sequences=[], target_prompt_logprobs=LOGPROBS), "SampleResponse.target_prompt_logprobs"),
+        (
+            m.SampleResponse(sequences=[], prompt_alt_tokens=m.PromptAltTokens(tokens=LOGPROBS, logprobs=LOGPROBS)),
+            "SampleResponse.prompt_alt_tokens",
+        ),
+    ],
+)
+def test_json_refuses_what_it_has_no_place_for(model: Any, what: str, version: str) -> None:
+    """Not a silent loss: the error names the field and what to do."""
+    with pytest.raises(DialectError, match="has no place in JSON") as caught:
+        CONVERTERS[version].encode(model)
+    assert caught.value.what == what
+
+
+@pytest.mark.parametrize("version", CONVERTERS)
+def test_json_without_them_is_as_ever(version: str) -> None:
+    """At their defaults they are not written."""
+    found = orjson.loads(CONVERTERS[version].encode(DATUM))
+    assert found.keys() == {"model_input", "loss_fn_inputs"}
+
+
+def test_json_that_has_them_all_the_same() -> None:
+    """A request refuses the key as any that it does not know, a result keeps it as it came."""
+    plain = orjson.loads(CONVERTERS["None"].encode(DATUM))
+    with pytest.raises(ValueError, match="model_input_spans"):
+        CONVERTERS["None"].structure({**plain, "model_input_spans": [RUN]}, m.Datum)
+    wire = {"stop_reason": "stop", "tokens": [1], "topk_logprobs": [None]}
+    found = CONVERTERS["None"].structure(wire, m.SampledSequence)
+    assert (found.topk_logprobs, found.extra_fields) == (None, {"topk_logprobs": [None]})
+    assert orjson.loads(CONVERTERS["None"].encode(found)) == wire

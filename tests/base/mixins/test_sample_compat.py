@@ -1,0 +1,132 @@
+"""Results of sampling by all their official names; lists and arrays of the same numbers."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tinkerwire_base.compat.list_array import TOPK, Numbers, TopkLogprobs
+from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_generated import models
+
+SampledSequence: Any = models.SampledSequence
+SampleResponse: Any = models.SampleResponse
+TOPK_LISTS = [None, [(5, -0.5)], [(6, -1.0), (0, -2.0)]]
+
+
+def test_lists_and_arrays_are_made_once() -> None:
+    """Each form is made from the other when it is asked for, and is the same object afterwards."""
+    from_list = SampledSequence(stop_reason="stop", tokens=[1, 2], logprobs=[-0.5, -1.0])
+    assert from_list.tokens_np.dtype == np.int32 and from_list.tokens_np.tolist() == [1, 2]
+    assert from_list.tokens_np is from_list.tokens_np and from_list.tokens is from_list.tokens
+    array = np.array([-0.5, -1.0], np.float32)
+    from_array = SampledSequence(stop_reason="stop", tokens=np.array([1, 2], np.int32), logprobs=array)
+    assert from_array.logprobs == [-0.5, -1.0] and from_array.logprobs is from_array.logprobs
+    assert from_array.logprobs_np is array
+    assert from_array == from_list
+    assert SampledSequence(stop_reason="stop", tokens=[]).logprobs_np is None
+
+
+def test_official_arguments() -> None:
+    """By position and by private names; a list counts before an array, and either before the contract's name."""
+    array = np.array([7], np.int32)
+    assert SampledSequence("stop", "s-1", array).tokens_np is array
+    private = SampledSequence(stop_reason="stop", sequence_id="s-1", _tokens_list=[7], _logprobs_list=[-1.0])
+    assert (private.tokens, private.logprobs, private.sequence_id) == ([7], [-1.0], "s-1")
+    both = SampledSequence("stop", "s-1", _tokens_list=[7], tokens_np=array, tokens=[8])
+    assert both.tokens == [7] and both.tokens_np is array
+    assert SampledSequence("stop", "s-1").tokens == []
+    answer = SampleResponse([private], _prompt_logprobs_list=[None, -1.0], prompt_cache_hit_tokens=3)
+    assert (answer.sequences, answer.prompt_logprobs, answer.prompt_cache_hit_tokens) == ([private], [None, -1.0], 3)
+    target = models.TensorData(data=[1.0], dtype="float32")
+    alternatives = models.PromptAltTokens(tokens=target, logprobs=target)
+    answer = SampleResponse([], None, None, target, 3, alternatives)
+    assert answer.target_prompt_logprobs is target and answer.prompt_alt_tokens is alternatives
+    assert answer.extra_fields == {}
+
+
+@pytest.mark.parametrize(
+    ("args", "given", "words"),
+    [
+        ((), {"tokens": [], "tokenz": []}, "tokenz"),
+        (("stop",), {"stop_reason": "stop"}, "SampledSequence: stop_reason is given twice"),
+        (tuple("abcdefghi"), {}, "SampledSequence takes at most 8 positional arguments, got 9"),
+        ((), {}, "stop_reason"),
+    ],
+)
+def test_wrong_arguments(args: tuple[Any, ...], given: dict[str, Any], words: str) -> None:
+    """A TypeError names them."""
+    with pytest.raises(TypeError, match=words):
+        SampledSequence(*args, **given)
+
+
+def test_none_and_nan() -> None:
+    """A place of a prompt without logprob is None in the list and NaN in the array, both ways; samples have no gaps."""
+    array = SampleResponse(sequences=[], prompt_logprobs=[None, -0.5]).prompt_logprobs_np
+    assert np.isnan(array[0]) and array[1] == -0.5 and array.dtype == np.float32
+    assert SampleResponse([], array).prompt_logprobs == [None, -0.5]
+    assert np.isnan(SampledSequence("stop", "s-1", None, array).logprobs[0])
+
+
+def test_topk() -> None:
+    """Pairs are tuples, places without are None; matrices are filled up, and read back without the filling."""
+    answer = SampleResponse(sequences=[], topk_prompt_logprobs=TOPK_LISTS)
+    matrices = answer.topk_prompt_logprobs_np
+    assert matrices.token_ids.tolist() == [[0, 0], [5, 0], [6, 0]]
+    assert matrices.logprobs.tolist() == [[-99999.0] * 2, [-0.5, -99999.0], [-1.0, -2.0]]
+    assert SampleResponse([], None, matrices).topk_prompt_logprobs == TOPK_LISTS
+    assert SampledSequence("stop", "s-1", topk_logprobs_np=matrices).topk_logprobs == TOPK_LISTS
+    again = SampledSequence("stop", "s-1", _topk_logprobs_list=TOPK_LISTS)
+    assert again.topk_logprobs_np.token_ids.tolist() == matrices.token_ids.tolist()
+    assert SampledSequence("stop", "s-1").topk_logprobs_np is None
+    assert TOPK.to_list(TopkLogprobs(np.zeros((0, 2), np.int32), np.zeros((0, 2), np.float32))) == []
+    filled = TopkLogprobs(np.array([[0, 5], [5, 0]], np.int32), np.array([[-99999, -1], [-1, -1]], np.float32))
+    assert TOPK.to_list(filled) == [None, [(5, -1.0), (0, -1.0)]]
+    decoded = Converter().decode(b'{"sequences":[],"topk_prompt_logprobs":[null,[[5,-0.5]]]}', models.SampleResponse)
+    assert decoded.topk_prompt_logprobs == [None, [(5, -0.5)]]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies_keep_arrays(copied: Any) -> None:
+    """What was an array is one in the copy, which is equal."""
+    one = SampledSequence(stop_reason="stop", tokens=np.arange(3, dtype=np.int32))
+    assert copied(one).tokens_np.tolist() == [0, 1, 2] and copied(one) == one
+    tensor = models.TensorData.from_numpy(np.ones((2, 2), np.float32))
+    assert isinstance(copied(tensor).raw, np.ndarray) and copied(tensor) == tensor
+
+
+def test_model_copy_hands_arrays_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With other values for some fields as well, and nothing is made a list of that nobody asked for."""
+    monkeypatch.setattr(Numbers, "to_list", None)
+    array = np.arange(3, dtype=np.int32)
+    one = SampledSequence(stop_reason="stop", tokens=array)
+    assert one.model_copy(update={"sequence_id": "s"}).tokens_np is array
+    tensor = models.TensorData.from_numpy(np.ones(4, np.float32))
+    assert tensor.model_copy(update={"shape": [2, 2]}).raw is tensor.raw
+    with pytest.raises(ValueError, match="does not hold 4 values"):
+        tensor.model_copy(update={"shape": [3]})
+
+
+def test_tensor_data_reads_as_a_list() -> None:
+    """Its data is a list of plain numbers whatever it was made of, made once; what is sent is what was given."""
+    array = np.array([0.5, 1.5], np.float32)
+    tensor = models.TensorData.from_numpy(array)
+    assert np.shares_memory(tensor.raw, array) and Converter().unstructure(tensor)["data"] is tensor.raw
+    assert tensor.data == [0.5, 1.5] and tensor.data is tensor.data and type(tensor.data[0]) is float
+    assert Converter().unstructure(tensor)["data"] is tensor.raw and isinstance(tensor.raw, np.ndarray)
+    assert len({tensor, models.TensorData(data=[0.5, 1.5], dtype="float32", shape=[2])}) == 1
+
+
+def test_lists_are_the_models_own() -> None:
+    """Code that fills one list again and again does not change what it made of it."""
+    tokens, chunks, numbers = [1, 2], [models.EncodedTextChunk(tokens=[1])], [1.0]
+    chunk, prompt = models.EncodedTextChunk(tokens=tokens), models.ModelInput(chunks=[*chunks])
+    tensor = models.TensorData(data=numbers, dtype="float32")
+    prompt = models.ModelInput(chunks=chunks)
+    for each in (tokens, chunks, numbers):
+        each.clear()
+    assert (chunk.tokens, prompt.length, tensor.data) == ([1, 2], 1, [1.0])

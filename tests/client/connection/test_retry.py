@@ -1,0 +1,404 @@
+"""Whether, when and how often a request is sent again: the policy as a function, and what a server sees of it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tinkerwire as tw
+from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client
+from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
+from tinkerwire._connection.retry import is_retryable, retry_after
+from tinkerwire._futures import operation_record
+from tinkerwire_base.errors import ResponseInfo, status_error
+
+pytestmark = pytest.mark.timeout(60)
+POLICIES = st.builds(
+    tw.RetryConfig,
+    retry_delay_base=st.floats(0, 10),
+    retry_delay_max=st.floats(0, 100),
+    jitter_factor=st.floats(0, 1),
+    max_attempts=st.integers(1, 20),
+    max_elapsed=st.floats(0, 1000),
+    progress_timeout=st.floats(0, 1000),
+    retry_after_max=st.floats(0, 100),
+)
+
+
+def status_fault(status: int, **headers: str) -> tw.APIStatusError:
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    return status_error(status)("x", response=ResponseInfo(status_code=status, headers=names))
+
+
+FAULTS = st.one_of(
+    st.just(tw.APIConnectionError(message="x")),
+    st.just(tw.APITimeoutError(message="x")),
+    st.integers(400, 599).map(status_fault),
+    st.builds(lambda s: status_fault(429, retry_after=str(s)), st.floats(0, 1e6)),
+)
+
+
+@given(POLICIES, FAULTS, st.integers(1, 30), st.floats(0, 2000))
+def test_the_policy_keeps_its_own_limits(
+    policy: tw.RetryConfig, fault: tw.TinkerError, attempt: int, elapsed: float
+) -> None:
+    """No wait is negative, too long, past max_attempts, or past the time that an operation may take."""
+    wait = policy.wait_before_retry(fault, attempt, elapsed)
+    if wait is None:
+        return
+    assert 0 <= wait <= max(policy.retry_delay_max, policy.retry_after_max)
+    assert attempt < policy.max_attempts
+    assert elapsed + wait <= min(policy.max_elapsed, policy.progress_timeout)
+    assert is_retryable(fault)
+
+
+@given(POLICIES, st.integers(1, 2000))
+def test_delays_double_up_to_the_longest_with_jitter(policy: tw.RetryConfig, attempt: int) -> None:
+    """The wait is base x 2^(n-1), at most the longest, and shortened by no more than the jitter."""
+    full = min(policy.retry_delay_base * 2.0 ** min(attempt - 1, 60), policy.retry_delay_max)
+    assert full * (1 - policy.jitter_factor) <= policy.delay(attempt) <= full
+
+
+def test_the_waits_of_the_default_policy() -> None:
+    """0.5, 1, 2, 4, 8 and then 10 s, each up to a quarter shorter, not all alike."""
+    policy = tw.RetryConfig()
+    waits = [policy.delay(attempt) for attempt in range(1, 8)]
+    for wait, full in zip(waits, [0.5, 1, 2, 4, 8, 10, 10], strict=True):
+        assert full * 0.75 <= wait <= full
+    assert len({policy.delay(7) for _ in range(20)}) > 1
+
+
+@pytest.mark.parametrize("status", [*range(300, 309), *range(400, 452), *range(500, 512), 599])
+def test_which_answers_are_tried_again(status: int) -> None:
+    """408, 409, 429 and 5xx are, every other status is not; but the server's own word counts in any case."""
+    assert is_retryable(status_fault(status)) == (status in (408, 409, 429) or status >= 500)
+    assert is_retryable(status_fault(status, x_should_retry="true"))
+    assert is_retryable(status_fault(status, x_should_retry="TRUE"))
+    assert not is_retryable(status_fault(status, x_should_retry="false"))
+    assert is_retryable(status_fault(status, x_should_retry="perhaps")) == is_retryable(status_fault(status))
+
+
+@pytest.mark.parametrize("category", list(tw.RequestErrorCategory))
+def test_failed_requests_are_not_tried_again(category: tw.RequestErrorCategory) -> None:
+    """What the server ran and reports as failed is final, above all when it was the user's fault."""
+    assert not is_retryable(tw.RequestFailedError("x", "r", category))
+    assert not is_retryable(tw.RequestTimeoutError("x"))
+    assert not is_retryable(tw.ClientClosedError("x"))
+    assert is_retryable(tw.APITimeoutError())
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"retry-after-ms": "20", "retry-after": "7"}, 0.02),
+        ({"retry-after-ms": "soon", "retry-after": "7"}, 7.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": ""}, None),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+    ],
+)
+def test_the_forms_of_retry_after(headers: dict[str, str], seconds: float | None) -> None:
+    """Milliseconds before seconds before an HTTP date; what cannot be read is no wish."""
+    assert retry_after(headers) == seconds
+
+
+def test_retry_after_as_a_date() -> None:
+    """A date is the time until then, with and without a time zone."""
+    then = datetime.now(timezone.utc) + timedelta(seconds=100)
+    for text in (format_datetime(then, usegmt=True), format_datetime(then.replace(tzinfo=None))):
+        found = retry_after({"retry-after": text})
+        assert found is not None
+        assert 60 < found <= 100
+
+
+@given(st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms"]), st.text(max_size=40)))
+def test_no_header_breaks_it(headers: dict[str, str]) -> None:
+    """Whatever a server writes there, the answer is a number of seconds or None."""
+    found = retry_after(headers)
+    assert found is None or found >= 0
+
+
+def test_the_servers_wish_goes_first_within_bounds() -> None:
+    """A Retry-After is taken as it is, up to retry_after_max; zero is no wish."""
+    policy = tw.RetryConfig(retry_delay_base=3.0, jitter_factor=0.0, retry_after_max=20.0)
+    assert policy.wait_before_retry(status_fault(429, retry_after="7"), 1, 0.0) == 7.0
+    assert policy.wait_before_retry(status_fault(503, retry_after="7000"), 1, 0.0) == 20.0
+    assert policy.wait_before_retry(status_fault(429, retry_after="0"), 1, 0.0) == 3.0
+    assert policy.wait_before_retry(status_fault(429), 1, 0.0) == 3.0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_connections": 0},
+        {"max_connections": -1},
+        {"max_attempts": 0},
+        {"jitter_factor": 1.5},
+        {"jitter_factor": -0.1},
+        {"progress_timeout": -1},
+        {"retry_delay_base": -1},
+    ],
+)
+def test_impossible_policies_are_refused(wrong: dict[str, Any]) -> None:
+    """A policy that cannot be followed names its setting."""
+    with pytest.raises(ValueError, match=f"RetryConfig.{next(iter(wrong))}"):
+        tw.RetryConfig(**wrong)
+
+
+def optim_step(client: tw.ServiceClient) -> Any:
+    return client.create_lora_training_client("base").result(PATIENCE_S).optim_step(ADAM)
+
+
+def sample(client: tw.ServiceClient) -> Any:
+    return client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS)
+
+
+def model(client: tw.ServiceClient) -> Any:
+    return client.create_lora_training_client("base")
+
+
+def runs(client: tw.ServiceClient) -> Any:
+    # A connection that is kept alive, so that aiohttp would like to send a GET again by itself.
+    client.get_server_capabilities()
+    return client.create_rest_client().list_training_runs()
+
+
+def delete(client: tw.ServiceClient) -> Any:
+    client.get_server_capabilities()
+    return client.create_rest_client().delete_checkpoint("m1", "weights/a")
+
+
+def archive(client: tw.ServiceClient) -> Any:
+    client.get_server_capabilities()
+    return client.create_rest_client().get_checkpoint_archive_url("m1", "weights/a")
+
+
+OPERATIONS: dict[str, Callable[[tw.ServiceClient], Any]] = {
+    "optim_step": optim_step,
+    "save_weights_for_sampler": lambda client: model(client).save_weights_and_get_sampling_client(),
+    "asample": sample,
+    "create_session": model,
+    "create_model": model,
+    "create_sampling_session": lambda client: client.create_sampling_client(base_model="base"),
+    "training_runs": runs,
+    "training_runs/m1/checkpoints/weights/a": delete,
+    "training_runs/m1/checkpoints/weights/a/archive": archive,
+}
+ALWAYS = {
+    "500": Answer({"detail": "broken"}, status=500),
+    "dropped": Answer(drop=True),
+    "409": Answer(status=409),
+    "408": Answer(status=408),
+}
+
+
+@pytest.mark.parametrize("answer", ALWAYS.values(), ids=ALWAYS)
+@pytest.mark.parametrize(("name", "operation"), OPERATIONS.items(), ids=OPERATIONS)
+def test_attempts_are_never_multiplied(
+    server: Scripted, name: str, operation: Callable[[tw.ServiceClient], Any], answer: Answer
+) -> None:
+    """An operation that never succeeds makes exactly max_attempts requests, all the same bytes under one key."""
+    server.rules[name] = lambda _: answer
+    with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=3)) as client, pytest.raises(tw.APIError):
+        operation(client).result(PATIENCE_S)
+    asked = server.named(name)
+    assert len(asked) == 3
+    assert len({str(one.body) for one in asked}) == 1
+    keys = {one.headers.get("x-idempotency-key") for one in asked}
+    assert len(keys) == 1
+    assert (keys == {None}) == (asked[0].method == "GET")
+
+
+def test_resends_use_no_number_up(server: Scripted, client: tw.ServiceClient) -> None:
+    """What is sent three times is still one operation: the next ones have the next numbers."""
+    for name in ("save_weights_for_sampler", "create_sampling_session", "asample"):
+        server.rules[name] = in_turn(Answer(drop=True), Answer(status=500), server.happy)
+    training = client.create_lora_training_client("base")
+    for _ in range(2):
+        training.save_weights_and_get_sampling_client().result(PATIENCE_S)
+    sampling = client.create_sampling_client(base_model="base")
+    for _ in range(2):
+        sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    saved = [(body["seq_id"], body["sampling_session_seq_id"]) for body in server.bodies("save_weights_for_sampler")]
+    assert saved == [(1, 0)] * 3 + [(2, 1)]
+    assert [body["sampling_session_seq_id"] for body in server.bodies("create_sampling_session")] == [2] * 3
+    assert [body["seq_id"] for body in server.bodies("asample")] == [0] * 3 + [1]
+
+
+@pytest.mark.parametrize("name", ["client/config", "create_session", "create_model", "optim_step"])
+def test_a_bill_that_is_not_paid(server: Scripted, name: str) -> None:
+    """402 is a BillingError at whatever point it comes, in the server's words, and nothing is lost by the error."""
+    server.rules["client/config"] = lambda _: Answer({}, status=404)
+    server.rules[name] = in_turn(
+        Answer({"detail": "add funds first"}, status=402), *[server.rules.get(name, server.happy)]
+    )
+    with open_client(server.url, wire_version=None) as client:
+        with pytest.raises(tw.BillingError, match="add funds first") as caught:
+            client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+        assert caught.value.status_code == 402
+        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+
+
+def test_different_operations_have_different_keys(server: Scripted, client: tw.ServiceClient) -> None:
+    """Every operation has a key of its own, also when it looks the same as another."""
+    training = client.create_lora_training_client("base")
+    sampling = client.create_sampling_client(base_model="base")
+    futures: list[Any] = [training.optim_step(ADAM) for _ in range(10)]
+    futures += [sampling.sample(PROMPT, 1, PARAMS) for _ in range(10)]
+    for future in futures:
+        future.result(PATIENCE_S)
+    keys = [asked.headers["x-idempotency-key"] for asked in server.asked]
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 410, 413, 422])
+@pytest.mark.parametrize("name", ["optim_step", "asample", "create_session"])
+def test_user_errors_are_sent_once(server: Scripted, client: tw.ServiceClient, name: str, status: int) -> None:
+    """A 4xx but 408, 409 and 429 fails the operation after one request."""
+    server.rules[name] = lambda _: Answer({"detail": "your fault"}, status=status)
+    with pytest.raises(tw.TinkerError, match="your fault") as caught:
+        OPERATIONS[name](client).result(PATIENCE_S)
+    is_expired = status == 410 and name != "create_session"
+    assert isinstance(caught.value, tw.SessionExpiredError if is_expired else tw.APIStatusError)
+    fault = caught.value.__cause__ if is_expired else caught.value
+    assert isinstance(fault, tw.APIStatusError)
+    assert fault.status_code == status
+    assert len(server.named(name)) == 1
+
+
+@pytest.mark.parametrize("category", ["user", "server", "unknown"])
+def test_failed_operations_are_sent_once(server: Scripted, client: tw.ServiceClient, category: str) -> None:
+    """An operation that the server reports as failed is not sent again, whosever fault it is."""
+    server.rules["retrieve_future"] = in_turn(server.happy, Answer({"error": "no", "category": category}))
+    with pytest.raises(tw.RequestFailedError):
+        optim_step(client).result(PATIENCE_S)
+    assert len(server.named("optim_step")) == 1
+
+
+def test_the_servers_word_overrides(server: Scripted, client: tw.ServiceClient) -> None:
+    """x-should-retry makes a 500 final and a 404 passing."""
+    server.rules["optim_step"] = lambda _: Answer({}, status=500, headers={"x-should-retry": "false"})
+    with pytest.raises(tw.InternalServerError):
+        optim_step(client).result(PATIENCE_S)
+    assert len(server.named("optim_step")) == 1
+    server.rules["asample"] = in_turn(Answer({}, status=404, headers={"x-should-retry": "true"}), server.happy)
+    sample(client).result(PATIENCE_S)
+    assert len(server.named("asample")) == 2
+
+
+@pytest.mark.parametrize(("name", "operation"), OPERATIONS.items(), ids=OPERATIONS)
+def test_retrying_can_be_off(server: Scripted, name: str, operation: Callable[[tw.ServiceClient], Any]) -> None:
+    """With enable_retry_logic=False every operation is sent once."""
+    server.rules[name] = lambda _: Answer({}, status=503)
+    policy = tw.RetryConfig(enable_retry_logic=False)
+    with open_client(server.url, retry=policy) as client, pytest.raises(tw.InternalServerError):
+        operation(client).result(PATIENCE_S)
+    assert len(server.named(name)) == 1
+
+
+def test_a_lost_reply_is_asked_for_under_the_same_number(server: Scripted, client: tw.ServiceClient) -> None:
+    """A resend carries the same seq_id and key, so that a server that took the first does not train twice."""
+    server.rules["optim_step"] = in_turn(Answer(drop=True), server.happy)
+    optim_step(client).result(PATIENCE_S)
+    first, second = server.named("optim_step")
+    assert first.body == second.body
+    assert first.headers["x-idempotency-key"] == second.headers["x-idempotency-key"]
+
+
+def test_resends_are_logged(server: Scripted, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture) -> None:
+    """A server that keeps failing is named in the log; a single blip is not."""
+    client.get_server_capabilities()
+    with caplog.at_level(logging.WARNING, "tinkerwire"):
+        server.rules["optim_step"] = in_turn(Answer({}, status=500), server.happy)
+        optim_step(client).result(PATIENCE_S)
+        assert not caplog.records
+        server.rules["optim_step"] = in_turn(*[Answer({"detail": "disk full"}, status=500)] * 3, server.happy)
+        optim_step(client).result(PATIENCE_S)
+    assert len(caplog.records) == 1
+    assert "disk full" in caplog.messages[0]
+    assert "attempt 3 follows" in caplog.messages[0]
+
+
+def test_silence_is_logged(
+    server: Scripted, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture, pass_time: Callable[[float], None]
+) -> None:
+    """A request without an answer for ten seconds has a line in the log, long before its time is over."""
+    assert operation_record.FIRST_WORD_S == 10.0
+    hold = Hold()
+    server.rules["create_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    with caplog.at_level(logging.WARNING, "tinkerwire"):
+        training = client.create_lora_training_client("base")
+        server.wait_for_requests("create_session")
+        assert not caplog.records
+        pass_time(10.0)
+        hold.release()
+        training.result(PATIENCE_S)
+    silence = f"POST {server.url}/api/v1/create_session: no answer so far to attempt 1"
+    assert re.search(rf"CreateModel: no result after \d+ s; {silence}", caplog.text)
+
+
+def test_the_wait_is_the_servers(server: Scripted, client: tw.ServiceClient) -> None:
+    """Between two sendings lies at least what Retry-After asked for."""
+
+    def rule(asked: Asked) -> Answer:
+        is_first = len(server.named("optim_step")) == 1
+        return Answer({}, status=503, headers={"retry-after": "0.3"}) if is_first else server.happy(asked)
+
+    server.rules["optim_step"] = rule
+    optim_step(client).result(PATIENCE_S)
+    first, second = server.named("optim_step")
+    assert second.time - first.time >= 0.3
+
+
+def test_listed_exceptions_decide_what_is_retried(server: Scripted) -> None:
+    """An error class in ``retryable_exceptions`` is retried; without APIConnectionError, a lost response is not."""
+    lost = Answer(drop=True)
+    for exceptions, rule, is_retried in (
+        ((tw.APIConnectionError, tw.NotFoundError), Answer({"detail": "not yet"}, status=404), True),
+        ((tw.APIConnectionError,), lost, True),
+        ((), lost, False),
+        ((), Answer({"detail": "busy"}, status=503), True),
+    ):
+        before = len(server.named("optim_step"))
+        server.rules["optim_step"] = in_turn(rule, server.happy)
+        policy = tw.RetryConfig(retry_delay_base=0.001, retryable_exceptions=exceptions)
+        with open_client(server.url, retry=policy) as client:
+            step = client.create_lora_training_client("base").optim_step(tw.AdamParams())
+            if is_retried:
+                step.result(PATIENCE_S)
+            else:
+                with pytest.raises(tw.APIConnectionError):
+                    step.result(PATIENCE_S)
+        assert len(server.named("optim_step")) - before == 1 + is_retried, exceptions
+
+
+def test_without_stuck_detection_progress_timeout_does_not_count(
+    server: Scripted, pass_time: Callable[[float], None]
+) -> None:
+    """A result that comes after it is still taken."""
+    released: list[bool] = []
+    server.on_poll("OptimStep", lambda asked: server.happy(asked) if released else Answer(status=408))
+    with open_client(server.url, retry=tw.RetryConfig(progress_timeout=50, enable_stuck_detection=False)) as client:
+        step = client.create_lora_training_client("base").optim_step(ADAM)
+        server.wait_for(lambda: len(server.polls("OptimStep")) >= 2, "polls")
+        pass_time(50)
+        asked = len(server.polls("OptimStep"))
+        server.wait_for(lambda: len(server.polls("OptimStep")) >= asked + 2, "polls after the limit")
+        released.append(True)
+        step.result(PATIENCE_S)

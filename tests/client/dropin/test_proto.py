@@ -1,0 +1,62 @@
+"""``tinker.proto``: the messages of the wire and their conversions, as servers of other people import them."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import tinkerwire as tw
+from support.clients import datum
+from tinkerwire import types
+from tinkerwire._server.http.protobuf import decode_request, encode_output
+from tinkerwire.dropin.proto import request_conv, response_conv
+from tinkerwire.dropin.proto import tinker_public_pb2 as pb
+from tinkerwire_generated.messages import message
+
+
+def test_messages_and_enums_have_the_official_names() -> None:
+    """Messages are the classes that the client uses; enums give names, and their values stand beside them."""
+    assert pb.SampleResponse is message("SampleResponse")
+    assert pb.DType.Value("DTYPE_INT64") == pb.DTYPE_INT64
+    assert pb.StopReason.Name(pb.STOP_REASON_LENGTH) == "STOP_REASON_LENGTH"
+    assert pb.DESCRIPTOR.name == "tinker_public.proto"
+    filled = pb.SampleResponse(prompt_logprobs=b"abcd")
+    assert pb.SampleResponse.FromString(filled.SerializeToString()) == filled == pickle.loads(pickle.dumps(filled))
+
+
+def test_a_request_becomes_a_message() -> None:
+    """It is the message that the client sends, and decodes to the same request."""
+    request = types.ForwardBackwardRequest(
+        forward_backward_input=types.ForwardBackwardInput(
+            data=[datum(3, 4)], loss_fn="cross_entropy", loss_fn_config={"a": 1.0, "b": "x"}
+        ),
+        model_id="m",
+        seq_id=3,
+    )
+    filled = request_conv.forward_backward_request_to_proto(request)
+    assert isinstance(filled, pb.ForwardBackwardRequest)
+    assert (filled.model_id, filled.seq_id, filled.loss_fn_config_v2["b"].text) == ("m", 3, "x")
+    assert decode_request(filled.SerializeToString()) == request
+
+
+def test_results_come_from_messages() -> None:
+    """By function and by class; a class without a message is refused by name."""
+    output = types.ForwardBackwardOutput(
+        loss_fn_output_type="ArrayRecord",
+        loss_fn_outputs=[{"logprobs": tw.TensorData(data=[1.0, 2.0], dtype="float32", shape=[2])}],
+        metrics={"loss:sum": 2.0},
+    )
+    data = encode_output(output)
+    assert response_conv.deserialize_forward_backward_output(data) == output
+    assert response_conv.deserialize_proto_response(data, types.ForwardBackwardOutput) == output
+    sample = pb.SampleResponse(
+        sequences=[pb.SampledSequence(stop_reason=pb.STOP_REASON_STOP, tokens=np.array([5], np.int32).tobytes())]
+    ).SerializeToString()
+    assert response_conv.deserialize_sample_response(sample).sequences[0].tokens == [5]
+    assert {types.SampleResponse, types.ForwardBackwardOutput} == response_conv.PROTO_SUPPORTED_TYPES
+    with pytest.raises(ValueError, match=r"OptimStepResponse.*has no protobuf message; ForwardBackwardOutput, Sample"):
+        response_conv.deserialize_proto_response(b"", types.OptimStepResponse)
+    with pytest.raises(ValueError, match="no such message"):
+        response_conv.deserialize_proto_response(b"\xff", types.SampleResponse)

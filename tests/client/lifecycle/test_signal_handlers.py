@@ -1,0 +1,156 @@
+"""Signal handlers use clients, whatever they interrupt: no lock is taken twice in vain."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
+from support.scripted import PATIENCE_S, Scripted
+from tinkerwire._futures.event_loop import LOOP
+from tinkerwire._telemetry.reporter import Telemetry
+
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="raises signals"),
+]
+CLIENT = os.path.dirname(tw.__file__)  # noqa: PTH120
+
+
+class SignalAtLine:
+    """Raises SIGUSR1 at one line of the client's code, the first being 0."""
+
+    def __init__(self, number: int) -> None:
+        self._left = number
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> SignalAtLine | None:
+        """Count a line; the interface of sys.settrace."""
+        if not frame.f_code.co_filename.startswith(CLIENT):
+            return None
+        if event == "line":
+            self._left -= 1
+            if self._left == -1:
+                signal.raise_signal(signal.SIGUSR1)
+        return self
+
+
+@pytest.fixture
+def handle(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], object]], None]]:
+    """Sets what the handler of SIGUSR1 does."""
+    monkeypatch.setenv("TINKER_TELEMETRY", "1")
+    before = signal.getsignal(signal.SIGUSR1)
+    yield lambda work: signal.signal(signal.SIGUSR1, lambda *_: work()) and None
+    signal.signal(signal.SIGUSR1, before)
+
+
+def reporter(client: tw.ServiceClient) -> Telemetry:
+    """The reporter of a client, which these tests switch on."""
+    found = client.get_telemetry()
+    assert found is not None
+    return found
+
+
+def calls(client: tw.ServiceClient, server: Scripted) -> dict[str, Callable[[], object]]:
+    """The public methods that are interrupted, and that the handler calls."""
+    training = client.create_lora_training_client("base").result(PATIENCE_S)
+    sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+    telemetry = reporter(client)
+
+    def open_and_use() -> None:
+        with open_client(server.url) as other:
+            other.get_server_capabilities()
+
+    return {
+        "log": lambda: telemetry.log("event", {"key": "value"}),
+        "log_exception": lambda: telemetry.log_exception(ValueError("text")),
+        "operation": lambda: training.optim_step(ADAM).result(PATIENCE_S),
+        "sample": lambda: sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S),
+        "gather": lambda: tw.gather([sampling.sample(PROMPT, 1, PARAMS) for _ in range(2)]).result(PATIENCE_S),
+        "as_completed": lambda: list(tw.as_completed([sampling.sample(PROMPT, 1, PARAMS)], progress=True)),
+        "handle": lambda: tw.SamplingClient.from_sampler_handle(sampling.get_sampler_handle(), api_key="tml-x"),
+        "usage": lambda: (client.usage, training.usage, sampling.load, repr(client)),
+        "open": open_and_use,
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["log", "log_exception", "operation", "sample", "gather", "as_completed", "handle", "usage", "open"]
+)
+def test_a_handler_may_call_what_it_interrupts(
+    server: Scripted, name: str, handle: Callable[[Callable[[], object]], None]
+) -> None:
+    """The same method, called by a handler at each line of it, gives its result, and so does the one interrupted."""
+    with open_client(server.url) as client:
+        call = calls(client, server)[name]
+        done: list[Any] = []
+
+        def work() -> None:
+            call()
+            done.append(None)
+
+        handle(work)
+        call()
+        before = sys.gettrace()
+        for number in itertools.count():
+            number_before = len(done)
+            sys.settrace(SignalAtLine(number))
+            try:
+                call()
+            finally:
+                sys.settrace(before)
+            if len(done) == number_before:
+                break
+        assert number > 3
+
+
+def test_a_handler_may_use_everything_while_a_client_is_opened(
+    server: Scripted, handle: Callable[[Callable[[], object]], None]
+) -> None:
+    """Opening the first client of a process is interrupted at each line by one that is opened, used and closed."""
+    used: list[None] = []
+
+    def use() -> None:
+        with open_client(server.url) as client:
+            for call in calls(client, server).values():
+                call()
+        used.append(None)
+
+    handle(use)
+    before = sys.gettrace()
+    # Every third line: each opens and uses a client.
+    for number in itertools.count(0, 3):
+        number_before = len(used)
+        sys.settrace(SignalAtLine(number))
+        try:
+            client = tw.ServiceClient(base_url=server.url, api_key="tml-x", wire_version="0.16.1")
+        finally:
+            sys.settrace(before)
+        client.get_server_capabilities()
+        client.close().result(PATIENCE_S)
+        wait_until(lambda: LOOP._loop is None, "the loop ends with its last user")
+        if len(used) == number_before:
+            break
+    assert number > 10
+
+
+def test_no_lock_is_of_the_kind_that_a_thread_cannot_take_twice() -> None:
+    """The sources hold no threading.Lock, and no Condition or Semaphore made from one."""
+    plain = re.compile(r"threading\.(Lock|Semaphore|BoundedSemaphore|Barrier)\(|queue\.(Queue|LifoQueue)\(")
+    found = [
+        f"{path.name}:{number}"
+        for folder in ("tinkerwire", "tinkerwire_base")
+        for path in (Path(CLIENT).parent / folder).rglob("*.py")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if plain.search(line)
+    ]
+    assert not found

@@ -1,0 +1,249 @@
+"""Events of a session: which, where to, and that they cost nothing and tell nothing that is not theirs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import re
+from typing import Any
+
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, FAST, KEY, PARAMS, open_client, wait_until
+from support.scripted import PATIENCE_S, Answer, Hold, Scripted
+from tinkerwire._server.app import EmbeddedServer
+from tinkerwire._telemetry import reporter as telemetry
+from tinkerwire._telemetry.reporter import is_switched_on
+from tinkerwire._transport.address import DEFAULT_BASE_URL
+from tinkerwire._transport.embedded import embedded_transport
+from tinkerwire_base.call import default_converter
+from tinkerwire_generated.models import TelemetrySendRequest
+
+pytestmark = pytest.mark.timeout(60)
+PROMPT = tw.ModelInput.from_ints([770077, 880088])
+
+
+@pytest.fixture(autouse=True)
+def on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Switched on; what is sent is sent for a reason, and not because time is up."""
+    monkeypatch.setenv("TINKER_TELEMETRY", "1")
+    monkeypatch.setattr(telemetry, "FLUSH_S", 1000.0)
+
+
+def told(server: Scripted) -> list[dict[str, Any]]:
+    """The events that arrived."""
+    return [event for body in server.bodies("telemetry") for event in body["events"]]
+
+
+def test_where_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unset, for the Tinker service alone; set, as it says, for every server."""
+    monkeypatch.delenv("TINKER_TELEMETRY")
+    assert is_switched_on(DEFAULT_BASE_URL)
+    assert not is_switched_on("https://example.org")
+    for word, is_on in {
+        "1": True,
+        "TRUE": True,
+        "yes": True,
+        "On": True,
+        "": False,
+        "0": False,
+        "maybe": False,
+    }.items():
+        monkeypatch.setenv("TINKER_TELEMETRY", word)
+        assert is_switched_on(DEFAULT_BASE_URL) is is_switched_on("https://example.org") is is_on
+
+
+@pytest.mark.parametrize(
+    ("word", "is_odd"), [("banana", True), ("enabled", True), ("on", False), ("Off ", False), ("", False)]
+)
+def test_a_word_that_is_neither(
+    server: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, word: str, is_odd: bool
+) -> None:
+    """Nothing is told, as whoever sets it wants something else than what is; and that is said."""
+    monkeypatch.setenv("TINKER_TELEMETRY", word)
+    with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
+        assert (client.get_telemetry() is None) is (word != "on")
+    said = [record.getMessage() for record in caplog.records]
+    assert (f"TINKER_TELEMETRY={word} is neither 1 nor 0; nothing is told, as with 0" in said) is is_odd
+
+
+def test_off(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Switched off there is no reporter, and nothing is sent."""
+    monkeypatch.delenv("TINKER_TELEMETRY")
+    server.rules["asample"] = lambda _: Answer(status=400)
+    with open_client(server.url) as client:
+        sampling = client.create_sampling_client(base_model="base")
+        assert isinstance(sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S), tw.BadRequestError)
+        assert client.get_telemetry() is sampling.get_telemetry() is None
+    assert server.named("telemetry") == []
+
+
+def test_a_session(server: Scripted) -> None:
+    """Start, what was logged and end, in this order and counted, under the session's id; one reporter for all."""
+    with open_client(server.url, wire_version="0.38.0") as client:
+        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        sampling = client.create_sampling_client(base_model="base")
+        reporter = client.get_telemetry()
+        assert reporter is not None
+        assert {reporter} == {c.get_telemetry() for c in (training, sampling, client.create_rest_client())}
+        assert reporter.log("mine", {"a": [1, {"b": None}]}, "WARNING")
+    events = told(server)
+    assert [event["event"] for event in events] == ["SESSION_START", "GENERIC_EVENT", "SESSION_END"]
+    assert [event["event_session_index"] for event in events] == [0, 1, 2]
+    assert (events[1]["event_name"], events[1]["event_data"], events[1]["severity"]) == (
+        "mine",
+        {"a": [1, {"b": None}]},
+        "WARNING",
+    )
+    assert re.fullmatch(r"0:00:\d\d\.\d{6}", events[2]["duration"])
+    assert len({event["event_id"] for event in events}) == 3
+    (body,) = server.bodies("telemetry")
+    assert (body["session_id"], body["sdk_version"]) == ("s1", "0.38.0")
+    assert default_converter().structure(body, TelemetrySendRequest).process_uuid
+    assert not reporter.log("too late")
+
+
+def test_older_wire_and_no_session(server: Scripted) -> None:
+    """An older wire has no process_uuid; a client that needed no session tells nothing."""
+    with open_client(server.url) as client:
+        client.get_server_capabilities()
+    assert server.named("telemetry") == []
+    with open_client(server.url, wire_version="0.16.1") as client:
+        client.create_sampling_client(base_model="base").result(PATIENCE_S)
+    assert "process_uuid" not in server.bodies("telemetry")[0]
+
+
+@pytest.mark.parametrize("wire", ["0.16.1", "0.38.0"])
+def test_the_embedded_server_takes_it(wire: str) -> None:
+    """What is sent fits the contract, as a strict server reads it."""
+    statuses: list[int] = []
+    with EmbeddedServer(wire_version=wire) as embedded:
+        transport = embedded_transport(embedded)
+        send = transport.send
+
+        async def watched(request: Any, traffic: Any, timeout_s: float) -> Any:
+            answer = await send(request, traffic, timeout_s)
+            if request.path.endswith("/telemetry"):
+                statuses.append(answer.status)
+            return answer
+
+        transport.send = watched  # type: ignore[method-assign]
+        with tw.ServiceClient(base_url="http://localhost:1", transport=transport, wire_version=wire) as client:
+            with pytest.raises(tw.TinkerError):
+                client.create_sampling_client(base_model="nonsense").result(PATIENCE_S)
+            client.get_telemetry().log_exception(KeyError("x"))  # type: ignore[union-attr]
+    assert statuses
+    assert set(statuses) == {200}
+
+
+def test_errors_are_told_soon(server: Scripted) -> None:
+    """The user's as such, others as unhandled exceptions; without what was sent or said, or any secret."""
+    said = f"bad prompt 770077 for {KEY}"
+    answers = iter([Answer({"detail": said}, status=422), Answer({"detail": said}, status=501)])
+    server.rules["asample"] = lambda _: next(answers)
+    policy = tw.RetryConfig(enable_retry_logic=False)
+    with open_client(server.url, retry=policy, default_headers_overrides={"x-mine": "my-secret"}) as client:
+        sampling = client.create_sampling_client(base_model="base")
+        for _ in range(2):
+            assert sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S) is not None
+        reporter = client.get_telemetry()
+        assert reporter is not None
+        reporter.log("mine", {"key": KEY, "list": [f"x{KEY}", "my-secret"]})
+        reporter.log_exception(ValueError(said))
+        server.wait_for(lambda: len(told(server)) >= 3, "without waiting for the end")
+    events = told(server)
+    user = next(event for event in events if event.get("event_name") == "user_error")
+    assert user["severity"] == "WARNING"
+    assert user["event_data"] == {
+        "error_type": "UnprocessableEntityError",
+        "status_code": 422,
+        "message": "UnprocessableEntityError, POST /api/v1/asample, HTTP 422",
+    }
+    unhandled = [event for event in events if event["event"] == "UNHANDLED_EXCEPTION"]
+    assert [event["error_type"] for event in unhandled] == ["InternalServerError", "ValueError"]
+    assert unhandled[0]["severity"] == "ERROR"
+    assert "tinkerwire/_connection/connection.py:" in unhandled[0]["traceback"]
+    text = json.dumps(server.bodies("telemetry"))
+    for secret in (KEY, "my-secret", "770077", "bad prompt"):
+        assert secret not in text
+    assert "***" in text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(status=500),
+        Answer(status=404),
+        Answer(drop=True),
+        Answer([1]),
+        Answer(status=429, headers={"retry-after": "60"}),
+        None,
+    ],
+)
+def test_it_delays_and_fails_nothing(
+    server: Scripted, answer: Answer | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However its endpoint behaves: errors surface at once, work goes on, the end comes, the log is quiet."""
+    hold = Hold()
+    server.rules["telemetry"] = lambda _: answer or Answer(hold=hold)
+    server.rules["asample"] = lambda _: Answer(status=400)
+    monkeypatch.setattr(telemetry, "DRAIN_S", 0.2)
+    monkeypatch.setattr(telemetry, "SEND_TIMEOUT_S", 1000.0)
+    with caplog.at_level(logging.INFO, "tinkerwire"), open_client(server.url) as client:
+        sampling = client.create_sampling_client(base_model="base")
+        for _ in range(5):
+            assert isinstance(sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S), tw.BadRequestError)
+        server.wait_for_requests("telemetry")
+        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+    assert caplog.records == []
+    hold.release()
+
+
+def test_a_server_that_wants_none_is_left_alone(server: Scripted) -> None:
+    """After 404 nothing more is sent, and nothing more is kept."""
+    server.rules["telemetry"] = lambda _: Answer(status=404)
+    server.rules["asample"] = lambda _: Answer(status=400)
+    with open_client(server.url, retry=FAST) as client:
+        sampling = client.create_sampling_client(base_model="base")
+        sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S)
+        reporter = client.get_telemetry()
+        assert reporter is not None
+        wait_until(lambda: not reporter.log("x"), "the reporter ends")
+        sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S)
+    assert len(server.named("telemetry")) == 1
+
+
+def test_bounds(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The queue, the data of one event and the batches are bounded; what is no JSON is not told."""
+    monkeypatch.setattr(telemetry, "MOST_WAITING", 250)
+    with open_client(server.url) as client:
+        reporter = client.get_telemetry()
+        assert reporter is not None
+        for wrong in ({"x": object()}, {"x": "y" * 5000}, {1: 2}, {"x": {1, 2}}, 5):
+            assert not reporter.log("wrong", wrong)  # type: ignore[arg-type]
+        assert not reporter.log("wrong", {}, "LOUD")  # type: ignore[arg-type]
+        assert not reporter.log(5)  # type: ignore[arg-type]
+        accepted = list(itertools.takewhile(lambda n: reporter.log(f"e{n}"), range(1000)))
+        assert len(accepted) == 250
+        client.create_sampling_client(base_model="base").result(PATIENCE_S)
+    assert [len(body["events"]) for body in server.bodies("telemetry")] == [100, 100, 50]
+    assert [event["event_name"] for event in told(server)] == [f"e{n}" for n in accepted]
+
+
+def test_a_batch_is_tried_again_and_dropped(server: Scripted) -> None:
+    """A batch that is not taken goes again with the same events."""
+    busy = iter([Answer(status=500)])
+    server.rules["telemetry"] = lambda asked: next(busy, Answer({"status": "accepted"}))
+    with open_client(server.url) as client:
+        client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        client._connection.start(lambda: _wake(client)).result(PATIENCE_S)
+        first, second = server.wait_for_requests("telemetry", 2)[:2]
+    assert first.body["events"] == second.body["events"]
+
+
+async def _wake(client: tw.ServiceClient) -> None:
+    reporter = client.get_telemetry()
+    assert reporter is not None
+    reporter.note(KeyError())

@@ -1,0 +1,134 @@
+"""A client that is set up wrongly says so at once, and never shows a key."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import httpx
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, PATIENCE_S, datum, wait_until
+from tinkerwire._server.ordering import worker
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"base_url": 5}, "base_url: expected str, got int"),
+        ({"api_key": b"tml-secret"}, "api_key: expected str"),
+        ({"retry": {}}, "retry: expected RetryConfig, got dict"),
+        ({"chunk_limits": 32}, "chunk_limits: expected ChunkLimits, got int"),
+        ({"user_metadata": "x"}, "user_metadata: expected Mapping, got str"),
+        ({"http_client": "x"}, "http_client: expected an httpx.AsyncClient, got str"),
+        ({"http_client": httpx.Client}, "http_client: expected an httpx.AsyncClient, got type"),
+    ],
+)
+def test_an_argument_of_the_wrong_type_is_named(arguments: dict[str, Any], named: str) -> None:
+    """Name and type are in the error, the value is not: it may be a key."""
+    with pytest.raises(TypeError, match=named) as caught:
+        tw.ServiceClient(**{"base_url": "http://127.0.0.1:1"} | arguments)
+    assert "tml-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"progress_timeout": "x"},
+        {"progress_timeout": float("nan")},
+        {"max_attempts": 1.5},
+        {"enable_retry_logic": "no"},
+    ],
+    ids=str,
+)
+def test_a_policy_of_the_wrong_type_is_refused(settings: dict[str, Any]) -> None:
+    """What is no time, count or switch is refused when the policy is made, with its name."""
+    with pytest.raises(TypeError, match=next(iter(settings))):
+        tw.RetryConfig(**settings)
+
+
+def test_limits_of_the_wrong_type_are_refused() -> None:
+    """A limit is a whole number."""
+    with pytest.raises(TypeError, match=r"ChunkLimits\.datums"):
+        tw.ChunkLimits(datums=1.5)  # type: ignore[arg-type]
+
+
+def test_the_embedded_server_takes_no_http_client() -> None:
+    """An HTTP client that would be ignored is refused."""
+    with pytest.raises(ValueError, match="no socket"):
+        tw.ServiceClient(base_url="local", http_client=httpx.AsyncClient())
+
+
+def test_a_service_closes_after_an_async_block() -> None:
+    """``async with`` closes like ``with``."""
+
+    async def use() -> tw.ServiceClient:
+        async with tw.ServiceClient(base_url="local") as service:
+            await service.get_server_capabilities_async()
+        return service
+
+    service = asyncio.run(use())
+    with pytest.raises(tw.ClientClosedError):
+        service.get_server_capabilities()
+
+
+def test_operations_after_a_failed_creation_fail_with_its_class() -> None:
+    """Whoever catches NotFoundError catches it on every road."""
+    with tw.ServiceClient(base_url="local") as service:
+        training = service.create_lora_training_client("no-such-model")
+        with pytest.raises(tw.NotFoundError, match="was not created"):
+            training.forward_backward([datum(3)], "cross_entropy").result(PATIENCE_S)
+
+
+def test_a_model_that_nobody_uses_costs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedded server's threads end when there is nothing to do, and come back with the next job."""
+    monkeypatch.setattr(worker, "IDLE_S", 0.05)
+
+    def of_models() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if ":train:" in thread.name]
+
+    with tw.ServiceClient(base_url="local") as service:
+        training = service.create_lora_training_client("tinkerwire/byte-nano", rank=2)
+        for _ in range(2):
+            training.forward([datum(3)], "cross_entropy").result(PATIENCE_S)
+            wait_until(lambda: not of_models(), "the model's thread ends")
+
+
+@pytest.mark.parametrize(
+    ("attempt", "text"),
+    [
+        (lambda c: tw.ServiceClient(base_url="local", on_wait=5), "on_wait: expected a function"),
+        (lambda c: tw.ServiceClient(base_url="local", transport=5), "transport: expected something with an async send"),
+        (lambda c: tw.ServiceClient(base_url="local", project_id=1.5), "project_id: expected a str, got 1.5"),
+        (lambda c: tw.ServiceClient(base_url="local", default_headers_overrides={1: "x"}), "expected names as str"),
+        (lambda c: tw.RetryConfig(max_attempts=None), "RetryConfig.max_attempts"),
+        (lambda c: c.create_sampling_client(base_model="m", retry_config=5), "retry_config: expected RetryConfig"),
+        (lambda c: c.create_lora_training_client("m", user_metadata=5), "user_metadata: expected Mapping, got int"),
+        (lambda c: c.create_training_client_from_state("tinker://m/weights/a", user_metadata="x"), "user_metadata"),
+        (lambda c: c.training.forward(None, "cross_entropy"), "data: expected a list of datums, got NoneType"),
+        (lambda c: c.training.forward([datum()], "cross_entropy", 5), "loss_fn_config: expected Mapping, got int"),
+        (lambda c: c.training.save_state([]), "name: expected a str"),
+        (lambda c: c.training.save_state("a", user_metadata=5), "user_metadata: expected Mapping"),
+        (
+            lambda c: c.training.load_state("tinker://m/weights/a", b"tml-secret").result(9),
+            "weights_access_token: expected str, got bytes",
+        ),
+        (lambda c: c.training.result("5"), "timeout: expected seconds, got '5'"),
+        (lambda c: c.training.optim_step(ADAM).on_done(None), "callback: expected a function"),
+        (lambda c: tw.gather(None), "gather: expected a list of futures, got NoneType"),
+        (
+            lambda c: tw.SamplingClient.from_sampler_handle("x", api_key=b"tml-secret"),
+            "api_key: expected str, got bytes",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_named_where_it_is_given(attempt: Any, text: str) -> None:
+    """Each is a TypeError with its name, and shows no secret."""
+    with tw.ServiceClient(base_url="local") as client:
+        client.training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)  # type: ignore[attr-defined]
+        with pytest.raises(TypeError, match=text) as caught:
+            attempt(client)
+        assert "tml-secret" not in str(caught.value)
+        assert client.training.result(float("inf"))  # type: ignore[attr-defined]

@@ -1,0 +1,323 @@
+"""The entry point: what close leaves behind, who may use the client, and how connections are used."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import os
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from linecache import getline
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, PARAMS, PROMPT, datum, loop_threads, open_client, wait_until
+from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted
+from tinkerwire._connection import operation_runner
+from tinkerwire._futures.event_loop import LOOP
+from tinkerwire._lifecycle import opening
+
+pytestmark = pytest.mark.timeout(60)
+CLIENT = os.path.dirname(tw.__file__)  # noqa: PTH120
+
+
+def open_files() -> int:
+    """How many file descriptors this process has."""
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+
+def use(client: tw.ServiceClient) -> None:
+    """A bit of everything."""
+    training = client.create_lora_training_client("base")
+    futures: list[Any] = [training.forward_backward([datum()], "cross_entropy"), training.optim_step(ADAM)]
+    sampling = training.save_weights_and_get_sampling_client()
+    futures += [sampling.sample(PROMPT, 1, PARAMS) for _ in range(10)]
+    for future in futures:
+        future.result(PATIENCE_S)
+    client.get_server_capabilities()
+
+
+def operations_of_all_kinds(client: tw.ServiceClient) -> list[Any]:
+    """Futures that end only when the server lets them."""
+    training = client.create_lora_training_client("base").result(PATIENCE_S)
+    sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+    sampler = training.save_weights_and_get_sampling_client()
+    futures: list[Any] = [training.optim_step(ADAM) for _ in range(5)]
+    futures += [training.forward_backward([datum()], "cross_entropy")]
+    futures += [sampling.sample(PROMPT, 1, PARAMS) for _ in range(5)]
+    futures += [sampling.compute_logprobs(PROMPT), sampler, sampler.sample(PROMPT, 1, PARAMS)]
+    futures += [client.create_rest_client().list_training_runs()]
+    return futures
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts files by /proc")
+def test_close_leaves_nothing(server: Scripted) -> None:
+    """After close there is no thread, socket or other file of the client's, and no connection at the server."""
+    with open_client(server.url) as client:
+        use(client)
+    before = open_files()
+    for _ in range(3):
+        with open_client(server.url) as client:
+            use(client)
+            assert loop_threads()
+            assert open_files() > before
+        assert not loop_threads()
+        # The server's ends of the connections are files of this process, too.
+        wait_until(lambda: open_files() <= before, "the files are closed")
+
+
+def test_ends_that_there_are_not(server: Scripted) -> None:
+    """They are refused, and the client goes on."""
+    with open_client(server.url) as client:
+        with pytest.raises(ValueError, match="status: 'failed' is not one of 'success', 'errored', 'interrupted'"):
+            client.close("failed")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="detail: expected a str, got 5"):
+            client.close("success", 5)  # type: ignore[arg-type]
+        client.get_server_capabilities()
+
+
+def test_clients_are_futures_of_themselves(server: Scripted) -> None:
+    """As those of concurrent.futures and as coroutines, too, with the error of a creation that failed."""
+    with open_client(server.url) as client:
+        for made in (client.create_lora_training_client("base"), client.create_sampling_client(base_model="base")):
+            assert made.future().result(PATIENCE_S) is made
+            assert asyncio.run(made.coroutine()) is made
+        server.rules["create_model"] = lambda _: Answer(status=404)
+        failed = client.create_lora_training_client("none")
+        assert isinstance(failed.future().exception(PATIENCE_S), tw.NotFoundError)
+        with pytest.raises(tw.NotFoundError):
+            asyncio.run(failed.coroutine())
+
+
+@pytest.mark.parametrize("held", ["retrieve_future", "optim_step", "asample", "training_runs"])
+@pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "beside another client"])
+def test_pending_operations_end_with_a_clear_error(
+    server: Scripted, held: str, is_alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operations that wait for a turn, a submission, a place in flight or a result fail at close, and say why."""
+    # Close would wait for those that do not take notice.
+    monkeypatch.setattr(operation_runner, "CLOSE_S", 10 * PATIENCE_S)
+    hold = Hold()
+
+    def rule(asked: Asked) -> Answer:
+        is_creation = asked.headers.get("x-tinker-request-type") == "CreateModel"
+        return server.happy(asked) if is_creation else Answer(server.happy(asked).body, hold=hold)
+
+    with ExitStack() as stack:
+        other = None if is_alone else stack.enter_context(open_client(server.url))
+        client = stack.enter_context(open_client(server.url, retry=tw.RetryConfig(max_connections=2)))
+        server.rules[held] = rule
+        futures = operations_of_all_kinds(client)
+        server.wait_for_requests(held, 2 if held == "retrieve_future" else 1)
+        client.close().result(PATIENCE_S)
+        faults = [fault for future in futures if (fault := fault_of(future))]
+        assert faults
+        for fault in faults:
+            assert isinstance(fault, tw.ClientClosedError)
+            assert "was closed; make a new ServiceClient" in str(fault)
+        server.wait_for(lambda: server.active[held] == 0, "the client hangs up")
+        if other is not None:
+            other.get_server_capabilities()
+    hold.release()
+
+
+def fault_of(future: Any) -> tw.TinkerError | None:
+    """The error of a future that has ended or is about to."""
+    try:
+        future.result(PATIENCE_S)
+    except tw.TinkerError as fault:
+        return fault
+    return None
+
+
+def test_waiting_coroutines_end_too(server: Scripted) -> None:
+    """A coroutine that awaits a future gets the error when another thread closes the client."""
+    hold = Hold()
+    server.on_poll("OptimStep", lambda _: Answer(hold=hold))
+
+    async def wait(future: tw.APIFuture[Any]) -> None:
+        with pytest.raises(tw.ClientClosedError):
+            await future
+
+    with open_client(server.url) as client, ThreadPoolExecutor(1) as pool:
+        future = client.create_lora_training_client("base").optim_step(ADAM)
+        job = pool.submit(asyncio.run, wait(future))
+        server.wait_for(lambda: len(server.polls("OptimStep")) == 1)
+        client.close().result(PATIENCE_S)
+        job.result(PATIENCE_S)
+    hold.release()
+
+
+def test_closing_again_is_the_same(server: Scripted) -> None:
+    """Close from many threads and by the context manager closes once; the future cannot be cancelled."""
+    with open_client(server.url) as keeper, open_client(server.url) as client:
+        use(client)
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda _: client.close(), range(16)))
+        assert all(future is found[0] for future in found)
+        assert not found[0].cancel()
+        assert found[0].result(PATIENCE_S) is None
+        assert client.close("errored", "detail") is found[0]
+        keeper.get_server_capabilities()
+
+
+def test_a_closed_client_says_so(server: Scripted) -> None:
+    """Every method of every client made from a closed service raises ClientClosedError at once, and sends nothing."""
+    with open_client(server.url) as client:
+        training, sampling = (
+            client.create_lora_training_client("base"),
+            client.create_sampling_client(base_model="base"),
+        )
+        rest = client.create_rest_client()
+        training.result(PATIENCE_S)
+        sampling.result(PATIENCE_S)
+    number = len(server.asked)
+    attempts = [
+        lambda: client.create_lora_training_client("base"),
+        lambda: client.create_sampling_client(base_model="base"),
+        lambda: client.create_training_client_from_state("tinker://m1/weights/a"),
+        client.get_server_capabilities,
+        lambda: training.optim_step(ADAM),
+        lambda: training.forward([datum()], "cross_entropy"),
+        training.get_info,
+        training.save_weights_and_get_sampling_client,
+        lambda: sampling.sample(PROMPT, 1, PARAMS),
+        rest.list_training_runs,
+    ]
+    for attempt in attempts:
+        with pytest.raises(tw.ClientClosedError, match="was closed"):
+            attempt()
+    with pytest.raises(RuntimeError):
+        training.optim_step(ADAM)
+    assert len(server.asked) == number
+
+
+def test_an_exception_passes_through_the_context_manager(server: Scripted) -> None:
+    """What goes wrong inside the block comes out, and the client is closed all the same."""
+    with pytest.raises(ZeroDivisionError), open_client(server.url) as client:
+        raise ZeroDivisionError
+    with pytest.raises(tw.ClientClosedError):
+        client.get_server_capabilities()
+
+
+def test_connections_are_reused(server: Scripted, client: tw.ServiceClient) -> None:
+    """A hundred operations, one after the other, take one connection per traffic class, not one each."""
+    training = client.create_lora_training_client("base")
+    for _ in range(50):
+        training.optim_step(ADAM).result(PATIENCE_S)
+    sampling = client.create_sampling_client(base_model="base")
+    for _ in range(50):
+        sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    # session, training, training futures, sampling, sampling futures
+    assert len({asked.peer for asked in server.asked}) == 5
+    assert len({asked.peer for asked in server.named("optim_step")}) == 1
+
+
+def test_threads_of_the_resolver_end(server: Scripted) -> None:
+    """A server given by name is resolved on threads that do not outlive the client."""
+    with open_client(server.url.replace("127.0.0.1", "localhost")) as client:
+        use(client)
+        assert any(thread.name.startswith("asyncio_") for thread in threading.enumerate())
+    wait_until(lambda: not loop_threads(), "all threads end")
+
+
+class Stop(BaseException):
+    """What a signal handler raises."""
+
+
+class StopAtLine:
+    """Raises Stop at one line of the client's code, the first being 0, as a signal handler may at any."""
+
+    def __init__(self, number: int) -> None:
+        self._left = number
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> StopAtLine | None:
+        """What sys.settrace wants."""
+        if not frame.f_code.co_filename.startswith(CLIENT):
+            return None
+        # No signal comes between a with block and its end, which counts as the line of its beginning.
+        if event == "line" and not getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("with "):
+            self._left -= 1
+            if self._left < 0:
+                raise Stop
+        return self
+
+
+@pytest.mark.parametrize("kind", ["sample", "optim_step", "forward_backward", "list_training_runs"])
+def test_a_handler_may_raise_at_any_line(server: Scripted, kind: str) -> None:
+    """Wherever an operation's call is interrupted: nothing complains, and the client goes on."""
+    with open_client(server.url) as client, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        rest = client.create_rest_client()
+        starts: dict[str, Callable[[], tw.APIFuture[Any]]] = {
+            "sample": lambda: sampling.sample(PROMPT, 1, PARAMS),
+            "optim_step": lambda: training.optim_step(ADAM),
+            "forward_backward": lambda: training.forward_backward([datum()], "cross_entropy"),
+            "list_training_runs": rest.list_training_runs,
+        }
+        for number in itertools.count():
+            before = sys.gettrace()
+            sys.settrace(StopAtLine(number))
+            try:
+                future = starts[kind]()
+            except Stop:
+                continue
+            finally:
+                sys.settrace(before)
+            break
+        gc.collect()
+        assert number > 5
+        future.result(PATIENCE_S)
+        starts[kind]().result(PATIENCE_S)
+    wait_until(lambda: not loop_threads(), "the thread ends")
+
+
+def test_closing_while_it_is_being_closed(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A close that comes in the midst of another, as from a signal handler, is the same; both end."""
+    with open_client(server.url) as client:
+        use(client)
+        start, inner = LOOP.start, []
+
+        def interrupted(work: Any) -> Any:
+            monkeypatch.setattr(LOOP, "start", start)
+            inner.append(client.close())
+            inner[0].result(PATIENCE_S)
+            wait_until(lambda: not loop_threads(), "the loop is over")
+            return start(work)
+
+        monkeypatch.setattr(LOOP, "start", interrupted)
+        assert client.close() is inner[0]
+    assert not loop_threads()
+
+
+def test_the_transport_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedded server for ``local``, aiohttp by default; nothing slow is imported for it."""
+    assert type(opening._transport("http://127.0.0.1:1", None)).__name__ == "AiohttpTransport"
+    assert type(opening._transport("local", None)).__name__ == "EmbeddedTransport"
+    slow = ("aiohttp", "httpx", "numpy", "torch", "urllib.request", "tinkerwire._server")
+    code = f"import sys, tinkerwire; print([name for name in {slow} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_wrong_arguments_are_refused_at_once() -> None:
+    """An address or a wire version that is none raises before anything starts."""
+    for version in ("9.9.9", "new"):
+        with pytest.raises(ValueError, match=version):
+            tw.ServiceClient(base_url="http://127.0.0.1:1", wire_version=version)
+    with pytest.raises(ValueError, match="is not an http"):
+        tw.ServiceClient(base_url="ftp://127.0.0.1")
+    assert not loop_threads()

@@ -1,0 +1,124 @@
+"""Tokenizers: which one a model has, and how it is loaded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import tinkerwire as tw
+from support.scripted import Answer, Scripted
+from tinkerwire._tokenizers import lookup
+from tinkerwire._tokenizers.byte_level import ByteTokenizer
+
+pytestmark = pytest.mark.timeout(60)
+KIMI = "moonshotai/Kimi-K2.5"
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    lookup.load_tokenizer.cache_clear()
+    yield
+    lookup.load_tokenizer.cache_clear()
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
+    """What transformers is asked to load; it gives a new object each time."""
+    asked: list[tuple[str, dict[str, Any]]] = []
+
+    class AutoTokenizer:
+        @staticmethod
+        def from_pretrained(name: str, **options: Any) -> object:
+            asked.append((name, options))
+            return object()
+
+    module = ModuleType("transformers")
+    module.AutoTokenizer = AutoTokenizer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "transformers", module)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "found"),
+    [
+        ("Qwen/Qwen3-8B", None, "Qwen/Qwen3-8B"),
+        ("Qwen/Qwen3-8B:peft:1", None, "Qwen/Qwen3-8B"),
+        ("Qwen/Qwen3-8B/long", None, "Qwen/Qwen3-8B"),
+        ("a/b/c/d", None, "a/b/c/d"),
+        ("Qwen/Qwen3-8B", "some/tokenizer:v2", "some/tokenizer"),
+        ("meta-llama/Llama-3.1-8B", None, "thinkingmachineslabinc/meta-llama-3-instruct-tokenizer"),
+        ("meta-llama/Llama-3.1-8B", "own/tokenizer", "own/tokenizer"),
+        ("moonshotai/Kimi-K2.5-Text-Only", None, KIMI),
+    ],
+)
+def test_which(model: str, given: str | None, found: str) -> None:
+    """The server's word counts first, then the model's name without variant; some have another's."""
+    assert lookup.tokenizer_id_of(model, given) == found
+
+
+def test_loaded_once(loads: list[Any]) -> None:
+    """The same tokenizer is the same object; code of its own is trusted at one commit only."""
+    assert lookup.load_tokenizer("a/b") is lookup.load_tokenizer("a/b")
+    lookup.load_tokenizer(KIMI)
+    assert loads == [("a/b", {}), (KIMI, {"revision": lookup.PINNED[KIMI], "trust_remote_code": True})]
+
+
+def test_of_clients(server: Scripted, client: tw.ServiceClient, loads: list[Any]) -> None:
+    """A training client asks for the tokenizer the server names, a sampling client for that of its base model."""
+    data = {"model_name": "a/b", "tokenizer_id": "c/d:1"}
+    server.rules["get_info"] = lambda _: Answer({"model_id": "m1", "model_data": data})
+    server.rules["samplers/sampler1"] = lambda _: Answer({"sampler_id": "sampler1", "base_model": "a/b"})
+    client.create_lora_training_client("a/b").get_tokenizer()
+    client.create_sampling_client(base_model="a/b").get_tokenizer()
+    assert [name for name, _ in loads] == ["c/d", "a/b"]
+
+
+def test_a_server_that_names_no_model(server: Scripted, client: tw.ServiceClient) -> None:
+    """Nothing is guessed."""
+    server.rules["get_info"] = lambda _: Answer({"model_id": "m1", "model_data": {}})
+    with pytest.raises(tw.TinkerError, match="neither names its tokenizer nor its base model"):
+        client.create_lora_training_client("a/b").get_tokenizer()
+
+
+def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the package to install."""
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    monkeypatch.setitem(sys.modules, "tml_tokenizers", None)
+    with pytest.raises(ImportError, match=r"a/b is loaded by transformers; pip install 'tinkerwire\[tokenizers\]'"):
+        lookup.load_tokenizer("a/b")
+    with pytest.raises(ImportError, match="thinkingmachines/x comes with the package tml_tokenizers"):
+        lookup.load_tokenizer("thinkingmachines/x")
+
+
+def test_the_embedded_server_speaks_bytes() -> None:
+    """Its clients have a tokenizer without any package; text survives the way there and back."""
+    with tw.ServiceClient(base_url="local") as client:
+        training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
+        sampling = client.create_sampling_client(base_model="tinkerwire/byte-nano")
+        found = training.get_tokenizer()
+        assert isinstance(found, ByteTokenizer) and isinstance(sampling.get_tokenizer(), ByteTokenizer)
+    assert found.encode("né") == [110, 195, 169]
+    assert found.decode([110, 195, 169, found.eos_token_id]) == "né"
+    assert found.decode([195]) == "\N{REPLACEMENT CHARACTER}"
+    with pytest.raises(ValueError, match=r"token_ids\[1\]: 257"):
+        found.decode([1, 257])
+
+
+def test_the_byte_tokenizer_writes_files_for_transformers(tmp_path: Path) -> None:
+    """A byte-level BPE without merges, whose tokens are the bytes; letters as in every byte-level vocabulary."""
+    ByteTokenizer().save_pretrained(tmp_path / "org" / "model")
+    content = json.loads((tmp_path / "org/model/tokenizer.json").read_text())
+    vocabulary = content["model"]["vocab"]
+    assert sorted(vocabulary.values()) == list(range(256)) and content["model"]["merges"] == []
+    known = {"a": 97, "~": 126, "é": 0xE9, "Ġ": 32, "Ċ": 10, "Ā": 0, "ġ": 127, "ł": 160, "Ń": 173}
+    assert {letter: vocabulary[letter] for letter in known} == known
+    assert [(each["content"], each["id"]) for each in content["added_tokens"]] == [("<|endoftext|>", 256)]
+    assert not content["pre_tokenizer"]["add_prefix_space"] and not content["pre_tokenizer"]["use_regex"]
+    settings = json.loads((tmp_path / "org/model/tokenizer_config.json").read_text())
+    assert settings == {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|endoftext|>"}

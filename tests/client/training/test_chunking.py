@@ -1,0 +1,205 @@
+"""Large batches: how they are split, sent in order, and made one result again."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tinkerwire as tw
+from support.clients import ADAM, datum, open_client
+from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
+from tinkerwire._training.chunking import numbers_in, split
+from tinkerwire._training.request_size import ProtobufSize
+
+pytestmark = pytest.mark.timeout(60)
+SIZES = st.lists(st.integers(1, 40), max_size=40)
+SIZE = ProtobufSize()
+LIMITS = st.builds(tw.ChunkLimits, datums=st.integers(1, 10), numbers=st.integers(1, 100))
+
+
+def sized(number: int) -> tw.Datum:
+    """An example of so many numbers in all."""
+    tokens = np.zeros(number, dtype=np.int64)
+    return tw.Datum(model_input=tw.ModelInput.from_ints(tokens), loss_fn_inputs={})
+
+
+@given(SIZES, LIMITS)
+def test_chunks_are_the_batch_within_the_limits(sizes: list[int], limits: tw.ChunkLimits) -> None:
+    """Chunks are consecutive, not empty, within both limits but for one oversize example alone, and lose nothing."""
+    data = [sized(size) for size in sizes]
+    chunks = list(split(data, limits, SIZE))
+    assert [id(d) for chunk in chunks for d in chunk] == [id(d) for d in data]
+    for chunk in chunks:
+        assert 1 <= len(chunk) <= limits.datums
+        assert len(chunk) == 1 or sum(map(numbers_in, chunk)) <= limits.numbers
+
+
+@given(SIZES, LIMITS)
+def test_chunks_are_as_large_as_they_can_be(sizes: list[int], limits: tw.ChunkLimits) -> None:
+    """No example could have gone into the chunk before its own."""
+    chunks = list(split([sized(size) for size in sizes], limits, SIZE))
+    for chunk, following in itertools.pairwise(chunks):
+        is_full = len(chunk) == limits.datums
+        assert is_full or sum(map(numbers_in, [*chunk, following[0]])) > limits.numbers
+
+
+def test_what_counts_as_a_number() -> None:
+    """Tokens, expected tokens of images, and stored tensor elements count; images of unknown length count nothing."""
+    inputs = {"target_tokens": np.zeros((3, 4), dtype=np.int64), "weights": [0.5] * 5}
+    text = tw.EncodedTextChunk(tokens=[1, 2, 3])
+    known = tw.types.ImageChunk(data=b"x", format="png", expected_tokens=7)
+    unknown = tw.types.ImageAssetPointerChunk(location="tinker://x", format="png")
+    assert numbers_in(tw.Datum(model_input=tw.ModelInput(chunks=[text, known]), loss_fn_inputs=inputs)) == 3 + 7 + 17
+    assert numbers_in(tw.Datum(model_input=tw.ModelInput(chunks=[text, unknown]), loss_fn_inputs=inputs)) == 3 + 17
+    old = tw.types.ImageChunk(data=b"x", format="png", tokens=5)
+    assert numbers_in(tw.Datum(model_input=tw.ModelInput(chunks=[old, unknown, text]), loss_fn_inputs={})) == 5 + 3
+    sparse = tw.TensorData(
+        data=[1.0, 2.0],
+        dtype="float32",
+        shape=[2, 1_000_000],
+        sparse_crow_indices=[0, 1, 2],
+        sparse_col_indices=[7, 8],
+    )
+    assert (
+        numbers_in(tw.Datum(model_input=tw.ModelInput.from_ints([]), loss_fn_inputs={"weights": sparse})) == 2 + 3 + 2
+    )
+
+
+def test_the_limits() -> None:
+    """128 examples, 500,000 numbers and 5 MB by default; all can be set, none to nothing."""
+    limits = tw.ChunkLimits()
+    assert (limits.datums, limits.numbers, limits.body_bytes) == (128, 500_000, 5_000_000)
+    for wrong in ({"datums": 0}, {"numbers": 0}, {"datums": -1}, {"body_bytes": 0}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be positive, got"):
+            tw.ChunkLimits(**wrong)
+
+
+def echo(asked: Asked) -> Answer:
+    """Take a chunk up under an id that tells what was in it."""
+    (part,) = [asked.body[key] for key in asked.body if key.endswith("_input")]
+    tokens = [datum["model_input"]["chunks"][0]["tokens"][0] for datum in part["data"]]
+    return Answer({"request_id": ",".join(map(str, tokens))})
+
+
+def output_of(asked: Asked) -> Answer:
+    """The result of such a chunk: its tokens, their mean and sum."""
+    tokens = [int(token) for token in asked.body["request_id"].split(",")]
+    outputs = [{"logprobs": {"data": [float(t)], "dtype": "float32", "shape": [1]}} for t in tokens]
+    metrics = {"token:mean": sum(tokens) / len(tokens), "token:sum": float(sum(tokens))}
+    return Answer({"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": metrics})
+
+
+@pytest.mark.parametrize(("name", "kind"), [("forward_backward", "ForwardBackward"), ("forward", "Forward")])
+def test_a_large_batch_end_to_end(server: Scripted, name: str, kind: str) -> None:
+    """A batch of 10 in chunks of 4: three requests in order under consecutive numbers, nothing between, one result."""
+    server.rules[name] = echo
+    server.on_poll(kind, output_of)
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=4)) as client:
+        training = client.create_lora_training_client("base")
+        method = training.forward if name == "forward" else training.forward_backward
+        futures = [method([datum(i) for i in range(10)], "cross_entropy"), training.optim_step(ADAM)]
+        output = futures[0].result(PATIENCE_S)
+        futures[1].result(PATIENCE_S)
+    assert isinstance(output, tw.ForwardBackwardOutput)
+    assert [float(o["logprobs"].to_numpy()[0]) for o in output.loss_fn_outputs] == list(range(10))
+    assert output.metrics == {"token:mean": 4.5, "token:sum": 45.0}
+    assert [body["seq_id"] for body in server.bodies(name)] == [1, 2, 3]
+    assert [body["seq_id"] for body in server.bodies("optim_step")] == [4]
+    assert [len(body[f"{name}_input"]["data"]) for body in server.bodies(name)] == [4, 4, 2]
+
+
+def test_chunks_of_two_callers_do_not_mix(server: Scripted) -> None:
+    """The chunks of one call have consecutive numbers, whoever else calls in between."""
+    server.rules["forward_backward"] = echo
+    server.on_poll("ForwardBackward", output_of)
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+        training = client.create_lora_training_client("base")
+        calls = [training.forward_backward([datum(10 * n + i) for i in range(3)], "cross_entropy") for n in range(5)]
+        for call in calls:
+            call.result(PATIENCE_S)
+    asked = [
+        b["forward_backward_input"]["data"][0]["model_input"]["chunks"][0]["tokens"][0]
+        for b in server.bodies("forward_backward")
+    ]
+    assert asked == [10 * n + i for n in range(5) for i in range(3)]
+
+
+def test_results_in_any_order_make_the_same_output(server: Scripted) -> None:
+    """When the last chunk's result comes first, outputs are still in the order of the batch."""
+    hold = Hold()
+    server.rules["forward_backward"] = echo
+    server.on_poll(
+        "ForwardBackward", lambda a: Answer(output_of(a).body, hold=hold if a.body["request_id"] == "0" else None)
+    )
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+        future = client.create_lora_training_client("base").forward_backward([datum(0), datum(1)], "cross_entropy")
+        server.wait_for(lambda: len(server.polls("ForwardBackward")) == 2)
+        hold.release()
+        assert [float(o["logprobs"].to_numpy()[0]) for o in future.result(PATIENCE_S).loss_fn_outputs] == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("chunk", [0, 1, 2])
+def test_a_refused_chunk_fails_the_call_only(server: Scripted, chunk: int) -> None:
+    """A chunk that is refused fails its call; the chunks behind it are not sent, and the client goes on."""
+    answers = [echo] * chunk + [Answer({"detail": "bad datum"}, status=422), echo]
+    server.rules["forward_backward"] = in_turn(*answers)
+    server.on_poll("ForwardBackward", output_of)
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+        training = client.create_lora_training_client("base")
+        broken = training.forward_backward([datum(i) for i in range(3)], "cross_entropy")
+        fine = training.forward_backward([datum(7)], "cross_entropy")
+        with pytest.raises(tw.UnprocessableEntityError, match="bad datum"):
+            broken.result(PATIENCE_S)
+        assert fine.result(PATIENCE_S).metrics == {"token:mean": 7.0, "token:sum": 7.0}
+    assert [b["seq_id"] for b in server.bodies("forward_backward")] == [*range(1, chunk + 2), chunk + 1]
+
+
+def test_several_failed_chunks_make_one_error(server: Scripted) -> None:
+    """When a chunk's result and a later chunk's submission both fail, the call fails once, quietly otherwise."""
+    hold = Hold()
+    refuse = Answer({"detail": "bad datum"}, status=422, hold=hold)
+    server.rules["forward_backward"] = in_turn(echo, refuse, echo)
+    server.on_poll("ForwardBackward", lambda _: Answer({"error": "boom"}))
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+        training = client.create_lora_training_client("base")
+        broken = training.forward_backward([datum(i) for i in range(3)], "cross_entropy")
+        server.wait_for(lambda: server.active["retrieve_future"] == 0 and len(server.polls("ForwardBackward")) == 1)
+        hold.release()
+        with pytest.raises(tw.UnprocessableEntityError):
+            broken.result(PATIENCE_S)
+        training.optim_step(ADAM).result(PATIENCE_S)
+
+
+def test_a_failed_result_of_a_chunk_fails_the_call_only(server: Scripted) -> None:
+    """A chunk whose result is a failure fails the call, while another chunk's poll is given up."""
+    server.rules["forward_backward"] = echo
+    failed = Answer({"error": "boom", "category": "server"})
+    hung = Answer(hold=Hold())
+    server.on_poll("ForwardBackward", lambda asked: failed if asked.body["request_id"] == "1" else hung)
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+        training = client.create_lora_training_client("base")
+        broken = training.forward_backward([datum(0), datum(1)], "cross_entropy")
+        with pytest.raises(tw.RequestFailedError, match="boom"):
+            broken.result(PATIENCE_S)
+        server.wait_for(lambda: server.active["retrieve_future"] == 0, "the other poll is given up")
+        training.optim_step(ADAM).result(PATIENCE_S)
+
+
+def test_a_cancelled_batch_stops_sending(server: Scripted) -> None:
+    """Cancelling a batch stops its chunks that are not sent yet, and its polls; the client goes on."""
+    hold = Hold()
+    server.rules["forward_backward"] = in_turn(echo, lambda asked: Answer(echo(asked).body, hold=hold), echo)
+    server.on_poll("ForwardBackward", lambda _: Answer(hold=hold))
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+        training = client.create_lora_training_client("base")
+        batch = training.forward_backward([datum(i) for i in range(5)], "cross_entropy")
+        server.wait_for_requests("forward_backward", 2)
+        assert batch.cancel()
+        hold.release()
+        training.optim_step(ADAM).result(PATIENCE_S)
+        assert len(server.named("forward_backward")) == 2
+        assert server.bodies("optim_step")[0]["seq_id"] == 3

@@ -1,0 +1,315 @@
+"""Losses made once for a session: how they are handed over, what their handles are good for, who computes them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, datum, open_client
+from support.scripted import PATIENCE_S, Answer, Scripted, seq_ids
+from tinkerwire import _service as service_module
+from tinkerwire._training.losses.tracing import Traced
+from tinkerwire_base.tensors import is_torch_installed
+from tinkerwire_generated.models import CustomLossGraph, CustomLossInput, CustomLossNode
+
+pytestmark = pytest.mark.timeout(60)
+needs_torch = pytest.mark.skipif(not is_torch_installed(), reason="torch is not installed")
+SERVER_SIDE: dict[str, Any] = {"wire_version": "0.38.0", "client_config": {"custom_loss_server_side": True}}
+NODES: list[dict[str, Any]] = [
+    {"op": "placeholder", "name": "logprobs", "target": "logprobs", "args": [], "kwargs": {}},
+    {"op": "placeholder", "name": "beta", "target": "beta", "args": [], "kwargs": {}},
+    {
+        "op": "call_function",
+        "name": "getitem",
+        "target": "operator.getitem",
+        "args": [{"ref": "logprobs"}, {"slice": [1, None, None]}],
+        "kwargs": {},
+    },
+    {"op": "call_method", "name": "sum_1", "target": "sum", "args": [{"ref": "getitem"}], "kwargs": {"dim": None}},
+    {
+        "op": "output",
+        "name": "output",
+        "target": "output",
+        "args": [{"tuple": [{"ref": "sum_1"}, {"dict": {"custom/a:mean": {"ref": "sum_1"}}}]}],
+        "kwargs": {},
+    },
+]
+"""What torch.fx takes down of ``lambda logprobs, beta: (x := logprobs[1:].sum(dim=None), {"custom/a:mean": x})``."""
+
+
+def with_beta(beta: Any = 0.5) -> tw.Datum:
+    """A datum with a number of its own."""
+    targets = {"target_tokens": [2, 3], "beta": np.asarray(beta, np.float32)}
+    return tw.Datum(model_input=tw.ModelInput.from_ints([1, 2]), loss_fn_inputs=targets)
+
+
+def recorded(fn: Any, input_ranks: Any) -> Traced:
+    """The graph above, under the name of the function."""
+    inputs = (CustomLossInput(name="logprobs", rank=1), CustomLossInput(name="beta", rank=0))
+    graph = CustomLossGraph(nodes=[CustomLossNode(**node) for node in NODES])
+    return Traced(fn.__name__, inputs, graph, None)
+
+
+def mine() -> None:
+    """Stands for a loss."""
+
+
+def other() -> None:
+    """Stands for another."""
+
+
+@pytest.fixture
+def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs come from a record."""
+    monkeypatch.setattr(service_module, "trace", recorded)
+
+
+@pytest.fixture
+def handing(server: Scripted, without_torch: None) -> Iterator[tw.ServiceClient]:
+    """A client whose server computes losses."""
+    server.on_poll("CreateCustomLoss", lambda asked: Answer({"loss_id": asked.body["request_id"]}))
+    with open_client(server.url, **SERVER_SIDE) as client:
+        yield client
+
+
+def test_a_loss_is_handed_over(server: Scripted, handing: tw.ServiceClient) -> None:
+    """As the official SDK 0.38.0 does it; what trains on it is sent whole, with its id."""
+    handle = handing.create_custom_loss(mine, {"logprobs": 1, "beta": 0}).result(PATIENCE_S)
+    assert server.bodies("create_custom_loss") == [
+        {
+            "session_id": "s1",
+            "custom_loss_seq_id": 0,
+            "name": "mine",
+            "inputs": [{"name": "logprobs", "rank": 1}, {"name": "beta", "rank": 0}],
+            "graph": {"format": 1, "nodes": NODES},
+            "type": "create_custom_loss",
+        }
+    ]
+    assert (handle.name, handle.session_id, handle.input_names) == ("mine", "s1", ("beta",))
+    assert handle.loss_id is not None and handle.loss_id.startswith("create_custom_loss/")
+    assert handle.loss_id in repr(handle)
+    training = handing.create_lora_training_client("base")
+    training.forward_backward_custom([with_beta()], handle).result(PATIENCE_S)
+    training.optim_step(ADAM).result(PATIENCE_S)
+    assert not server.named("forward")
+    sent = server.bodies("forward_backward")[0]
+    assert sent["loss_fn"] == "custom"
+    assert sent["loss_fn_config_v2"] == {"loss_id": {"text": handle.loss_id}}
+    assert sent["data"][0]["loss_fn_inputs"].keys() == {"target_tokens", "beta"}
+
+
+def test_losses_of_a_session_are_counted(server: Scripted, handing: tw.ServiceClient) -> None:
+    """Each is made once; one whose making failed may be made again."""
+    refusal = Answer({"detail": "no"}, status=422)
+    server.rules["create_custom_loss"] = lambda asked: (
+        refusal if asked.body["custom_loss_seq_id"] == 0 else server.happy(asked)
+    )
+    with pytest.raises(tw.UnprocessableEntityError):
+        handing.create_custom_loss(mine, {}).result(PATIENCE_S)
+    handing.create_custom_loss(mine, {}).result(PATIENCE_S)
+    with pytest.raises(ValueError, match="mine: this session has this very loss; use its LossHandle"):
+        handing.create_custom_loss(mine, {}).result(PATIENCE_S)
+    handing.create_custom_loss(other, {}).result(PATIENCE_S)
+    assert [body["custom_loss_seq_id"] for body in server.bodies("create_custom_loss")] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "options", [{"wire_version": "0.16.1"}, {"wire_version": "0.38.0"}, {"wire_version": "0.38.0", "client_config": {}}]
+)
+def test_where_the_server_does_not_compute_it(server: Scripted, without_torch: None, options: dict[str, Any]) -> None:
+    """There is a handle all the same, of the session, and nothing is sent for it but that."""
+    with open_client(server.url, **options) as client:
+        handle = client.create_custom_loss(mine, {}).result(PATIENCE_S)
+    assert handle.loss_id is None and handle.session_id == "s1"
+    assert not server.named("create_custom_loss")
+
+
+def test_a_handle_is_of_its_session(server: Scripted, handing: tw.ServiceClient) -> None:
+    """Others refuse it before anything is sent, also those that have no session so far."""
+    handle = handing.create_custom_loss(mine, {}).result(PATIENCE_S)
+    server.rules["create_session"] = lambda _: Answer({"session_id": "s2"})
+    with open_client(server.url, **SERVER_SIDE) as stranger:
+        training = stranger.create_lora_training_client("base").result(PATIENCE_S)
+        with pytest.raises(ValueError, match="loss mine: it was made in session s1, this client is of s2"):
+            training.forward_backward_custom([with_beta()], handle)
+    assert not server.named("forward_backward")
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "fault"),
+    [
+        ([], {}, "no datums"),
+        ([with_beta(), datum()], {}, r"data\[1\]: no beta among its loss_fn_inputs; loss mine reads it"),
+        ([with_beta([0.5])], {}, r"data\[0\]: its beta has 1 dimensions; loss mine was made for 0"),
+        (
+            [tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={"beta": np.float32(1)})],
+            {},
+            "no target_tokens",
+        ),
+        ([with_beta()], {"arrays": "numpy"}, "arrays: loss mine computes in torch"),
+    ],
+)
+def test_refused_before_anything_is_sent(
+    server: Scripted, handing: tw.ServiceClient, data: Any, options: Any, fault: str
+) -> None:
+    """Datums that do not have what the loss reads; the next operation is numbered as if nothing had been."""
+    handle = handing.create_custom_loss(mine, {}).result(PATIENCE_S)
+    training = handing.create_lora_training_client("base")
+    with pytest.raises(ValueError, match=fault):
+        training.forward_backward_custom(data, handle, **options)
+    training.optim_step(ADAM).result(PATIENCE_S)
+    assert seq_ids(server) == [1]
+
+
+def test_without_torch(client: tw.ServiceClient, server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says what is missing; nothing is sent."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setitem(sys.modules, "torch.fx", None)
+    with pytest.raises(ImportError, match="create_custom_loss: torch is not installed; install it"):
+        client.create_custom_loss(mine, {"logprobs": 1})
+    assert not server.asked
+
+
+# --- with torch: what is taken down, and computed here ---------------------------------------------------------------
+
+
+def scaled(logprobs: Any, beta: Any) -> Any:
+    """A loss whose gradient is that of a datum."""
+    loss = (logprobs**2).sum() * beta
+    return loss, {"custom/twice:mean": loss * 2, "custom/ones:sum": logprobs.detach().exp().sum() * 0 + 1}
+
+
+@needs_torch
+def test_it_is_computed_here(server: Scripted) -> None:
+    """Datum by datum; losses are summed, metrics are sums or means over the datums of all requests."""
+    outputs = [{"logprobs": {"data": [-1.0, -2.0], "dtype": "float32", "shape": [2]}}]
+    body = {"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {"loss:sum": 7.0}}
+    server.on_poll("Forward", lambda _: Answer(body))
+    server.on_poll("ForwardBackward", lambda _: Answer(body))
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+        handle = client.create_custom_loss(scaled, {"logprobs": 1, "beta": 0}).result(PATIENCE_S)
+        training = client.create_lora_training_client("base")
+        found = training.forward_backward_custom([with_beta(1.0), with_beta(3.0)], handle).result(PATIENCE_S)
+    assert found.metrics == {
+        "loss:sum": 20.0,
+        "surrogate_loss:sum": 14.0,
+        "custom/twice:mean": 20.0,
+        "custom/ones:sum": 2.0,
+    }
+    parts = [part["forward_backward_input"]["data"][0] for part in server.bodies("forward_backward")]
+    assert [part["loss_fn_inputs"]["weights"]["data"] for part in parts] == [[2.0, 4.0], [6.0, 12.0]]
+
+
+@needs_torch
+def test_the_key_of_a_loss(client: tw.ServiceClient) -> None:
+    """That of its computation, not of its name."""
+
+    def doubled(logprobs: Any, beta: Any) -> Any:
+        return scaled(logprobs, beta)
+
+    def of(fn: Any, **ranks: int) -> str:
+        return client.create_custom_loss(fn, {"logprobs": 1, **ranks}).result(PATIENCE_S).key
+
+    key = of(scaled, beta=0)
+    assert len(key) == 64 and of(doubled, beta=0) == key
+    assert key not in (of(scaled, beta=1), of(lambda logprobs: (logprobs.sum(), {})))
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("loss", "fault"),
+    [
+        (lambda logprobs: (logprobs * 2, {}), r"data\[0\]: its loss has the shape \[2\]; make it a tensor of one"),
+        (lambda logprobs: (logprobs.size(0), {}), r"data\[0\]: its loss has the type int"),
+        (lambda logprobs: (logprobs.sum(), {"custom/a:sum": logprobs}), r"custom/a:sum has the shape \[2\]"),
+        (lambda logprobs: (logprobs.detach().sum(), {}), "does not follow from the logprobs"),
+    ],
+)
+def test_what_only_running_it_shows(server: Scripted, loss: Any, fault: str) -> None:
+    """Is the error of the operation, and nothing goes back."""
+    outputs = [{"logprobs": {"data": [-1.0, -2.0], "dtype": "float32", "shape": [2]}}]
+    server.on_poll("Forward", lambda _: Answer({"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {}}))
+    with open_client(server.url) as client:
+        handle = client.create_custom_loss(loss, {"logprobs": 1}).result(PATIENCE_S)
+        training = client.create_lora_training_client("base")
+        with pytest.raises(ValueError, match=fault):
+            training.forward_backward_custom([datum()], handle).result(PATIENCE_S)
+    assert not server.named("forward_backward")
+
+
+def _outside() -> Callable[..., Any]:
+    import torch  # noqa: PLC0415
+
+    captured = torch.ones(2)
+    return lambda logprobs: ((logprobs * captured).sum(), {})
+
+
+def _without_gradients(logprobs: Any) -> Any:
+    import torch  # noqa: PLC0415
+
+    with torch.no_grad():
+        factor = logprobs.exp()
+    return (factor * logprobs).sum(), {}
+
+
+async def _later(logprobs: Any) -> Any:
+    return logprobs.sum(), {}
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("loss", "ranks", "fault"),
+    [
+        (lambda logprobs: (logprobs.sum() if logprobs[0] > 0 else 0, {}), {"logprobs": 1}, "cannot be taken down"),
+        (lambda logprobs: (logprobs.sum().item(), {}), {"logprobs": 1}, r"it calls .item\(\)"),
+        (lambda logprobs: logprobs.sum(), {"logprobs": 1}, r"it has to return \(loss, metrics\)"),
+        (lambda logprobs: (1.0, {}), {"logprobs": 1}, "its loss is 1.0; it has to be a tensor"),
+        (lambda logprobs: (logprobs.sum(), {"kl": logprobs.sum()}), {"logprobs": 1}, "metric 'kl': call it custom/"),
+        (lambda logprobs: (logprobs.sum(), {"custom/K:sum": logprobs.sum()}), {"logprobs": 1}, "call it custom/"),
+        (lambda logprobs: (logprobs.sum(), {"custom/k:sum": 1.0}), {"logprobs": 1}, "it has to be a tensor"),
+        (lambda logprobs: ((logprobs * 1j).sum(), {}), {"logprobs": 1}, "passes a complex"),
+        (lambda logprobs: ((logprobs * 2**63).sum(), {}), {"logprobs": 1}, "does not fit into 64 bits"),
+        (lambda logprobs: (len(logprobs), {}), {"logprobs": 1}, "cannot be taken down"),
+        (_without_gradients, {"logprobs": 1}, r"gradients are switched off for a part of it; use .detach\(\)"),
+        (_later, {"logprobs": 1}, "it is an async function; give a plain one"),
+        (lambda logprobs, beta=1: (logprobs.sum(), {}), {"logprobs": 1, "beta": 0}, "'beta' has a default"),
+        (lambda logprobs, *more: (logprobs.sum(), {}), {"logprobs": 1, "more": 0}, "'more' is not a plain one"),
+        (lambda logprobs, *, beta: (logprobs.sum(), {}), {"logprobs": 1, "beta": 0}, "'beta' is not a plain one"),
+        (lambda logprobs, Beta: (logprobs.sum(), {}), {"logprobs": 1, "Beta": 0}, "use lower-case letters"),
+        (lambda beta, logprobs: (logprobs.sum(), {}), {"logprobs": 1, "beta": 0}, "its first parameter is beta"),
+        (lambda: (0, {}), {}, "its first parameter is missing"),
+        (lambda logprobs, beta: (logprobs.sum(), {}), {"logprobs": 1}, "input_ranks is for logprobs; its parameters"),
+        (lambda logprobs: (logprobs.sum(), {}), {"logprobs": 1, "b": 0}, "input_ranks is for logprobs, b"),
+        (lambda logprobs: (logprobs.sum(), {}), {"logprobs": 0}, "the rank of logprobs is 0"),
+        (lambda logprobs: (logprobs.sum(), {}), {"logprobs": 3}, "the rank of logprobs is 3"),
+        (lambda logprobs: (logprobs.sum(), {}), {"logprobs": True}, "the rank of logprobs is True"),
+        (
+            eval(f"lambda logprobs, {', '.join('abcdefghijklmnop')}: (logprobs.sum(), {{}})"),
+            {},
+            "17 parameters, at most 16",
+        ),
+    ],
+)
+def test_what_cannot_be_taken_down(
+    client: tw.ServiceClient, server: Scripted, loss: Any, ranks: dict[str, Any], fault: str
+) -> None:
+    """Each rule is told, at the call, with nothing sent."""
+    with pytest.raises(ValueError, match=f"create_custom_loss: .*{fault}"):
+        client.create_custom_loss(loss, ranks)
+    assert not server.asked
+
+
+@needs_torch
+def test_what_is_not_the_function_s_own(client: tw.ServiceClient) -> None:
+    """Tensors from outside, what is no function, and ranks that are none."""
+    with pytest.raises(ValueError, match="it uses a tensor from outside"):
+        client.create_custom_loss(_outside(), {"logprobs": 1})
+    with pytest.raises(TypeError, match="expected a function, got int"):
+        client.create_custom_loss(3, {})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="input_ranks is list, expected a dict"):
+        client.create_custom_loss(scaled, [1])  # type: ignore[arg-type]

@@ -1,0 +1,81 @@
+"""Outputs and metrics of batches: what does not fit the batch is an error, what can be read is read."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, datum
+from support.scripted import PATIENCE_S, Answer, Scripted
+from tinkerwire._training.result_merging import combine, combine_metrics
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def outputs(*sizes: int) -> dict[str, Any]:
+    found = [{"logprobs": {"data": [-1.0] * size, "dtype": "float32", "shape": [size]}} for size in sizes]
+    return {"loss_fn_output_type": "T", "loss_fn_outputs": found, "metrics": {}}
+
+
+@pytest.mark.parametrize("kind", ["Forward", "ForwardBackward"])
+@pytest.mark.parametrize(
+    ("sizes", "text"),
+    [
+        ((2,), r"1 outputs for data\[0\] to data\[1\]; data\[1\] has none"),
+        ((2, 3, 1), r"3 outputs for data\[0\] to data\[1\]; data\[1\] is the last"),
+        ((3, 2), r"data\[0\]: the server gave 3 logprobs for 2 target_tokens"),
+        ((2, 2), r"data\[1\]: the server gave 2 logprobs for 3 target_tokens"),
+    ],
+)
+def test_outputs_that_do_not_fit_the_batch_are_refused(
+    server: Scripted, training: tw.TrainingClient, kind: str, sizes: tuple[int, ...], text: str
+) -> None:
+    """Too few, too many and reordered outputs are an error that names the datum."""
+    server.on_poll(kind, lambda _: Answer(outputs(*sizes)))
+    call = training.forward if kind == "Forward" else training.forward_backward
+    with pytest.raises(tw.APIResponseValidationError, match=text):
+        call([datum(1, 2), datum(1, 2, 3)], "cross_entropy").result(PATIENCE_S)
+
+
+@pytest.mark.parametrize("sizes", [(), (2, 3)])
+def test_outputs_that_fit_are_kept(server: Scripted, training: tw.TrainingClient, sizes: tuple[int, ...]) -> None:
+    """A loss may have no outputs at all."""
+    server.on_poll("Forward", lambda _: Answer(outputs(*sizes)))
+    found = training.forward([datum(1, 2), datum(1, 2, 3)], "cross_entropy").result(PATIENCE_S)
+    assert len(found.loss_fn_outputs) == len(sizes)
+
+
+def test_metrics_as_text_are_read_and_others_are_warned_of_once(
+    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Numbers as text are numbers; a metric that is none is named in the log, once."""
+    sent = {"a:sum": "2.0", "b:sum": "1e-3", "c:hash2": "18446744073709551615", "d:sum": None, "e:sum": "many"}
+    server.on_poll("ForwardBackward", lambda _: Answer({**outputs(), "metrics": sent}))
+    server.on_poll("OptimStep", lambda _: Answer({"metrics": sent}))
+    caplog.set_level(logging.WARNING)
+    expected = {"a:sum": 2.0, "b:sum": 0.001, "c:hash2": 2**64 - 1}
+    for _ in range(2):
+        assert training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S).metrics == expected
+        assert training.optim_step(ADAM).result(PATIENCE_S).metrics == expected
+    warned = [record.getMessage() for record in caplog.records if "metric" in record.getMessage()]
+    assert len(warned) == 2
+    assert "'d:sum'" in warned[0]
+    assert "'e:sum'" in warned[1]
+
+
+def test_hash2_is_the_exact_sum_modulo_2_to_the_64() -> None:
+    """Integers beyond 2^53 keep every digit, and negative ones wrap."""
+    found = combine_metrics([{"h:hash2": 2**64 - 1}, {"h:hash2": "9007199254740993"}, {"h:hash2": -1}], [1, 1, 1])
+    assert found == {"h:hash2": 9007199254740991}
+
+
+def test_an_unknown_reduction_is_warned_of() -> None:
+    """The warning names the metric and what is done."""
+    warned: list[tuple[str, str]] = []
+    found = combine_metrics([{"x:odd": 1}, {"x:odd": 3}], [1, 1], lambda *parts: warned.append(parts))
+    assert found == {"x:odd": 2.0}
+    assert warned == [("x:odd", "its reduction 'odd' is unknown, so chunks that differ are averaged")]
+    assert combine([]).metrics == {}

@@ -1,0 +1,205 @@
+"""The byte limit of a batch: what is sent keeps to it, in either form, and no request is needlessly small."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tinkerwire as tw
+from support.clients import open_client
+from support.scripted import Answer, Asked, Scripted
+from tinkerwire._training.chunking import split
+from tinkerwire._training.request_size import JsonSize, ProtobufSize, RequestSize, request_size, size_around
+from tinkerwire._wire import codec
+from tinkerwire._wire.dialect import Dialect, found
+from tinkerwire._wire.dialect import given as dialect_of
+from tinkerwire_generated.api.training import forward_backward
+from tinkerwire_generated.models import DmelChunk, ForwardBackwardInput, ForwardBackwardRequest
+
+pytestmark = pytest.mark.timeout(120)
+MODEL_ID = "model-\N{SNOWMAN}"
+JSON, PROTOBUF = dialect_of("0.18.2"), dialect_of("0.38.0")
+SIZES: dict[str, tuple[Dialect, RequestSize]] = {
+    "JSON": (JSON, JsonSize()),
+    "protobuf": (PROTOBUF, ProtobufSize()),
+}
+TOKENS = st.lists(st.integers(0, 2**31 - 1), max_size=30)
+COUNTS = st.integers(0, 40)
+FLOATS = st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), max_size=30)
+NAMES = st.sampled_from(["weights", "target_tokens", "advantages", 'k\N{SNOWMAN}\n"\0', "n" * 300])
+
+
+def sparse(values: list[float], rows: int) -> tw.TensorData:
+    """A sparse matrix of so many rows, all values of which are in the last one."""
+    return tw.TensorData(
+        data=values,
+        dtype="float32",
+        shape=[rows, 10**6],
+        sparse_crow_indices=[0] * rows + [len(values)],
+        sparse_col_indices=list(range(len(values))),
+    )
+
+
+def dense(values: list[float], dtype: str) -> tw.TensorData:
+    """An array of a dtype."""
+    return tw.TensorData.from_numpy(np.array(values, np.float32).astype(dtype))
+
+
+INT_TENSORS = st.builds(
+    lambda values, stride: tw.TensorData(data=np.array(values, np.int64)[::stride], dtype="int64"),
+    st.lists(st.integers(-(2**63), 2**63 - 1), max_size=30),
+    st.sampled_from([1, 2]),
+)
+TENSORS = st.one_of(
+    INT_TENSORS,
+    st.builds(dense, FLOATS, st.sampled_from(["float32", "float64"])),
+    st.builds(sparse, FLOATS, st.integers(1, 20)),
+    st.builds(lambda values: tw.TensorData(data=values, dtype="float32"), FLOATS),
+    st.builds(lambda values: tw.TensorData(data=np.array(values, ">f4"), dtype="float32"), FLOATS),
+    st.builds(lambda n: tw.TensorData(data=[-2.2250738585072014e-308] * n, dtype="float32", shape=[1, n, 1]), COUNTS),
+)
+CHUNKS = st.one_of(
+    st.builds(lambda tokens: tw.EncodedTextChunk(tokens=tokens), TOKENS),
+    st.builds(lambda tokens: tw.EncodedTextChunk(tokens=np.array(tokens, np.int64)), TOKENS),
+    st.builds(
+        lambda data, length: tw.types.ImageChunk(data=data, format="jpeg", expected_tokens=length),
+        st.binary(max_size=900),
+        st.none() | st.integers(1, 10**4),
+    ),
+)
+POINTERS = st.builds(
+    lambda text: tw.types.ImageAssetPointerChunk(location=text, format="png", expected_tokens=3),
+    st.text(st.characters(codec="utf-8"), max_size=50),
+)
+DMEL = st.builds(lambda n: DmelChunk(dmel=bytes([0, 1, n]) + b"\xff" * n), COUNTS)
+
+
+def datums(chunks: Any) -> Any:
+    """Examples with chunks of some kinds and tensors of all."""
+    return st.builds(
+        lambda parts, inputs: tw.Datum(model_input=tw.ModelInput(chunks=parts), loss_fn_inputs=inputs),
+        st.lists(chunks, max_size=3),
+        st.dictionaries(NAMES, TENSORS, max_size=3),
+    )
+
+
+def body_of(dialect: Dialect, data: Sequence[tw.Datum]) -> bytes:
+    """The body that is sent for a chunk."""
+    batch = batch_of(data)
+    request = ForwardBackwardRequest(model_id=MODEL_ID, seq_id=2**31 - 1, forward_backward_input=batch)
+    content = codec.encode(forward_backward(body=request), dialect).content
+    assert content is not None
+    return content
+
+
+def batch_of(data: Sequence[tw.Datum]) -> ForwardBackwardInput:
+    """A batch with settings of its loss."""
+    config: dict[str, float | str] = {"clip_low_threshold": 0.1, "\0\n" * 5: -2.2250738585072014e-308}
+    return ForwardBackwardInput(data=list(data), loss_fn="ppo", loss_fn_config=config)
+
+
+def texts_in(data: Sequence[tw.Datum]) -> int:
+    """A bound of what is counted too high for names, locations and floats; examples of this test have few of each."""
+    names = sum(6 * len(name.encode()) for each in data for name in each.loss_fn_inputs)
+    pointers = [
+        chunk
+        for each in data
+        for chunk in each.model_input.chunks
+        if isinstance(chunk, tw.types.ImageAssetPointerChunk)
+    ]
+    numbers = sum(len(tensor.raw) for each in data for tensor in each.loss_fn_inputs.values())
+    texts = [chunk for each in data for chunk in each.model_input.chunks if isinstance(chunk, tw.EncodedTextChunk)]
+    tokens = sum(len(chunk.tokens) for chunk in texts)
+    return names + sum(6 * len(chunk.location.encode()) for chunk in pointers) + 20 * (numbers + tokens)
+
+
+def check(form: str, data: list[tw.Datum], body_bytes: int) -> None:
+    """Hold the chunks of a batch against the bodies that they make."""
+    dialect, size = SIZES[form]
+    around = size_around(MODEL_ID, batch_of([]))
+    chunks = list(split(data, tw.ChunkLimits(body_bytes=body_bytes), size, around))
+    assert [id(each) for chunk in chunks for each in chunk] == [id(each) for each in data]
+    for chunk in chunks:
+        assert len(chunk) == 1 or len(body_of(dialect, chunk)) <= body_bytes
+    for chunk, following in itertools.pairwise(chunks):
+        parts = 1 + sum(len(each.model_input.chunks) + 2 * len(each.loss_fn_inputs) for each in [*chunk, following[0]])
+        slack = around + (120 if form == "protobuf" else 350) * (parts + len(chunk)) + texts_in([*chunk, following[0]])
+        assert len(body_of(dialect, [*chunk, following[0]])) + slack > body_bytes, "it could have held one more"
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(st.lists(datums(CHUNKS | POINTERS), min_size=1, max_size=12), st.integers(1, 12_000))
+def test_a_chunk_in_json_keeps_to_the_limit(data: list[tw.Datum], body_bytes: int) -> None:
+    """The body of a chunk is within the limit unless it is one example; with the next example it would not be."""
+    check("JSON", data, body_bytes)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(st.lists(datums(CHUNKS | DMEL), min_size=1, max_size=12), st.integers(1, 12_000))
+def test_a_chunk_in_protobuf_keeps_to_the_limit(data: list[tw.Datum], body_bytes: int) -> None:
+    """The same, where the count is an upper bound; it is close."""
+    check("protobuf", data, body_bytes)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(datums(CHUNKS | POINTERS))
+def test_the_bound_of_json_is_one(datum: tw.Datum) -> None:
+    """No example takes more than what is measured, or than its bound, which spares most batches the measuring."""
+    size = JsonSize()
+    assert len(JSON.converter.encode(datum)) < size.measure(datum)
+    assert len(JSON.converter.encode(datum)) < size.bound(datum)
+
+
+def test_what_is_measured_in_json_is_close() -> None:
+    """A batch as users have it is counted at most a third too high, most of it exactly."""
+    rng = np.random.default_rng(1)
+    tokens = rng.integers(0, 150_000, 4096)
+    inputs: dict[str, Any] = {"target_tokens": tokens, "weights": np.ones(4096, np.float32)}
+    plain = tw.Datum(model_input=tw.ModelInput.from_ints(tokens.tolist()), loss_fn_inputs=inputs)
+    size = JsonSize()
+    assert size.measure(plain) < 1.2 * len(JSON.converter.encode(plain))
+    inputs["advantages"] = rng.standard_normal(4096).astype(np.float32)
+    mixed = tw.Datum(model_input=tw.ModelInput.from_ints(tokens.tolist()), loss_fn_inputs=inputs)
+    assert size.measure(mixed) < 4 / 3 * len(JSON.converter.encode(mixed))
+
+
+def test_a_guessed_form_is_counted_as_the_larger_one() -> None:
+    """While it is not known which form the server takes, and where a batch has no protobuf form."""
+    text = tw.Datum(model_input=tw.ModelInput.from_ints([2**30] * 100), loss_fn_inputs={})
+    pointer = tw.types.ImageAssetPointerChunk(location="tinker://x", format="png", expected_tokens=3)
+    picture = tw.Datum(model_input=tw.ModelInput(chunks=[pointer]), loss_fn_inputs={})
+    guess = found(None)
+    assert guess.is_guess
+    assert request_size(guess, "forward", [text]).bound(text) == JsonSize().bound(text)
+    assert request_size(JSON, "forward", [text]).bound(text) == JsonSize().bound(text)
+    assert request_size(PROTOBUF, "forward", [text]).bound(text) == ProtobufSize().bound(text)
+    assert request_size(PROTOBUF, "forward", [picture]).bound(picture) >= JsonSize().bound(picture)
+
+
+def promise(asked: Asked) -> Answer:
+    """Take a batch up, in either form."""
+    return Answer({"request_id": "r"})
+
+
+@pytest.mark.parametrize("version", ["0.18.2", "0.38.0"])
+def test_images_are_sent_within_the_limit(server: Scripted, version: str) -> None:
+    """20 images of 100 kB go out in requests of at most 700 kB in both forms, and not in many small ones."""
+    server.rules["forward_backward"] = promise
+    done = Answer({"loss_fn_output_type": "T", "loss_fn_outputs": [], "metrics": {}})
+    server.on_poll("ForwardBackward", lambda _: done)
+    image = tw.types.ImageChunk(data=bytes(100_000), format="png", expected_tokens=4)
+    data = [tw.Datum(model_input=tw.ModelInput(chunks=[image]), loss_fn_inputs={"weights": [1.0]}) for _ in range(20)]
+    with open_client(server.url, wire_version=version, chunk_limits=tw.ChunkLimits(body_bytes=700_000)) as client:
+        future = client.create_lora_training_client("base").forward_backward(data, "cross_entropy")
+        expected = {"0.18.2": 4, "0.38.0": 4}[version]
+        server.wait_for(lambda: len(server.named("forward_backward")) == expected)
+        future.cancel()
+    sizes = [int(asked.headers["content-length"]) for asked in server.named("forward_backward")]
+    assert max(sizes) <= 700_000
+    assert min(sizes) >= 200_000

@@ -1,0 +1,140 @@
+"""The metrics of chunks as the metrics of the batch, against formulas of its own."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tinkerwire as tw
+from tinkerwire._training.result_merging import combine, combine_metrics
+
+NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
+PARTS = st.lists(st.tuples(NUMBERS, st.integers(0, 50)), min_size=2, max_size=8)
+ANYTHING = st.one_of(NUMBERS, st.integers(-(2**63), 2**63), st.none(), st.text(max_size=3), st.booleans(), st.just([]))
+NAMES = st.sampled_from(
+    [*(f"a:{r}" for r in ("mean", "sum", "min", "max", "slack", "unique", "hash_unordered")), "a:odd", "b", ":", ""]
+)
+
+
+def combined(name: str, parts: list[tuple[float, int]]) -> dict[str, float]:
+    return combine_metrics([{name: value} for value, _ in parts], [weight for _, weight in parts])
+
+
+def mean_of(parts: list[tuple[float, int]]) -> float:
+    """Every datum with the value of its chunk, or, without any, every chunk with its value."""
+    spread = [value for value, weight in parts for _ in range(weight)] or [value for value, _ in parts]
+    return math.fsum(spread) / len(spread)
+
+
+@given(PARTS)
+def test_mean_is_weighted_by_datums(parts: list[tuple[float, int]]) -> None:
+    """``mean`` is the mean over all datums; when no chunk has any, over the chunks."""
+    assert combined("m:mean", parts)["m:mean"] == pytest.approx(mean_of(parts), abs=1e-6)
+
+
+def test_a_chunk_without_datums_weighs_nothing() -> None:
+    """Whatever an empty chunk reports as its mean, even infinity, changes nothing."""
+    assert combined("m:mean", [(math.inf, 0), (2.0, 1), (4.0, 1)]) == {"m:mean": 3.0}
+
+
+@given(PARTS)
+def test_sum_min_max(parts: list[tuple[float, int]]) -> None:
+    """``sum``, ``min`` and ``max`` are those of the chunks, whatever their sizes."""
+    values = [value for value, _ in parts]
+    assert combined("m:sum", parts)["m:sum"] == pytest.approx(math.fsum(values), abs=1e-6)
+    assert combined("m:min", parts) == {"m:min": min(values)}
+    assert combined("m:max", parts) == {"m:max": max(values)}
+
+
+@given(PARTS)
+def test_slack_is_how_far_the_largest_is_above_the_mean(parts: list[tuple[float, int]]) -> None:
+    """``slack`` is the largest value less the weighted mean."""
+    expected = max(value for value, _ in parts) - mean_of(parts)
+    assert combined("m:slack", parts)["m:slack"] == pytest.approx(expected, abs=1e-6)
+
+
+@given(PARTS)
+def test_unique_keeps_every_value(parts: list[tuple[float, int]]) -> None:
+    """``unique`` keeps all values: the first under its name, the others under ``_1``, ``_2`` and so on."""
+    found = combined("m:unique", parts)
+    assert list(found.values()) == [value for value, _ in parts]
+    assert list(found) == ["m:unique", *(f"m:unique_{i}" for i in range(1, len(parts)))]
+
+
+@given(PARTS, st.randoms(use_true_random=False))
+def test_hash_unordered_does_not_see_the_order(parts: list[tuple[float, int]], random: Any) -> None:
+    """``hash_unordered`` is the same for every order of the chunks, and finite."""
+    shuffled = random.sample(parts, len(parts))
+    assert combined("m:hash_unordered", parts) == combined("m:hash_unordered", shuffled)
+    assert math.isfinite(combined("m:hash_unordered", parts)["m:hash_unordered"])
+
+
+def test_hash_unordered_sees_the_values_and_no_process() -> None:
+    """Other values give another hash, and the same values the same one in another process."""
+    parts = [(1.0, 1), (2.0, 1)]
+    here = combined("m:hash_unordered", parts)["m:hash_unordered"]
+    assert here != combined("m:hash_unordered", [(1.0, 1), (3.0, 1)])["m:hash_unordered"]
+    code = (
+        "from tinkerwire._training.result_merging import combine_metrics as c;"
+        "print(c([{'m:hash_unordered': 1.0}, {'m:hash_unordered': 2.0}], [1, 1])['m:hash_unordered'])"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "12345"}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert int(run.stdout) == here
+
+
+@pytest.mark.parametrize("name", ["m", "m:odd", "a:b:odd", ":", ""])
+def test_a_name_without_a_known_reduction(name: str) -> None:
+    """A metric of an unknown kind keeps a value that all chunks share, and is averaged otherwise; it is not dropped."""
+    assert combined(name, [(3.0, 1), (3.0, 9)]) == {name: 3.0}
+    assert combined(name, [(0.0, 1), (4.0, 3)]) == {name: 3.0}
+
+
+def test_only_the_last_part_of_a_name_says_how() -> None:
+    """A name with several colons is combined by its last part."""
+    assert combined("loss:per:token:sum", [(1.0, 1), (2.0, 1)]) == {"loss:per:token:sum": 3.0}
+
+
+@given(st.lists(st.dictionaries(NAMES, ANYTHING, max_size=6), max_size=5), st.data())
+def test_there_is_always_an_answer(metrics: list[dict[str, Any]], data: st.DataObject) -> None:
+    """Missing keys, nulls, what is no number, odd names, empty chunks, no weights: never an exception."""
+    weights = [data.draw(st.integers(0, 5)) for _ in metrics]
+    found = combine_metrics(metrics, weights)
+    assert all(isinstance(value, int | float) for value in found.values())
+    numbers = {name for chunk in metrics for name, value in chunk.items() if isinstance(value, int | float)}
+    assert numbers <= set(found)
+
+
+@given(st.dictionaries(NAMES, NUMBERS), st.integers(0, 5))
+def test_one_chunk_keeps_its_metrics(metrics: dict[str, float], datums: int) -> None:
+    """What was not split is not changed, whatever its metrics are called."""
+    assert combine_metrics([metrics], [datums]) == metrics
+
+
+def test_a_metric_of_some_chunks_is_combined_over_those() -> None:
+    """A key that a chunk lacks, also the first one, is combined over the others."""
+    found = combine_metrics([{"a:sum": 1.0}, {"b:mean": 2.0}, {"a:sum": 4.0, "b:mean": 5.0}], [1, 2, 1])
+    assert found == {"a:sum": 5.0, "b:mean": 3.0}
+
+
+def test_outputs_in_order_and_the_first_type_that_is_given() -> None:
+    """Outputs follow each other in the order of the chunks; an empty chunk adds nothing and does not hide the type."""
+    tensors = [{"x": tw.TensorData(data=[float(i)], dtype="float32", shape=[1])} for i in range(3)]
+    empty = tw.ForwardBackwardOutput(loss_fn_output_type="", loss_fn_outputs=[], metrics={"m:mean": 9.0})
+    parts = [
+        tw.ForwardBackwardOutput(loss_fn_output_type="T", loss_fn_outputs=tensors[:2], metrics={"m:mean": 1.0}),
+        tw.ForwardBackwardOutput(loss_fn_output_type="T", loss_fn_outputs=tensors[2:], metrics={"m:mean": 4.0}),
+    ]
+    found = combine([empty, *parts])
+    assert found.loss_fn_output_type == "T"
+    assert found.loss_fn_outputs == tensors
+    assert found.metrics == {"m:mean": 2.0}
+    assert combine([]) == tw.ForwardBackwardOutput(loss_fn_output_type="", loss_fn_outputs=[], metrics={})
+    assert combine([empty]).metrics == {"m:mean": 9.0}

@@ -1,0 +1,187 @@
+"""Servers that expect another seq_id: the operation is sent once more under it, or fails at once with both numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tinkerwire as tw
+from support.clients import ADAM, FAST, datum, open_client
+from support.scripted import PATIENCE_S, Answer, Asked, Scripted, in_turn, seq_ids
+from tinkerwire._training.sequence_conflict import sequence_conflict
+from tinkerwire_base.errors import RequestFailedError, ResponseInfo, status_error
+
+pytestmark = pytest.mark.timeout(60)
+STEPS = ("forward_backward", "optim_step", "save_weights", "save_weights_for_sampler")
+LOAD = "tinker://m1/weights/a"
+
+
+class Counting:
+    """A server that checks seq_ids against a count of its own, when a request comes or when its operation runs.
+
+    Args:
+        counts_loads: whether a load counts.
+        counts_rejected: whether a rejected load counts.
+        is_late: whether a conflict is the result of an operation, as with servers that check when they run it.
+    """
+
+    def __init__(
+        self, server: Scripted, *, counts_loads: bool = True, counts_rejected: bool = False, is_late: bool = False
+    ) -> None:
+        self.expected = 1
+        self.applied: list[str] = []
+        self.rejects_loads = False
+        self._server = server
+        self._counts_loads, self._counts_rejected, self._is_late = counts_loads, counts_rejected, is_late
+        self._late: dict[str, str] = {}
+        for name in STEPS:
+            server.rules[name] = self._submit
+        server.rules["load_weights"] = self._load
+        for kind in ("ForwardBackward", "OptimStep", "SaveWeights", "SaveWeightsForSampler"):
+            server.on_poll(kind, self._poll)
+
+    def _submit(self, asked: Asked) -> Answer:
+        answer = self._server.happy(asked)
+        got = asked.body["seq_id"]
+        if got == self.expected:
+            self.expected += 1
+            self.applied.append(asked.name)
+            return answer
+        detail = f"Sequence conflict: expected {self.expected}, got {got}."
+        if not self._is_late:
+            return Answer({"detail": detail}, status=409)
+        self._late[answer.body["request_id"]] = detail
+        return answer
+
+    def _load(self, asked: Asked) -> Answer:
+        if self.rejects_loads:
+            self.expected += self._counts_rejected
+            return Answer({"detail": "no such checkpoint"}, status=404)
+        self.expected += self._counts_loads
+        return self._server.happy(asked)
+
+    def _poll(self, asked: Asked) -> Answer:
+        detail = self._late.get(asked.body["request_id"])
+        return Answer({"detail": detail}, status=409) if detail else self._server.happy(asked)
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["at submission", "as the result"])
+@pytest.mark.parametrize(
+    ("counts_loads", "counts_rejected"), [(False, False), (True, True), (True, False), (False, True)]
+)
+@pytest.mark.parametrize("rejects_loads", [False, True])
+def test_training_continues_after_a_load_however_a_server_counts_it(
+    server: Scripted,
+    training: tw.TrainingClient,
+    is_late: bool,
+    counts_loads: bool,
+    counts_rejected: bool,
+    rejects_loads: bool,
+) -> None:
+    """Loads, done or rejected, count on some servers and not on others; each later operation runs once, in order."""
+    counting = Counting(server, counts_loads=counts_loads, counts_rejected=counts_rejected, is_late=is_late)
+    counting.rejects_loads = rejects_loads
+    for _ in range(2):
+        load = training.load_state(LOAD)
+        if rejects_loads:
+            with pytest.raises(tw.NotFoundError):
+                load.result(PATIENCE_S)
+        futures: list[Any] = [training.forward_backward([datum()], "cross_entropy"), training.optim_step(ADAM)]
+        futures.append(training.save_state("a"))
+        for future in futures:
+            future.result(PATIENCE_S)
+    assert counting.applied == ["forward_backward", "optim_step", "save_weights"] * 2
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["at submission", "as the result"])
+def test_chunks_of_a_batch_continue_under_the_expected_numbers(server: Scripted, is_late: bool) -> None:
+    """All chunks of a batch run once, in order."""
+    counting = Counting(server, counts_loads=False, is_late=is_late)
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+        training = client.create_lora_training_client("base")
+        training.load_state(LOAD)
+        training.forward_backward([datum(1), datum(2), datum(3)], "cross_entropy").result(PATIENCE_S)
+    assert counting.applied == ["forward_backward"] * 3
+
+
+def test_a_conflict_without_a_number_fails_at_once(server: Scripted, training: tw.TrainingClient) -> None:
+    """It is not resent: the same request would meet the same conflict."""
+    training.result(PATIENCE_S)
+    server.rules["optim_step"] = lambda _: Answer({"detail": "Sequence conflict"}, status=409)
+    with pytest.raises(tw.SequenceConflictError, match="seq_id 1, and the server expects another one") as caught:
+        training.optim_step(ADAM).result(PATIENCE_S)
+    assert (caught.value.seq_id, caught.value.expected_seq_id) == (1, None)
+    assert seq_ids(server) == [1]
+
+
+def test_a_second_conflict_fails_with_both_numbers(server: Scripted, training: tw.TrainingClient) -> None:
+    """The expected number is tried once; what the server expects after that is in the error."""
+    expected = iter(range(7, 100))
+    server.rules["optim_step"] = lambda _: Answer({"detail": f"seq_id: expected {next(expected)}"}, status=409)
+    with pytest.raises(tw.SequenceConflictError, match="seq_id 7, and the server expects 8"):
+        training.optim_step(ADAM).result(PATIENCE_S)
+    assert seq_ids(server) == [1, 7]
+
+
+def test_an_operation_that_may_have_run_is_not_run_again(server: Scripted) -> None:
+    """The reply was lost, and the server counted it: the error is all that can be had, and training continues."""
+    ahead = Answer({"detail": "Sequence conflict: expected 2, got 1."}, status=409)
+    server.rules["optim_step"] = in_turn(Answer(drop=True), ahead, server.happy)
+    with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=4)) as client:
+        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        with pytest.raises(tw.SequenceConflictError):
+            training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(PATIENCE_S)
+    assert seq_ids(server) == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Sequence conflict: expected 1, got 5.", 1),
+        ('{"detail":{"code":"sequence_conflict","expected":3,"got":5}}', 3),
+        ('{"error":{"message":"seq_id out of order","next_seq_id":9}}', 9),
+        ("seq_id 5 is too low: expected 8 or higher; seq_ids only go up", 8),
+        ("got seq_id 5 but last seq_id was 7", 8),
+        ("sequence number 5 must be greater than 6", 7),
+        ("out of order: expected seq_id=2, received seq_id=5", 2),
+        ("Training request sequence number was reused", None),
+        ("seq_id 5 was used by another request; take the next free one", None),
+        ("Sequence conflict: expected 5, got 5.", None),
+    ],
+)
+def test_the_expected_number_is_read_from_what_servers_say(text: str, expected: int | None) -> None:
+    """Servers give it in words or in a field; a number that makes no sense is none."""
+    error = status_error(409)("conflict", ResponseInfo(status_code=409, text=text))
+    found = sequence_conflict(error, 5)
+    assert found is not None
+    assert found.expected_seq_id == expected
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        status_error(409)("x", ResponseInfo(status_code=409, text="checkpoint 'a' already exists")),
+        status_error(400)("x", ResponseInfo(status_code=400, text="LoadWeights is not permitted with seq_id 5")),
+        status_error(400)("x", ResponseInfo(status_code=400, text="sequence length 5 is too long: expected 4")),
+        status_error(500)("x", ResponseInfo(status_code=500, text="Sequence conflict: expected 1, got 5")),
+        RequestFailedError("sequences must have 5 tokens, expected 7"),
+        tw.APIConnectionError(),
+    ],
+    ids=str,
+)
+def test_other_errors_are_no_conflict(error: tw.TinkerError) -> None:
+    """Only what is surely about the seq_id is sent again under another number."""
+    assert sequence_conflict(error, 5) is None
+
+
+@given(st.text(), st.integers(0, 2**40))
+def test_any_text_is_read_without_an_error(text: str, seq_id: int) -> None:
+    """Whatever a server says, the number is a valid seq_id or missing."""
+    error = status_error(409)("x", ResponseInfo(status_code=409, text=f"seq_id {text}"))
+    found = sequence_conflict(error, seq_id)
+    assert found is None or found.expected_seq_id is None or 0 <= found.expected_seq_id < 2**31

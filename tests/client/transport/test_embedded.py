@@ -1,0 +1,71 @@
+"""The client's way in, without a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from tinkerwire._transport.backpressure import Traffic
+from tinkerwire.local import EmbeddedServer, EmbeddedTransport, Misbehaviour, embedded_transport, shared_server
+from tinkerwire_base.call import WireRequest
+from tinkerwire_base.errors import APIConnectionError, APITimeoutError
+
+HEALTH = WireRequest(method="GET", path="/api/v1/healthz", headers={})
+
+
+def _send(server: EmbeddedServer, timeout_s: float = 5.0) -> Any:
+    return asyncio.run(EmbeddedTransport(server).send(HEALTH, Traffic.REST, timeout_s))
+
+
+def test_it_brings_the_answer() -> None:
+    """Status, headers and body of the server."""
+    with EmbeddedServer() as server:
+        answer = _send(server)
+    assert (answer.status, answer.content) == (200, b'{"status":"ok"}')
+
+
+def test_its_timeout_is_a_timeout_error() -> None:
+    """No answer in time is APITimeoutError, as over any transport."""
+    with (
+        EmbeddedServer(misbehaviour=Misbehaviour(delay_s=1000)) as server,
+        pytest.raises(APITimeoutError, match=r"0\.05 s"),
+    ):
+        _send(server, 0.05)
+
+
+def test_a_dropped_connection_is_a_connection_error() -> None:
+    """A reset on purpose is APIConnectionError, and no timeout."""
+    with (
+        EmbeddedServer(misbehaviour=Misbehaviour(p_reset=1)) as server,
+        pytest.raises(APIConnectionError, match="on purpose") as raised,
+    ):
+        _send(server)
+    assert not isinstance(raised.value, APITimeoutError)
+
+
+def test_closing_it_leaves_the_server_open() -> None:
+    """The server belongs to who made it; several clients may share it."""
+    with EmbeddedServer() as server:
+        asyncio.run(EmbeddedTransport(server).close())
+        assert _send(server).status == 200
+
+
+def test_one_server_serves_the_whole_process() -> None:
+    """Without a server of its own, every transport leads to the same one."""
+    first, second = embedded_transport(), embedded_transport()
+    assert first.server is second.server is shared_server()
+
+
+def test_several_loops_may_use_one_server() -> None:
+    """Threads with event loops of their own speak to it at once."""
+    statuses: list[int] = []
+    with EmbeddedServer() as server:
+        threads = [threading.Thread(target=lambda: statuses.append(_send(server).status)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert statuses == [200] * 8

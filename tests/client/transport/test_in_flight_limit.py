@@ -1,0 +1,199 @@
+"""The limit of samples in flight by itself, in simulated time: what it must never do, whatever operations do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import attrs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support import virtual_time
+from tinkerwire._transport.backpressure import InFlightLimit
+
+
+@attrs.frozen
+class Plan:
+    """What becomes of one operation, in seconds of virtual time."""
+
+    arrives: float
+    sends: float
+    runs: float
+    refusals: int
+    pause: float
+    fate: str
+    """ok, fail, or cancel."""
+    cancelled_after: float
+
+
+SECONDS = st.floats(0, 5)
+PLANS = st.lists(
+    st.builds(
+        Plan,
+        arrives=SECONDS,
+        sends=SECONDS,
+        runs=SECONDS,
+        refusals=st.integers(0, 3),
+        pause=SECONDS,
+        fate=st.sampled_from(["ok", "ok", "fail", "cancel"]),
+        cancelled_after=SECONDS,
+    ),
+    max_size=25,
+)
+
+
+class Simulation:
+    """Operations going through a limit, and everything that must never happen checked at each step."""
+
+    def __init__(self, limit: InFlightLimit) -> None:
+        self.limit = limit
+        self.in_flight = 0
+        self.sending = 0
+        self.paused_until = 0.0
+        self.pushed_back_at = -1.0
+        self.done = Counter[str]()
+
+    async def operation(self, plan: Plan) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(plan.arrives)
+        for turn in range(plan.refusals + 1):
+            async with self.limit.slot() as slot:
+                if loop.time() > self.pushed_back_at:
+                    # In the very instant of a push-back, somebody may have been let in just before it.
+                    assert loop.time() >= self.paused_until
+                    assert self.in_flight < self.limit.window
+                self.in_flight += 1
+                self.sending += 1
+                assert self.in_flight <= self.limit.ceiling
+                assert self.sending <= 3
+                try:
+                    await asyncio.sleep(plan.sends)
+                    if turn < plan.refusals:
+                        self.limit.push_back(plan.pause)
+                        self.pushed_back_at = loop.time()
+                        self.paused_until = max(self.paused_until, loop.time() + plan.pause)
+                        continue
+                    self.sending -= 1
+                    slot.sent()
+                    try:
+                        await asyncio.sleep(plan.runs)
+                        if plan.fate == "fail":
+                            raise ValueError
+                    finally:
+                        self.sending += 1
+                finally:
+                    self.in_flight -= 1
+                    self.sending -= 1
+            assert 1 <= self.limit.window <= self.limit.ceiling
+        self.done[plan.fate] += 1
+
+    async def run(self, plans: list[Plan]) -> None:
+        tasks = [asyncio.create_task(self.operation(plan)) for plan in plans]
+        loop = asyncio.get_running_loop()
+        for task, plan in zip(tasks, plans, strict=True):
+            if plan.fate == "cancel":
+                loop.call_later(plan.cancelled_after, task.cancel)
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        for outcome, plan in zip(found, plans, strict=True):
+            expected = {"ok": type(None), "fail": ValueError, "cancel": (asyncio.CancelledError, type(None))}[plan.fate]
+            assert isinstance(outcome, expected)  # type: ignore[arg-type]
+        assert (self.limit.in_flight, self.limit.waiting, self.limit._sending) == (0, 0, 0)
+
+
+@given(PLANS, st.one_of(st.none(), st.integers(1, 6)))
+@settings(max_examples=80)
+def test_the_limit_in_simulated_time(plans: list[Plan], ceiling: int | None) -> None:
+    """Whatever operations do: never too many, none during a pause, none left waiting, and all places given back."""
+    virtual_time.run(Simulation(InFlightLimit(ceiling, sending=3)).run(plans))
+
+
+def test_places_are_given_in_the_order_of_asking() -> None:
+    """Who waits longest goes first, and who stops waiting is passed over."""
+    order: list[int] = []
+
+    async def operation(limit: InFlightLimit, number: int) -> None:
+        async with limit.slot():
+            order.append(number)
+            await asyncio.sleep(1)
+
+    async def run() -> None:
+        limit = InFlightLimit(1)
+        tasks = [asyncio.create_task(operation(limit, i)) for i in range(6)]
+        await asyncio.sleep(0.5)
+        tasks[2].cancel()
+        tasks[3].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    virtual_time.run(run())
+    assert order == [0, 1, 4, 5]
+
+
+def test_who_is_let_in_and_cancelled_at_once_gives_the_place_back() -> None:
+    """A place that was just given to somebody who has stopped waiting goes to the next."""
+
+    async def operation(limit: InFlightLimit) -> str:
+        async with limit.slot():
+            return "done"
+
+    async def run() -> None:
+        limit = InFlightLimit(1, sending=1)
+        async with limit.slot():
+            second, third = asyncio.create_task(operation(limit)), asyncio.create_task(operation(limit))
+            await asyncio.sleep(0)
+        # The second has its turn by now, and no step to take it.
+        second.cancel()
+        assert await asyncio.gather(second, third, return_exceptions=True) != ["done", "done"]
+        assert await third == "done"
+        assert (limit.in_flight, limit.waiting, limit._sending) == (0, 0, 0)
+
+    virtual_time.run(run())
+
+
+def test_one_push_back_among_few_is_soon_forgotten() -> None:
+    """A limit of 100 that is pushed back with one sample in flight is back at half of it after as many successes."""
+
+    async def run() -> float:
+        limit = InFlightLimit(100)
+        async with limit.slot():
+            limit.push_back(1.0)
+        assert limit.window == 1.0
+        for _ in range(50):
+            async with limit.slot() as slot:
+                slot.sent()
+        return limit.window
+
+    assert 50.0 <= virtual_time.run(run()) < 60.0
+
+
+def test_the_window_halves_once_per_pause_and_grows_back() -> None:
+    """One push-back halves the window, more of them in its pause do not; successes bring it back to the ceiling."""
+
+    async def success(limit: InFlightLimit) -> None:
+        async with limit.slot() as slot:
+            slot.sent()
+
+    async def run() -> list[float]:
+        limit = InFlightLimit(100, sending=100)
+        windows = []
+        async with limit.slot():
+            for _ in range(99):
+                limit.in_flight += 1
+            for _ in range(10):
+                limit.push_back(1.0)
+            windows.append(limit.window)
+            await asyncio.sleep(1.0)
+            limit.push_back(1.0)
+            windows.append(limit.window)
+            limit.in_flight -= 99
+        await asyncio.sleep(2.0)
+        for _ in range(30):
+            await success(limit)
+        windows.append(limit.window)
+        for _ in range(20_000):
+            await success(limit)
+        return [*windows, limit.window]
+
+    halved, quartered, later, at_last = virtual_time.run(run())
+    assert (halved, quartered, at_last) == (50.0, 25.0, 100.0)
+    assert 25.0 < later < 100.0

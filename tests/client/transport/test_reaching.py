@@ -1,0 +1,290 @@
+"""The way to a server from outside: certificates, proxies, names that lead nowhere, and how soon that is said."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import support
+import tinkerwire as tw
+from support.clients import ADAM, KEY, open_client
+from support.scripted import PATIENCE_S, Answer, Scripted, scripted_server
+from support.tunnel import Tunnel, tunnel
+from tinkerwire._transport.transport import environment_proxy
+
+pytestmark = pytest.mark.timeout(60)
+CERTIFICATES = Path(support.__path__[0]) / "certificates"
+CERTIFICATE = CERTIFICATES / "certificate.pem"
+"""For localhost, 127.0.0.1 and service.invalid, signed by itself: whoever trusts it, trusts the server."""
+ONCE = tw.RetryConfig(enable_retry_logic=False)
+
+
+@pytest.fixture
+def secure() -> Iterator[Scripted]:
+    """A server over https."""
+    with _secure() as found:
+        yield found
+
+
+@contextmanager
+def _secure() -> Iterator[Scripted]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE, CERTIFICATES / "key.pem")
+    with scripted_server(context) as found:
+        yield found
+
+
+@pytest.fixture
+def proxy(secure: Scripted) -> Iterator[Tunnel]:
+    """A proxy that leads to it."""
+    with tunnel(("127.0.0.1", port_of(secure))) as found:
+        yield found
+
+
+def port_of(server: Scripted) -> int:
+    return int(server.url.rpartition(":")[2])
+
+
+def train(url: str, **options: Any) -> None:
+    """One operation from the opening of a client to its result."""
+    with open_client(url, **options) as client:
+        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+
+
+def fault_of(url: str, **options: Any) -> tw.TinkerError:
+    """The error of a client that cannot even create a model."""
+    with open_client(url, **options) as client:
+        fault = client.create_lora_training_client("base").optim_step(ADAM).exception(PATIENCE_S)
+    assert isinstance(fault, tw.TinkerError)
+    return fault
+
+
+# --- how soon ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_leads_nowhere_is_said_within_ten_seconds(secure: Scripted) -> None:
+    """With the policy as it is: a closed port, a wrong name, another's certificate; the error names which.
+
+    It takes six seconds, and all the tries of the policy forty; a busy machine may take its time between.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        closed = listener.getsockname()[1]
+    wrong = {
+        f"http://127.0.0.1:{closed}": "Connect",
+        "https://no-such-host.invalid": "no-such-host.invalid",
+        secure.url: "certificate verify failed",
+    }
+
+    def timed(url: str) -> tuple[tw.TinkerError, float]:
+        started = time.monotonic()
+        return fault_of(url, retry=tw.RetryConfig(), wire_version=None), time.monotonic() - started
+
+    with ThreadPoolExecutor() as pool:
+        for (url, cause), (fault, took) in zip(wrong.items(), pool.map(timed, wrong), strict=True):
+            assert isinstance(fault, tw.APIConnectionError)
+            assert url in str(fault)
+            assert cause in str(fault)
+            assert took < 30
+
+
+def test_a_name_server_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking a name up has the time of a connection, and there is no second look."""
+    over, looks = threading.Event(), []
+
+    def wait(host: str, *_: Any, **__: Any) -> Any:
+        looks.append(host)
+        over.wait(2 * PATIENCE_S)
+        raise socket.gaierror(socket.EAI_AGAIN, "no answer")
+
+    monkeypatch.setattr(socket, "getaddrinfo", wait)
+    with open_client("http://service.invalid", retry=tw.RetryConfig(), plain_http_hosts=["service.invalid"]) as client:
+        try:
+            fault = client.create_lora_training_client("base").optim_step(ADAM).exception(PATIENCE_S)
+        finally:
+            over.set()
+    assert isinstance(fault, tw.APITimeoutError)
+    assert "no connection within 5 s" in str(fault)
+    assert looks == ["service.invalid"]
+
+
+def ask(url: str) -> None:
+    """What a worker process does."""
+    with open_client(url, retry=ONCE) as client:
+        client.get_server_capabilities()
+
+
+def test_an_error_crosses_processes(server: Scripted) -> None:
+    """What a worker process raises arrives with its class, its text and its parts."""
+    server.rules["get_server_capabilities"] = lambda _: Answer({"detail": "not today"}, status=503)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        refused = pool.submit(ask, server.url).exception(PATIENCE_S)
+        unreachable = pool.submit(ask, "http://127.0.0.1:1").exception(PATIENCE_S)
+    assert isinstance(refused, tw.InternalServerError)
+    assert (refused.status_code, refused.body) == (503, {"detail": "not today"})
+    assert isinstance(unreachable, tw.APIConnectionError)
+    assert "127.0.0.1:1" in unreachable.message
+
+
+# --- certificates -----------------------------------------------------------------------------------------------------
+
+
+def test_an_untrusted_certificate(secure: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused before anything is sent, and the error says whom this client trusts instead."""
+    fault = fault_of(secure.url, retry=ONCE)
+    assert "certificate verify failed" in str(fault)
+    assert "SSL_CERT_FILE" in str(fault)
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    assert "SSL_CERT_FILE=/nowhere.pem, a file that is not there" in str(fault_of(secure.url, retry=ONCE))
+    assert not secure.asked
+
+
+def test_ssl_cert_file(secure: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SSL_CERT_FILE is what is trusted, by every client that is made after it was set."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    train(secure.url)
+    assert secure.named("optim_step")[0].headers["x-api-key"] == KEY
+
+
+def test_the_systems_store(secure: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What the system trusts, this client trusts: a store in the system's form, by the name OpenSSL looks up."""
+    (tmp_path / f"{_subject_hash()}.0").write_text(CERTIFICATE.read_text())
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
+    train(secure.url)
+
+
+def _subject_hash() -> str:
+    """How OpenSSL names the file of this certificate in a store."""
+    return "cb12e286"
+
+
+def test_a_certificate_for_another_name(secure: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trusted certificate of another host is no certificate of this one."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    monkeypatch.setattr(socket, "getaddrinfo", _everything_is_here(socket.getaddrinfo))
+    fault = fault_of(secure.url.replace("127.0.0.1", "other.invalid"), retry=ONCE)
+    assert "other.invalid" in str(fault)
+    assert "mismatch" in str(fault)
+
+
+def _everything_is_here(lookup: Any) -> Any:
+    return lambda host, *rest, **more: lookup("127.0.0.1", *rest, **more)
+
+
+# --- proxies ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+@pytest.mark.parametrize("form", ["http://127.0.0.1:{}", "127.0.0.1:{}"])
+def test_https_through_a_proxy(
+    secure: Scripted, proxy: Tunnel, monkeypatch: pytest.MonkeyPatch, name: str, form: str
+) -> None:
+    """HTTPS_PROXY leads https through a tunnel: the proxy sees the host that is asked for, and no key."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    monkeypatch.setenv(name, form.format(proxy.port))
+    train("https://service.invalid")
+    assert secure.named("optim_step")
+    assert {asked.split()[1] for asked in proxy.asked} == {"service.invalid:443"}
+    assert KEY not in "".join(proxy.asked)
+
+
+def test_a_proxy_that_wants_a_password(proxy: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The password of the variable goes to the proxy; one that is refused stands in no error."""
+    monkeypatch.setenv("HTTPS_PROXY", f"http://me:pass-word@127.0.0.1:{proxy.port}")
+    proxy.refusal = b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n"
+    fault = fault_of("https://service.invalid", retry=ONCE)
+    assert "407" in str(fault)
+    assert "pass-word" not in str(fault)
+    assert "proxy-authorization: basic" in proxy.asked[0].lower()
+
+
+@pytest.mark.parametrize("value", ["service.invalid", ".invalid", "*", "other,service.invalid:443"])
+def test_no_proxy(proxy: Tunnel, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """What NO_PROXY names is asked directly: by host, by domain, by host and port, or all."""
+    monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+    monkeypatch.setenv("NO_PROXY", value)
+    assert "service.invalid" in str(fault_of("https://service.invalid:443", retry=ONCE))
+    assert not proxy.asked
+
+
+@pytest.mark.parametrize(
+    ("value", "address", "is_direct"),
+    [
+        ("10.0.0.0/8", "10.1.2.3", True),
+        ("other, 10.1.0.0/16", "10.1.2.3", True),
+        ("10.1.2.4/8", "10.1.2.3", True),
+        ("10.1.2.3/32", "10.1.2.3", True),
+        ("fd00::/8", "[fd00::1]", True),
+        ("10.0.0.0/8", "11.1.2.3", False),
+        ("fd00::/8", "10.1.2.3", False),
+        ("10.0.0.0/99,x/y,/", "10.1.2.3", False),
+        ("0.0.0.0/0", "service.invalid", False),
+    ],
+)
+def test_no_proxy_by_range(monkeypatch: pytest.MonkeyPatch, value: str, address: str, is_direct: bool) -> None:
+    """A range of NO_PROXY holds for addresses, as with curl and requests; no name is looked up for it."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
+    monkeypatch.setenv("NO_PROXY", value)
+    assert (environment_proxy(f"https://{address}:443/x") is None) is is_direct
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_key_for_this_machine_stays_on_it(
+    server: Scripted, proxy: Tunnel, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    """A loopback address may have the key over plain http; that holds without a proxy only, so none is used."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+    train(server.url.replace("127.0.0.1", host))
+    assert server.named("optim_step")[0].headers["x-api-key"] == KEY
+    assert not proxy.asked
+
+
+def test_a_proxy_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the proxy, as it is the proxy that does not answer, but not its password."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:pass-word@127.0.0.1:1")
+    fault = fault_of("https://service.invalid", retry=ONCE)
+    assert "127.0.0.1:1" in str(fault)
+    assert "pass-word" not in str(fault)
+
+
+def test_a_proxy_of_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kind that is not spoken is refused when the client is made; a client of the user's own may speak it."""
+    monkeypatch.setenv("ALL_PROXY", "socks5://me:pass-word@127.0.0.1:1")
+    with pytest.raises(ValueError, match=r"socks5 proxies are not spoken.*NO_PROXY.*http_client=") as caught:
+        tw.ServiceClient(base_url="https://service.invalid", api_key=KEY)
+    assert "pass-word" not in str(caught.value)
+    for odd in ("http://me:pass#word@proxy:1", "http://me:pass/word@proxy:1", "http://", "http://proxy:port"):
+        monkeypatch.setenv("ALL_PROXY", odd)
+        with pytest.raises(ValueError, match="not an address") as caught:
+            tw.ServiceClient(base_url="https://service.invalid", api_key=KEY)
+        assert "pass" not in str(caught.value).partition("in a user or")[0]
+    assert environment_proxy("http://127.0.0.1:8000") is None
+    results = {"create_session": {"session_id": "s"}, "create_model": {"request_id": "r"}}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=results.get(request.url.path.rpartition("/")[2], {"model_id": "m"}))
+
+    http = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    with open_client("https://service.invalid", http_client=http) as client:
+        assert client.create_lora_training_client("base").model_id == "m"
+
+
+def test_a_proxy_for_plain_http_to_a_trusted_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain http to a machine that was named goes through HTTP_PROXY, as the user set both."""
+    with scripted_server() as found:
+        monkeypatch.setenv("HTTP_PROXY" if os.name == "nt" else "http_proxy", found.url)
+        found.rules["create_session"] = lambda _: Answer({"session_id": "s9"})
+        train("http://trainer", plain_http_hosts=["trainer"])
+        assert {asked.headers["host"] for asked in found.asked} == {"trainer"}

@@ -1,0 +1,183 @@
+"""No response takes more memory than its limit, packed or not, and the error names limit, setting and request."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tinkerwire as tw
+from support.clients import FAST, PARAMS, PROMPT, open_client
+from support.scripted import PATIENCE_S, Answer, Scripted
+from tinkerwire._transport.response_body import PIECE_BYTES, Unpacker
+
+pytestmark = pytest.mark.timeout(60)
+KINDS = ["aiohttp", "httpx"]
+LIMIT = 100_000
+CAPABILITIES = {"supported_models": [{"model_name": "base"}]}
+
+
+def raw_deflate(data: bytes) -> bytes:
+    """Deflate without the zlib header, as some servers send it."""
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+PACKERS = {
+    "gzip": ("gzip", gzip.compress),
+    "several members": ("gzip", lambda data: gzip.compress(data[:7]) + gzip.compress(data[7:]) + b"\0\0\0"),
+    "deflate": ("deflate", zlib.compress),
+    "raw deflate": ("deflate", raw_deflate),
+    "twice": ("gzip, gzip", lambda data: gzip.compress(gzip.compress(data))),
+    "plain": ("identity", lambda data: data),
+}
+
+
+def ask(server: Scripted, kind: str, **policy: Any) -> Any:
+    """Send one request over a transport, once."""
+    http = httpx.AsyncClient() if kind == "httpx" else None
+    retry = tw.RetryConfig(enable_retry_logic=False, **policy)
+    with open_client(server.url, http_client=http, retry=retry) as client:
+        return client.get_server_capabilities()
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_packed_responses_are_read(server: Scripted, kind: str, packer: str) -> None:
+    """Every encoding that is asked for is unpacked, and no other is asked for."""
+    encoding, pack = PACKERS[packer]
+    body = pack(json.dumps(CAPABILITIES).encode())
+    server.rules["get_server_capabilities"] = lambda _: Answer(body, headers={"content-encoding": encoding})
+    assert ask(server, kind).supported_models[0].model_name == "base"
+    assert server.asked[0].headers["accept-encoding"] == "gzip, deflate"
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_response_over_its_limit_is_refused(server: Scripted, kind: str, status: int, packer: str) -> None:
+    """Whatever its encoding and status; the error names the limit, the setting and the request, and is not retried."""
+    encoding, pack = PACKERS[packer]
+    body = pack(b" " * (LIMIT + 1))
+    server.rules["get_server_capabilities"] = lambda _: Answer(
+        body, status=status, headers={"content-encoding": encoding}
+    )
+    http = httpx.AsyncClient() if kind == "httpx" else None
+    policy = tw.RetryConfig(max_response_bytes=LIMIT, retry_delay_base=0.001)
+    with (
+        open_client(server.url, http_client=http, retry=policy) as client,
+        pytest.raises(tw.ResponseTooLargeError) as caught,
+    ):
+        client.get_server_capabilities()
+    for part in ("GET", "/api/v1/get_server_capabilities", str(LIMIT), "RetryConfig.max_response_bytes"):
+        assert part in str(caught.value)
+    assert (caught.value.limit_bytes, caught.value.setting) == (LIMIT, "RetryConfig.max_response_bytes")
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_little_that_unpacks_to_much_takes_little_memory(server: Scripted, kind: str) -> None:
+    """Two megabytes that stand for two thousand cost no more than the limit and a little."""
+    block = gzip.compress(bytes(2**20))
+    server.rules["get_server_capabilities"] = lambda _: Answer(block * 2000, headers={"content-encoding": "gzip"})
+    tracemalloc.start()
+    try:
+        with pytest.raises(tw.ResponseTooLargeError):
+            ask(server, kind, max_response_bytes=2**20)
+        assert tracemalloc.get_traced_memory()[1] < 40 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_endless_body_ends_at_the_limit(server: Scripted, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that goes on for ever, without a length, is left at the limit, and never heard again."""
+
+    async def give(request: web.Request, _: Answer) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b" " * 65536)
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(server, "_give", give)
+    with pytest.raises(tw.ResponseTooLargeError):
+        ask(server, kind, max_response_bytes=10 * 2**20)
+    server.wait_for(lambda: not server.active["get_server_capabilities"], "the connection is closed")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_results_have_a_limit_of_their_own(server: Scripted, kind: str) -> None:
+    """A result may be larger than other responses, and has its own setting."""
+    http = httpx.AsyncClient() if kind == "httpx" else None
+    big = {"sequences": [{"stop_reason": "stop", "tokens": [1] * LIMIT, "logprobs": [-0.5] * LIMIT}]}
+    server.on_poll("Sample", lambda _: Answer(big))
+    policy = tw.RetryConfig(max_response_bytes=LIMIT, max_result_bytes=10 * LIMIT)
+    with open_client(server.url, http_client=http, retry=policy) as client:
+        sampling = client.create_sampling_client(base_model="base")
+        assert len(sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences[0].tokens) == LIMIT
+    server.on_poll("Sample", lambda _: Answer({**big, "more": " " * 10 * LIMIT}))
+    with open_client(server.url, retry=policy) as client:
+        sampling = client.create_sampling_client(base_model="base")
+        with pytest.raises(tw.ResponseTooLargeError, match=r"RetryConfig\.max_result_bytes"):
+            sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        copy = tw.SamplingClient.from_sampler_handle(sampling.get_sampler_handle(), api_key="tml-other-0123")
+        with pytest.raises(tw.ResponseTooLargeError, match=str(10 * LIMIT)):
+            copy.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("encoding", "body"), [("br", b"x"), ("zstd", b"x"), ("gzip, gzip, gzip", b"x")])
+def test_encodings_that_nobody_asked_for(server: Scripted, kind: str, encoding: str, body: bytes) -> None:
+    """They are named, and not retried."""
+    server.rules["get_server_capabilities"] = lambda _: Answer(body, headers={"content-encoding": encoding})
+    with pytest.raises(tw.APIError, match="content encoding"):
+        ask(server, kind)
+
+
+def test_the_defaults_and_odd_limits() -> None:
+    """1 GiB for results and 64 MiB for everything else; a limit is a positive number of bytes, or None."""
+    assert (tw.RetryConfig().max_result_bytes, tw.RetryConfig().max_response_bytes) == (2**30, 2**26)
+    assert tw.RetryConfig(max_result_bytes=None).max_result_bytes is None
+    for odd in (0, -1, 1.5, True, "1"):
+        with pytest.raises((ValueError, TypeError), match="max_result_bytes"):
+            tw.RetryConfig(max_result_bytes=odd)  # type: ignore[arg-type]
+
+
+@given(st.binary(max_size=3000), st.integers(1, 300), st.sampled_from(sorted(set(PACKERS) - {"plain", "twice"})))
+def test_unpacking_does_not_depend_on_how_data_arrives(data: bytes, size: int, packer: str) -> None:
+    """However the packed bytes are cut, what comes out is the same, in small pieces."""
+    encoding, pack = PACKERS[packer]
+    packed, data = pack(data * 300), data * 300
+    unpacker = Unpacker(encoding)
+
+    def pieces() -> Iterator[bytes]:
+        for start in range(0, len(packed), size):
+            yield from unpacker.unpack(packed[start : start + size])
+
+    found = list(pieces())
+    unpacker.finish()
+    assert b"".join(found) == data
+    assert max((len(piece) for piece in found), default=0) <= PIECE_BYTES
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_packed_data_that_is_cut_is_asked_for_again(server: Scripted, kind: str) -> None:
+    """A body that ends in the midst of its packed data is a broken connection, and no result."""
+    body = gzip.compress(json.dumps(CAPABILITIES).encode())
+    answers = iter([Answer(body[:-9], headers={"content-encoding": "gzip"}), Answer(CAPABILITIES)])
+    server.rules["get_server_capabilities"] = lambda _: next(answers)
+    http = httpx.AsyncClient() if kind == "httpx" else None
+    with open_client(server.url, http_client=http, retry=FAST) as client:
+        assert client.get_server_capabilities().supported_models
+    assert len(server.asked) == 2

@@ -1,0 +1,283 @@
+"""The form of batches, JSON or protobuf: found from what a server does, whatever it does to the wrong one."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, FAST, PARAMS, PROMPT, datum, open_client
+from support.scripted import PATIENCE_S, Answer, Asked, Rule, Scripted, in_turn
+from tinkerwire._transport.backpressure import Traffic
+from tinkerwire._wire.dialect import BATCHES, Dialect, found
+from tinkerwire.local import EmbeddedServer, EmbeddedTransport, Peculiarities
+from tinkerwire_base.call import PROTOBUF, WireRequest, WireResponse
+from tinkerwire_generated.models import ClientConfigResponse
+
+pytestmark = pytest.mark.timeout(60)
+MODEL = "tinkerwire/byte-nano"
+REFUSALS = ("400", "404", "405", "406", "415", "422", "500", "501", "502", "dropped")
+CONFIGS: dict[str, dict[str, Any]] = {
+    "absent": {"lacks": "client_config"},
+    "without flags": {"flags": "absent"},
+    "with flags": {},
+}
+WIRE = "0.22.7"
+"""Its batches are taken as JSON and as protobuf."""
+
+
+class Counting(EmbeddedTransport):
+    """Notes what is sent."""
+
+    def __init__(self, server: EmbeddedServer) -> None:
+        super().__init__(server)
+        self.sent: list[WireRequest] = []
+
+    async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
+        self.sent.append(request)
+        return await super().send(request, traffic, timeout_s)
+
+    def batches(self) -> list[str]:
+        """The form of each batch that was sent."""
+        paths = ("/api/v1/forward", "/api/v1/forward_backward")
+        return [
+            "protobuf" if each.headers["content-type"] == PROTOBUF else "JSON"
+            for each in self.sent
+            if each.path in paths
+        ]
+
+
+def losses_of(ways: Peculiarities) -> tuple[list[float], Dialect, Counting]:
+    """The losses of three steps, which tell how often the weights were changed."""
+    with EmbeddedServer(wire_version=WIRE, peculiarities=ways, seed=1) as server:
+        transport = Counting(server)
+        with tw.ServiceClient(base_url="local", transport=transport, retry=FAST) as client:
+            training = client.create_lora_training_client(MODEL, rank=4, seed=7)
+            losses = []
+            for _ in range(2):
+                trained = training.forward_backward([datum()], "cross_entropy")
+                training.optim_step(ADAM).result(PATIENCE_S)
+                losses.append(trained.result(PATIENCE_S).metrics["loss:sum"])
+            losses.append(training.forward([datum()], "cross_entropy").result(PATIENCE_S).metrics["loss:sum"])
+            return losses, client.dialect, transport
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[float]:
+    """The losses with nothing refused."""
+    return losses_of(Peculiarities())[0]
+
+
+@pytest.mark.parametrize("applies", [False, True])
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("batches", ["json", "messages", "any"])
+def test_a_refused_batch_is_tried_in_the_other_form(
+    expected: list[float], batches: str, refusal: str, config: str, applies: bool
+) -> None:
+    """The first one only, once, under its number; a server that did it before it refused it does it once."""
+    ways = Peculiarities(batches=batches, refusal=refusal, applies_refused=applies, **CONFIGS[config])
+    losses, dialect, transport = losses_of(ways)
+    assert losses == pytest.approx(expected, rel=1e-5)
+    is_refused = batches == "json" or (batches == "any" and applies)
+    form = "JSON" if is_refused else "protobuf"
+    assert transport.batches() == ["protobuf"] * is_refused + [form] * 3
+    assert dialect.binary == (frozenset() if is_refused else BATCHES)
+    assert not dialect.is_guess
+    assert dialect.source.endswith(f"it takes batches as {form}")
+    asked = [each.path for each in transport.sent].count("/api/v1/client/config")
+    assert asked == 1, "one request more for the dialect, and one at most for the form"
+
+
+def refuses_protobuf(server: Scripted, answer: Answer | Rule) -> Rule:
+    """A rule that takes batches as JSON alone."""
+
+    def rule(asked: Asked) -> Answer:
+        if asked.headers["content-type"] != PROTOBUF:
+            return server.happy(asked)
+        return answer if isinstance(answer, Answer) else answer(asked)
+
+    return rule
+
+
+DIED = Answer(b"Internal Server Error", status=500, headers={"content-type": "text/plain"})
+
+
+def test_a_server_that_dies_of_protobuf_costs_one_request(server: Scripted) -> None:
+    """It writes its 422 with the bytes of the body, and fails; two training clients lose one request between them."""
+    server.rules["client/config"] = lambda _: Answer({})
+    server.rules["forward_backward"] = refuses_protobuf(server, DIED)
+    with open_client(server.url, wire_version=None, retry=tw.RetryConfig()) as client:
+        clients = [client.create_lora_training_client("base", rank=8).result(PATIENCE_S) for _ in range(2)]
+        futures = [each.forward_backward([datum()], "cross_entropy") for each in clients for _ in range(2)]
+        for future in futures:
+            future.result(PATIENCE_S)
+        sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        copy = pickle.loads(pickle.dumps(sampling))
+        assert copy._connection.known_dialect == client.dialect
+        assert client.dialect.binary == frozenset()
+    forms = [asked.headers["content-type"] == PROTOBUF for asked in server.named("forward_backward")]
+    assert sorted(forms) == [False] * 4 + [True]
+
+
+@pytest.mark.parametrize("config", [{}, {"proto_compress_fwdbwd": True}, None])
+def test_a_batch_that_is_refused_in_both_forms_shows_both_answers(server: Scripted, config: Any) -> None:
+    """The error is the telling one, names the setting that helps, and comes without a series of resends."""
+    server.rules["client/config"] = lambda _: Answer({"detail": "no"}, 404) if config is None else Answer(config)
+    bad = Answer({"detail": "no such loss"}, status=422)
+    server.rules["forward_backward"] = lambda asked: DIED if asked.headers["content-type"] == PROTOBUF else bad
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        with pytest.raises(tw.UnprocessableEntityError) as caught:
+            training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+    text = str(caught.value)
+    for part in ("no such loss", "sent as JSON", "Internal Server Error", "protobuf: ", "wire_version"):
+        assert part in text
+    assert len(server.named("forward_backward")) <= 6
+
+
+def test_a_conflict_in_the_other_form_goes_back_to_the_first(server: Scripted) -> None:
+    """The server did the batch before it failed: the resend in the first form, under the same key, gets its result."""
+    server.rules["client/config"] = lambda _: Answer({})
+    conflict = Answer({"detail": "this request was submitted before with another body"}, 409)
+    protobuf = in_turn(DIED, server.happy)
+    server.rules["forward_backward"] = lambda asked: (
+        protobuf(asked) if asked.headers["content-type"] == PROTOBUF else conflict
+    )
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        assert client.dialect.binary == BATCHES
+        training.optim_step(ADAM).result(PATIENCE_S)
+    sent = server.named("forward_backward")
+    assert [asked.headers["content-type"] == PROTOBUF for asked in sent] == [True, False, True]
+    assert len({asked.headers["x-idempotency-key"] for asked in sent}) == 1
+    assert {int(asked.body["seq_id"]) for asked in sent} == {1}
+    assert server.bodies("optim_step")[0]["seq_id"] == 2
+
+
+def test_a_busy_server_is_waited_for(server: Scripted) -> None:
+    """503 in both forms is no refusal: resends follow the policy, in either form, until one is taken."""
+    server.rules["client/config"] = lambda _: Answer({})
+    busy = Answer({"detail": "busy"}, status=503)
+    answers = in_turn(busy, busy, busy, busy, server.happy)
+    rule = refuses_protobuf(server, DIED)
+    server.rules["forward_backward"] = lambda asked: found if (found := answers(asked)).status != 200 else rule(asked)
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        assert client.dialect.binary == frozenset()
+    assert {body["seq_id"] for body in server.bodies("forward_backward") if isinstance(body, dict)} == {1}
+    server.rules["forward_backward"] = lambda _: busy
+    with open_client(server.url, wire_version=None, retry=tw.RetryConfig(max_attempts=3, retry_delay_base=0)) as client:
+        training = client.create_lora_training_client("base", rank=8).result(PATIENCE_S)
+        before = len(server.named("forward_backward"))
+        with pytest.raises(tw.InternalServerError, match="busy"):
+            training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        assert len(server.named("forward_backward")) - before == 3
+
+
+@pytest.mark.parametrize(("status", "error"), [(401, tw.AuthenticationError), (402, tw.BillingError)])
+def test_who_asks_is_no_matter_of_form(server: Scripted, status: int, error: type[Exception]) -> None:
+    """Such a batch is not tried in another form."""
+    server.rules["client/config"] = lambda _: Answer({})
+    server.rules["forward_backward"] = lambda _: Answer({"detail": "no"}, status=status)
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        with pytest.raises(error):
+            training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        assert client.dialect.is_guess
+    assert len(server.named("forward_backward")) == 1
+
+
+def test_too_many_requests_are_no_matter_of_form(server: Scripted) -> None:
+    """The same form is sent again."""
+    server.rules["client/config"] = lambda _: Answer({})
+    server.rules["forward_backward"] = in_turn(Answer({"detail": "later"}, status=429), server.happy)
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        assert client.dialect.binary == BATCHES
+    assert [asked.headers["content-type"] for asked in server.named("forward_backward")] == [PROTOBUF] * 2
+
+
+def test_a_form_that_a_server_has_dropped_is_left(server: Scripted) -> None:
+    """A server that was changed takes another form than before; the client finds that out once."""
+    server.rules["client/config"] = lambda _: Answer({})
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        for refusal in (None, Answer({"detail": "JSON, please"}, status=415)):
+            if refusal is not None:
+                server.rules["forward_backward"] = refuses_protobuf(server, refusal)
+            for _ in range(2):
+                training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        assert client.dialect.binary == frozenset({"forward"})
+    forms = [asked.headers["content-type"] == PROTOBUF for asked in server.named("forward_backward")]
+    assert forms == [True, True, True, False, False]
+
+
+def test_a_bad_batch_costs_a_confirmed_form_one_request(server: Scripted) -> None:
+    """The other form is tried once; after that it is known that the batches are bad."""
+    server.rules["client/config"] = lambda _: Answer({})
+    bad = Answer({"detail": "no such loss"}, status=422)
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        server.rules["forward_backward"] = lambda _: bad
+        for _ in range(3):
+            with pytest.raises(tw.UnprocessableEntityError, match="no such loss"):
+                training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        assert client.dialect.binary == BATCHES
+    assert len(server.named("forward_backward")) == 1 + 4
+
+
+def test_compression_that_a_server_does_not_take_is_left(server: Scripted) -> None:
+    """Even where its own flags want it."""
+    server.rules["client/config"] = lambda _: Answer({"proto_compress_fwdbwd": True})
+
+    def rule(asked: Asked) -> Answer:
+        is_plain = asked.headers["content-type"] == PROTOBUF and "content-encoding" not in asked.headers
+        return server.happy(asked) if is_plain else Answer({"detail": "what is that?"}, status=415)
+
+    server.rules["forward_backward"] = rule
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        for _ in range(2):
+            training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        assert not client.dialect.config.proto_compress_fwdbwd
+    assert len(server.named("forward_backward")) == 4
+
+
+def test_a_form_that_a_batch_does_not_have_is_passed_over(server: Scripted) -> None:
+    """An address of an image has no form in protobuf; it goes out as JSON while the form is not known."""
+    server.rules["client/config"] = lambda _: Answer({})
+    chunk = tw.types.ImageAssetPointerChunk(format="png", location="tinker://a/b", expected_tokens=2)
+    inputs: Any = {"target_tokens": [1, 2]}
+    image = tw.Datum(model_input=tw.ModelInput(chunks=[chunk]), loss_fn_inputs=inputs)
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        training.forward_backward([image], "cross_entropy").result(PATIENCE_S)
+    (asked,) = server.named("forward_backward")
+    assert asked.headers["content-type"] == "application/json"
+
+
+def test_a_forward_goes_out_as_json_where_protobuf_has_no_such_word() -> None:
+    """Servers that have the first flag of protobuf and not the second would take it for a forward_backward."""
+    config = ClientConfigResponse()
+    assert found(config, {"proto_write_fwdbwd"}).binary == {"forward_backward"}
+    assert found(config, {"proto_write_fwdbwd", "fwd_via_fwdbwd"}).binary == BATCHES
+    assert found(config, ()).is_guess
+    service = found(config, {"proto_write_fwdbwd"}, is_tinker=True)
+    assert service.binary == BATCHES
+    assert not service.is_guess
+
+
+def test_sampling_needs_no_form(server: Scripted) -> None:
+    """A client that only samples asks for the dialect, and that is all."""
+    server.rules["client/config"] = lambda _: Answer({})
+    with open_client(server.url, wire_version=None) as client:
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    assert not server.named("forward_backward")
+    assert len(server.named("client/config")) == 1

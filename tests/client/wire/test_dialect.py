@@ -1,0 +1,358 @@
+"""How a client finds out what its server speaks, what it does then, and what it says when that is not enough."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinkerwire as tw
+from support.clients import PARAMS, PROMPT, datum, open_client
+from support.scripted import PATIENCE_S, Answer, Asked, Rule, Scripted, in_turn
+from tinkerwire import types
+from tinkerwire._server.http import protobuf as served
+from tinkerwire._wire import protobuf
+from tinkerwire._wire.dialect import BATCHES, found, given
+from tinkerwire_base.call import PROTOBUF
+from tinkerwire_generated import models as m
+from tinkerwire_generated.messages import message
+
+pytestmark = pytest.mark.timeout(60)
+MISSING = Answer({"detail": "Not Found"}, status=404)
+CONFIG = Answer({"pjwt_auth_enabled": False})
+OUTPUT = m.ForwardBackwardOutput(
+    loss_fn_output_type="T",
+    loss_fn_outputs=[{"logprobs": m.TensorData(data=[-1.0, -2.0], dtype="float32", shape=[2])}],
+    metrics={"loss:sum": 3.0},
+)
+SAMPLE = m.SampleResponse(sequences=[m.SampledSequence(stop_reason="stop", tokens=[4, 5], logprobs=[-0.5, -0.25])])
+
+
+def is_message(asked: Asked) -> bool:
+    """Whether a batch came as a binary message."""
+    return asked.headers["content-type"] == PROTOBUF
+
+
+def takes(server: Scripted, *, json: bool, messages: bool, refusal: int = 415) -> None:
+    """Let the server take batches in some forms, and refuse the others."""
+
+    def rule(asked: Asked) -> Answer:
+        if messages if is_message(asked) else json:
+            return server.happy(asked)
+        return Answer({"detail": "not in this form"}, status=refusal)
+
+    server.rules["forward_backward"] = rule
+    server.rules["forward"] = rule if json else lambda _: MISSING
+
+
+def train(client: tw.ServiceClient) -> None:
+    """Some batches."""
+    training = client.create_lora_training_client("base", rank=8)
+    for _ in range(2):
+        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        training.forward([datum()], "cross_entropy").result(PATIENCE_S)
+
+
+@pytest.mark.parametrize("has_config", [True, False])
+@pytest.mark.parametrize(
+    ("json", "messages", "refusal"),
+    [(True, False, 415), (True, False, 422), (True, False, 400), (False, True, 415), (True, True, 415)],
+)
+def test_what_the_server_takes_is_found_out(
+    server: Scripted, has_config: bool, json: bool, messages: bool, refusal: int
+) -> None:
+    """By two requests at the most; one that is refused is sent again in the other form, under the same number."""
+    server.rules["client/config"] = lambda _: CONFIG if has_config else MISSING
+    takes(server, json=json, messages=messages, refusal=refusal)
+    with open_client(server.url, wire_version=None) as client:
+        train(client)
+        dialect = client.dialect
+    assert len(server.named("client/config")) == 1
+    batches = [asked for asked in server.asked if asked.name in BATCHES]
+    is_wrong_guess = not messages
+    assert len(batches) == 4 + is_wrong_guess
+    assert [asked.body["seq_id"] for asked in batches][: 1 + is_wrong_guess] == [1] * (1 + is_wrong_guess)
+    uses_messages = messages
+    assert [is_message(asked) for asked in batches[-4:]] == [uses_messages] * 4
+    assert dialect.binary == (BATCHES if uses_messages else frozenset())
+    assert not dialect.is_guess
+    assert (dialect.floor, dialect.ceiling) == (
+        ("0.18.2", "0.38.0") if has_config else ("0.3.0", "0.38.0" if uses_messages else "0.16.1")
+    )
+
+
+@pytest.mark.parametrize("version", ["0.16.1", "0.38.0"])
+def test_a_given_version_asks_nothing(server: Scripted, version: str) -> None:
+    """No request but those of the flow."""
+    takes(server, json=version == "0.16.1", messages=version == "0.38.0")
+    with open_client(server.url, wire_version=version) as client:
+        train(client)
+        assert client.dialect == given(version)
+    assert "client/config" not in [asked.name for asked in server.asked]
+    assert len([asked for asked in server.asked if asked.name in BATCHES]) == 4
+
+
+def test_a_bad_batch_is_not_a_form(server: Scripted) -> None:
+    """Where both forms are refused the first refusal is told, and later batches are tried in the first form again."""
+    server.rules["client/config"] = lambda _: CONFIG
+    bad, json = Answer({"detail": "no such loss"}, status=422), Answer({"detail": "messages only"}, status=415)
+    server.rules["forward_backward"] = in_turn(bad, json, server.happy)
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        with pytest.raises(tw.UnprocessableEntityError, match="no such loss"):
+            training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        assert not client.dialect.is_guess
+    batches = server.named("forward_backward")
+    assert [is_message(asked) for asked in batches] == [True, False, True]
+    assert [asked.body["seq_id"] for asked in batches] == [1, 1, 1]
+
+
+def test_a_server_that_cannot_be_asked_is_asked_again(server: Scripted) -> None:
+    """What is no answer to the question is retried, and an error that stays is the error of every operation."""
+    server.rules["client/config"] = in_turn(Answer(status=503), CONFIG)
+    with open_client(server.url, wire_version=None) as client:
+        assert client.dialect.source == "found out: the server has client/config"
+    server.rules["client/config"] = in_turn(Answer({"detail": "who?"}, status=401), MISSING)
+    with open_client(server.url, wire_version=None) as client:
+        with pytest.raises(tw.AuthenticationError, match="who"):
+            client.get_server_capabilities()
+        assert client.get_server_capabilities().supported_models
+        assert client.dialect.ceiling == "0.16.1"
+
+
+def test_many_operations_ask_once(server: Scripted) -> None:
+    """All wait for one answer."""
+    server.rules["client/config"] = lambda _: Answer(CONFIG.body, delay_s=0.05)
+    with open_client(server.url, wire_version=None) as client:
+        rest = client.create_rest_client()
+        for future in [rest.list_training_runs() for _ in range(20)]:
+            future.result(PATIENCE_S)
+    assert len(server.named("client/config")) == 1
+
+
+def test_only_what_every_version_has_is_sent_unasked(server: Scripted) -> None:
+    """In a range of versions a field that only some have is left out at its default, and sent otherwise."""
+    server.rules["client/config"] = lambda _: CONFIG
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        training.save_state("a").result(PATIENCE_S)
+        training.save_state("a", overwrite=True).result(PATIENCE_S)
+    plain, asked = server.bodies("save_weights")
+    assert "overwrite" not in plain
+    assert asked["overwrite"] is True
+
+
+def test_what_the_dialect_lacks_is_refused_by_name(server: Scripted) -> None:
+    """The error names the field, since when it exists, and what is spoken; it has the dialect, and nothing is sent."""
+    server.rules["client/config"] = lambda _: MISSING
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8).result(PATIENCE_S)
+        before = len(server.asked)
+        with pytest.raises(tw.DialectError) as caught:
+            training.save_state("a", overwrite=True).result(PATIENCE_S)
+        dialect = client.dialect
+        assert len(server.asked) == before
+        training.save_state("a").result(PATIENCE_S)
+    text = str(caught.value)
+    for part in ("SaveWeightsRequest.overwrite", "from 0.20.0", "wire 0.3.0 to 0.16.1", "no client/config"):
+        assert part in text
+    assert caught.value.dialect == dialect
+    assert pickle.loads(pickle.dumps(caught.value)).dialect == dialect
+    assert [body["seq_id"] for body in server.bodies("save_weights")] == [1]
+
+
+def test_a_refusal_says_in_what_it_was_asked(server: Scripted) -> None:
+    """Where the server may not know what it was sent, the error names the dialect."""
+    server.rules["save_weights"] = lambda _: Answer({"detail": "unknown field"}, status=422)
+    with open_client(server.url, wire_version="0.30.4") as client:
+        training = client.create_lora_training_client("base", rank=8)
+        with pytest.raises(
+            tw.UnprocessableEntityError, match=r"unknown field.*wire 0\.30\.4 \(wire_version\)"
+        ) as caught:
+            training.save_state("a").result(PATIENCE_S)
+        assert caught.value.dialect == client.dialect
+
+
+def by_kind(results: dict[str, Answer], server: Scripted) -> Rule:
+    """Results of some kinds of requests, and the usual ones of the others."""
+    return lambda asked: results.get(asked.headers["x-tinker-request-type"]) or server.happy(asked)
+
+
+@pytest.mark.parametrize("version", ["0.16.1", "0.18.2", "0.38.0", None])
+@pytest.mark.parametrize("form", ["message", "tagged", "untagged"])
+def test_results_are_read_in_any_form(server: Scripted, version: str | None, form: str) -> None:
+    """JSON with and without tags and binary messages, whatever was asked for; unknown fields and values survive."""
+    server.rules["client/config"] = lambda _: CONFIG
+    body: dict[str, Any]
+    if form == "message":
+        headers = {"content-type": PROTOBUF}
+        output = Answer(served.encode_output(OUTPUT), headers=headers)
+        sample = Answer(served.encode_sample(SAMPLE), headers=headers)
+    else:
+        tag = {"type": "sample"} if form == "tagged" else {}
+        body = {"sequences": [{"stop_reason": "flood", "tokens": [4, 5], "logprobs": [-0.5, -0.25], "new": 1}], **tag}
+        sample = Answer({**body, "later": {"a": 1}})
+        logprobs = {"data": [-1.0, -2.0], "dtype": "float32", "shape": [2]}
+        fields = {"loss_fn_output_type": "T", "loss_fn_outputs": [{"logprobs": logprobs}], "metrics": {"loss:sum": 3.0}}
+        output = Answer(fields)
+    server.rules["retrieve_future"] = by_kind({"ForwardBackward": output, "Sample": sample}, server)
+    with open_client(server.url, wire_version=version) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        trained = training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        drawn = client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    assert trained.metrics == {"loss:sum": 3.0}
+    assert trained.loss_fn_outputs[0]["logprobs"].tolist() == [-1.0, -2.0]
+    assert list(drawn.sequences[0].tokens) == [4, 5]
+    assert drawn.sequences[0].stop_reason == ("stop" if form == "message" else "flood")
+    if form != "message":
+        assert drawn.extra_fields == {"later": {"a": 1}}
+        assert drawn.sequences[0].extra_fields == {"new": 1}
+
+
+def test_accept_asks_for_what_can_be_read(server: Scripted) -> None:
+    """Messages are asked for where they exist, and alone where there is nothing else."""
+    asked = {
+        version: [given(version).accept(kind) for kind in (types.SampleResponse, types.OptimStepResponse)]
+        for version in ("0.16.1", "0.18.2", "0.25.0")
+    }
+    assert asked == {
+        "0.16.1": ["application/json"] * 2,
+        "0.18.2": ["application/x-protobuf, application/json", "application/json"],
+        "0.25.0": ["application/x-protobuf", "application/json"],
+    }
+    assert found(None).accept(types.SampleResponse) == "application/json"
+    assert found(types.ClientConfigResponse()).accept(types.SampleResponse) == asked["0.18.2"][0]
+
+
+def test_a_message_that_is_none_is_an_error(server: Scripted) -> None:
+    """Bytes that are no such message, and messages where there are none, say what they are not."""
+    headers = {"content-type": PROTOBUF}
+    results = {"Sample": Answer(b"\xff\xff", headers=headers), "OptimStep": Answer(b"", headers=headers)}
+    server.rules["retrieve_future"] = by_kind(results, server)
+    with open_client(server.url, wire_version="0.38.0") as client:
+        sampling = client.create_sampling_client(base_model="base")
+        with pytest.raises(tw.APIResponseValidationError, match="SampleResponse: 2 bytes"):
+            sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        training = client.create_lora_training_client("base", rank=8)
+        with pytest.raises(tw.APIResponseValidationError, match="none holds a OptimStepResponse"):
+            training.optim_step(tw.AdamParams()).result(PATIENCE_S)
+
+
+@pytest.mark.parametrize("ids", [None, [], ["q1"], ["q1", "q2"]])
+def test_sequences_get_their_names(server: Scripted, ids: list[str] | None) -> None:
+    """As the promise has them; servers that name none, or too few, are survived."""
+    promise = {"request_id": "asample/1/0", **({} if ids is None else {"sample_sequence_ids": ids})}
+    server.rules["asample"] = lambda _: Answer(promise)
+    two = {"sequences": [{"stop_reason": "stop", "tokens": [1]}, {"stop_reason": "stop", "tokens": [2]}]}
+    server.on_poll("Sample", lambda _: Answer(two))
+    with open_client(server.url, wire_version="0.38.0") as client:
+        drawn = client.create_sampling_client(base_model="base").sample(PROMPT, 2, PARAMS).result(PATIENCE_S)
+    assert [sequence.sequence_id for sequence in drawn.sequences] == [*(ids or []), None, None][:2]
+
+
+def test_sequences_with_names_keep_their_arrays(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a binary message holds becomes a list where somebody reads it as one, and not before."""
+    monkeypatch.setattr("tinkerwire_base.compat.list_array.Numbers.to_list", None)
+    monkeypatch.setattr("tinkerwire_base.compat.list_array.Topk.to_list", None)
+    numbers, pairs = np.arange(2, dtype=np.float32), {"k": 1, "length": 2}
+    tokens, logprobs = numbers.astype(np.int32).tobytes(), numbers.tobytes()
+    topk = {**pairs, "token_ids": tokens, "logprobs": logprobs}
+    sample = {"tokens": tokens, "logprobs": logprobs, "topk_sampled_logprobs": topk}
+    filled = message("SampleResponse")(sequences=[sample], prompt_logprobs=logprobs, topk_prompt_logprobs=topk)
+    server.rules["asample"] = lambda _: Answer({"request_id": "asample/1/0", "sample_sequence_ids": ["q1"]})
+    server.on_poll("Sample", lambda _: Answer(filled.SerializeToString(), headers={"content-type": PROTOBUF}))
+    with open_client(server.url, wire_version="0.38.0") as client:
+        drawn: Any = (
+            client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS, True, 1, 1).result(PATIENCE_S)
+        )
+    (named,) = drawn.sequences
+    assert named.sequence_id == "q1"
+    for array, kind in ((named.tokens_np, np.int32), (named.logprobs_np, np.float32), (drawn.prompt_logprobs_np, "f4")):
+        assert array.dtype == kind and array.tolist() == [0, 1] and not array.flags.owndata
+    for matrices in (named.topk_logprobs_np, drawn.topk_prompt_logprobs_np):
+        assert matrices.token_ids.tolist() == matrices.logprobs.tolist() == [[0], [1]]
+
+
+def test_word_of_a_size_is_no_result(server: Scripted) -> None:
+    """A server that only tells how large the result is is asked again."""
+    size = Answer({"status": "complete_metadata", "response_payload_size": 12})
+    server.on_poll("OptimStep", in_turn(size, server.happy))
+    with open_client(server.url, wire_version="0.38.0") as client:
+        training = client.create_lora_training_client("base", rank=8)
+        assert training.optim_step(tw.AdamParams()).result(PATIENCE_S).metrics == {}
+    assert len(server.polls("OptimStep")) == 2
+
+
+def test_the_servers_limits_hold(server: Scripted) -> None:
+    """A server may want smaller requests than the client would send, and never larger ones."""
+    server.rules["client/config"] = lambda _: Answer({"fwdbwd_max_chunk_len": 2})
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        training.forward_backward([datum(i) for i in range(5)], "cross_entropy").result(PATIENCE_S)
+    assert [len(body["data"]) for body in server.bodies("forward_backward")] == [2, 2, 1]
+
+
+@pytest.mark.parametrize(("status", "detail"), [("success", None), ("errored", "it broke")])
+def test_the_server_hears_how_a_session_ended(server: Scripted, status: Any, detail: str | None) -> None:
+    """Where the wire has a word for it; a server that does not know it is let be."""
+    for version, answer, expected in (("0.38.0", Answer(), 1), ("0.27.2", MISSING, 1), ("0.26.2", Answer(), 0)):
+        server.asked.clear()
+        server.rules["sessions/s1/finish"] = lambda _, answer=answer: answer  # type: ignore[misc]
+        client = tw.ServiceClient(base_url=server.url, api_key="k", wire_version=version)
+        client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        client.close(status, detail).result(PATIENCE_S)
+        told = server.bodies("sessions/s1/finish")
+        assert told == [{"reason": {"type": status}, "detail": detail}] * expected
+
+
+def test_a_text_in_the_settings_of_a_loss_needs_a_wire_that_has_it(server: Scripted) -> None:
+    """Messages have had them since 0.26.2."""
+    for version in ("0.16.1", "0.25.0"):
+        with open_client(server.url, wire_version=version) as client:
+            training = client.create_lora_training_client("base", rank=8)
+            with pytest.raises(tw.DialectError, match=r"loss_fn_config.*0\.26\.2|0\.26\.2.*loss_fn_config") as caught:
+                training.forward_backward([datum()], "ppo", {"mode": "x"}).result(PATIENCE_S)
+            assert caught.value.dialect == given(version)
+    with open_client(server.url, wire_version="0.26.2") as client:
+        training = client.create_lora_training_client("base", rank=8)
+        training.forward_backward([datum()], "ppo", {"mode": "x", "clip": 0.5}).result(PATIENCE_S)
+    (body,) = server.bodies("forward_backward")
+    assert body["loss_fn_config_v2"] == {"mode": {"text": "x"}, "clip": {"number": 0.5}}
+
+
+def test_settings_that_contradict_each_other_are_refused() -> None:
+    """A version that is none, or too old or new; flags without the version whose flags they are."""
+    for version in ("", "1.0.0"):
+        with pytest.raises(ValueError, match="newest"):
+            given(version or "0.99.0")
+    with pytest.raises(ValueError, match="oldest"):
+        given("0.2.0")
+    with pytest.raises(ValueError, match="without wire_version"):
+        tw.ServiceClient(base_url="http://127.0.0.1:1", client_config={"proto_compress_fwdbwd": True})
+    with pytest.raises(ValueError, match="proto_compress_fwdbwd"):
+        tw.ServiceClient(
+            base_url="http://127.0.0.1:1", wire_version="0.38.0", client_config={"proto_compress_fwdbwd": "yes"}
+        )
+
+
+def test_messages_are_what_they_say() -> None:
+    """A request in the dialect is the same as the codec's own bytes."""
+    request = m.ForwardBackwardRequest(
+        forward_backward_input=m.ForwardBackwardInput(data=[datum()], loss_fn="cross_entropy"), model_id="m1", seq_id=3
+    )
+    assert served.decode_request(protobuf.encode_request(request, "0.38.0")) == request
+
+
+def test_the_newer_map_of_settings_is_sent_where_it_is_needed(server: Scripted) -> None:
+    """In a range of versions numbers go where all of them look, and texts where only the newer do."""
+    server.rules["client/config"] = lambda _: CONFIG
+    with open_client(server.url, wire_version=None) as client:
+        training = client.create_lora_training_client("base", rank=8)
+        training.forward_backward([datum()], "ppo", {"clip": 0.5}).result(PATIENCE_S)
+        training.forward_backward([datum()], "ppo", {"clip": 0.5, "mode": "x"}).result(PATIENCE_S)
+    numbers, texts = server.bodies("forward_backward")
+    assert (numbers["loss_fn_config"], "loss_fn_config_v2" in numbers) == ({"clip": 0.5}, False)
+    assert texts["loss_fn_config_v2"] == {"mode": {"text": "x"}, "clip": {"number": 0.5}}

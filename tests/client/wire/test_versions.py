@@ -1,0 +1,105 @@
+"""Our client and a server process of each wire version: create, train, save, load, sample, list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinkerwire as tw
+from support.embedded import embedded_http_server
+from support.scripted import PATIENCE_S
+from tinkerwire._wire.dialect import BATCHES
+from tinkerwire_base.conversion.versioning import parse_version
+
+pytestmark = pytest.mark.timeout(300)
+VERSIONS = (
+    "0.3.0",
+    "0.4.1",
+    "0.6.3",
+    "0.9.0",
+    "0.16.1",
+    "0.18.2",
+    "0.22.7",
+    "0.25.0",
+    "0.26.2",
+    "0.30.4",
+    "0.34.0",
+    "0.38.0",
+)
+FLAGS = {
+    "0.22.7": {"proto_write_fwdbwd": True, "proto_compress_fwdbwd": True, "fwd_via_fwdbwd": True},
+    "0.24.1": {"create_model_via_load_weights": True},
+    "0.38.0": {"proto_compress_fwdbwd": True},
+}
+WITH_FLAGS = [(version, {}) for version in VERSIONS] + list(FLAGS.items())
+MODEL = "tinkerwire/byte-nano"
+TOKENS = list(b"to be or not to be")
+PROMPT = tw.ModelInput.from_ints(TOKENS)
+DATUM = tw.Datum(
+    model_input=tw.ModelInput.from_ints(TOKENS[:-1]),
+    loss_fn_inputs={"target_tokens": TOKENS[1:], "weights": np.ones(len(TOKENS) - 1, dtype=np.float32)},
+)
+
+
+def flow(client: tw.ServiceClient) -> list[float]:
+    """Everything that a training run does; the losses on the way."""
+    assert MODEL in [model.model_name for model in client.get_server_capabilities().supported_models]
+    training = client.create_lora_training_client(MODEL, rank=4, seed=7)
+    losses = []
+    for _ in range(3):
+        trained = training.forward_backward([DATUM], "cross_entropy")
+        training.optim_step(tw.AdamParams(learning_rate=1e-2)).result(PATIENCE_S)
+        losses.append(trained.result(PATIENCE_S).metrics["loss:sum"])
+    losses.append(_loss(training))
+    path = training.save_state("kept").result(PATIENCE_S).path
+    training.optim_step(tw.AdamParams(learning_rate=1.0)).result(PATIENCE_S)
+    training.load_state(path).result(PATIENCE_S)
+    assert _loss(training) == pytest.approx(losses[-1], rel=1e-5)
+    again = client.create_training_client_from_state(path).result(PATIENCE_S)
+    assert _loss(again) == pytest.approx(losses[-1], rel=1e-5)
+    assert training.get_info().model_id == training.model_id
+    sampling = training.save_weights_and_get_sampling_client()
+    response = sampling.sample(PROMPT, 2, tw.SamplingParams(max_tokens=3, seed=5)).result(PATIENCE_S)
+    assert [len(sequence.tokens) for sequence in response.sequences] == [3, 3]
+    assert all(len(sequence.logprobs or ()) == 3 for sequence in response.sequences)
+    logprobs = sampling.compute_logprobs(PROMPT).result(PATIENCE_S)
+    assert -sum(logprobs[1:]) == pytest.approx(losses[-1], rel=1e-4)  # type: ignore[arg-type]
+    kept = training.save_weights_for_sampler("kept").result(PATIENCE_S).path
+    client.create_sampling_client(model_path=kept).result(PATIENCE_S)
+    runs = client.create_rest_client().list_training_runs().result(PATIENCE_S).training_runs
+    assert {training.model_id, again.model_id} <= {run.training_run_id for run in runs}
+    return losses
+
+
+def _loss(training: tw.TrainingClient) -> float:
+    return float(training.forward([DATUM], "cross_entropy").result(PATIENCE_S).metrics["loss:sum"])
+
+
+def options_of(version: str, flags: dict[str, Any]) -> list[str]:
+    """How a server of a version is started."""
+    given = [f"{name}={str(value).lower()}" for name, value in flags.items()]
+    return ["--wire", version, *(part for flag in given for part in ("--flag", flag))]
+
+
+@pytest.mark.parametrize(("version", "flags"), WITH_FLAGS)
+def test_the_flow_works_in_every_version(version: str, flags: dict[str, Any]) -> None:
+    """With the version given and, from 0.6.0 on, with no setting but the URL; the losses are the same."""
+    with embedded_http_server(*options_of(version, flags)) as url:
+        with tw.ServiceClient(base_url=url, wire_version=version, client_config=flags) as client:
+            dialect = client.dialect
+            losses = flow(client)
+            assert client.dialect == dialect
+        assert losses[-1] < losses[0]
+        assert dialect.floor == dialect.ceiling == version
+        if version in ("0.3.0", "0.4.1"):
+            # Their load_weights has no flag for the optimizer, which all later versions require.
+            return
+        with tw.ServiceClient(base_url=url) as client:
+            assert flow(client) == pytest.approx(losses, rel=1e-5)
+            found = client.dialect
+    # The contract has messages in place of JSON since then, and servers take them whether they ask for them or not.
+    assert (found.binary == BATCHES) == (parse_version(version) >= parse_version("0.19.0"))
+    assert not found.is_guess
+    assert found.config.proto_compress_fwdbwd == flags.get("proto_compress_fwdbwd", False)

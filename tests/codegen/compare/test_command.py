@@ -1,0 +1,190 @@
+"""Two contracts from a command line: folders, documents and versions in; text, JSON, Markdown and exit codes out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.release import JOBS, PROTO, write_contract
+from tinkerwire_base.conversion.versioning import project
+from tinkerwire_codegen.cli import main
+from tinkerwire_codegen.compare.change import NOTHING
+from tinkerwire_codegen.compare.compare import compare_contracts
+from tinkerwire_codegen.compare.inputs import open_side
+from tinkerwire_codegen.contract.bundle import load
+
+ROOT = Path(__file__).parents[3]
+CONTRACT = load(ROOT / "schema")
+NEW_FIELD = "        heat: {type: number, default: 0.5}\n"
+
+
+@pytest.fixture
+def contracts(tmp_path: Path) -> tuple[Path, Path]:
+    return write_contract(tmp_path / "old"), write_contract(tmp_path / "new")
+
+
+def edit(folder: Path, old: str, new: str, file: str = "jobs.yaml") -> None:
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new, 1))
+
+
+def diff(*arguments: object) -> int:
+    return main(["diff", *map(str, arguments)])
+
+
+def test_equal_contracts(contracts: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is said of two that are the same, and nothing fails."""
+    assert diff(*contracts, "--fail-on", "any") == 0
+    assert "no change" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "level"),
+    [
+        (NEW_FIELD, NEW_FIELD + "        cold: {type: [integer, 'null'], default: null}\n", "safe"),
+        (NEW_FIELD, NEW_FIELD.replace("0.5", "0.25"), "risky"),
+        ("enum: [fast, slow]", "enum: [fast]", "breaking"),
+    ],
+)
+def test_exit_codes(contracts: tuple[Path, Path], old: str, new: str, level: str) -> None:
+    """--fail-on fails from that level on; without it the command only tells."""
+    edit(contracts[1], old, new)
+    order = ["safe", "risky", "breaking"]
+    assert diff(*contracts) == 0
+    for name, least in (("any", "safe"), ("risky", "risky"), ("breaking", "breaking")):
+        assert diff(*contracts, "--fail-on", name) == int(order.index(level) >= order.index(least))
+
+
+def test_reports(contracts: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """All forms say the operation, the place, the reason and an example."""
+    edit(contracts[1], "enum: [fast, slow]", "enum: [fast]")
+    diff(*contracts)
+    text = capsys.readouterr().out
+    assert 'breaking request: Mode: the value "slow" is refused now' in text
+    assert "in POST /api/v1/start" in text
+    assert "for example, valid before and not now as body application/json:" in text
+    diff(*contracts, "--format", "json")
+    found = json.loads(capsys.readouterr().out)
+    assert found["counts"] == {"breaking": 1, "risky": 0, "safe": 0}
+    (change,) = found["changes"]
+    assert (change["where"], change["operations"]) == ("Mode", ["POST /api/v1/start"])
+    assert change["example"]["mode"] == "slow"
+    diff(*contracts, "--format", "markdown")
+    markdown = capsys.readouterr().out
+    assert "### 1 breaking: who speaks the old contract fails" in markdown
+    assert "| request | `Mode` |" in markdown
+
+
+def test_a_document_and_a_folder_are_the_same(contracts: tuple[Path, Path], tmp_path: Path) -> None:
+    """A bundled document is compared like the folder it came from."""
+    bundled = tmp_path / "bundled.json"
+    bundled.write_text(json.dumps(load(contracts[0])))
+    assert diff(contracts[0], bundled, "--fail-on", "any") == 0
+
+
+def test_versions_of_one_contract(contracts: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """DIR@VERSION and @VERSION take one contract at a wire version."""
+    edit(contracts[0], NEW_FIELD, "        heat: {type: number, default: 0.5, x-since: 0.6.0}\n")
+    assert diff(f"{contracts[0]}@0.5.0", f"{contracts[0]}@0.6.0", "--fail-on", "any") == 1
+    assert diff("@0.5.0", "@0.6.0", "--schema", contracts[0], "--fail-on", "any") == 1
+    assert "Knobs.heat" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("no/such/place", "no file or folder"),
+        ("@0.0.1", "older than"),
+        ("@new", "not numbers with dots"),
+    ],
+)
+def test_unusable_sides_name_the_way_out(given: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """2, with what was given and what would do."""
+    assert diff(given, "@0.16.1") == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_contract(tmp_path: Path) -> None:
+    """A document without paths is named."""
+    (tmp_path / "list.json").write_text("[]")
+    with pytest.raises(ValueError, match="holds no paths"):
+        open_side(str(tmp_path / "list.json"), tmp_path)
+
+
+def test_shared_parts_of_a_document_are_followed(tmp_path: Path) -> None:
+    """References to shared parameters and responses are written out."""
+    document = {
+        "openapi": "3.1.0",
+        "info": {"title": "t", "version": "draft"},
+        "paths": {
+            "/a": {
+                "get": {
+                    "parameters": [{"$ref": "#/components/parameters/P"}],
+                    "responses": {"200": {"$ref": "#/components/responses/R"}},
+                }
+            }
+        },
+        "components": {
+            "parameters": {"P": {"name": "p", "in": "query", "schema": {"type": "string"}}},
+            "responses": {"R": {"description": "Done."}},
+        },
+    }
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    side = open_side(str(tmp_path / "a.json"), tmp_path)
+    assert side.document["paths"]["/a"]["get"]["parameters"][0]["name"] == "p"
+    assert side.document["paths"]["/a"]["get"]["responses"]["200"]["description"] == "Done."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("int64 x = 1;", "int64 x = 9;", ("breaking", "Point.x")),
+        ("int64 x = 1;", "int32 x = 1;", ("breaking", "Point.x")),
+        ("  int64 x = 1;", "  int64 x = 1;\n  // More.\n  bool more = 5;", ("safe", "Point.more")),
+        ("  // Its place.\n  int64 x = 1;\n", "", ("risky", "Point.x")),
+    ],
+)
+def test_messages(
+    contracts: tuple[Path, Path], old: str, new: str, expected: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Protobuf fields that come, go, or mean something else."""
+    edit(contracts[1], old, new, "tinker_public.proto")
+    diff(*contracts, "--format", "json")
+    (change,) = json.loads(capsys.readouterr().out)["changes"]
+    assert (change["level"], change["where"], change["direction"]) == (*expected, "protobuf")
+
+
+def test_the_sources_of_these_tests_hold_what_they_edit() -> None:
+    """An edit that finds nothing would prove nothing."""
+    assert NEW_FIELD in JOBS
+    assert "int64 x = 1;" in PROTO
+
+
+def test_results_of_queued_work_count_each_by_itself() -> None:
+    """One result takes any object, so the union hides changes of the others; they are found all the same."""
+    old, new = project(CONTRACT, "0.16.1"), project(CONTRACT, "0.16.1")
+    new["components"]["schemas"]["SampledSequence"]["properties"]["tokens"] = {"type": "string"}
+    new["components"]["schemas"]["FutureRetrieveResponse"]["anyOf"].append({"$ref": "#/components/schemas/Cursor"})
+    found = {change.key[0]: change.key for change in compare_contracts(old, new) if "tokens" in change.where}
+    assert "breaking" in found
+    members = [each for each in compare_contracts(old, new) if each.where == "FutureRetrieveResponse"]
+    assert [(each.level, each.reason.partition(";")[0]) for each in members] == [("risky", "Cursor is a new member")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("0.4.1", "0.6.0", ("safe", "request", "LossFnType", 'the value "cispo" is taken now')),
+        ("0.24.1", "0.25.0", ("breaking", "request", "POST /api/v1/forward", "the operation is gone")),
+        ("0.24.1", "0.25.0", ("breaking", "request", "body", "application/json is no longer taken")),
+        ("0.6.3", "0.7.0", ("safe", "request", "AdamParams.weight_decay", "a property of this name is taken now")),
+    ],
+)
+def test_versions_of_the_real_contract(old: str, new: str, expected: tuple[str, ...]) -> None:
+    """What is known of the wire's history is found between its versions."""
+    changes = compare_contracts(project(CONTRACT, old), project(CONTRACT, new))
+    assert expected in [change.key for change in changes]
+    assert all(change.example is not NOTHING for change in changes if "is refused now" in change.reason)

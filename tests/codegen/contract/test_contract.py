@@ -1,0 +1,248 @@
+"""The contract is sound: valid OpenAPI at every version, described, dated, and as generators need it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from tinkerwire_base.conversion.versioning import parse_version, project, superset
+from tinkerwire_codegen.contract.bundle import INT64, check_refs, load
+from tinkerwire_codegen.contract.protobuf import load_proto, project_proto, proto_facts
+from tinkerwire_codegen.official.facts import binary_messages
+
+CONTRACT = load(Path(__file__).parents[3] / "schema")
+PROTO = load_proto(Path(__file__).parents[3] / "schema")
+SCHEMAS: dict[str, Any] = CONTRACT["components"]["schemas"]
+PINNED = ("0.1.0", "0.4.1", "0.6.3", "0.16.1", "0.18.2", "0.25.0", "0.30.4", "0.38.0")
+VERSIONS = (
+    *("0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.4.1", "0.5.1", "0.6.0", "0.6.3", "0.7.0", "0.8.1", "0.9.0"),
+    *("0.10.0", "0.11.0", "0.12.0", "0.13.1", "0.14.0", "0.15.0", "0.16.1", "0.18.2", "0.19.0", "0.20.0"),
+    *("0.21.0", "0.22.7", "0.23.4", "0.24.1", "0.25.0", "0.26.2", "0.27.2", "0.28.1", "0.29.1", "0.30.4"),
+    *("0.31.0", "0.32.0", "0.33.1", "0.34.0", "0.35.0", "0.36.0", "0.38.0"),
+)
+"""The wire versions that were read; nothing in the contract can change at another one."""
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, item in document["paths"].items():
+        for operation in item.values():
+            yield path, operation
+
+
+def parts(node: Any, place: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(node, list):
+        for index, item in enumerate(node):
+            yield from parts(item, f"{place}/{index}")
+    elif isinstance(node, dict):
+        yield place, node
+        for key, item in node.items():
+            yield from parts(item, f"{place}/{key}")
+
+
+def test_the_whole_document_is_openapi() -> None:
+    """The bundled document, with all its time in it, passes the validator."""
+    OpenAPIV31SpecValidator(CONTRACT).validate()
+
+
+@pytest.mark.parametrize("version", PINNED)
+def test_each_version_is_openapi(version: str) -> None:
+    """The document of one version passes the validator and has no trace of time."""
+    document = project(CONTRACT, version)
+    OpenAPIV31SpecValidator(document).validate()
+    assert not re.search(r"x-(since|until|absent|history|enum-since|enum-until)", repr(document))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_version_refers_to_what_it_lacks(version: str) -> None:
+    """In every version that was read, each reference leads somewhere."""
+    check_refs(project(CONTRACT, version))
+
+
+def test_all_versions_at_once_are_openapi() -> None:
+    """The document that models are generated from passes the validator."""
+    OpenAPIV31SpecValidator(superset(CONTRACT)).validate()
+
+
+def test_everything_is_described() -> None:
+    """Every schema, property, parameter, header and response says in a sentence what it is."""
+    described = {f"schema {name}": schema for name, schema in SCHEMAS.items()}
+    for name, schema in SCHEMAS.items():
+        described |= {f"{name}.{field}": detail for field, detail in schema.get("properties", {}).items()}
+    for path, operation in operations(CONTRACT):
+        described |= {f"{path} {p['name']}": p for p in operation.get("parameters", [])}
+        for status, response in operation["responses"].items():
+            described[f"{path} {status}"] = response
+            described |= {f"{path} {status} {h}": v for h, v in response.get("headers", {}).items()}
+        assert operation["summary"].endswith("."), path
+    bad = [where for where, node in described.items() if not str(node.get("description", "")).endswith(".")]
+    assert not bad, [(b, described[b].get("description")) for b in bad]
+
+
+def test_every_time_is_a_version_that_was_read() -> None:
+    """A date between two versions would be a guess."""
+    for place, node in parts(CONTRACT):
+        found = [node.get("x-since"), node.get("x-until"), *node.get("x-enum-since", {}).values()]
+        found += [entry["until"] for entry in node.get("x-history", [])]
+        found += [end for gap in node.get("x-absent", []) for end in gap.values()]
+        assert {v for v in found if v is not None} <= set(VERSIONS), place
+
+
+def test_every_schema_and_operation_is_dated() -> None:
+    """Schemas and operations say since when they exist."""
+    assert [name for name, schema in SCHEMAS.items() if "x-since" not in schema] == []
+    assert [path for path, operation in operations(CONTRACT) if "x-since" not in operation] == []
+
+
+def test_every_enum_union_and_object_has_a_name() -> None:
+    """Generators name nothing themselves; null, and a string beside an enum, make no union."""
+    for place, node in parts(SCHEMAS):
+        if place.count("/") == 1 or re.fullmatch(r"#/\w+/x-history/\d+/schema", place):
+            continue
+        assert "enum" not in node, place
+        assert not isinstance(node.get("properties"), dict) or "type" not in node, place
+        members = [member for member in node.get("anyOf", []) if member != {"type": "null"}]
+        if len(members) > 1:
+            enum, text = members
+            assert "enum" in SCHEMAS[enum["$ref"].rpartition("/")[2]], place
+            assert text == {"type": "string"}, place
+
+
+def test_no_schema_uses_what_generators_cannot_digest() -> None:
+    """Unions are anyOf, pairs are closed, and every integer has the bounds of 64 bits or its own."""
+    for place, node in parts(SCHEMAS):
+        assert not {"oneOf", "allOf", "not", "if", "patternProperties"} & node.keys(), place
+        if "prefixItems" in node:
+            assert node["items"] is False, place
+            assert node["minItems"] == node["maxItems"] == len(node["prefixItems"]), place
+        if "integer" in (node.get("type"), *_listed(node.get("type"))):
+            assert node.keys() >= INT64.keys(), place
+
+
+def _listed(kind: Any) -> list[str]:
+    return kind if isinstance(kind, list) else []
+
+
+def test_tags_are_constant_and_may_be_left_out() -> None:
+    """Clients of wire 0.3.0 to 0.16.1 send no type tag, so every server must do without; older chunks had it."""
+    for name, schema in SCHEMAS.items():
+        if name in ("EncodedTextChunkParam", "ImageAssetPointerChunkParam"):
+            continue
+        tag = schema.get("properties", {}).get("type")
+        if tag and "const" in tag:
+            assert tag["default"] == tag["const"], name
+            assert "type" not in schema.get("required", []), name
+
+
+def test_operations_are_named_and_placed() -> None:
+    """Operation names are unique, each has one tag of the document, and its path parameters are declared."""
+    names = [operation["operationId"] for _, operation in operations(CONTRACT)]
+    assert len(names) == len(set(names))
+    tags = {tag["name"] for tag in CONTRACT["tags"]}
+    for path, operation in operations(CONTRACT):
+        assert len(operation["tags"]) == 1 and set(operation["tags"]) <= tags, path
+        declared = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
+        assert declared == set(re.findall(r"{(\w+)}", path)), path
+        assert all(p["required"] for p in operation.get("parameters", []) if p["in"] == "path"), path
+        assert "default" in operation["responses"], path
+        assert ("requestBody" in operation) <= ("422" in operation["responses"]), path
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_protobuf_bodies_are_messages_of_their_version(version: str) -> None:
+    """What the contract says a protobuf body may be is in the .proto at that version."""
+    named = [name for names in binary_messages(project(CONTRACT, version)["paths"]).values() for name in names]
+    assert set(named) <= proto_facts(project_proto(PROTO, version))["messages"].keys()
+    assert bool(named) == (parse_version(version) >= parse_version("0.18.2"))
+
+
+def test_loading_twice_gives_the_same() -> None:
+    """The bundle depends on nothing but its files, not even in the order of its keys."""
+    again = load(Path(__file__).parents[3] / "schema")
+    assert repr(again) == repr(CONTRACT)
+
+
+HEAD = "openapi: 3.1.0\ninfo: {title: t, version: 0.3.0}\nx-families: [one, two]\n"
+
+
+def write(folder: Path, **files: str) -> Path:
+    for name, text in {"openapi": HEAD, "one": "{}", "two": "{}", **files}.items():
+        (folder / f"{name}.yaml").write_text(text)
+    return folder
+
+
+def test_a_name_in_two_files_is_refused(tmp_path: Path) -> None:
+    """The error says what is there twice and in which files."""
+    twice = "components: {schemas: {A: {type: string}}}"
+    with pytest.raises(ValueError, match=r"schemas A is in one\.yaml and in two\.yaml"):
+        load(write(tmp_path, one=twice, two=twice))
+
+
+def test_a_path_in_two_files_is_refused(tmp_path: Path) -> None:
+    """Also paths belong to one family."""
+    with pytest.raises(ValueError, match=r"path /a is in one\.yaml and in two\.yaml"):
+        load(write(tmp_path, one="paths: {/a: {}}", two="paths: {/a: {}}"))
+
+
+def test_a_reference_to_nothing_is_refused(tmp_path: Path) -> None:
+    """The error names the reference and the place where it stands."""
+    text = "components: {schemas: {A: {properties: {b: {$ref: '#/components/schemas/B'}}}}}"
+    with pytest.raises(ValueError, match=r"#/components/schemas/A/properties/b: #/components/schemas/B leads nowhere"):
+        load(write(tmp_path, one=text))
+
+
+def test_a_tag_for_nothing_is_refused(tmp_path: Path) -> None:
+    """Targets of discriminators are references too."""
+    tag = "{propertyName: type, mapping: {b: '#/components/schemas/B'}}"
+    text = f"components: {{schemas: {{A: {{discriminator: {tag}}}}}}}"
+    with pytest.raises(ValueError, match=r"discriminator/mapping/b: #/components/schemas/B leads nowhere"):
+        load(write(tmp_path, one=text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- a list", "holds list"),
+        ("a: [", "not YAML"),
+        ("components: {examples: {}}", r"components\.examples"),
+    ],
+)
+def test_a_file_in_another_form_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    """The error names the file and what is wrong with it."""
+    with pytest.raises(ValueError, match=rf"two\.yaml: .*{message}"):
+        load(write(tmp_path, two=text))
+
+
+def test_a_missing_family_is_refused(tmp_path: Path) -> None:
+    """The error names the file that is not there."""
+    folder = write(tmp_path)
+    (folder / "two.yaml").unlink()
+    with pytest.raises(ValueError, match=r"two\.yaml: not there"):
+        load(folder)
+
+
+def test_shared_parameters_and_responses_are_written_out(tmp_path: Path) -> None:
+    """What is shared stands in full at each place, and each place can change without the others."""
+    text = """
+components:
+  parameters: {P: {name: p, in: query, schema: {type: integer}}}
+  responses: {R: {description: Done.}}
+"""
+    response = "{'200': {$ref: '#/components/responses/R'}}"
+    get = f"{{parameters: [{{$ref: '#/components/parameters/P'}}], responses: {response}}}"
+    document = load(write(tmp_path, one=text, two=f"paths: {{/a: {{get: {get}}}, /b: {{get: {get}}}}}"))
+    assert document["components"] == {"schemas": {}}
+    first, second = document["paths"]["/a"]["get"], document["paths"]["/b"]["get"]
+    assert first == second
+    assert first["parameters"] == [{"name": "p", "in": "query", "schema": {"type": "integer", **INT64}}]
+    assert first["parameters"][0] is not second["parameters"][0]
+
+
+def test_given_bounds_of_integers_stay(tmp_path: Path) -> None:
+    """Bounds of 64 bits fill in only what is not there."""
+    document = load(write(tmp_path, one="components: {schemas: {A: {type: [integer, 'null'], minimum: 0}}}"))
+    assert document["components"]["schemas"]["A"] == {**INT64, "type": ["integer", "null"], "minimum": 0}

@@ -1,0 +1,400 @@
+"""One version of a contract, and all versions at once, on documents small enough to see through."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tinkerwire_base.conversion.versioning import is_alive, parse_version, project, superset
+
+
+def document(schemas: dict[str, Any] | None = None, paths: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"openapi": "3.1.0", "paths": paths or {}, "components": {"schemas": schemas or {}}}
+
+
+def schemas_at(version: str, **schemas: Any) -> dict[str, Any]:
+    found: dict[str, Any] = project(document(schemas), version)["components"]["schemas"]
+    return found
+
+
+def ref(name: str, **more: Any) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{name}", **more}
+
+
+TEXT: dict[str, Any] = {"type": "string"}
+NULL: dict[str, Any] = {"type": "null"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0.16.1", (0, 16, 1)), ("0.3", (0, 3, 0)), ("1", (1, 0, 0)), ("0.3.0.1", (0, 3, 0, 1))],
+)
+def test_version_is_read(text: str, expected: tuple[int, ...]) -> None:
+    """A version is its numbers, at least three of them."""
+    assert parse_version(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "newest", "0.16.x", "v0.16.1", "0..1", "0.16.-1", "0.1²", "0.16.1 "])
+def test_no_version_is_refused(text: str) -> None:
+    """Anything but numbers and dots is refused, and the error shows it."""
+    with pytest.raises(ValueError, match="is not numbers with dots between") as caught:
+        parse_version(text)
+    assert repr(text) in str(caught.value)
+
+
+def test_versions_are_compared_as_numbers() -> None:
+    """0.16.1 is newer than 0.6.3."""
+    assert is_alive({"x-since": "0.6.3"}, parse_version("0.16.1"))
+    assert not is_alive({"x-until": "0.6.3"}, parse_version("0.16.1"))
+
+
+@pytest.mark.parametrize("version", ["0.0.9", "0.0.9.9", "0.0.0"])
+def test_versions_before_the_first_are_refused(version: str) -> None:
+    """The contract reaches back to 0.1.0; the error says so."""
+    with pytest.raises(ValueError, match=rf"{version} is older than 0\.1\.0"):
+        project(document(), version)
+
+
+def test_schemas_come_and_go() -> None:
+    """A schema is there from x-since on and no longer at x-until."""
+    found = {v: list(schemas_at(v, A=TEXT | {"x-since": "0.5.0", "x-until": "0.9.0"})) for v in VERSIONS}
+    assert found == {"0.3.0": [], "0.4.9": [], "0.5.0": ["A"], "0.8.1": ["A"], "0.9.0": [], "0.16.1": []}
+
+
+VERSIONS = ("0.3.0", "0.4.9", "0.5.0", "0.8.1", "0.9.0", "0.16.1")
+
+
+def test_properties_come_and_go_also_among_the_required() -> None:
+    """What is not there is not required either; the rest keeps its order, and an empty list is dropped."""
+    schema = {
+        "type": "object",
+        "required": ["b", "a"],
+        "properties": {"a": TEXT, "b": TEXT | {"x-since": "0.6.0"}, "c": TEXT | {"x-until": "0.6.0"}},
+    }
+    plain = {"type": "object", "required": ["a"], "properties": {"a": TEXT, "c": TEXT}}
+    assert schemas_at("0.5.0", A=schema)["A"] == plain
+    later = {"type": "object", "required": ["b", "a"], "properties": {"a": TEXT, "b": TEXT}}
+    assert schemas_at("0.6.0", A=schema)["A"] == later
+    only = {"type": "object", "required": ["b"], "properties": {"b": TEXT | {"x-since": "0.6.0"}}}
+    assert schemas_at("0.5.0", A=only)["A"] == {"type": "object", "properties": {}}
+
+
+def test_properties_named_like_keywords_are_left_alone() -> None:
+    """A property may be called required, properties, enum or anyOf."""
+    names = ("required", "properties", "enum", "anyOf", "content", "mapping")
+    schema = {"type": "object", "properties": dict.fromkeys(names, TEXT), "required": list(names)}
+    assert schemas_at("0.16.1", A=schema)["A"] == schema
+
+
+def test_enum_values_come_and_go() -> None:
+    """Values without a time are always there."""
+    schema = {
+        "type": "string",
+        "enum": ["a", "b", "c"],
+        "x-enum-since": {"b": "0.6.0"},
+        "x-enum-until": {"c": "0.6.0"},
+    }
+    assert schemas_at("0.5.0", A=schema)["A"] == {"type": "string", "enum": ["a", "c"]}
+    assert schemas_at("0.6.0", A=schema)["A"] == {"type": "string", "enum": ["a", "b"]}
+
+
+def test_union_members_come_and_go_also_from_the_mapping() -> None:
+    """A member goes by its own time or with its schema, and its tag with it."""
+    union = {
+        "anyOf": [ref("A"), ref("B", **{"x-since": "0.6.0"}), ref("C")],
+        "discriminator": {
+            "propertyName": "type",
+            "mapping": {name.lower(): f"#/components/schemas/{name}" for name in "ABC"},
+        },
+    }
+    parts = {"A": TEXT, "B": TEXT, "C": TEXT | {"x-until": "0.6.0"}}
+    before = schemas_at("0.5.0", U=union, **parts)["U"]
+    assert before["anyOf"] == [ref("A"), ref("C")]
+    assert list(before["discriminator"]["mapping"]) == ["a", "c"]
+    after = schemas_at("0.6.0", U=union, **parts)["U"]
+    assert after["anyOf"] == [ref("A"), ref("B")]
+    assert list(after["discriminator"]["mapping"]) == ["a", "b"]
+
+
+def test_a_union_without_members_is_gone_and_takes_its_own_unions_along() -> None:
+    """A union of nothing is nothing, however deep."""
+    schemas = {
+        "Outer": {"anyOf": [ref("Middle")]},
+        "Middle": {"anyOf": [ref("Inner")]},
+        "Inner": TEXT | {"x-since": "0.6.0"},
+        "Other": {"anyOf": [ref("Middle"), NULL]},
+    }
+    assert schemas_at("0.5.0", **schemas) == {"Other": {"anyOf": [NULL]}}
+    assert list(schemas_at("0.6.0", **schemas)) == list(schemas)
+
+
+def test_history_gives_the_earlier_whole_form() -> None:
+    """An entry that says the shape replaces all of it, also keywords that it does not name."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {
+                "description": "It.",
+                "x-array": "int64",
+                "anyOf": [ref("ID"), NULL],
+                "default": None,
+                "x-history": [{"until": "0.9.0", "required": True, "schema": ref("ID")}],
+            }
+        },
+    }
+    found = schemas_at("0.8.0", A=schema, ID=TEXT)["A"]
+    assert found == {
+        "type": "object",
+        "required": ["a"],
+        "properties": {"a": {"description": "It.", "x-array": "int64", **ref("ID")}},
+    }
+    plain = {"description": "It.", "x-array": "int64", "anyOf": [ref("ID"), NULL], "default": None}
+    assert schemas_at("0.9.0", A=schema, ID=TEXT)["A"] == {"type": "object", "properties": {"a": plain}}
+
+
+def test_history_gives_earlier_keywords_alone() -> None:
+    """An entry that says no shape changes what it names only; the oldest entry that still held counts."""
+    detail = {
+        "type": "number",
+        "default": 3,
+        "x-history": [
+            {"until": "0.9.0", "schema": {"default": 2}},
+            {"until": "0.6.0", "required": False, "schema": {"default": 1}},
+        ],
+    }
+    schema = {"type": "object", "required": ["a"], "properties": {"a": detail}}
+    found = {v: schemas_at(v, A=schema)["A"] for v in ("0.5.0", "0.6.0", "0.9.0")}
+    assert [f["properties"]["a"] for f in found.values()] == [{"type": "number", "default": n} for n in (1, 2, 3)]
+    assert [f.get("required") for f in found.values()] == [None, ["a"], ["a"]]
+
+
+def test_history_of_a_schema_itself() -> None:
+    """A schema can have become strict."""
+    schema = {
+        "type": "object",
+        "properties": {},
+        "additionalProperties": False,
+        "x-history": [{"until": "0.6.0", "schema": {"additionalProperties": True}}],
+    }
+    assert schemas_at("0.5.0", A=schema)["A"]["additionalProperties"] is True
+    assert schemas_at("0.6.0", A=schema)["A"]["additionalProperties"] is False
+
+
+def operation(**more: Any) -> dict[str, Any]:
+    return {"responses": {"200": {"description": "Done."}}, **more}
+
+
+def test_operations_come_and_go_and_empty_paths_with_them() -> None:
+    """A path without operations is no path."""
+    paths = {
+        "/a": {"get": operation(**{"x-since": "0.6.0"}), "post": operation(**{"x-until": "0.6.0"})},
+        "/b": {"get": operation(**{"x-since": "0.6.0"})},
+    }
+    assert project(document(paths=paths), "0.5.0")["paths"] == {"/a": {"post": operation()}}
+    assert project(document(paths=paths), "0.6.0")["paths"] == {"/a": {"get": operation()}, "/b": {"get": operation()}}
+
+
+def test_parameters_responses_and_media_types_come_and_go() -> None:
+    """Everything in an operation can have its time; a body in no media type is no body."""
+    content = {"application/json": {"schema": TEXT, "x-until": "0.6.0"}}
+    old = {"name": "p", "in": "query", "schema": TEXT}
+    post = {
+        "parameters": [old | {"x-until": "0.6.0"}, old | {"name": "q", "x-since": "0.6.0"}],
+        "requestBody": {"required": True, "content": content},
+        "responses": {
+            "200": {"description": "Done.", "content": content},
+            "410": {"description": "Gone.", "x-since": "0.6.0"},
+        },
+    }
+    plain = {"application/json": {"schema": TEXT}}
+    before = project(document(paths={"/a": {"post": post}}), "0.5.0")["paths"]["/a"]["post"]
+    assert before == {
+        "parameters": [old],
+        "requestBody": {"required": True, "content": plain},
+        "responses": {"200": {"description": "Done.", "content": plain}},
+    }
+    after = project(document(paths={"/a": {"post": post}}), "0.6.0")["paths"]["/a"]["post"]
+    assert after == {
+        "parameters": [old | {"name": "q"}],
+        "responses": {"200": {"description": "Done."}, "410": {"description": "Gone."}},
+    }
+
+
+def test_what_went_comes_back() -> None:
+    """In a gap of x-absent a thing is not there, before and after it is."""
+    schema = TEXT | {"x-since": "0.4.0", "x-absent": [{"since": "0.5.0", "until": "0.7.0"}]}
+    found = {v: list(schemas_at(v, A=schema)) for v in ("0.3.0", "0.4.0", "0.5.0", "0.6.9", "0.7.0")}
+    assert found == {"0.3.0": [], "0.4.0": ["A"], "0.5.0": [], "0.6.9": [], "0.7.0": ["A"]}
+
+
+def test_a_body_was_of_another_type_before() -> None:
+    """History on the schema of a media type gives the type of the body at each version."""
+    schemas = {"Old": TEXT | {"x-until": "0.6.0"}, "New": TEXT}
+    body = ref("New", **{"x-history": [{"until": "0.6.0", "schema": ref("Old")}]})
+    post = operation(requestBody={"content": {"application/json": {"schema": body}}})
+    contract = document(schemas, {"/a": {"post": post}})
+    for version, expected in (("0.5.0", "Old"), ("0.6.0", "New")):
+        found = project(contract, version)["paths"]["/a"]["post"]["requestBody"]
+        assert found == {"content": {"application/json": {"schema": ref(expected)}}}
+    everything = superset(contract)["paths"]["/a"]["post"]["requestBody"]
+    assert everything == {"content": {"application/json": {"schema": ref("New")}}}
+
+
+def test_what_nothing_refers_to_stays() -> None:
+    """Only time removes a schema; an official type that no endpoint uses is still a type."""
+    assert list(schemas_at("0.16.1", Lonely=TEXT)) == ["Lonely"]
+
+
+def test_other_marks_stay() -> None:
+    """Marks that are not about time are for generators and pass."""
+    marks = {"x-array": "int64", "x-behaviour": "B", "x-multi-segment": True, "x-undeclared": True}
+    assert schemas_at("0.16.1", A=TEXT | marks)["A"] == TEXT | marks
+    assert superset(document({"A": TEXT | marks}))["components"]["schemas"]["A"] == TEXT | marks
+
+
+def test_what_json_has_no_place_for_is_in_no_plain_document() -> None:
+    """Properties and schemas that are marked x-binary are for models only."""
+    schemas = {"Run": TEXT | {"x-binary": True}, "A": {"type": "object", "properties": {"a": TEXT, "b": ref("Run")}}}
+    schemas["A"]["properties"]["b"]["x-binary"] = True
+    assert schemas_at("0.16.1", **schemas) == {"A": {"type": "object", "properties": {"a": TEXT}}}
+    assert superset(document(schemas))["components"]["schemas"] == schemas
+
+
+def superset_of(**schema: Any) -> dict[str, Any]:
+    found: dict[str, Any] = superset(document({"A": schema, "ID": TEXT}))["components"]["schemas"]["A"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("owner", "detail"),
+    [
+        ({}, {}),
+        ({"x-since": "0.1.0"}, {"x-since": "0.3.0"}),
+        ({"x-since": "0.1.0"}, {"x-since": "0.2.0"}),
+        ({"x-since": "0.6.0"}, {"x-since": "0.6.0"}),
+        ({"x-until": "0.9.0"}, {"x-until": "0.9.0"}),
+        ({"x-since": "0.6.0", "x-until": "0.9.0"}, {}),
+        ({}, {"x-history": [{"until": "0.6.0", "schema": {"description": "Once."}}]}),
+        ({}, {"x-history": [{"until": "0.3.0", "required": False, "schema": {}}]}),
+    ],
+)
+def test_superset_requires_what_was_always_required(owner: dict[str, Any], detail: dict[str, Any]) -> None:
+    """A property as old as its schema, or as the contract, stays required and plain."""
+    found = superset_of(**owner, type="object", required=["a"], properties={"a": TEXT | detail})
+    assert found == {"type": "object", "required": ["a"], "properties": {"a": TEXT}}
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"x-since": "0.6.0"},
+        {"x-until": "0.6.0"},
+        {"x-history": [{"until": "0.6.0", "required": False, "schema": {}}]},
+    ],
+)
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        (TEXT, {"type": ["string", "null"], "default": None}),
+        (ref("ID"), {"anyOf": [ref("ID"), NULL], "default": None}),
+        ({"anyOf": [ref("ID"), TEXT]}, {"anyOf": [ref("ID"), TEXT, NULL], "default": None}),
+        ({"anyOf": [ref("ID"), NULL]}, {"anyOf": [ref("ID"), NULL], "default": None}),
+        ({"type": ["string", "null"]}, {"type": ["string", "null"], "default": None}),
+        ({"type": "string", "const": "x"}, {"anyOf": [{"type": "string", "const": "x"}, NULL], "default": None}),
+        ({"type": "array", "items": TEXT}, {"anyOf": [{"type": "array", "items": TEXT}, NULL], "default": None}),
+        ({"type": "string", "default": "x"}, {"type": "string", "default": "x"}),
+    ],
+)
+def test_superset_lets_models_leave_out_what_was_not_always_required(
+    times: dict[str, Any], shape: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """A property that some version lacks or does not require is optional, null by default, its text kept."""
+    detail = {"description": "It.", **shape, **times}
+    found = superset_of(type="object", required=["a", "b"], properties={"a": detail, "b": TEXT})
+    assert found["required"] == ["b"]
+    assert found["properties"]["a"] == {"description": "It.", **expected}
+
+
+def test_superset_gives_optional_newcomers_a_default() -> None:
+    """A property that was never required but came later can be left out of models too."""
+    found = superset_of(type="object", properties={"a": TEXT | {"x-since": "0.6.0"}, "b": TEXT})
+    assert found["properties"] == {"a": {"type": ["string", "null"], "default": None}, "b": TEXT}
+
+
+def test_superset_has_everything_of_every_time() -> None:
+    """Schemas, values, members and operations of all versions are there, without their times."""
+    schemas = {
+        "A": TEXT | {"x-until": "0.6.0"},
+        "B": TEXT | {"x-since": "0.6.0"},
+        "E": {"type": "string", "enum": ["a", "b"], "x-enum-since": {"b": "0.6.0"}},
+        "U": {"anyOf": [ref("A"), ref("B", **{"x-since": "0.6.0"})]},
+    }
+    paths = {"/a": {"get": operation(**{"x-until": "0.6.0"}), "post": operation(**{"x-since": "0.6.0"})}}
+    found = superset(document(schemas, paths))
+    assert found["components"]["schemas"] == {
+        "A": TEXT,
+        "B": TEXT,
+        "E": {"type": "string", "enum": ["a", "b"]},
+        "U": {"anyOf": [ref("A"), ref("B")]},
+    }
+    assert found["paths"] == {"/a": {"get": operation(), "post": operation()}}
+
+
+versions = st.tuples(st.just(0), st.integers(1, 20), st.integers(0, 3)).map(lambda v: ".".join(map(str, v)))
+known = versions.filter(lambda v: parse_version(v) >= parse_version("0.3.0"))
+times = st.fixed_dictionaries({}, optional={"x-since": versions, "x-until": versions})
+changes = {"required": st.booleans(), "schema": st.just({"type": "number"})}
+history = st.lists(st.fixed_dictionaries({"until": versions}, optional=changes), max_size=2)
+fields = st.builds(lambda time, past: TEXT | time | {"x-history": past}, times, history)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> dict[str, Any]:
+    properties = draw(st.dictionaries(st.sampled_from("abcd"), fields))
+    required = [name for name in properties if draw(st.booleans())]
+    enum = {
+        "type": "string",
+        "enum": ["x", "y"],
+        "x-enum-since": draw(st.dictionaries(st.sampled_from("xy"), versions)),
+    }
+    schemas = {
+        "A": {"type": "object", "properties": properties, "required": required} | draw(times),
+        "E": enum | draw(times),
+        "U": {"anyOf": [ref("A") | draw(times), ref("E") | draw(times)]},
+        "V": {"anyOf": [ref("U")]},
+    }
+    return document(schemas, {"/a": {"get": operation(**draw(times))}})
+
+
+@given(documents(), known)
+def test_projecting_again_changes_nothing(contract: dict[str, Any], version: str) -> None:
+    """A plain document has no time left, so any version of it is the document itself."""
+    before = copy.deepcopy(contract)
+    plain = project(contract, version)
+    assert contract == before
+    assert project(plain, version) == plain
+    assert "x-" not in repr(plain)
+
+
+@given(documents(), known)
+def test_a_projection_is_consistent(contract: dict[str, Any], version: str) -> None:
+    """Whatever the times, nothing is required that is not there, and every reference leads somewhere."""
+    schemas = project(contract, version)["components"]["schemas"]
+    for schema in schemas.values():
+        assert set(schema.get("required", [])) <= set(schema.get("properties", {}))
+        members = schema.get("anyOf", [ref("U")] if "U" in schemas else [])
+        assert all(member["$ref"].rpartition("/")[2] in schemas for member in members)
+
+
+@given(documents(), known)
+def test_the_superset_covers_every_version(contract: dict[str, Any], version: str) -> None:
+    """Each version's schemas and properties are in the superset, which requires no more than the version does."""
+    everything = superset(contract)["components"]["schemas"]
+    for name, schema in project(contract, version)["components"]["schemas"].items():
+        assert set(schema.get("properties", {})) <= set(everything[name].get("properties", {}))
+        assert set(everything[name].get("required", [])) <= set(schema.get("required", []))
+    assert "x-" not in repr(everything)

@@ -1,0 +1,276 @@
+"""Generation: the same bytes everywhere, a gate against drift, small differences, and contracts of users."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tinkerwire_codegen.cli import default_out, default_schema, main
+from tinkerwire_codegen.generate.package import PACKAGE, _differences
+
+ROOT = Path(__file__).parents[3]
+SCHEMA, GENERATED = ROOT / "schema", ROOT / "generated"
+FIELD = """        rank: {type: integer, description: Inner dimension of the adapter.}
+"""
+NEW_FIELD = """        alpha:
+          description: Scale of the adapter.
+          x-since: 0.16.1
+          type: [number, 'null']
+          default: null
+"""
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def codegen(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-m", "tinkerwire_codegen", *arguments]
+    return subprocess.run(
+        command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False, timeout=100
+    )
+
+
+def python(program: str, path: Path) -> str:
+    """What a program prints that sees the package generated into ``path``."""
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join([str(path), *filter(None, sys.path)]), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+@pytest.fixture
+def schema(tmp_path: Path) -> Path:
+    """A copy of the contract to change."""
+    return Path(shutil.copytree(SCHEMA, tmp_path / "schema"))
+
+
+def replace(file: Path, old: str, new: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert old in text, (file, old)
+    file.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def difference(before: bytes, after: bytes) -> list[str]:
+    lines = difflib.unified_diff(before.decode().splitlines(), after.decode().splitlines(), n=0)
+    return [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+
+
+def test_generation_is_the_same_everywhere(tmp_path: Path) -> None:
+    """Another hash seed, folder, time zone, locale and user settings give the bytes that are committed.
+
+    Modules of an earlier contract do not stay behind; files beside the package do.
+    """
+    (tmp_path / "ruff.toml").write_text("line-length = 40\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.datamodel-codegen]\nsnake-case-field = true\n")
+    (tmp_path / PACKAGE / "api").mkdir(parents=True)
+    (tmp_path / PACKAGE / "api" / "old.py").write_text("")
+    settings = {"PYTHONHASHSEED": "4242", "TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONUTF8": "0"}
+    run = codegen("generate", "--schema", str(SCHEMA), "--out", str(tmp_path), cwd=tmp_path, **settings)
+    assert run.returncode == 0, run.stderr
+    assert files_of(tmp_path / PACKAGE) == files_of(GENERATED / PACKAGE)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pyproject.toml", "ruff.toml", PACKAGE]
+
+
+def test_generation_says_where_it_comes_from() -> None:
+    """Every module names the command that makes it."""
+    for name, content in files_of(GENERATED / PACKAGE).items():
+        if name.endswith(".py"):
+            assert content.startswith(b"# Generated from schema/ by `python -m tinkerwire_codegen generate`"), name
+
+
+def test_the_gate_is_open_for_what_is_committed() -> None:
+    """check finds nothing in this tree and says nothing."""
+    run = codegen("check")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+def test_the_gate_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One byte more, a file less, a stray file: exit 1, each file by name, and the way out."""
+    package = Path(shutil.copytree(GENERATED / PACKAGE, tmp_path / PACKAGE))
+    (package / "models.py").write_bytes((package / "models.py").read_bytes() + b" ")
+    (package / "api" / "training" / "forward.py").unlink()
+    (package / "api" / "stray.py").write_text("")
+    assert main(["check", "--out", str(tmp_path)]) == 1
+    *files, way_out = capsys.readouterr().err.splitlines()
+    assert files == ["not generated: api/stray.py", "missing: api/training/forward.py", "differs: models.py"]
+    assert way_out == f"{tmp_path} is not what {SCHEMA} says: run `make generate` and commit"
+
+
+def test_the_gate_is_shut_where_there_is_no_package(tmp_path: Path) -> None:
+    """Every file of the package is missing then."""
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    (fresh / "models.py").write_text("")
+    assert _differences(fresh, tmp_path / "nowhere") == ["missing: models.py"]
+
+
+def test_one_new_field_is_a_small_difference(schema: Path, tmp_path: Path) -> None:
+    """A field more in the YAML changes a few lines of three files, and works: in its version, and not before."""
+    replace(schema / "training.yaml", FIELD, FIELD + NEW_FIELD)
+    assert main(["generate", "--schema", str(schema), "--out", str(tmp_path)]) == 0
+    before, after = files_of(GENERATED / PACKAGE), files_of(tmp_path / PACKAGE)
+    assert before.keys() == after.keys()
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"models.py", "times.py", "contract.json"}
+    lines = {name: difference(before[name], after[name]) for name in changed}
+    assert len(lines["models.py"]) <= 3
+    assert len(lines["times.py"]) <= 2
+    assert len(lines["contract.json"]) <= 12
+    program = """
+from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_generated.models import LoraConfig
+from tinkerwire_generated.times import FIELD_TIMES
+for version, alpha in (("0.16.1", 0.5), ("0.15.0", None), ("0.15.0", 0.5)):
+    converter = Converter(version, FIELD_TIMES)
+    try:
+        text = converter.encode(LoraConfig(rank=8, alpha=alpha))
+        print(text.decode(), converter.decode(text, LoraConfig).alpha)
+    except ValueError as fault:
+        print(fault)
+"""
+    switches = '"train_unembed":true,"train_mlp":true,"train_attn":true'
+    said = python(program, tmp_path).splitlines()
+    assert said[0] == '{"rank":8,"alpha":0.5,' + switches + "} 0.5"
+    assert said[1] == '{"rank":8,' + switches + "} None"
+    assert said[2].startswith("LoraConfig.alpha is not in wire 0.15.0: it exists from 0.16.1 on;")
+
+
+def test_a_users_own_optional_field_can_be_absent_or_null(schema: Path, tmp_path: Path) -> None:
+    """Without a default and nullable there are three states; without null there are two, and null is refused."""
+    own = (
+        "        note: {type: [string, 'null'], description: Own.}\n        level: {type: integer, description: Own.}\n"
+    )
+    replace(schema / "training.yaml", FIELD, FIELD + own)
+    assert main(["generate", "--schema", str(schema), "--out", str(tmp_path)]) == 0
+    program = """
+from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_generated.models import LoraConfig
+converter = Converter()
+for more in ({}, {"note": None}, {"note": "x"}, {"level": 3}, {"level": None}):
+    try:
+        model = LoraConfig(rank=8, **more)
+        wire = converter.unstructure(model)
+        again = converter.structure(wire, LoraConfig)
+        print({k: v for k, v in wire.items() if k in ("note", "level")}, again.note, again.level, again == model)
+    except TypeError as fault:
+        print(fault)
+"""
+    assert python(program, tmp_path).splitlines() == [
+        "{} UNSET UNSET True",
+        "{'note': None} None UNSET True",
+        "{'note': 'x'} x UNSET True",
+        "{'level': 3} UNSET 3 True",
+        "LoraConfig.level: expected an int, got None (NoneType)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "words"),
+    [
+        ("training.yaml", "schemas/ModelID", "schemas/ModelIDX", "#/components/schemas/ModelIDX leads nowhere"),
+        (
+            "training.yaml",
+            "type: array",
+            "type: strnig",
+            "/properties/data/type: 'strnig' is not what JSON Schema allows",
+        ),
+        (
+            "training.yaml",
+            FIELD,
+            "        rank: integer\n",
+            "#/components/schemas/LoraConfig/properties/rank: 'integer'",
+        ),
+        (
+            "training.yaml",
+            "[rank]",
+            "[rnak]",
+            "#/components/schemas/LoraConfig: required 'rnak' is none of its properties",
+        ),
+        (
+            "training.yaml",
+            "default: 0.0001",
+            "default: small",
+            "AdamParams/properties/learning_rate/default: 'small' is not",
+        ),
+        ("weights.yaml", "x-behaviour: TinkerPath", "x-behaviour: Path", "x-behaviour Path is not in tinkerwire_base"),
+        (
+            "runs.yaml",
+            "x-essential: [training_runs]",
+            "x-essential: [runs]",
+            "TrainingRunsResponse: x-essential 'runs' is none of its properties",
+        ),
+        ("runs.yaml", "x-since: 0.13.1", "x-since: soon", "wire version 'soon' is not numbers"),
+        ("service.yaml", "HealthResponse:", "Health-Response:", "HealthResponse leads nowhere"),
+        ("service.yaml", "operationId: healthz", "operationId: the health", "needs an operationId"),
+        ("sampling.yaml", "/{sampler_id}", "/{sampler}", "Path parameter 'sampler'"),
+        ("futures.yaml", "paths:", "paths: [", "futures.yaml: not YAML"),
+        ("openapi.yaml", "x-families: [errors", "x-families: [mistakes", "mistakes.yaml: not there"),
+        ("runs.yaml", "Cursor:", "TensorData:", "schemas TensorData is in inputs.yaml and in runs.yaml; keep one"),
+        (
+            "training.yaml",
+            FIELD,
+            "        rank: {type: string, enum: [a, b], description: x.}\n",
+            "LoraConfig/properties/rank: give it a name of its own",
+        ),
+    ],
+)
+def test_a_broken_contract_leaves_the_old_package(
+    file: str, old: str, new: str, words: str, schema: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A contract that is not sound: exit 2, the place and the value, and nothing is touched."""
+    replace(schema / file, old, new)
+    kept = tmp_path / PACKAGE / "models.py"
+    kept.parent.mkdir()
+    kept.write_text("# old")
+    assert main(["generate", "--schema", str(schema), "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert str(schema) in said
+    assert files_of(tmp_path / PACKAGE) == {"models.py": b"# old"}
+
+
+def test_nothing_is_touched_when_a_generator_fails(
+    schema: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tool that is not installed ends in exit 2 and its own words, and the old package stays."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "hidden"))
+    (tmp_path / "hidden" / "ruff").mkdir(parents=True)
+    (tmp_path / "hidden" / "ruff" / "__init__.py").write_text("")
+    (tmp_path / "hidden" / "ruff" / "__main__.py").write_text("raise SystemExit('no ruff')")
+    kept = tmp_path / PACKAGE / "models.py"
+    kept.parent.mkdir()
+    kept.write_text("# old")
+    assert main(["generate", "--schema", str(schema), "--out", str(tmp_path)]) == 2
+    assert "ruff" in capsys.readouterr().err
+    assert files_of(tmp_path / PACKAGE) == {"models.py": b"# old"}
+
+
+def test_a_users_contract_generates_beside_itself(tmp_path: Path) -> None:
+    """Without --out the package lands beside the contract, never in another one's folder."""
+    assert default_out(tmp_path / "mine" / "schema") == tmp_path / "mine" / "generated"
+    assert default_out(default_schema()) == GENERATED
+
+
+def test_without_the_extra() -> None:
+    """Who installed the client alone is told how to get the generator."""
+    script = (
+        "import runpy, sys\nsys.modules['yaml'] = None\nrunpy.run_module('tinkerwire_codegen', run_name='__main__')"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.strip().endswith("install the extra: pip install 'tinkerwire[codegen]'")
+    assert "Traceback" not in run.stderr

@@ -1,0 +1,222 @@
+"""One change made to a release is reported as exactly that change, and its snippet records it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+
+from support.release import VERSION, descriptor, sources, write_contract, write_folder, write_wheel
+from tinkerwire_codegen.cli import main
+from tinkerwire_codegen.official.drift.drift import Drift, find_drift
+from tinkerwire_codegen.official.release.read import read_facts
+from tinkerwire_codegen.official.release.source import open_source
+
+TYPES, JOBS = "tinker/types/all.py", "tinker/resources/jobs.py"
+CHANGES = {
+    "field added": (TYPES, "    heat: float = 0.5\n", "    heat: float = 0.5\n    cold: int | None = None\n"),
+    "required field added": (TYPES, "    mode: Mode\n", "    mode: Mode\n    owner: str\n"),
+    "field removed": (TYPES, "    steps: int = 10 * 10\n", ""),
+    "retyped": (TYPES, "    job_id: JobID\n", "    job_id: int\n"),
+    "retyped to a list of a union": (TYPES, "    text: str\n", "    text: list[str | int]\n"),
+    "made required": (TYPES, "    heat: float = 0.5\n", "    heat: float\n"),
+    "made optional": (TYPES, "    mode: Mode\n", '    mode: Mode = "fast"\n'),
+    "default changed": (TYPES, "    heat: float = 0.5\n", "    heat: float = 0.25\n"),
+    "enum value added": (TYPES, '    High = "high"\n', '    High = "high"\n    Top = "top"\n'),
+    "enum value removed": (TYPES, '    High = "high"\n', ""),
+    "literal value added": (TYPES, '"fast", "slow"]', '"fast", "slow", "slower"]'),
+    "type added": (TYPES, "class OldParams", "class Fresh(BaseModel):\n    it: Mode\n\n\nclass OldParams"),
+    "type removed": (TYPES, "class StopResponse(BaseModel):\n", "class StopResponse:\n"),
+    "made lenient": (TYPES, "class Knobs(StrictBase)", "class Knobs(BaseModel)"),
+    "alias changed": (TYPES, "JobID: TypeAlias = str", "JobID: TypeAlias = int"),
+    "endpoint added": (
+        JOBS,
+        "    async def stop",
+        "    async def ping(self, id: str):\n        "
+        'return await self._get(f"/api/v1/ping/{id}", cast_to=StartResponse)\n\n    async def stop',
+    ),
+    "endpoint removed": (JOBS, '"/api/v1/start"', "path"),
+    "path changed": (JOBS, '"/api/v1/start"', '"/api/v1/start_job"'),
+    "query added": (JOBS, '{"limit": limit}', '{"limit": limit, "page": limit}'),
+    "query default changed": (JOBS, "limit: int = 20", "limit: int = 50"),
+    "response changed": (JOBS, "cast_to=cast(Any, types.StartResponse)", "cast_to=types.JobID"),
+}
+EXPECTED = {
+    "field added": ("added", "field", "Knobs", None, "cold"),
+    "required field added": ("added", "field", "StartRequest", None, "owner"),
+    "field removed": ("removed", "field", "Knobs", "steps", None),
+    "retyped": ("changed", "type", "StartResponse.job_id", "JobID", "int"),
+    "retyped to a list of a union": ("changed", "type", "TextPart.text", "str", "list[int | str]"),
+    "made required": ("changed", "required", "Knobs.heat", False, True),
+    "made optional": ("changed", "required", "StartRequest.mode", True, False),
+    "default changed": ("changed", "default", "Knobs.heat", 0.5, 0.25),
+    "enum value added": ("added", "value", "Level", None, "top"),
+    "enum value removed": ("removed", "value", "Level", "high", None),
+    "literal value added": ("added", "value", "Mode", None, "slower"),
+    "type added": ("added", "type", "types", None, "Fresh"),
+    "made lenient": ("changed", "strictness", "Knobs", True, False),
+    "alias changed": ("changed", "target", "JobID", "str", "int"),
+    "endpoint added": ("added", "endpoint", "endpoints", None, "GET /api/v1/ping/{}"),
+    "endpoint removed": ("removed", "endpoint", "endpoints", "POST /api/v1/start", None),
+    "path changed": ("changed", "path", "POST /api/v1/start", "POST /api/v1/start", "POST /api/v1/start_job"),
+    "query added": ("added", "query", "GET /api/v1/jobs", None, "page"),
+    "query default changed": ("changed", "default", "GET /api/v1/jobs?limit", 20, 50),
+    "response changed": ("changed", "response", "GET /api/v1/jobs", "StartResponse", "JobID"),
+}
+FOLLOWS = {
+    "made lenient": set(),
+    "default changed": {("changed", "default", "StartRequest.default_knobs")},
+    "field removed": {("changed", "default", "StartRequest.default_knobs")},
+    "field added": {("changed", "default", "StartRequest.default_knobs")},
+    "made required": {("changed", "default", "StartRequest.default_knobs")},
+}
+"""What one change of the source changes besides: a model made without arguments is the default of a field."""
+
+
+def drift_of(folder: Path, files: dict[str, str], wire: str = "0.8.0") -> list[Drift]:
+    wheel = write_wheel(folder / "made.whl", files)
+    return find_drift(folder / "schema", read_facts(open_source(str(wheel))), wire)
+
+
+def changed(what: str) -> dict[str, str]:
+    file, old, new = CHANGES[what]
+    files = sources()
+    assert old in files[file]
+    return {**files, file: files[file].replace(old, new, 1)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_contract(tmp_path / "schema")
+    return tmp_path
+
+
+def test_nothing_is_reported_of_what_the_contract_says(folder: Path) -> None:
+    """A release that the contract describes has no drift."""
+    assert drift_of(folder, sources()) == []
+
+
+@pytest.mark.parametrize("what", sorted(EXPECTED))
+def test_one_change_is_reported_as_itself(folder: Path, what: str) -> None:
+    """Each kind of change gives one report, of its kind and place, and nothing else."""
+    found = [(d.change, d.kind, d.where, d.contract, d.release) for d in drift_of(folder, changed(what))]
+    others = {each[:3] for each in found if each != EXPECTED[what]}
+    assert EXPECTED[what] in found
+    assert others <= FOLLOWS.get(what, set())
+
+
+@pytest.mark.parametrize("what", sorted(set(EXPECTED) - {"response changed"}))
+def test_the_snippet_records_the_change(folder: Path, what: str) -> None:
+    """With the snippets written into the contract there is no drift, and none at the version before."""
+    files = changed(what)
+    for drift in drift_of(folder, files):
+        record(folder / "schema" / "jobs.yaml", drift.snippet)
+    assert drift_of(folder, files) == []
+    assert drift_of(folder, sources(), VERSION) == []
+
+
+def record(file: Path, snippet: str) -> None:
+    """Do what a person would: put each node of the snippet in its place."""
+    content = yaml.safe_load(file.read_text())
+    merge(content, yaml.safe_load(re.sub(r"(?m)^ *default: *\n *\$ref.*Failed.*$|^ *'422':\n.*$", "", snippet)))
+    file.write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+def merge(target: dict[str, Any], fresh: dict[str, Any], parent: str = "") -> None:
+    for key, value in fresh.items():
+        if parent != "properties" and isinstance(value, dict) and isinstance(target.get(key), dict):
+            whole = parent == "schemas" and "properties" not in target[key] and "enum" not in target[key]
+            if whole:
+                target[key] = value
+            else:
+                merge(target[key], value, key)
+        else:
+            target[key] = value
+
+
+def test_a_type_that_is_gone_is_removed_where_it_was_used(folder: Path) -> None:
+    """A type that is no model any more is gone as a type and as a member of its union."""
+    found = {(d.change, d.kind, d.where, d.contract) for d in drift_of(folder, changed("type removed"))}
+    assert ("removed", "type", "types", "StopResponse") in found
+
+
+def add_field(file: FileDescriptorProto) -> None:
+    file.message_type[0].field.add(name="y", number=3, type=FieldDescriptorProto.TYPE_INT64)
+
+
+def renumber(file: FileDescriptorProto) -> None:
+    file.message_type[0].field[0].number = 7
+
+
+def retype(file: FileDescriptorProto) -> None:
+    file.message_type[0].field[0].type = FieldDescriptorProto.TYPE_INT32
+
+
+def add_message(file: FileDescriptorProto) -> None:
+    file.message_type.add(name="Line").field.add(name="n", number=1, type=FieldDescriptorProto.TYPE_BOOL)
+
+
+def add_enum(file: FileDescriptorProto) -> None:
+    file.enum_type.add(name="Side").value.add(name="LEFT", number=0)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected", "snippet"),
+    [
+        (add_field, ("added", "protobuf field", "Point", None, "int64 y = 3;"), "int64 y = 3;  // since: 0.8.0"),
+        (renumber, ("changed", "protobuf number", "Point.x", 1, 7), "int64 x = 7;"),
+        (retype, ("changed", "protobuf type", "Point.x", "int64", "int32"), "int32 x = 1;  // was int64 until 0.8.0"),
+        (add_message, ("added", "protobuf message", "messages", None, "Line"), "message Line {  // since: 0.8.0"),
+        (add_enum, ("added", "protobuf enum", "enums", None, "Side"), "enum Side {  // since: 0.8.0"),
+    ],
+)
+def test_one_change_of_the_messages_is_reported_as_itself(
+    folder: Path, change: Any, expected: tuple[Any, ...], snippet: str
+) -> None:
+    """Messages, fields, types and numbers: one change, one report, with the line for the .proto."""
+    proto = descriptor()
+    change(proto)
+    (drift,) = drift_of(folder, sources(proto))
+    assert (drift.change, drift.kind, drift.where, drift.contract, drift.release) == expected
+    assert snippet in drift.snippet
+
+
+def run(folder: Path, files: dict[str, str], *more: str) -> int:
+    wheel = write_wheel(folder / "made.whl", files)
+    return main(["upstream", str(wheel), "--schema", str(folder / "schema"), *more])
+
+
+def test_exit_codes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """0 without drift, 1 with, 2 when the input cannot be used."""
+    assert run(folder, sources()) == 0
+    assert run(folder, changed("field added"), "--wire", "0.8.0") == 1
+    assert main(["upstream", "no/such/thing", "--schema", str(folder / "schema")]) == 2
+    assert "give the path of a .whl" in capsys.readouterr().err
+    assert main(["upstream", str(folder / "made.whl"), "--schema", str(folder)]) == 2
+
+
+def test_a_release_without_a_version_needs_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error says which option helps."""
+    files = {name: text for name, text in sources().items() if "version" not in name and "info" not in name}
+    release = write_folder(folder / "release", files)
+    assert main(["upstream", str(release), "--schema", str(folder / "schema")]) == 2
+    assert "--wire" in capsys.readouterr().err
+
+
+def test_reports(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Text, JSON and Markdown say the change and the YAML that records it."""
+    files = changed("enum value added")
+    run(folder, files, "--wire", "0.8.0")
+    text = capsys.readouterr().out
+    assert "added: value top added to Level" in text
+    assert "x-enum-since:" in text
+    run(folder, files, "--wire", "0.8.0", "--format", "json")
+    (entry,) = json.loads(capsys.readouterr().out)["drift"]
+    assert (entry["change"], entry["where"], entry["release"], entry["file"]) == ("added", "Level", "top", "jobs.yaml")
+    run(folder, files, "--wire", "0.8.0", "--format", "markdown")
+    assert "| added | value top added to Level |" in capsys.readouterr().out

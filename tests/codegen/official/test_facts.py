@@ -1,0 +1,184 @@
+"""The contract says of each wire version what the official SDK of that version says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tinkerwire_base.conversion.versioning import is_alive, parse_version, project
+from tinkerwire_codegen.cli import main
+from tinkerwire_codegen.contract.bundle import load
+from tinkerwire_codegen.official.facts import canonical, compare
+from tinkerwire_codegen.official.history import facts_at
+from tinkerwire_codegen.official.known_differences import REASONS, unexplained
+
+ROOT = Path(__file__).parents[3]
+VERSIONS = ("0.4.1", "0.6.3", "0.16.1", "0.18.2", "0.25.0", "0.38.0")
+CONTRACT = load(ROOT / "schema")
+
+HISTORY: dict[str, Any] = json.loads((ROOT / "tests" / "facts" / "history.json").read_text())
+
+
+def facts_of(version: str) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads((ROOT / "tests" / "facts" / f"{version}.json").read_text())
+    return facts
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_contract_differs_from_the_facts_for_given_reasons_only(version: str) -> None:
+    """What one release of the SDK says, the contract says of its version."""
+    assert not list(map(str, unexplained(compare(project(CONTRACT, version), facts_of(version)))))
+
+
+@pytest.mark.parametrize("version", HISTORY["versions"])
+def test_contract_says_what_the_history_says(version: str) -> None:
+    """Types, fields, defaults, values, members and endpoints are there at all 38 versions that were read."""
+    facts = facts_at(HISTORY, version)
+    assert not list(map(str, unexplained(compare(project(CONTRACT, version), facts))))
+
+
+def test_no_reason_is_stale() -> None:
+    """Nothing is among the reasons that differs at no version any more."""
+    found = [str(d) for v in HISTORY["versions"] for d in compare(project(CONTRACT, v), facts_at(HISTORY, v))]
+    assert set(found) == set(REASONS)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_history_at_a_version_is_what_its_facts_say(version: str) -> None:
+    """Types, endpoints and results that are read out of the history are those of the fact file."""
+    ours, theirs = facts_at(HISTORY, version), facts_of(version)
+    assert ours["types"].keys() == theirs["types"].keys()
+    assert ours["endpoints"].keys() == theirs["endpoints"].keys()
+    assert sorted(map(str, ours["futures"])) == sorted(map(str, theirs["futures"]))
+    for name, kind in theirs["types"].items():
+        fields = {field: fact["type"] for field, fact in kind.get("fields", {}).items()}
+        assert {field: fact["type"] for field, fact in ours["types"][name].get("fields", {}).items()} == fields, name
+
+
+@pytest.mark.parametrize("version", HISTORY["versions"])
+def test_meaningful_headers_are_there_when_they_are_read_or_sent(version: str) -> None:
+    """Each header with a meaning for the API is in the contract in exactly the versions whose SDK knows it."""
+    document = project(CONTRACT, version)
+    named = {scheme["name"] for scheme in document["components"]["securitySchemes"].values() if "name" in scheme}
+    named |= {header["name"] for header in document["x-headers"]["request"]} | set(document["x-headers"]["response"])
+    for item in document["paths"].values():
+        for operation in item.values():
+            named |= {p["name"] for p in operation.get("parameters", []) if p["in"] == "header"}
+            named |= {name for response in operation["responses"].values() for name in response.get("headers", {})}
+    known = {name.lower() for name in HISTORY["headers"]}
+    there = {
+        name.lower()
+        for name, each in HISTORY["headers"].items()
+        if is_alive({"x-since": each["first"], "x-until": each["removed_in"]}, parse_version(version))
+    }
+    assert {name.lower() for name in named} & known == there
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda s: s.pop("Cursor"), "type of types: contract None, facts 'Cursor'"),
+        (
+            lambda s: s["Cursor"].update(additionalProperties=False),
+            "strictness of Cursor: contract True, facts False",
+        ),
+        (
+            lambda s: s["LoraConfig"]["required"].clear(),
+            "required of LoraConfig.rank: contract False, facts True",
+        ),
+        (
+            lambda s: s["AdamParams"]["properties"]["beta2"].update(default=0.999),
+            "default of AdamParams.beta2: contract 0.999, facts 0.95",
+        ),
+        (
+            lambda s: s["OptimStepResponse"]["properties"].update(success={"type": "boolean"}),
+            "field of OptimStepResponse: contract 'success', facts None",
+        ),
+        (
+            lambda s: s["SaveWeightsRequest"]["properties"].pop("path"),
+            "field of SaveWeightsRequest: contract None, facts 'path'",
+        ),
+        (lambda s: s["StopReason"]["enum"].append("eos"), "value of StopReason: contract 'eos', facts None"),
+        (
+            lambda s: s["ModelInputChunk"]["anyOf"].pop(),
+            "member of ModelInputChunk: contract None, facts 'ImageChunk'",
+        ),
+        (
+            lambda s: s["SampleRequest"]["properties"]["prompt_logprobs"].update(type="boolean"),
+            "type of SampleRequest.prompt_logprobs: contract 'bool', facts 'bool | null'",
+        ),
+        (
+            lambda s: s["QueueState"]["enum"].append("asleep"),
+            "type of TryAgainResponse.queue_state: contract "
+            '\'"active" | "asleep" | "paused_capacity" | "paused_rate_limit"\', '
+            'facts \'"active" | "paused_capacity" | "paused_rate_limit"\'',
+        ),
+    ],
+)
+def test_a_wrong_schema_is_found(change: Any, expected: str) -> None:
+    """Each kind of fault in a schema shows as a difference that names the place."""
+    document = project(CONTRACT, "0.16.1")
+    change(document["components"]["schemas"])
+    assert expected in map(str, compare(document, facts_of("0.16.1")))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            lambda p: p.pop("/api/v1/asample"),
+            "endpoint of endpoints: contract None, facts 'POST /api/v1/asample'",
+        ),
+        (
+            lambda p: p["/api/v1/checkpoints"]["get"]["parameters"].pop(),
+            "query of GET /api/v1/checkpoints: contract None, facts 'offset'",
+        ),
+        (
+            lambda p: p["/api/v1/checkpoints"]["get"]["parameters"][0]["schema"].update(default=20),
+            "default of GET /api/v1/checkpoints?limit: contract 20, facts 100",
+        ),
+        (
+            lambda p: p["/api/v1/get_info"]["post"].pop("requestBody"),
+            "request of POST /api/v1/get_info: contract None, facts 'GetInfoRequest'",
+        ),
+        (
+            lambda p: p["/api/v1/get_info"]["post"]["responses"].pop("200"),
+            "response of POST /api/v1/get_info: contract 'null', facts 'GetInfoResponse'",
+        ),
+        (
+            lambda p: p["/api/v1/weights_info"]["post"].pop("requestBody"),
+            "request of POST /api/v1/weights_info: contract {}, facts {'tinker_path': 'str'}",
+        ),
+    ],
+)
+def test_a_wrong_endpoint_is_found(change: Any, expected: str) -> None:
+    """Each kind of fault in an endpoint shows as a difference that names the place."""
+    document = project(CONTRACT, "0.16.1")
+    change(document["paths"])
+    assert expected in map(str, compare(document, facts_of("0.16.1")))
+
+
+def test_union_order_does_not_count() -> None:
+    """Types are compared with the members of every union in one order, also inside lists and quotes."""
+    assert canonical("null | list[str | int]") == canonical("list[int | str] | null")
+    assert canonical('"b | a" | "a"') == '"a" | "b | a"'
+    assert canonical("map[str, tuple[int, float]] | null") == "map[str, tuple[int, float]] | null"
+    assert canonical("tuple[int, float]") != canonical("tuple[float, int]")
+
+
+def test_the_command_prints_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Facts that fit give no line and 0, others a line each and 1, and what are no facts an error and 2."""
+    file = tmp_path / "facts.json"
+    facts = facts_of("0.38.0")
+    file.write_text(json.dumps(facts))
+    assert main(["facts", str(file)]) == 0
+    assert capsys.readouterr().out == ""
+    facts["types"]["Cursor"]["fields"]["offset"]["type"] = "str"
+    file.write_text(json.dumps(facts))
+    assert main(["facts", str(file)]) == 1
+    assert capsys.readouterr().out == "type of Cursor.offset: contract 'int', facts 'str'\n"
+    file.write_text("[")
+    assert main(["facts", str(file)]) == 2

@@ -1,7 +1,0 @@
-"""The server skyrl-tx 0.3.0: JSON both ways."""
-
-from __future__ import annotations
-
-from tests.peers.peer import Peer
-
-SKYRL_TX = Peer("skyrl-tx", "0.3.0", module="tx.tinker.api", official="0.16.1", binary=False)

@@ -1,0 +1,80 @@
+"""Candidate transports for the hot path, side by side: `python -m tests.rigs.bench.transports`.
+
+The table goes to docs/benchmark.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.rigs.bench.stub import stub_server
+from tests.rigs.bench.transport_worker import TRANSPORTS
+from tests.rigs.official.report import DOCS, write_section
+from tests.rigs.official.venv import ensure_venv
+
+COLUMNS = {
+    "cpu_ms": "CPU ms/request",
+    "per_s": "requests/s",
+    "import_ms": "import CPU ms",
+    "import_mib": "import MiB",
+    "peak_mib": "peak MiB",
+}
+CRASHED = "died at exit"
+
+
+def measure(rounds: int, requests: int, in_flight: int) -> dict[str, dict[str, list[float]]]:
+    """Run every transport once a round, in turn, so that a slow minute of the machine meets them all."""
+    python = ensure_venv("transports", Path(__file__).with_name("requirements-transports.txt"))
+    worker = str(Path(__file__).with_name("transport_worker.py"))
+    figures: dict[str, dict[str, list[float]]] = {name: {} for name in TRANSPORTS}
+    with stub_server() as url:
+        for _ in range(rounds):
+            for name, columns in figures.items():
+                command = [str(python), worker, name, url, str(requests), str(in_flight)]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+                if not done.stdout:
+                    raise SystemExit(f"{name}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+                crashed = float(done.returncode != 0)
+                for column, value in (json.loads(done.stdout) | {"crashed": crashed}).items():
+                    columns.setdefault(column, []).append(value)
+    return figures
+
+
+def table(figures: dict[str, dict[str, list[float]]]) -> str:
+    """Return a Markdown table of medians, least and most CPU beside them, the cheapest first."""
+    heads = [*COLUMNS.values(), CRASHED]
+    lines = [f"| transport | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
+    for name in sorted(figures, key=lambda name: statistics.median(figures[name]["cpu_ms"])):
+        cells = [f"{statistics.median(figures[name][column]):.3g}" for column in COLUMNS]
+        low, high = min(figures[name]["cpu_ms"]), max(figures[name]["cpu_ms"])
+        cells[0] += f" ({low:.3g}-{high:.3g})"
+        cells[1] = f"{statistics.median(figures[name]['per_s']):,.0f}"
+        crashes = figures[name]["crashed"]
+        cells.append(f"{sum(crashes):.0f} of {len(crashes)}")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--requests", type=int, default=8000)
+    parser.add_argument("--in-flight", type=int, default=200)
+    options = parser.parse_args()
+    text = table(measure(options.rounds, options.requests, options.in_flight))
+    intro = (
+        f"## Transports\n\nMade by `python -m tests.rigs.bench.transports`: {options.requests:,} requests, "
+        f"{options.in_flight} in flight, bytes in and bytes out; median of {options.rounds} processes each.\n\n"
+    )
+    write_section(DOCS / "benchmark.md", "transports", intro + text, title="Benchmark")
+    sys.stdout.write(text)
+
+
+if __name__ == "__main__":
+    main()

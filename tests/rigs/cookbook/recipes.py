@@ -1,0 +1,149 @@
+"""Recipes of the cookbook, as they are, against the embedded server: with the official SDK and on the drop-in.
+
+python -m tests.rigs.cookbook.recipes
+python -m tests.rigs.cookbook.recipes recipes.sl_loop recipes.rl_basic    # only these, and no report
+
+Each client has a server process of its own with the same seed, so that both are to report the same numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.rigs.cookbook.catalogue import RECIPES, Recipe
+from tests.rigs.cookbook.materials import MODEL, write_materials
+from tests.rigs.cookbook.recipe_report import Ended, faults, table
+from tests.rigs.cookbook.run import OURS, VERSION, WORK, cookbook_python, sources, surroundings
+from tests.rigs.official.report import DOCS, write_section
+from tests.support.embedded import embedded_http_server
+
+SERVER = ("--wire", "0.38.0", "--seed", "0", "--alias", f"{MODEL}=tinkerwire/byte-small")
+TIMEOUT_S = 600
+CLIENTS = {"tinker": (), "tinkerwire": ("-m", "tinkerwire.dropin")}
+"""What stands before ``-m RECIPE`` for each client."""
+
+
+class Kitchen:
+    """A folder with materials, and a server, in which recipes run with one client."""
+
+    def __init__(self, client: str, python: Path, cookbook: Path, url: str) -> None:
+        self.folder = WORK / "recipes" / client
+        shutil.rmtree(self.folder, ignore_errors=True)
+        write_materials(self.folder)
+        self._command = [str(python), *CLIENTS[client], "-m"]
+        path = (*OURS, cookbook) if client == "tinkerwire" else (cookbook,)
+        self._environment = surroundings(*path) | {
+            "TINKER_BASE_URL": url,
+            "TINKER_API_KEY": "tml-local",
+            "TINKER_COOKBOOK_RUNS_DIR": str(self.folder / "runs"),
+            "HF_HOME": str(self.folder / "hub"),
+        }
+
+    def cook(self, recipe: Recipe) -> Ended:
+        """Run a recipe to its end, and where it resumes once more, from the last checkpoint before its last step."""
+        logs = self._logs(recipe)
+        began = time.monotonic()
+        stopped = self._run(recipe, logs)
+        seconds = time.monotonic() - began
+        rows = _lines(logs / "metrics.jsonl") if logs else []
+        saved = len(_lines(logs / "checkpoints.jsonl")) if logs else 0
+        again: list[Mapping[str, Any]] = []
+        if recipe.resumes and logs and not stopped:
+            # As if it had been ended before its last step was saved.
+            checkpoints = _lines(logs / "checkpoints.jsonl")
+            checkpoints = [each for each in checkpoints if _place(each) != _place(checkpoints[-1])]
+            (logs / "checkpoints.jsonl").write_text("".join(json.dumps(each) + "\n" for each in checkpoints))
+            (logs / "metrics.jsonl").rename(logs / "metrics-first.jsonl")
+            stopped = self._run(recipe, logs)
+            again = _lines(logs / "metrics.jsonl")
+        return Ended(recipe=recipe, rows=rows, again=again, saved=saved, seconds=seconds, stopped=stopped)
+
+    def _logs(self, recipe: Recipe) -> Path | None:
+        if recipe.folder is None:
+            return self.folder / "logs" / recipe.module
+        return self.folder / "runs" / recipe.folder if recipe.folder else None
+
+    def _run(self, recipe: Recipe, logs: Path | None) -> str:
+        """What stopped it; empty when it came to its end."""
+        options = list(recipe.options)
+        if recipe.folder is None:
+            options.append(f"log_path={logs}")
+        if recipe.start:
+            first = next(each for each in RECIPES if each.module == recipe.start)
+            last = _lines((self._logs(first) or self.folder) / "checkpoints.jsonl")[-1]
+            options.append(f"load_checkpoint_path={last['state_path']}")
+        command = [*self._command, f"tinker_cookbook.{recipe.module}", *options]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self.folder,
+                env=self._environment,
+                input=recipe.answers,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"not at its end after {TIMEOUT_S} s"
+        (self.folder / f"{recipe.module}.log").write_text(done.stdout)
+        return _reason(done.stdout, self.folder) if done.returncode else ""
+
+
+def _lines(path: Path) -> list[Mapping[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _place(checkpoint: Mapping[str, Any]) -> tuple[Any, Any]:
+    return checkpoint.get("epoch"), checkpoint.get("batch")
+
+
+def _reason(printed: str, folder: Path) -> str:
+    """The last error in a traceback, without what differs from run to run."""
+    lines = [line for line in printed.splitlines() if line.strip()]
+    errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Arg|Exit)\b", line)]
+    found = (errors or lines or ["no word"])[-1]
+    return re.sub(r"f-[0-9a-f]+-\d+", "f-…", found.replace(str(folder), ".").replace(str(Path.home()), "~"))[:300]
+
+
+def cook_all(recipes: Sequence[Recipe], client: str, python: Path, cookbook: Path) -> list[Ended]:
+    """Run recipes with one client against a server of their own."""
+    ended = []
+    with embedded_http_server(*SERVER) as url:
+        kitchen = Kitchen(client, python, cookbook, url)
+        for recipe in recipes:
+            ended.append(kitchen.cook(recipe))
+            sys.stdout.write(f"{client}: {recipe.module}: {ended[-1].seconds:.0f} s {ended[-1].stopped}\n")
+            sys.stdout.flush()
+    return ended
+
+
+def main() -> int:
+    """Run, write the report, and return 1 when ours falls behind the official SDK."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="RECIPE", help="run only these, and write no report")
+    names = parser.parse_args().names
+    recipes = [recipe for recipe in RECIPES if not names or recipe.module in names]
+    python = cookbook_python()
+    cookbook = sources(python)
+    official, ours = (cook_all(recipes, client, python, cookbook) for client in CLIENTS)
+    text = table(official, ours, VERSION)
+    if not names:
+        write_section(DOCS / "cookbook.md", "recipes", text, title="The cookbook")
+    wrong = faults(official, ours)
+    sys.stdout.write("\n".join([text, "", *wrong]) + "\n")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

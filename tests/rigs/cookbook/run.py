@@ -1,0 +1,117 @@
+"""The cookbook's own tests, once with the official SDK 0.38.0 and once with tinkerwire in its place.
+
+python -m tests.rigs.cookbook.run
+python -m tests.rigs.cookbook.run --ours    # with tinkerwire only, against the last run of the official SDK
+
+Both runs have the same environment, sources and files; hubs of models and data are told to be out of reach, as they
+are in CI, so that some tests fail with both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+from tests.rigs.cookbook.outcomes import Outcome, lost, outcomes, section
+from tests.rigs.official.report import DOCS, write_section
+from tests.rigs.official.venv import ROOT, ensure_venv
+
+from tinkerwire.dropin.finder import CHILDREN
+
+HERE = Path(__file__).parent
+WORK = ROOT / "build" / "cookbook"
+VERSION = "0.6.1"
+SHA256 = "edf66f0a4b2c3b375b9328a4d748a3dae104170bb2bcde0d156f0b22de7a1aa3"
+OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
+SETS = {
+    # Apart, as the first folder's conftest skips thousands of tests when it sees the second.
+    "The files that call tinker": (HERE / "files.txt").read_text().split(),
+    "downstream_compat: exports, signatures, annotations": ["tests/downstream_compat"],
+}
+OURS = (ROOT / "generated", ROOT / "overlay")
+
+
+def sources(python: Path) -> Path:
+    """The folder of the cookbook's sources; its wheel has no tests."""
+    folder, archive = WORK / f"tinker_cookbook-{VERSION}", WORK / f"tinker_cookbook-{VERSION}.tar.gz"
+    if folder.exists():
+        return folder
+    WORK.mkdir(parents=True, exist_ok=True)
+    options = ["--quiet", "--no-deps", "--no-binary", "tinker-cookbook", "--dest", str(WORK)]
+    subprocess.run([str(python), "-m", "pip", "download", *options, f"tinker-cookbook=={VERSION}"], check=True)
+    found = hashlib.sha256(archive.read_bytes()).hexdigest()
+    if found != SHA256:
+        raise SystemExit(f"{archive}: its SHA-256 is {found}, expected {SHA256}")
+    with tarfile.open(archive) as tar:
+        tar.extractall(WORK, filter="data")
+    return folder
+
+
+def surroundings(*path: Path) -> dict[str, str]:
+    """The environment of a run: no key, no hubs, and these folders to import from."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("TINKER_API_KEY", "CI")}
+    return kept | dict.fromkeys(OFFLINE, "1") | {"PYTHONPATH": os.pathsep.join(map(str, path))}
+
+
+def cookbook_python() -> Path:
+    """The python of the environment that has all that the cookbook needs."""
+    # By pip, which takes a CPU build of torch where pip is set up for one.
+    return ensure_venv("cookbook", HERE / "requirements.txt", installer="pip")
+
+
+def run(python: Path, folder: Path, client: str) -> list[dict[str, Outcome]]:
+    """Run all sets with one client and return what became of their tests."""
+    environment = surroundings()
+    if client == "tinkerwire":
+        # As processes inherit it: the workers of the tests, and what they start.
+        environment = surroundings(CHILDREN, *OURS)
+    command = [str(python), "-c", "import tinker; print(tinker.ServiceClient.__module__)"]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if found.stdout.strip().partition(".")[0] != client:
+        raise SystemExit(f"import tinker gives {found.stdout.strip() or found.stderr}, not {client}")
+    return [outcomes(_pytest(python, folder, client, number, environment)) for number in range(len(SETS))]
+
+
+def _pytest(python: Path, folder: Path, client: str, number: int, environment: dict[str, str]) -> Path:
+    report = junit(client, number)
+    report.unlink(missing_ok=True)
+    options = ["-q", "-p", "no:cacheprovider", "--timeout=120", "-n", "2", "--tb=short", f"--junitxml={report}"]
+    command = [str(python), "-m", "pytest", *list(SETS.values())[number], *options]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    report.with_suffix(".log").write_text(done.stdout + done.stderr)
+    if not report.exists():
+        raise SystemExit(f"{' '.join(command[:4])} ...: exit code {done.returncode}\n{done.stdout[-3000:]}")
+    return report
+
+
+def junit(client: str, number: int) -> Path:
+    """Where the report of one run stands."""
+    return WORK / f"{client}-{number}.xml"
+
+
+def main() -> int:
+    """Run, write the report, and return 1 when a test is lost."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ours", action="store_true", help="only tinkerwire, against the last run of the official SDK")
+    options = parser.parse_args()
+    python = cookbook_python()
+    folder = sources(python)
+    numbers = range(len(SETS))
+    official = [outcomes(junit("tinker", n)) for n in numbers] if options.ours else run(python, folder, "tinker")
+    ours = run(python, folder, "tinkerwire")
+    parts = [section(title, official[n], ours[n]) for n, title in enumerate(SETS)]
+    head = (
+        f"Tests of tinker-cookbook {VERSION} with the official SDK 0.38.0 and on the drop-in, by `make test-cookbook`."
+    )
+    write_section(DOCS / "cookbook.md", "tests", "\n\n".join([head, *parts]), title="The cookbook")
+    sys.stdout.write("\n\n".join(parts) + "\n")
+    return int(any(lost(official[n], ours[n]) for n in numbers))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,267 @@
+"""One case of the fuzz test: a public operation, its arguments, and mutated responses, all drawn from one seed."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+import attrs
+
+import tinkerwire as tw
+from rigs.fuzz.mutations import odd_argument
+from rigs.fuzz.server import VARIANTS, MutatingServer
+
+ALLOWED = (
+    tw.TinkerError,
+    ValueError,
+    TypeError,
+    TimeoutError,
+    asyncio.TimeoutError,
+    concurrent.futures.TimeoutError,
+    concurrent.futures.CancelledError,
+    asyncio.CancelledError,
+)
+"""Exceptions that a public call may raise."""
+MODEL = "tinkerwire/byte-nano"
+LIMIT_S = 2.0
+"""The deadline of each operation."""
+HANG_S = 60.0
+"""Seconds that a case of several operations may take on a shared machine."""
+POLICY = tw.RetryConfig(
+    progress_timeout=LIMIT_S,
+    retry_delay_base=0.001,
+    retry_delay_max=0.01,
+    retry_after_max=0.01,
+    max_attempts=3,
+    max_elapsed=1.0,
+)
+PATH = "tinker://run/weights/0001"
+
+
+@attrs.frozen
+class Problem:
+    """The rule that a case broke."""
+
+    seed: int
+    text: str
+
+
+def run_case(server: MutatingServer, seed: int) -> Problem | None:
+    """Run one case; return its problem, or None."""
+    found: list[Problem] = []
+
+    def work() -> None:
+        try:
+            _perform(server, seed)
+        except ALLOWED:
+            pass
+        except BaseException:
+            found.append(Problem(seed, traceback.format_exc(limit=-12)))
+
+    thread = threading.Thread(target=work, daemon=True, name=f"case-{seed}")
+    thread.start()
+    thread.join(HANG_S)
+    if thread.is_alive():
+        found.append(Problem(seed, f"did not end within {HANG_S:g} s"))
+    return found[0] if found else None
+
+
+def _perform(server: MutatingServer, seed: int) -> None:
+    rng = Random(seed)
+    name, variant = rng.choice(sorted(OPERATIONS)), rng.choice(sorted(VARIANTS))
+    # Half of the cases mutate responses, a quarter the arguments, a quarter both.
+    kind = rng.choice(("responses", "responses", "arguments", "both"))
+    segment = "plain" if kind == "arguments" else str(seed)
+    options: dict[str, Any] = {"wire_version": rng.choice((None, VARIANTS[variant][0]))}
+    client = tw.ServiceClient(
+        base_url=f"{server.url}/{segment}/{variant}", api_key="tml-fuzz-key", retry=POLICY, **options
+    )
+    try:
+        make, arguments = OPERATIONS[name]
+        given = dict(arguments)
+        if kind != "responses":
+            for key in rng.sample(sorted(given), k=min(len(given), rng.choice((0, 1, 1, 2)))):
+                given[key] = odd_argument(rng)
+        _finish(make(client, given, rng))
+    finally:
+        client.close().result(HANG_S)
+
+
+def _finish(value: Any) -> None:
+    """Wait for a result, and read all of it."""
+    if isinstance(value, tw.APIFuture):
+        value = value.result()
+    repr(value)
+
+
+def _datum(rng: Random, given: Mapping[str, Any]) -> tw.Datum:
+    return tw.Datum(
+        model_input=tw.ModelInput.from_ints(given.get("tokens", [1, 2, 3])),
+        loss_fn_inputs={
+            "target_tokens": given.get("target_tokens", [2, 3, 4]),
+            "weights": given.get("weights", [1.0, 1.0, 1.0]),
+        },
+    )
+
+
+def _trained(operation: Callable[[tw.TrainingClient, dict[str, Any], Random], Any]) -> Callable[..., Any]:
+    def make(client: tw.ServiceClient, given: dict[str, Any], rng: Random) -> Any:
+        return operation(client.create_lora_training_client(MODEL, rank=2), given, rng)
+
+    return make
+
+
+def _batch(method: str) -> Callable[..., Any]:
+    def make(training: tw.TrainingClient, given: dict[str, Any], rng: Random) -> Any:
+        loss_fn = given.pop("loss_fn")
+        config = given.pop("loss_fn_config")
+        return getattr(training, method)([_datum(rng, given)] * 2, loss_fn, config)
+
+    return _trained(make)
+
+
+def _custom_loss(training: tw.TrainingClient, given: dict[str, Any], rng: Random) -> Any:
+    import numpy as np  # noqa: PLC0415
+
+    def loss(data: Any, logprobs: Any) -> Any:
+        return float(-sum(np.sum(each) for each in logprobs)), {"x": 1.0}, [-np.ones_like(each) for each in logprobs]
+
+    return training.forward_backward_custom([_datum(rng, given)], loss, arrays="numpy")
+
+
+def _sampled(client: tw.ServiceClient, given: dict[str, Any], rng: Random) -> Any:
+    tokens = given.pop("tokens")
+    params = {name: given.pop(name) for name in ("max_tokens", "temperature", "top_p", "top_k", "seed", "stop")}
+    sampling = client.create_sampling_client(base_model=MODEL)
+    return sampling.sample(tw.ModelInput.from_ints(tokens), sampling_params=tw.SamplingParams(**params), **given)
+
+
+def _logprobs(client: tw.ServiceClient, given: dict[str, Any], rng: Random) -> Any:
+    sampling = client.create_sampling_client(base_model=MODEL)
+    return sampling.compute_logprobs(tw.ModelInput.from_ints(given["tokens"]))
+
+
+def _sampler_property(method: str) -> Callable[..., Any]:
+    return lambda client, given, rng: getattr(client.create_sampling_client(base_model=MODEL), method)()
+
+
+def _rest(method: str) -> Callable[..., Any]:
+    return lambda client, given, rng: getattr(tw.RestClient(client._connection), method)(**given)
+
+
+def _service(method: str) -> Callable[..., Any]:
+    def make(client: tw.ServiceClient, given: dict[str, Any], rng: Random) -> Any:
+        made = getattr(client, method)(**given)
+        if isinstance(made, tw.TrainingClient | tw.SamplingClient):
+            return repr(made.result())
+        return made
+
+    return make
+
+
+def _training(method: str) -> Callable[..., Any]:
+    return _trained(lambda training, given, rng: getattr(training, method)(**given))
+
+
+def _adam(training: tw.TrainingClient, given: dict[str, Any], rng: Random) -> Any:
+    return training.optim_step(tw.AdamParams(**given))
+
+
+def _saved_sampler(training: tw.TrainingClient, given: dict[str, Any], rng: Random) -> Any:
+    sampling = training.save_weights_and_get_sampling_client(**given)
+    return sampling.sample(tw.ModelInput.from_ints([1]), 1, tw.SamplingParams(max_tokens=2))
+
+
+_BATCH = {
+    "tokens": [1, 2, 3],
+    "target_tokens": [2, 3, 4],
+    "weights": [1.0, 0.5, 0.0],
+    "loss_fn": "cross_entropy",
+    "loss_fn_config": None,
+}
+_RUN = {"training_run_id": "run", "checkpoint_id": "weights/0001"}
+
+OPERATIONS: Mapping[str, tuple[Callable[[tw.ServiceClient, dict[str, Any], Random], Any], Mapping[str, Any]]] = {
+    "forward": (_batch("forward"), _BATCH),
+    "forward_backward": (_batch("forward_backward"), _BATCH),
+    "forward_backward_custom": (
+        _trained(_custom_loss),
+        {name: _BATCH[name] for name in ("tokens", "target_tokens", "weights")},
+    ),
+    "optim_step": (_trained(_adam), {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8}),
+    "save_state": (
+        _training("save_state"),
+        {"name": "a", "ttl_seconds": 60, "overwrite": True, "user_metadata": {"a": "b"}},
+    ),
+    "save_weights_for_sampler": (_training("save_weights_for_sampler"), {"name": "a", "ttl_seconds": 60}),
+    "save_weights_external": (_training("save_weights_external"), {"name": "a", "ttl_seconds": 60}),
+    "save_weights_and_get_sampling_client": (_trained(_saved_sampler), {"name": None}),
+    "load_state": (_training("load_state"), {"path": PATH}),
+    "load_state_with_optimizer": (_training("load_state_with_optimizer"), {"path": PATH}),
+    "get_info": (_training("get_info"), {}),
+    "unload_model": (_training("unload_model"), {}),
+    "training_console": (_training("get_console_url"), {}),
+    "create_lora_training_client": (
+        _service("create_lora_training_client"),
+        {"base_model": MODEL, "rank": 2, "seed": 1, "user_metadata": {"a": "b"}},
+    ),
+    "create_training_client_from_state": (_service("create_training_client_from_state"), {"path": PATH}),
+    "create_training_client_from_state_with_optimizer": (
+        _service("create_training_client_from_state_with_optimizer"),
+        {"path": PATH},
+    ),
+    "create_sampling_client": (_service("create_sampling_client"), {"base_model": MODEL, "model_path": None}),
+    "get_server_capabilities": (_service("get_server_capabilities"), {}),
+    "console": (_service("get_console_url"), {}),
+    "sample": (
+        _sampled,
+        {
+            "tokens": [1, 2, 3],
+            "num_samples": 2,
+            "max_tokens": 3,
+            "temperature": 1.0,
+            "top_p": 1.0,
+            "top_k": -1,
+            "seed": 1,
+            "stop": None,
+            "include_prompt_logprobs": True,
+            "topk_prompt_logprobs": 2,
+        },
+    ),
+    "compute_logprobs": (_logprobs, {"tokens": [1, 2, 3]}),
+    "get_base_model": (_sampler_property("get_base_model"), {}),
+    "get_sampler_handle": (_sampler_property("get_sampler_handle"), {}),
+    **{
+        name: (_rest(name), arguments)
+        for name, arguments in {
+            "copy_weights": {"path": PATH, "destination_project_id": "p", "ttl_seconds": 5},
+            "delete_checkpoint": _RUN,
+            "delete_checkpoint_from_tinker_path": {"tinker_path": PATH},
+            "download_checkpoint_archive": _RUN,
+            "export_session_trace": {"session_id": "s"},
+            "get_audit_log": {"event_type": "all", "day": None},
+            "get_billing_usage": {"starting_on": "2026-01-01T00:00:00Z", "ending_before": "2026-02-01T00:00:00Z"},
+            "get_checkpoint_archive_url": _RUN,
+            "get_current_checkpoint_storage_usage": {"project_id": "p"},
+            "get_external_weights_urls": {"tinker_path": "tinker://run/external_weights/0001"},
+            "get_sampler": {"sampler_id": "s"},
+            "get_session": {"session_id": "s", "access_scope": "owned"},
+            "get_training_run": {"training_run_id": "run", "access_scope": "owned"},
+            "get_training_run_by_tinker_path": {"tinker_path": PATH, "access_scope": "owned"},
+            "get_weights_info_by_tinker_path": {"tinker_path": PATH},
+            "list_checkpoints": {"training_run_id": "run"},
+            "list_sessions": {"limit": 20, "offset": 0},
+            "list_training_runs": {"limit": 20, "offset": 0, "access_scope": "owned"},
+            "list_user_checkpoints": {"limit": 20, "offset": 0},
+            "publish_checkpoint_from_tinker_path": {"tinker_path": PATH},
+            "set_checkpoint_ttl_from_tinker_path": {"tinker_path": PATH, "ttl_seconds": 5},
+            "whoami": {},
+        }.items()
+    },
+}
+"""The public operations, each with arguments that fit."""

@@ -1,0 +1,254 @@
+"""The official SDK 0.38.0 as judge of binary messages: what it makes decodes here, and what we make decodes there.
+
+Its name keeps it out of the fast suite: run `pytest tests/rigs/official/binary_suite.py`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from tests.rigs.official.judge import Judge
+
+from support.drawing import examples
+from support.protobuf_models import FORWARD_REQUESTS, REQUESTS, outputs, plain, samples, sequences
+from tinkerwire._server.http import protobuf as served
+from tinkerwire._wire import protobuf
+from tinkerwire_base.conversion.version_rules import is_in
+from tinkerwire_generated import models as m
+from tinkerwire_generated.messages import BINARY_TIMES, MESSAGE_TIMES, message
+
+VERSION = "0.38.0"
+pytestmark = pytest.mark.timeout(1800)
+
+DTYPES = {"float32": 1, "int64": 2, "int32": 3, "bfloat16": 4}
+NUMBERS = {1: "<f4", 2: "<i8", 3: "<i4", 4: "<u2"}
+"""How each DType lies in bytes; bfloat16 as whole numbers of 16 bits."""
+BITS = np.array([0x3F80, 0xC020, 0x7F80, 0x0001, 0x0000, 0x8000])
+"""1, -2.5, infinity, the smallest number, 0 and -0 as bfloat16."""
+
+NOT_EXCHANGED = {
+    **{
+        f"SamplingParams.{name}": "no call sends it"
+        for name in ("max_tokens", "seed", "temperature", "top_k", "top_p", "stop_strs", "stop_tokens")
+    },
+    "StopStrings.values": "part of SamplingParams",
+    "StopTokens.values": "part of SamplingParams",
+    "ImageChunk.override_dimensions": "the SDK never sets it",
+    "ImageDimensions.width": "part of override_dimensions",
+    "ImageDimensions.height": "part of override_dimensions",
+}
+"""Fields of the messages that its code neither reads nor writes."""
+DIFFERENT = {
+    "bfloat16 dense": "the SDK takes the bits for whole numbers",
+    "bfloat16 sparse": "the SDK takes the bits for whole numbers",
+}
+"""Tensors of samples that it reads otherwise than we do."""
+
+
+def is_uniform(output: m.ForwardBackwardOutput) -> bool:
+    """Whether all datums have outputs of the same names, which the SDK takes for granted."""
+    return len({frozenset(each) for each in output.loss_fn_outputs}) <= 1
+
+
+KNOWN_REASONS = sequences().map(lambda s: attrs.evolve(s, stop_reason="stop" if s.stop_reason == "stop" else "length"))
+OUR_REQUESTS = examples(REQUESTS | FORWARD_REQUESTS, 200)
+OUR_OUTPUTS = examples(outputs().filter(is_uniform), 150)
+OUR_SAMPLES = examples(samples(KNOWN_REASONS), 150)
+
+
+def numbers(dtype: int, count: int) -> bytes:
+    """So many values of a DType."""
+    values = np.resize(BITS, count) if dtype == 4 else np.arange(count) - 2
+    return values.astype(NUMBERS[dtype]).tobytes()
+
+
+def batched(dtype: int, sizes: list[int], trailing: list[int]) -> Any:
+    """A BatchedTensor whose tensors have so many values."""
+    offsets = np.cumsum([0, *sizes]) * np.dtype(NUMBERS[dtype]).itemsize
+    return message("BatchedTensor")(
+        data=numbers(dtype, sum(sizes)), offsets=offsets.astype("<i8").tobytes(), dtype=dtype, trailing_shape=trailing
+    )
+
+
+def output_of(dtype: int) -> bytes:
+    """A result of two records, the second of which leaves the number of datums to the offsets."""
+    fields = {"flat": batched(dtype, [2, 0, 3], []), "rows": batched(dtype, [4, 2, 0], [2])}
+    more = {"flat": batched(dtype, [1], []), "rows": batched(dtype, [6], [3])}
+    records = [{"type_tag": "a:B", "num_datums": 3, "fields": fields}, {"num_datums": 1, "fields": more}]
+    made = [message("ArrayRecord")(**record) for record in records]
+    metrics = {"loss:sum": 0.25}
+    filled = message("ForwardBackwardOutput")(loss_fn_output_type="a:B", loss_fn_outputs=made, metrics=metrics)
+    found: bytes = filled.SerializeToString()
+    return found
+
+
+def sample_of(dtype: int, *, is_sparse: bool) -> bytes:
+    """A sample with tensors of a DType."""
+    tensor = message("Tensor")(dtype=dtype, shape=[2, 3])
+    if is_sparse:
+        tensor.sparse_csr.values = numbers(dtype, 2)
+        tensor.sparse_csr.crow_indices = np.array([0, 1, 2], "<i8").tobytes()
+        tensor.sparse_csr.col_indices = np.array([2, 0], "<i8").tobytes()
+    else:
+        tensor.dense = numbers(dtype, 6)
+    alternatives = message("PromptAltTokens")(tokens=tensor, logprobs=tensor)
+    filled = message("SampleResponse")(target_prompt_logprobs=tensor, prompt_alt_tokens=alternatives)
+    found: bytes = filled.SerializeToString()
+    return found
+
+
+WRITTEN_OUTPUTS = {dtype: output_of(dtype) for dtype in NUMBERS}
+WRITTEN_SAMPLES = {
+    f"{name} {form}": sample_of(dtype, is_sparse=form == "sparse")
+    for name, dtype in DTYPES.items()
+    for form in ("dense", "sparse")
+}
+
+SENT = {
+    "requests": [protobuf.encode_request(each) for each in OUR_REQUESTS],
+    "outputs": [*map(served.encode_output, OUR_OUTPUTS), *WRITTEN_OUTPUTS.values()],
+    "samples": [*map(served.encode_sample, OUR_SAMPLES), *WRITTEN_SAMPLES.values()],
+}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """What the official SDK makes of all of it."""
+    with Judge(VERSION, "binary_worker.py") as judge:
+        answer: dict[str, Any] = judge.ask(
+            {kind: [b64encode(each).decode() for each in all_] for kind, all_ in SENT.items()}
+        )
+    return answer
+
+
+def own_request() -> m.ForwardBackwardRequest:
+    """The request that the worker makes by constructors of the SDK."""
+    sparse = m.TensorData(
+        data=[5, 6], dtype="int64", shape=[2, 3], sparse_crow_indices=[0, 1, 2], sparse_col_indices=[2, 0]
+    )
+    inputs: Any = {
+        "target_tokens": sparse,
+        "weights": m.TensorData(data=[0.5, 1.5], dtype="float32", shape=[2]),
+        "advantages": np.arange(6, dtype=np.float32).reshape(2, 3),
+    }
+    image = m.ImageChunk(data=b"\x89PNG", format="png", expected_tokens=3)
+    text = m.EncodedTextChunk(tokens=[1, -2, 2**31 - 1])
+    datum = m.Datum(model_input=m.ModelInput(chunks=[text, image]), loss_fn_inputs=inputs)
+    prompt = m.PromptProvenanceSpan(sequence_id="a", length=2)
+    sample = m.SampledProvenanceSpan(sequence_id="b", offset=5, length=4)
+    datum = datum.with_provenance(model_input=[prompt, sample], loss_fn_inputs=[sample])
+    given = m.ForwardBackwardInput(data=[datum], loss_fn="ppo", loss_fn_config={"beta": 0.5, "loss_id": "x"})
+    return m.ForwardBackwardRequest(forward_backward_input=given, model_id="run", seq_id=7)
+
+
+def test_a_request_of_their_own_decodes_here(found: dict[str, Any]) -> None:
+    """Equal arrays, and the same everything else; a tensor whose shape they left out has one dimension."""
+    assert served.decode_request(b64decode(found["own"])) == own_request()
+
+
+def test_their_requests_decode_here(found: dict[str, Any]) -> None:
+    """What their code writes of the content of ours is what we wrote it of."""
+    for data, request in zip(found["requests"], OUR_REQUESTS, strict=True):
+        assert plain(served.decode_request(b64decode(data))) == plain(request)
+
+
+def test_our_requests_are_theirs(found: dict[str, Any]) -> None:
+    """Their code writes the same message of the same content, field by field."""
+    kind = message("ForwardBackwardRequest")
+    for data, sent in zip(found["requests"], SENT["requests"], strict=True):
+        assert kind.FromString(b64decode(data)) == kind.FromString(sent)
+
+
+def as_read(model: Any) -> Any:
+    """A tensor as the worker says it."""
+    if model is None:
+        return None
+    _, dtype, shape, data, rows = plain(model)
+    return [dtype, shape, data, *rows]
+
+
+def read_output(output: m.ForwardBackwardOutput) -> Any:
+    """The result of a loss as the worker says it."""
+    outputs = [{name: as_read(each) for name, each in one.items()} for one in output.loss_fn_outputs]
+    kind = output.loss_fn_output_type.rpartition(":")[2] if outputs else output.loss_fn_output_type
+    return [kind, outputs, output.metrics]
+
+
+def read_sample(sample: m.SampleResponse) -> Any:
+    """A sample as the worker says it."""
+    alternatives = sample.prompt_alt_tokens
+    return {
+        "sequences": [
+            [plain(part) for part in (s.stop_reason, s.tokens, s.logprobs, s.topk_logprobs)] for s in sample.sequences
+        ],
+        "prompt_logprobs": plain(sample.prompt_logprobs),
+        "topk_prompt_logprobs": plain(sample.topk_prompt_logprobs),
+        "prompt_cache_hit_tokens": sample.prompt_cache_hit_tokens,
+        "target_prompt_logprobs": as_read(sample.target_prompt_logprobs),
+        "prompt_alt_tokens": alternatives and [as_read(alternatives.tokens), as_read(alternatives.logprobs)],
+    }
+
+
+def test_our_outputs_decode_there(found: dict[str, Any]) -> None:
+    """Type, tensors with their shapes, and metrics."""
+    for read, output in zip(found["outputs"], OUR_OUTPUTS, strict=False):
+        assert read == read_output(output)
+
+
+def test_our_samples_decode_there(found: dict[str, Any]) -> None:
+    """Every part of it."""
+    for read, sample in zip(found["samples"], OUR_SAMPLES, strict=False):
+        assert read == read_sample(sample)
+
+
+def test_outputs_of_every_dtype_are_read_alike(found: dict[str, Any]) -> None:
+    """The narrow ones, which only servers send, become what we make of them."""
+    for read, data in zip(found["outputs"][len(OUR_OUTPUTS) :], WRITTEN_OUTPUTS.values(), strict=True):
+        assert read == read_output(protobuf.decode_output(data))
+
+
+def test_samples_of_every_dtype_are_read_alike(found: dict[str, Any]) -> None:
+    """Dense and sparse; the difference that is listed is there."""
+    different = {}
+    for read, (kind, data) in zip(found["samples"][len(OUR_SAMPLES) :], WRITTEN_SAMPLES.items(), strict=True):
+        if read != read_sample(protobuf.decode_sample(data)):
+            different[kind] = read["target_prompt_logprobs"][2]
+    assert different.keys() == DIFFERENT.keys()
+    assert different == {"bfloat16 dense": BITS.tolist(), "bfloat16 sparse": BITS[:2].tolist()}
+
+
+def test_every_field_and_value_is_exchanged(found: dict[str, Any]) -> None:
+    """No field of the messages, no DType and no StopReason is missing in what the judge wrote or read."""
+    kinds = {"requests": "ForwardBackwardRequest", "outputs": "ForwardBackwardOutput", "samples": "SampleResponse"}
+    seen: set[str] = set()
+    for kind, name in kinds.items():
+        for data in SENT[kind]:
+            seen |= set(filled(message(name).FromString(data)))
+    expected = {*(f"DType {dtype}" for dtype in NUMBERS), "StopReason 0", "StopReason 1"}
+    for name in (name for name, span in MESSAGE_TIMES.items() if is_in(VERSION, *span)):
+        for field in message(name).DESCRIPTOR.fields:
+            if is_in(VERSION, *BINARY_TIMES.get(name, {}).get(field.name, MESSAGE_TIMES[name])):
+                expected.add(f"{name}.{field.name}")
+    assert expected - seen == set(NOT_EXCHANGED)
+    assert seen <= expected
+
+
+def filled(found: Any) -> Any:
+    """The names of all fields that are set in a message and its parts, and the values of enums."""
+    for field in found.DESCRIPTOR.fields:
+        if field.enum_type is not None:
+            yield f"{field.enum_type.name} {getattr(found, field.name)}"
+    for field, value in found.ListFields():
+        yield f"{found.DESCRIPTOR.name}.{field.name}"
+        kind = field.message_type
+        if kind is None:
+            continue
+        is_map = kind.GetOptions().map_entry
+        parts = (value.values() if is_map else value) if not hasattr(value, "ListFields") else [value]
+        for part in parts:
+            if hasattr(part, "ListFields"):
+                yield from filled(part)

@@ -1,0 +1,98 @@
+"""The credentials file between the official SDK 0.38.0 and us: each reads and changes what the other wrote.
+
+Its name keeps it out of the fast suite: run `pytest tests/rigs/official/credentials_suite.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.rigs.official.venv import official_python
+
+from support.auth_cases import AUTH_CASES
+from tinkerwire._credentials.credentials_file import stored_key
+from tinkerwire._credentials.credentials_file_edits import add_key, remove_key, stored_keys, use_key
+from tinkerwire._credentials.secret import Secret
+from tinkerwire_generated.models import ApiKeyDetails, ApiKeyOrgDetails, ApiKeyUserDetails, SelfApiKeyResponse
+
+pytestmark = pytest.mark.timeout(1800)
+START = """
+from tinker.lib.credentials import *
+store = JsonCredentialStore(default_credentials_path())
+details = ApiKeyDetails(org_details=ApiKeyOrgDetails(name="o"), user_details=ApiKeyUserDetails(email="e"))
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder of both."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def official(code: str) -> str:
+    """What a program on the official SDK prints."""
+    python = official_python("0.38.0")
+    run = subprocess.run([str(python), "-I", "-c", START + code], capture_output=True, text=True, check=False)
+    assert not run.returncode, run.stderr
+    return run.stdout.strip()
+
+
+def keep(number: int) -> None:
+    """Keep a key as `tinkerwire auth login` does."""
+    details = ApiKeyDetails(org_details=ApiKeyOrgDetails(name="o"), user_details=ApiKeyUserDetails(email="e"))
+    add_key(Secret(f"tml-{number}"), SelfApiKeyResponse(key_id=number, name=f"n{number}", note="x", details=details))
+
+
+def test_ours_is_read_there(home: Path) -> None:
+    """All that we keep, and what clients of it would send."""
+    keep(1)
+    keep(2)
+    use_key("n1")
+    shown = official(
+        "key = store.get_default_key(); print(key.type, key.key, key.name, key.note, key.details == details)"
+    )
+    assert shown == "manual tml-1 n1 x True"
+    assert official("import tinker; print(tinker.auth.get_tinker_token())") == "tml-1"
+    remove_key("1")
+    assert official("print(store.get_default_key(), store.get_key('2').key)") == "None tml-2"
+
+
+def test_theirs_is_read_here(home: Path) -> None:
+    """Both types of keys; and each can change what the other wrote."""
+    official(
+        "store.add_key('1', ManualKey(key='tml-1', name='n1'))\n"
+        "store.add_key('2', GeneratedKey(key='tml-2', name='n2', details=details))\n"
+        "store.set_default('2')"
+    )
+    found = [(each.id, each.type, each.name, each.email, each.is_default) for each in stored_keys()]
+    assert found == [("1", "manual", "n1", "", False), ("2", "generated", "n2", "e", True)]
+    keep(3)
+    official("store.set_default('1'); store.delete_key('2')")
+    key = stored_key()
+    assert key is not None
+    assert key.reveal() == "tml-1"
+    assert [each.id for each in stored_keys()] == ["1", "3"]
+    if os.name == "posix":
+        assert (home / ".tinker" / "credentials.json").stat().st_mode & 0o777 == 0o600
+
+
+ANSWERS = (
+    "import json, tinker; print(json.dumps([tinker.auth.get_tinker_token(), tinker.auth.tinker_has_credentials()]))"
+)
+
+
+@pytest.mark.parametrize("name", AUTH_CASES)
+def test_answers_of_auth(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recorded answers, which tests/client/test_auth.py holds ours against, are those of the official helpers."""
+    case = AUTH_CASES[name]
+    case.put(home)
+    for variable in ("TINKER_API_KEY", "TINKER_CREDENTIAL_CMD"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in case.variables.items():
+        monkeypatch.setenv(variable, value)
+    assert json.loads(official(ANSWERS)) == [case.key, case.has_credentials]

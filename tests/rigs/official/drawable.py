@@ -1,0 +1,73 @@
+"""Documents that values can be drawn of for the judges: of the schemas of pydantic, and of the contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.rigs.official.exceptions import TAGS
+
+from tinkerwire_codegen.contract.bundle import INT64
+
+Json = dict[str, Any]
+
+WORDS = ("title", "description", "examples", "discriminator")
+TENSOR = "TensorData"
+PREFIX = "#/components/schemas/"
+
+
+def of_pydantic(name: str, schema: Json) -> Json:
+    """The JSON Schema that pydantic makes of a type, as a plain document in the keywords of the contract."""
+    own = {key: item for key, item in schema.items() if key != "$defs"}
+    found = {each: _reworded(item) for each, item in schema.get("$defs", {}).items()}
+    found.setdefault(name, _reworded(own))
+    if TENSOR in found:
+        # What no JSON Schema says: data fits dtype and shape.
+        found[TENSOR]["x-behaviour"] = "TensorValues"
+    for owner, (field, tag) in TAGS.items():
+        if owner in found:
+            found[owner]["properties"][field] = {"const": tag}
+    return {"components": {"schemas": found}}
+
+
+def _reworded(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_reworded(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: _reworded(item) for key, item in node.items() if key not in (*WORDS, "properties", "oneOf")}
+    if "oneOf" in node:
+        found["anyOf"] = _reworded(node["oneOf"])
+    if "properties" in node:
+        found["properties"] = {name: _reworded(detail) for name, detail in node["properties"].items()}
+    if node.get("type") == "integer":
+        # Python has no bounds, the wire has those of 64 bits.
+        found = {**INT64, **found}
+    if node.get("format") == "binary":
+        del found["format"]
+        found["contentEncoding"] = "base64"
+    return found
+
+
+def narrowed(document: Json) -> Json:
+    """A plain document of the contract without what the types of the SDK do not declare.
+
+    Those are properties marked so, and values to come, which the contract lets pass where the SDK fails on them.
+    """
+    schemas = document["components"]["schemas"]
+    return {"components": {"schemas": {name: _narrowed(schema, schemas) for name, schema in schemas.items()}}}
+
+
+def _narrowed(node: Any, schemas: Json) -> Any:
+    if isinstance(node, list):
+        return [_narrowed(item, schemas) for item in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: _narrowed(item, schemas) for key, item in node.items()}
+    if isinstance(node.get("properties"), dict):
+        found["properties"] = {
+            name: detail for name, detail in found["properties"].items() if not detail.get("x-undeclared")
+        }
+    members = node.get("anyOf", [])
+    if any("enum" in schemas.get(member.get("$ref", "").removeprefix(PREFIX), {}) for member in members):
+        found["anyOf"] = [member for member in found["anyOf"] if member.get("type") != "string"]
+    return found

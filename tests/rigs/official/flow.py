@@ -1,0 +1,96 @@
+"""The whole flow of the Tinker API through one client, a JSON line for each step.
+
+    python -m tests.rigs.official.flow --client tinker --base-url http://127.0.0.1:8000
+
+`--client tinker` is the official SDK, `--client tinkerwire` ours; run it with a python that has that package and
+in the root of this repository. Needs nothing else but numpy. Exit code 1 when a step did not work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+from tests.rigs.official import steps_catalogue, steps_sampling, steps_training
+from tests.rigs.official.walk import Blocked, Skipped, Step, Walk, Wrong
+
+STEPS: list[Step] = [
+    *steps_training.STEPS,
+    *steps_sampling.STEPS,
+    *steps_catalogue.STEPS,
+    *steps_training.LAST_STEPS,
+]
+DETAIL_CHARACTERS = 500
+GRACE_S = 5.0  # a step whose own deadline has passed says more than one that was given up
+
+
+def run_step(step: Step, walk: Walk) -> dict[str, Any]:
+    """Run one step with a deadline and return its record.
+
+    outcome is one of: works; wrong (answered, but makes no sense); error (an exception); blocked (what it needs is
+    not there); timeout (no end within the deadline); skipped (this client, or the server's wire, does not have it,
+    which is ok).
+    """
+    found: dict[str, str] = {}
+
+    def work() -> None:
+        try:
+            found.update(outcome="works", detail=step(walk))
+        except TimeoutError as error:
+            found.update(outcome="timeout", detail=str(error) or "no result within the deadline")
+        except Blocked as error:
+            found.update(outcome="blocked", detail=str(error))
+        except Skipped as error:
+            found.update(outcome="skipped", detail=str(error))
+        except Wrong as error:
+            found.update(outcome="wrong", detail=str(error))
+        except Exception as error:
+            # Our client says so when the server's wire lacks what the step asks for.
+            outcome = "skipped" if type(error).__name__ == "DialectError" else "error"
+            found.update(outcome=outcome, detail=f"{type(error).__name__}: {error}")
+
+    start = time.time()
+    # A client that hangs must not stop the walk: its thread is left behind.
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(walk.timeout_s + GRACE_S)
+    record = dict(found) or {"outcome": "timeout", "detail": f"no end within {walk.timeout_s + GRACE_S:.0f} s"}
+    return {
+        "step": step.__name__,
+        "ok": record["outcome"] in ("works", "skipped"),
+        "outcome": record["outcome"],
+        "detail": record["detail"][:DETAIL_CHARACTERS],
+        "start": round(start, 3),
+        "seconds": round(time.time() - start, 3),
+    }
+
+
+def main() -> int:
+    """Walk through all steps; return 1 when one did not work."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--client", required=True, choices=["tinker", "tinkerwire"])
+    parser.add_argument("--base-url", required=True)
+    parser.add_argument("--base-model", help="the first that the server names, by default")
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="deadline of one step")
+    parser.add_argument("--settings", type=json.loads, default={}, metavar="JSON", help="more for the ServiceClient")
+    options = parser.parse_args()
+    client = importlib.import_module(options.client)
+    walk = Walk(client, options.base_url, options.base_model, options.timeout, **options.settings)
+    failed = False
+    for step in STEPS:
+        record = run_step(step, walk)
+        failed = failed or not record["ok"]
+        sys.stdout.write(json.dumps(record) + "\n")
+        sys.stdout.flush()
+    return int(failed)
+
+
+if __name__ == "__main__":
+    # os._exit: a thread that still hangs in the client must not keep the process alive.
+    os._exit(main())

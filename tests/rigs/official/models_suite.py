@@ -1,0 +1,184 @@
+"""The official SDKs 0.16.1 and 0.38.0 as judges of JSON, type by type.
+
+What their types accept, and what they dump, decodes and encodes here to what is the same to them; what we encode they
+accept, and dump it as what is the same to us. Its name keeps it out of the fast suite: run
+`pytest tests/rigs/official/models_suite.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from tests.rigs.official import exceptions
+from tests.rigs.official.drawable import narrowed, of_pydantic
+from tests.rigs.official.exceptions import NO_TYPES, NOT_COVERED, OWN_DUMP_REFUSED, TAGS, Excuse, excuses
+from tests.rigs.official.judge import Judge
+
+from support.drawing import examples
+from support.instances import PREFIX, Instances
+from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_base.conversion.versioning import project
+from tinkerwire_codegen.contract.bundle import load
+from tinkerwire_generated import models
+from tinkerwire_generated.times import FIELD_TIMES, KIND_TIMES, REQUIRED_TIMES, TYPE_TIMES, VALUE_TIMES
+
+pytestmark = pytest.mark.timeout(1800)
+
+Json = dict[str, Any]
+ROOT = Path(__file__).parents[3]
+VERSIONS = ("0.16.1", "0.38.0")
+NUMBER = 60
+"""How many values are drawn for each type and direction."""
+LEAST = 5
+"""How many of them the SDK must accept for a test to say anything."""
+CONTRACT = load(ROOT / "schema")
+FACTS: dict[str, Json] = {v: json.loads((ROOT / "tests" / "facts" / f"{v}.json").read_text()) for v in VERSIONS}
+AT = {version: Instances(project(CONTRACT, version)) for version in VERSIONS}
+NARROW = {version: Instances(narrowed(project(CONTRACT, version))) for version in VERSIONS}
+OURS = {v: {schema.get("x-sdk-name", name): name for name, schema in AT[v].schemas.items()} for v in VERSIONS}
+CONVERTERS = {
+    version: Converter(
+        version, FIELD_TIMES, types=TYPE_TIMES, required=REQUIRED_TIMES, values=VALUE_TIMES, kinds=KIND_TIMES
+    )
+    for version in VERSIONS
+}
+TYPES = [(v, name) for v in VERSIONS for name in sorted(FACTS[v]["types"]) if (v, name) not in NOT_COVERED]
+
+
+@pytest.fixture(scope="module")
+def judges() -> Iterator[dict[str, Judge]]:
+    """A worker of each version."""
+    with Judge("0.16.1", "models_worker.py") as old, Judge("0.38.0", "models_worker.py") as new:
+        yield {"0.16.1": old, "0.38.0": new}
+
+
+class Trial:
+    """One official type of one version, and ours of the same JSON."""
+
+    def __init__(self, version: str, name: str, judge: Judge) -> None:
+        self.where = [FACTS[version]["types"][name]["module"], name]
+        self.ours = OURS[version][name]
+        self._kind = getattr(models, self.ours)
+        self._conv = CONVERTERS[version]
+        self._judge = judge
+
+    def schema(self) -> Any:
+        """The JSON Schema of the official type."""
+        return self._judge.ask({"schema": self.where})
+
+    def judged(self, values: list[Any]) -> list[Json]:
+        """What the official type says of JSON values: an error, or its dumps."""
+        found: list[Json] = self._judge.ask({"judge": self.where, "values": values})
+        return found
+
+    def passed(self, value: Any) -> Any:
+        """A JSON value after our decoding and encoding."""
+        return self.encoded(self._conv.structure(value, self._kind))
+
+    def encoded(self, model: Any) -> Any:
+        """The JSON value of a model."""
+        return orjson.loads(self._conv.encode(model))
+
+
+@pytest.mark.parametrize(("version", "name"), TYPES)
+def test_their_instances_keep_their_meaning(version: str, name: str, judges: dict[str, Judge]) -> None:
+    """Values drawn of the official type's own schema, as drawn and as it dumps them, pass through our model."""
+    trial = Trial(version, name, judges[version])
+    # Members of a union of results are told apart by their keys, so that unknown ones would blur them.
+    drawn = Instances(of_pydantic(name, trial.schema())).of(name, unknown_keys=name != "FutureRetrieveResponse")
+    values = examples(drawn, NUMBER)
+    judged = zip(values, trial.judged(values), strict=True)
+    accepted = [(value, dumps) for value, dumps in judged if "error" not in dumps]
+    assert len(accepted) >= min(LEAST, len(values)), f"the SDK accepts {len(accepted)} of {len(values)} values"
+    forms = [form for value, dumps in accepted for form in (value, dumps["wire"], dumps["full"])]
+    expected = trial.judged(forms)
+    refused = ["error" in found for found in expected]
+    assert any(refused) == ((version, name) in OWN_DUMP_REFUSED)
+    pairs = [(form, found["full"]) for form, found in zip(forms, expected, strict=True) if "error" not in found]
+    passed = [attempt(trial, form) for form, _ in pairs]
+    again = trial.judged([value for value, _ in passed])
+    faults = [
+        (form, "" if not fault and told.get("full") == full else f"is {full}, but {ours} {fault} is {told}")
+        for (form, full), (ours, fault), told in zip(pairs, passed, again, strict=True)
+    ]
+    assert_excused(excuses(version, name, "theirs"), faults)
+
+
+def assert_excused(listed: list[Excuse], faults: list[tuple[Any, str]]) -> None:
+    """Nothing is wrong with any value but for what is listed, and each of that still comes up."""
+    stale, wrong = list(listed), []
+    for value, fault in faults:
+        excuse = next((each for each in listed if each.when(value)), None)
+        if fault and excuse is None:
+            wrong.append(f"{value}: {fault}")
+        elif fault and excuse in stale:
+            stale.remove(excuse)
+    assert not wrong, f"{len(wrong)} of {len(faults)}, such as {wrong[0]}"
+    assert not stale, f"nothing differs any more: {stale[0].reason}"
+
+
+def attempt(trial: Trial, value: Any) -> tuple[Any, str]:
+    """A value after our model, and what is wrong with it, if anything."""
+    try:
+        return trial.passed(value), ""
+    except ValueError as fault:
+        return None, str(fault)
+
+
+@pytest.mark.parametrize(("version", "name"), TYPES)
+def test_our_instances_are_theirs(version: str, name: str, judges: dict[str, Judge]) -> None:
+    """What we encode of random models the official type accepts, and what it dumps says the same to us."""
+    trial = Trial(version, name, judges[version])
+    values = examples(NARROW[version].of(trial.ours, unknown_keys=False), NUMBER)
+    encoded = [trial.passed(value) for value in values]
+    forms = ["full"] if (version, name) in OWN_DUMP_REFUSED else ["full", "wire"]
+    faults = [
+        (value, found.get("error") or difference(trial, AT[version], value, [found[form] for form in forms]))
+        for value, found in zip(encoded, trial.judged(encoded), strict=True)
+    ]
+    assert_excused(excuses(version, name, "ours"), faults)
+
+
+def difference(trial: Trial, instances: Instances, value: Any, dumps: list[Any]) -> str:
+    """How the meaning of the official dumps differs from that of what we sent, if it does."""
+    schema = {"$ref": PREFIX + trial.ours}
+    meant = instances.meaning(schema, value)
+    for dump in dumps:
+        back, fault = attempt(trial, dump)
+        if fault or instances.meaning(schema, back) != meant:
+            return f"dumped as {dump}, which reads as {back} {fault}"
+    return ""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_type_is_covered_or_listed(version: str, judges: dict[str, Judge]) -> None:
+    """The package has no class that is neither a type of the facts nor listed; what is listed needs to be."""
+    types = FACTS[version]["types"]
+    classes = set(judges[version].ask({"names": True}))
+    assert {name for name, fact in types.items() if fact["kind"] in ("pydantic", "enum")} <= classes
+    assert classes - types.keys() == {name for name, (versions, _) in NO_TYPES.items() if version in versions}
+    listed = {name for at, name in NOT_COVERED if at == version}
+    without = {name for name in types if name not in OURS[version]}
+    formless = {name for name in types.keys() - without if not Trial(version, name, judges[version]).schema()}
+    assert without | formless == listed
+    undeclared = {name for name, schema in AT[version].schemas.items() if schema.get("x-undeclared")}
+    assert {name for at, name in TYPES if at == version} | undeclared | listed >= OURS[version].keys()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", TAGS)
+def test_tags_are_narrower_here(version: str, name: str, judges: dict[str, Judge]) -> None:
+    """What is drawn with its own tag only the SDK would take with others, too."""
+    field = Trial(version, name, judges[version]).schema()["properties"][TAGS[name][0]]
+    assert "const" not in field
+
+
+def test_every_exception_is_of_a_type_that_is_tried() -> None:
+    """No excuse is for a type, or a version, that does not come up."""
+    assert {(each.version, each.name) for each in exceptions.EXCUSES} <= set(TYPES)
+    assert set(OWN_DUMP_REFUSED) <= set(TYPES)

@@ -1,0 +1,23 @@
+"""Sections of a Markdown report that rigs write anew while the rest of the file stays as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.rigs.official.venv import ROOT
+
+DOCS = ROOT / "docs"
+
+
+def write_section(file: Path, name: str, text: str, *, title: str) -> None:
+    """Put `text` between the begin and end marks of section `name`, which is added when it is not there.
+
+    `title` is the heading of a file that is not there yet.
+    """
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    section = f"{begin}\n{text.strip()}\n{end}"
+    old = file.read_text() if file.exists() else f"# {title}\n"
+    head, found, rest = old.partition(begin)
+    new = head + section + rest.partition(end)[2] if found else f"{old.rstrip()}\n\n{section}\n"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(new)

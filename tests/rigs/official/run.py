@@ -1,0 +1,162 @@
+"""The official SDK, old and new, each in an environment of its own, and our client walk the flow against our server.
+
+python -m tests.rigs.official.run
+python -m tests.rigs.official.run --only 0.38.0
+python -m tests.rigs.official.run --client tinkerwire --base-url http://127.0.0.1:8000   # any client, any server
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tests.rigs.official.process import ServerProcess
+from tests.rigs.official.report import DOCS, write_section
+from tests.rigs.official.venv import OFFICIAL_VERSION, ROOT, official_python
+
+LOG = ROOT / "build" / "official" / "server.log"
+URL = re.compile(r"https?://[\w.\-]+:\d+")
+# Chunks that are small enough for the flow to send several at once.
+SMALL_CHUNKS = "fwdbwd_max_chunk_len=16"
+MESSAGE_FLAGS = ("proto_write_fwdbwd=true", "proto_compress_fwdbwd=true", "fwd_via_fwdbwd=true")
+ALL_FLAGS = (
+    SMALL_CHUNKS,
+    "proto_compress_fwdbwd=true",
+    "sample_use_retrieve_futures=true",
+    "pjwt_auth_enabled=true",
+    "sample_cancel_enabled=true",
+)
+ASKED_ALWAYS = {"sample_cancel_enabled"}
+"""What a client that is told the flags asks for all the same, as it may change."""
+
+
+class Walker(NamedTuple):
+    """A client, and the embedded server that it meets.
+
+    Args:
+        client: tinker or tinkerwire.
+        version: wire version that the server serves, and of the official SDK.
+        flags: what the server tells clients in client/config.
+    """
+
+    client: str
+    version: str
+    flags: tuple[str, ...] = ()
+    is_told: bool = False
+    """Whether our client is told the version and the flags, rather than to find out what the server speaks."""
+
+    @property
+    def title(self) -> str:
+        """Name in the report."""
+        name = f"official SDK {self.version}" if self.client == "tinker" else f"tinkerwire, wire {self.version} served"
+        return f"{name} with {', '.join(self.flags)}" if self.flags else name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the client is told."""
+        flags = {name: json.loads(value) for name, _, value in (flag.partition("=") for flag in self.flags)}
+        told = {name: value for name, value in flags.items() if name not in ASKED_ALWAYS}
+        return {"wire_version": self.version, "client_config": told} if self.is_told else {}
+
+
+WALKERS = [
+    Walker("tinker", "0.16.1"),
+    Walker("tinker", "0.25.0", (SMALL_CHUNKS,)),
+    Walker("tinker", "0.38.0"),
+    Walker("tinker", "0.38.0", ALL_FLAGS),
+    Walker("tinkerwire", OFFICIAL_VERSION),
+    Walker("tinkerwire", "0.6.3", is_told=True),
+    Walker("tinkerwire", "0.22.7", MESSAGE_FLAGS, is_told=True),
+    Walker("tinkerwire", "0.25.0", (SMALL_CHUNKS,), is_told=True),
+    Walker("tinkerwire", "0.38.0", is_told=True),
+    Walker("tinkerwire", "0.38.0", ALL_FLAGS, is_told=True),
+]
+
+
+@contextlib.contextmanager
+def embedded_server(version: str, flags: Sequence[str] = ()) -> Iterator[str]:
+    """Run `tinkerwire serve` as a user would and yield the URL that it prints."""
+    command = [sys.executable, "-u", "-m", "tinkerwire", "serve", "--port", "0", "--wire", version]
+    for flag in flags:
+        command += ["--flag", flag]
+    if "pjwt_auth_enabled=true" in flags:
+        # Only then are tokens looked at.
+        command += ["--api-key", "tml-flow"]
+    with tempfile.TemporaryDirectory() as folder, ServerProcess([*command, "--folder", folder], log=LOG) as server:
+        server.wait_until("listening", lambda: bool(URL.search(server.output())), timeout_s=60)
+        match = URL.search(server.output())
+        assert match is not None
+        yield match.group()
+
+
+def walk(walker: Walker, base_url: str | None = None, timeout_s: float = 60.0) -> list[dict[str, Any]]:
+    """Run the flow and return the record of every step; the embedded server answers when no URL is given."""
+    python = str(official_python(walker.version)) if walker.client == "tinker" else sys.executable
+    with contextlib.ExitStack() as stack:
+        url = base_url or stack.enter_context(embedded_server(walker.version, walker.flags))
+        command = [python, "-m", "tests.rigs.official.flow", "--client", walker.client, "--base-url", url]
+        command += ["--settings", json.dumps(walker.settings)]
+        done = subprocess.run(
+            [*command, "--timeout", str(timeout_s)], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+    records: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    if not records:
+        reason = f"exit code {done.returncode}, no step was run\n{done.stderr[-3000:]}"
+        raise RuntimeError(f"flow with {walker.title}: {reason}")
+    return records
+
+
+def section(walks: dict[Walker, list[dict[str, Any]]]) -> str:
+    """Return what the report says of the embedded server: how much works through each client, and what does not."""
+    lines = [
+        "## The embedded server",
+        "",
+        "Made by `make test-official`, over HTTP, each client against `tinkerwire serve --wire` of its own version; "
+        "ours is told the version, but for 0.16.1, where it finds out. The steps are those below, and some for newer "
+        "versions. Skipped: what the client, or the wire that the server speaks, does not have.",
+        "",
+    ]
+    for walker, records in walks.items():
+        skipped = [record["step"] for record in records if record["outcome"] == "skipped"]
+        failed = [f"{record['step']} ({record['detail']})" for record in records if not record["ok"]]
+        asked = len(records) - len(skipped)
+        line = f"- {walker.title}: {asked - len(failed)} of {asked} steps work"
+        line += f"; not: {', '.join(failed)}" if failed else ""
+        line += f"; skipped: {', '.join(skipped)}" if skipped else ""
+        lines.append(f"{line}.")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Walk with each client, print a line for each step, and return 1 when one did not work."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", metavar="VERSION", help="only this version; the report is left as it is then")
+    parser.add_argument("--client", choices=["tinker", "tinkerwire"], help="only this client, likewise")
+    parser.add_argument("--base-url", help="of a server that runs already; the embedded one is started by default")
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="deadline of one step")
+    options = parser.parse_args()
+    chosen = [
+        walker
+        for walker in WALKERS
+        if options.only in (None, walker.version) and options.client in (None, walker.client)
+    ]
+    walks = {walker: walk(walker, options.base_url, options.timeout) for walker in chosen}
+    for walker, records in walks.items():
+        for record in records:
+            name = f"{walker.client} {walker.version}{'+' if walker.flags else ''}"
+            sys.stdout.write(f"{name:20}{record['outcome']:8}{record['step']}: {record['detail']}\n")
+    if len(chosen) == len(WALKERS) and not options.base_url:
+        write_section(DOCS / "compatibility.md", "embedded", section(walks), title="Compatibility")
+    sys.stdout.write(section(walks) + "\n")
+    return int(any(not record["ok"] for records in walks.values() for record in records))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

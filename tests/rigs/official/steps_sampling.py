@@ -1,0 +1,244 @@
+"""The sampling steps of the flow: clients, samples, stops, seeds and logprobs."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from tests.rigs.official.walk import LINES, Skipped, Step, Walk, expect
+
+PROMPT = LINES[0]
+TOKENS = 8
+
+
+def _params(walk: Walk, **changes: Any) -> Any:
+    return walk.types.SamplingParams(**{"max_tokens": TOKENS, "temperature": 1.0, "seed": 7, **changes})
+
+
+def _sample(walk: Walk, sampler: Any, num_samples: int = 1, changes: Any = None, **options: Any) -> Any:
+    """Sample after PROMPT and check what every sample must have."""
+    prompt = walk.types.ModelInput.from_ints(PROMPT)
+    params = _params(walk, **(changes or {}))
+    response = walk.wait(sampler.sample(prompt, num_samples, params, **options))
+    expect(len(response.sequences) == num_samples, f"{len(response.sequences)} sequences, not {num_samples}")
+    for sequence in response.sequences:
+        tokens, logprobs = list(sequence.tokens), list(sequence.logprobs or [])
+        expect(0 < len(tokens) <= TOKENS, f"{len(tokens)} tokens, at most {TOKENS} wanted")
+        expect(len(logprobs) == len(tokens), f"{len(logprobs)} logprobs for {len(tokens)} tokens")
+        expect(bool(np.isfinite(logprobs).all()), f"logprobs are not all finite: {logprobs}")
+        expect(str(sequence.stop_reason) in ("length", "stop"), f"stop_reason {sequence.stop_reason!r}")
+    return response
+
+
+def sampling_client_from_path(walk: Walk) -> str:
+    sampler = walk.service.create_sampling_client(model_path=walk["sampler_path"])
+    _sample(walk, sampler)
+    walk.keep(sampler=sampler)
+    return "sampled"
+
+
+def save_weights_and_get_sampling_client(walk: Walk) -> str:
+    sampler = walk["training"].save_weights_and_get_sampling_client()
+    _sample(walk, sampler)
+    return "sampled"
+
+
+def sampling_client_from_base_model(walk: Walk) -> str:
+    sampler = walk.service.create_sampling_client(base_model=walk.base_model)
+    _sample(walk, sampler)
+    return "sampled"
+
+
+def sample_two(walk: Walk) -> str:
+    first, second = _sample(walk, walk["sampler"], num_samples=2).sequences
+    return f"{'different' if list(first.tokens) != list(second.tokens) else 'equal'} sequences"
+
+
+def sample_seed(walk: Walk) -> str:
+    first, second = (_sample(walk, walk["sampler"]).sequences[0] for _ in range(2))
+    expect(list(first.tokens) == list(second.tokens), f"same seed: {first.tokens} and {second.tokens}")
+    return "same seed, same tokens"
+
+
+def sample_greedy(walk: Walk) -> str:
+    greedy = {"temperature": 0.0}
+    first, second = (_sample(walk, walk["sampler"], changes=greedy).sequences[0] for _ in range(2))
+    expect(list(first.tokens) == list(second.tokens), f"temperature 0: {first.tokens} and {second.tokens}")
+    walk.keep(greedy=list(first.tokens))
+    return "temperature 0 repeats itself"
+
+
+def sample_top_k_top_p(walk: Walk) -> str:
+    greedy = walk["greedy"]
+    tokens = list(_sample(walk, walk["sampler"], changes={"top_k": 1}).sequences[0].tokens)
+    expect(tokens == greedy, f"top_k 1 gave {tokens}, temperature 0 {greedy}")
+    _sample(walk, walk["sampler"], changes={"top_p": 0.5})
+    return "top_k 1 is greedy, top_p 0.5 taken"
+
+
+def sample_stop_tokens(walk: Walk) -> str:
+    greedy = walk["greedy"]
+    changes = {"temperature": 0.0, "stop": [greedy[2]]}
+    sequence = _sample(walk, walk["sampler"], changes=changes).sequences[0]
+    expect(str(sequence.stop_reason) == "stop", f"stop_reason {sequence.stop_reason!r} at a stop token")
+    length = greedy.index(greedy[2])
+    expect(len(sequence.tokens) in (length, length + 1), f"{len(sequence.tokens)} tokens, stop at {length}")
+    return f"stopped, the stop token {'kept' if len(sequence.tokens) > length else 'dropped'}"
+
+
+def sample_stop_string(walk: Walk) -> str:
+    _sample(walk, walk["sampler"], changes={"stop": "no such text"})
+    return "taken"
+
+
+def sample_stop_strings(walk: Walk) -> str:
+    _sample(walk, walk["sampler"], changes={"stop": ["no such text", "nor this"]})
+    return "taken"
+
+
+def sample_prompt_logprobs(walk: Walk) -> str:
+    response = _sample(walk, walk["sampler"], include_prompt_logprobs=True)
+    _check_prompt_logprobs(response.prompt_logprobs)
+    return f"{len(response.prompt_logprobs)} values, the first is null"
+
+
+def sample_topk_prompt_logprobs(walk: Walk) -> str:
+    response = _sample(walk, walk["sampler"], include_prompt_logprobs=True, topk_prompt_logprobs=3)
+    lists = response.topk_prompt_logprobs
+    expect(lists is not None, "topk_prompt_logprobs is null")
+    expect(len(lists) == len(PROMPT), f"{len(lists)} positions for a prompt of {len(PROMPT)}")
+    for position, pairs in enumerate(lists[1:], 1):
+        expect(pairs is not None and len(pairs) == 3, f"position {position}: {pairs}")
+        expect(all(len(pair) == 2 for pair in pairs), f"position {position}: {pairs}")
+    return f"first position {lists[0]}, then 3 pairs each"
+
+
+def _signature(walk: Walk) -> Any:
+    # Of the class: what clients give at creation may be a stand-in that takes anything.
+    return inspect.signature(walk.client.SamplingClient.sample).parameters
+
+
+def sample_topk_logprobs(walk: Walk) -> str:
+    if "topk_sample_logprobs" not in _signature(walk):
+        raise Skipped("SDK before 0.29.1 does not ask for them")
+    sequence = _sample(walk, walk["sampler"], changes={"temperature": 0.0}, topk_sample_logprobs=3).sequences[0]
+    lists = sequence.topk_logprobs
+    expect(lists is not None and len(lists) == len(sequence.tokens), f"{lists} for {len(sequence.tokens)} tokens")
+    for token, logprob, pairs in zip(sequence.tokens, sequence.logprobs, lists, strict=True):
+        expect(len(pairs) == 3 and pairs[0][0] == token, f"the likeliest of {pairs} is not {token}")
+        expect(abs(pairs[0][1] - logprob) < 1e-5, f"logprob {pairs[0][1]}, not {logprob}")
+    return "3 pairs each, the likeliest is the one drawn"
+
+
+def sample_target_prompt_logprobs(walk: Walk) -> str:
+    """Those of the prompt's own tokens are the prompt's logprobs."""
+    if "target_prompt_logprobs" not in _signature(walk):
+        raise Skipped("SDK before 0.30.4 does not ask for them")
+    targets = walk.types.TensorData.from_numpy(np.asarray([[token, -1] for token in PROMPT[1:]], dtype=np.int64))
+    response = _sample(walk, walk["sampler"], include_prompt_logprobs=True, target_prompt_logprobs=targets)
+    found = response.target_prompt_logprobs.to_numpy()
+    expect(found.shape == (len(PROMPT) - 1, 2), f"shape {found.shape}")
+    own = np.asarray(response.prompt_logprobs[1:], dtype=float)
+    difference = float(np.abs(found[:, 0] - own).max())
+    expect(difference < 1e-5, f"they differ from prompt_logprobs by {difference}")
+    return f"shape {found.shape}, the same as prompt_logprobs"
+
+
+def sample_last_prompt_logprobs(walk: Walk) -> str:
+    if "prompt_logprobs_last_n" not in _signature(walk):
+        raise Skipped("SDK before 0.33.1 does not ask for the last ones only")
+    response = _sample(walk, walk["sampler"], include_prompt_logprobs=True, prompt_logprobs_last_n=5)
+    given = [value is not None for value in response.prompt_logprobs]
+    expect(given == [False] * (len(PROMPT) - 5) + [True] * 5, f"given {given}")
+    return "the last 5"
+
+
+def sample_prompt_alternatives(walk: Walk) -> str:
+    """Their logprobs are those that the same tokens have as targets."""
+    if "prompt_alt_tokens_k" not in _signature(walk):
+        raise Skipped("SDK before 0.31.0 does not ask for them")
+    drawn = _sample(walk, walk["sampler"], prompt_alt_tokens_k=3).prompt_alt_tokens
+    tokens, logprobs = drawn.tokens.to_numpy(), drawn.logprobs.to_numpy()
+    expect(tokens.shape == logprobs.shape == (len(PROMPT) - 1, 3), f"shapes {tokens.shape} and {logprobs.shape}")
+    asked = _sample(walk, walk["sampler"], target_prompt_logprobs=drawn.tokens).target_prompt_logprobs.to_numpy()
+    difference = float(np.abs(asked - logprobs).max())
+    expect(difference < 1e-5, f"they differ from target logprobs by {difference}")
+    return f"{tokens.shape[0]} places, 3 each"
+
+
+def inflight_client(walk: Walk) -> str:
+    """Clients of one model's inflight weights sample alike, before and after a step."""
+    training = walk["training"]
+    if "kind" not in inspect.signature(walk.client.TrainingClient.save_weights_and_get_sampling_client).parameters:
+        raise Skipped("SDK before 0.38.0 has none")
+    prompt = walk.types.ModelInput.from_ints(PROMPT)
+
+    def scored(sampler: Any) -> Any:
+        return np.asarray(walk.wait(sampler.compute_logprobs(prompt))[1:], dtype=float)
+
+    first = training.save_weights_and_get_sampling_client(kind="inflight")
+    first = walk.wait(first) if hasattr(first, "result") else first
+    before = scored(first)
+    walk.train(training)
+    second = training.save_weights_and_get_sampling_client(kind="inflight")
+    second = walk.wait(second) if hasattr(second, "result") else second
+    after = scored(second)
+    expect(float(np.abs(after - before).max()) > 1e-6, "the step changed nothing")
+    difference = float(np.abs(scored(first) - after).max())
+    expect(difference < 1e-5, f"the first client differs from the second by {difference}")
+    return "the first client samples from the newest weights"
+
+
+def compute_logprobs(walk: Walk) -> str:
+    """The prompt's logprobs when sampling are those of forward with the same weights."""
+    values = walk.wait(walk["sampler"].compute_logprobs(walk.types.ModelInput.from_ints(PROMPT)))
+    _check_prompt_logprobs(values)
+    difference = float(np.abs(np.asarray(values[1:], dtype=float) - walk["sampler_logprobs"]).max())
+    expect(difference < 1e-3, f"logprobs differ from those of forward by {difference}")
+    return f"within {difference:.1e} of forward"
+
+
+def _check_prompt_logprobs(values: Any) -> None:
+    expect(values is not None, "prompt logprobs are null")
+    expect(len(values) == len(PROMPT), f"{len(values)} prompt logprobs for a prompt of {len(PROMPT)}")
+    expect(values[0] is None, f"the first prompt logprob is {values[0]}, not null")
+    expect(bool(np.isfinite(list(values[1:])).all()), f"prompt logprobs are not all finite: {values}")
+
+
+def sample_many_at_once(walk: Walk) -> str:
+    prompt = walk.types.ModelInput.from_ints(PROMPT)
+    futures = [walk["sampler"].sample(prompt, 1, _params(walk, seed=i)) for i in range(32)]
+    sequences = [walk.wait(future).sequences[0] for future in futures]
+    expect(all(len(sequence.tokens) > 0 for sequence in sequences), "an empty sample")
+    return f"{len(sequences)} samples"
+
+
+def get_base_model(walk: Walk) -> str:
+    name = walk["sampler"].get_base_model()
+    expect(name == walk.base_model, f"{name}, not {walk.base_model}")
+    return name
+
+
+STEPS: list[Step] = [
+    sampling_client_from_path,
+    save_weights_and_get_sampling_client,
+    sampling_client_from_base_model,
+    sample_two,
+    sample_seed,
+    sample_greedy,
+    sample_top_k_top_p,
+    sample_stop_tokens,
+    sample_stop_string,
+    sample_stop_strings,
+    sample_prompt_logprobs,
+    sample_topk_prompt_logprobs,
+    sample_topk_logprobs,
+    sample_target_prompt_logprobs,
+    sample_last_prompt_logprobs,
+    sample_prompt_alternatives,
+    inflight_client,
+    compute_logprobs,
+    sample_many_at_once,
+    get_base_model,
+]

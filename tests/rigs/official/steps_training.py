@@ -1,0 +1,270 @@
+"""The training steps of the flow: models, losses, optimizer steps, saving and loading."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from tests.rigs.official.walk import LINES, RANK, SEED, Skipped, Step, Walk, expect, expect_refused, logprobs_of, near
+
+
+def get_server_capabilities(walk: Walk) -> str:
+    names = [model.model_name for model in walk.service.get_server_capabilities().supported_models]
+    expect(bool(names), "no supported model")
+    walk.base_model = walk.base_model or names[0]
+    expect(walk.base_model in names, f"{walk.base_model} is not among {names}")
+    return f"{len(names)} models, {walk.base_model} among them"
+
+
+def create_lora_training_client(walk: Walk) -> str:
+    training = walk.service.create_lora_training_client(walk.base_model, rank=RANK, seed=SEED)
+    walk.keep(training=training)
+    return type(training).__name__
+
+
+def get_info(walk: Walk) -> str:
+    info = walk["training"].get_info()
+    expect(bool(info.model_id), "no model_id")
+    walk.keep(model_id=info.model_id)
+    expect(info.lora_rank in (None, RANK), f"lora_rank {info.lora_rank}, asked for {RANK}")
+    return f"is_lora {info.is_lora}, lora_rank {info.lora_rank}, model_name {info.model_data.model_name}"
+
+
+def forward(walk: Walk) -> str:
+    output = walk.wait(walk["training"].forward(walk.supervised(), "cross_entropy"))
+    arrays = logprobs_of(output, [len(line) - 1 for line in LINES])
+    walk.keep(first_loss=-float(np.mean(np.concatenate(arrays))), logprobs=arrays)
+    return f"loss {walk['first_loss']:.4f}, metrics {sorted(output.metrics)}"
+
+
+def forward_backward(walk: Walk) -> str:
+    output = walk.wait(walk["training"].forward_backward(walk.supervised(), "cross_entropy"))
+    arrays = logprobs_of(output, [len(line) - 1 for line in LINES])
+    difference = max(float(np.abs(a - b).max()) for a, b in zip(arrays, walk["logprobs"], strict=True))
+    expect(difference < 1e-4, f"logprobs differ from those of forward by {difference}")
+    if "loss:sum" in output.metrics:
+        total = -float(sum(array.sum() for array in arrays))
+        near(output.metrics["loss:sum"], total, 1e-3 * total, "metric loss:sum")
+    return f"metrics {sorted(output.metrics)}"
+
+
+def optim_step(walk: Walk) -> str:
+    response = walk.wait(walk["training"].optim_step(walk.types.AdamParams(learning_rate=5e-3)))
+    loss = walk.loss(walk["training"])
+    expect(loss < walk["first_loss"], f"loss {loss} after a step, {walk['first_loss']} before")
+    return f"loss {walk['first_loss']:.4f} -> {loss:.4f}, metrics {sorted(response.metrics or {})}"
+
+
+def loss_falls(walk: Walk) -> str:
+    """Five steps submitted at once, so that their order matters."""
+    before = walk.loss(walk["training"])
+    walk.train(walk["training"], steps=5)
+    after = walk.loss(walk["training"])
+    expect(after < before, f"loss {after} after five steps, {before} before")
+    return f"loss {before:.4f} -> {after:.4f}"
+
+
+def chunked_prompt(walk: Walk) -> str:
+    """A model input of three chunks means the same as one chunk."""
+    line = LINES[0]
+    whole = walk.datum(line, weights=np.ones(len(line) - 1, dtype=np.float32))
+    chunks = [walk.types.EncodedTextChunk(tokens=line[a:b]) for a, b in ((0, 5), (5, 6), (6, len(line) - 1))]
+    parts = walk.types.Datum(model_input=walk.types.ModelInput(chunks=chunks), loss_fn_inputs=whole.loss_fn_inputs)
+    output = walk.wait(walk["training"].forward([whole, parts], "cross_entropy"))
+    one, three = logprobs_of(output, [len(line) - 1] * 2)
+    difference = float(np.abs(one - three).max())
+    expect(difference < 1e-4, f"logprobs of one chunk and of three differ by {difference}")
+    return "same logprobs"
+
+
+def many_datums(walk: Walk) -> str:
+    """More datums than one request holds, all of different lengths: the answers come back in order."""
+    lines = [LINES[0][: 3 + i % 20] for i in range(150)]
+    output = walk.wait(walk["training"].forward_backward(walk.supervised(lines), "cross_entropy"))
+    arrays = logprobs_of(output, [len(line) - 1 for line in lines])
+    walk.wait(walk["training"].optim_step(walk.types.AdamParams(learning_rate=0.0)))
+    return f"{len(arrays)} outputs in order"
+
+
+def _policy_loss(walk: Walk, loss_fn: str, config: dict[str, float] | None = None) -> str:
+    """A loss of reinforcement learning, on the policy itself: every ratio is 1."""
+    training = walk["training"]
+    lengths = [len(line) - 1 for line in LINES]
+    now = logprobs_of(walk.wait(training.forward(walk.supervised(), "cross_entropy")), lengths)
+    advantages = [np.linspace(-1, 2, length, dtype=np.float32) for length in lengths]
+    data = [
+        walk.datum(line, logprobs=np.asarray(old, dtype=np.float32), advantages=advantage)
+        for line, old, advantage in zip(LINES, now, advantages, strict=True)
+    ]
+    output = walk.wait(training.forward_backward(data, loss_fn, config))
+    logprobs_of(output, lengths)
+    walk.wait(training.optim_step(walk.types.AdamParams(learning_rate=1e-4)))
+    total = output.metrics.get("loss:sum")
+    if total is not None and loss_fn in ("importance_sampling", "ppo"):
+        near(total, -float(sum(a.sum() for a in advantages)), 0.1, f"metric loss:sum of {loss_fn}")
+    return f"loss:sum {total}"
+
+
+def importance_sampling(walk: Walk) -> str:
+    return _policy_loss(walk, "importance_sampling")
+
+
+def ppo(walk: Walk) -> str:
+    return _policy_loss(walk, "ppo", {"clip_low_threshold": 0.8, "clip_high_threshold": 1.2})
+
+
+def cispo(walk: Walk) -> str:
+    return _policy_loss(walk, "cispo")
+
+
+def dro(walk: Walk) -> str:
+    return _policy_loss(walk, "dro", {"beta": 0.05})
+
+
+def save_state(walk: Walk) -> str:
+    loss = walk.loss(walk["training"])
+    path = walk.wait(walk["training"].save_state("flow-state")).path
+    expect(path.startswith("tinker://"), f"path {path}")
+    walk.keep(state_path=path, state_loss=loss)
+    return path
+
+
+def load_state(walk: Walk) -> str:
+    training = walk["training"]
+    path, loss = walk["state_path"], walk["state_loss"]
+    walk.train(training)
+    walk.keep(continued_loss=walk.loss(training))
+    walk.wait(training.load_state(path))
+    near(walk.loss(training), loss, 1e-4, "loss after loading")
+    return f"loss {walk['continued_loss']:.4f} -> {loss:.4f}"
+
+
+def load_state_with_optimizer(walk: Walk) -> str:
+    training = walk["training"]
+    walk.wait(training.load_state_with_optimizer(walk["state_path"]))
+    near(walk.loss(training), walk["state_loss"], 1e-4, "loss after loading")
+    walk.train(training)
+    near(walk.loss(training), walk["continued_loss"], 1e-4, "loss one step on, had training never stopped")
+    return "a step after loading equals the step without"
+
+
+def training_client_from_state(walk: Walk) -> str:
+    training = walk.service.create_training_client_from_state(walk["state_path"])
+    near(walk.loss(training), walk["state_loss"], 1e-4, "loss of the new model")
+    return "same loss"
+
+
+def training_client_from_state_with_optimizer(walk: Walk) -> str:
+    training = walk.service.create_training_client_from_state_with_optimizer(walk["state_path"])
+    walk.train(training)
+    near(walk.loss(training), walk["continued_loss"], 1e-4, "loss one step on")
+    return "a step after loading equals the step without"
+
+
+def save_weights_for_sampler(walk: Walk) -> str:
+    training = walk["training"]
+    output = walk.wait(training.forward(walk.supervised(LINES[:1]), "cross_entropy"))
+    walk.keep(sampler_logprobs=logprobs_of(output, [len(LINES[0]) - 1])[0])
+    path = walk.wait(training.save_weights_for_sampler("flow-sampler")).path
+    expect(bool(path) and path.startswith("tinker://"), f"path {path}")
+    walk.keep(sampler_path=path)
+    return path
+
+
+def unknown_base_model_is_refused(walk: Walk) -> str:
+    """At the latest when the model is used: some clients create it in the background."""
+
+    def use() -> str:
+        training = walk.service.create_lora_training_client("no/such-model", rank=RANK)
+        return f"a model on {training.get_info().model_data.model_name}"
+
+    return expect_refused("an unknown base model", use)
+
+
+def unknown_state_is_refused(walk: Walk) -> str:
+    path = "tinker://no-such-model/weights/no-such-state"
+    return expect_refused("an unknown path", lambda: walk.wait(walk["training"].load_state(path)))
+
+
+def token_outside_vocabulary_is_refused(walk: Walk) -> str:
+    """In a request of its own, and the next one works all the same."""
+    bad = walk.datum([70, 10_000_000, 71], weights=np.ones(2, dtype=np.float32))
+    error = expect_refused(
+        "a token outside the vocabulary",
+        lambda: walk.wait(walk["training"].forward([bad], "cross_entropy")),
+    )
+    walk.loss(walk["training"])
+    return error
+
+
+def forward_backward_custom(walk: Walk) -> str:
+    """A loss of one's own, in numpy, trains as cross_entropy does."""
+    training = walk["training"]
+    if "arrays" not in inspect.signature(walk.client.TrainingClient.forward_backward_custom).parameters:
+        raise Skipped("the official SDK takes losses in torch only")
+
+    def negative(data: Any, logprobs: Any) -> Any:
+        total = -float(sum(array.sum() for array in logprobs))
+        return total, {"own:max": total}, [-np.ones_like(array) for array in logprobs]
+
+    before = walk.loss(training)
+    output = walk.wait(training.forward_backward_custom(walk.supervised(), negative, arrays="numpy"))
+    mean = output.metrics["loss:sum"] / sum(len(line) - 1 for line in LINES)
+    near(mean, before, 1e-3, "loss of one's own")
+    near(output.metrics["own:max"], output.metrics["loss:sum"], 1e-3, "metric of one's own")
+    walk.wait(training.optim_step(walk.types.AdamParams(learning_rate=5e-3)))
+    after = walk.loss(training)
+    expect(after < before, f"loss {after} after a step, {before} before")
+    return f"loss {before:.4f} -> {after:.4f}"
+
+
+def unload_model(walk: Walk) -> str:
+    """What was unloaded cannot be trained any longer."""
+    training = walk.service.create_lora_training_client(walk.base_model, rank=RANK, seed=SEED)
+    if not hasattr(training, "unload_model"):
+        raise Skipped("the official SDK has no method for it")
+    walk.loss(training)
+    walk.wait(training.unload_model())
+    return expect_refused("training of an unloaded model", lambda: walk.loss(training))
+
+
+STEPS: list[Step] = [
+    get_server_capabilities,
+    create_lora_training_client,
+    get_info,
+    forward,
+    forward_backward,
+    optim_step,
+    loss_falls,
+    chunked_prompt,
+    many_datums,
+    importance_sampling,
+    ppo,
+    cispo,
+    dro,
+    save_state,
+    load_state,
+    load_state_with_optimizer,
+    training_client_from_state,
+    training_client_from_state_with_optimizer,
+    save_weights_for_sampler,
+    forward_backward_custom,
+    unload_model,
+    unknown_base_model_is_refused,
+    unknown_state_is_refused,
+]
+
+
+def close(walk: Walk) -> str:
+    """The client tells the server that it is done."""
+    if not hasattr(walk.service, "close"):
+        raise Skipped("SDK before 0.27.2 does not close")
+    closing = walk.service.close("success")
+    if hasattr(closing, "result"):
+        walk.wait(closing)
+    return "closed"
+
+
+# A server may be of no more use after these.
+LAST_STEPS: list[Step] = [token_outside_vocabulary_is_refused, close]

@@ -1,0 +1,57 @@
+"""Virtual environments of other people's packages, each made from a lock file and kept until it changes."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+OFFICIAL_VERSION = "0.16.1"
+
+
+def ensure_venv(name: str, lock: Path, *, installer: str = "uv", pip_options: Sequence[str] = ()) -> Path:
+    """Return the python of `.venv-NAME`, making the environment anew when its lock file changed.
+
+    `installer` is "uv" (fast; pip is used where uv is missing) or "pip", which is given the `pip_options`.
+    """
+    if sys.version_info < (3, 11):
+        raise SystemExit(
+            f"make {name}: the packages in {lock.name} are pinned for Python 3.11 or newer, this is "
+            f"{sys.version.split()[0]}; run with a newer python"
+        )
+    folder = ROOT / f".venv-{name}"
+    python = folder / "bin" / "python"
+    stamp = folder / "lock.sha256"
+    wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
+    if python.exists() and stamp.exists() and stamp.read_text() == wanted:
+        return python
+    shutil.rmtree(folder, ignore_errors=True)
+    uv = _uv() if installer == "uv" else None
+    if uv:
+        _run([uv, "venv", "--quiet", "--python", sys.executable, str(folder)])
+        _run([uv, "pip", "install", "--quiet", "--python", str(python), "-r", str(lock)])
+    else:
+        _run([sys.executable, "-m", "venv", str(folder)])
+        _run([str(python), "-m", "pip", "install", "--quiet", *pip_options, "-r", str(lock)])
+    stamp.write_text(wanted)
+    return python
+
+
+def official_python(version: str = OFFICIAL_VERSION) -> Path:
+    """Return the python of the environment that holds a version of the official SDK."""
+    return ensure_venv(f"official-{version}", Path(__file__).with_name(f"requirements-{version}.txt"))
+
+
+def _uv() -> str | None:
+    beside = Path(sys.executable).with_name("uv")
+    return str(beside) if beside.exists() else shutil.which("uv")
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr[-3000:]}")

@@ -1,0 +1,104 @@
+"""A server of other people: made in an environment of its own, started with a tiny model on a free port, stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.rigs.official.process import ServerProcess, free_port
+from tests.rigs.official.venv import ROOT, ensure_venv
+
+BASE_MODEL = "tiny-qwen3"  # relative to the server's working folder
+BUILD = ROOT / "build" / "peers"
+HERE = Path(__file__).parent
+BACKEND = '{"max_lora_adapters": 16, "max_lora_rank": 8, "train_micro_batch_size": 8, "sample_max_num_sequences": 8}'
+
+
+def _as_installed(python: Path) -> None:
+    """Change nothing."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One release of one server.
+
+    Args:
+        name: of the package on the index, and of the environment.
+        version: of the package; the lock file is requirements-NAME-VERSION.txt.
+        module: what serves the API when run.
+        official: the release of the official SDK that it speaks with, our measure for what can work.
+        is_protobuf: whether it takes forward_backward as protobuf, and not as JSON.
+        pip_options: what pip must be told to install the lock file.
+        prepare: what must be changed in the environment, whose python it is given; called before every start.
+    """
+
+    name: str
+    version: str
+    module: str
+    official: str
+    is_protobuf: bool
+    pip_options: tuple[str, ...] = ()
+    prepare: Callable[[Path], None] = _as_installed
+
+    @property
+    def title(self) -> str:
+        """Return name and version, as reports have it."""
+        return f"{self.name} {self.version}"
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[str]:
+        """Run the server until its engine is ready and yield its base URL."""
+        lock = HERE / f"requirements-{self.name}-{self.version}.txt"
+        python = ensure_venv(self.name, lock, installer="pip", pip_options=self.pip_options)
+        self.prepare(python)
+        uv = python.with_name("uv")
+        shutil.copyfile(HERE / "uv_stand_in.sh", uv)
+        uv.chmod(0o755)
+        model = _tiny_model(python, BUILD / self.name / BASE_MODEL)
+        with tempfile.TemporaryDirectory(prefix="tinkerwire-peer-") as name:
+            folder = Path(name)
+            (folder / BASE_MODEL).symlink_to(model)
+            port = free_port()
+            command = [
+                *(str(uv), "run", "--extra", "tinker", "-m", self.module),
+                *("--host", "127.0.0.1", "--port", str(port), "--base-model", BASE_MODEL),
+                *("--backend", "jax", "--backend-config", BACKEND),
+                *("--checkpoints-base", f"{folder}/checkpoints", "--database-url", f"sqlite:///{folder}/tinker.db"),
+            ]
+            env = os.environ | {
+                "PATH": f"{python.parent}:{os.environ['PATH']}",
+                "JAX_PLATFORMS": "cpu",
+                "HF_HUB_OFFLINE": "1",
+            }
+            env.pop("PYTHONPATH", None)  # ours is of no use there
+            url = f"http://127.0.0.1:{port}"
+            with ServerProcess(command, log=BUILD / f"{self.name}.log", env=env, cwd=folder) as server:
+                server.wait_until("healthy", lambda: _healthy(url), timeout_s=120)
+                server.wait_until(
+                    "ready with its engine",
+                    lambda: "Starting background engine..." in server.output(),
+                    timeout_s=180,
+                )
+                yield url
+
+
+def _tiny_model(python: Path, folder: Path) -> Path:
+    """Return the folder of the tiny model, made the first time: by the server's own libraries, which must read it."""
+    if not (folder / "config.json").exists():
+        subprocess.run([str(python), str(HERE / "tiny_model.py"), str(folder)], check=True, capture_output=True)
+    return folder
+
+
+def _healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/api/v1/healthz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False

@@ -1,0 +1,147 @@
+"""The flow against each peer server, with the official SDK that works with it as the measure for ours.
+
+    python -m tests.rigs.third_party.run                     both clients; writes docs/compatibility.md
+    python -m tests.rigs.third_party.run --peer skyrl        one peer only
+    python -m tests.rigs.third_party.run --clients tinker    the official SDK alone, printed only
+
+Records of every step, and all that went over the wire, are left in build/peers. Exit code 1 when a step that
+works with the official SDK does not work with our client.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+
+from tests.rigs.official.report import DOCS, write_section
+from tests.rigs.official.venv import ROOT, official_python
+from tests.rigs.third_party.peer import BUILD, Peer
+from tests.rigs.third_party.recorder import Record, recorded
+from tests.rigs.third_party.skyrl import SKYRL
+from tests.rigs.third_party.skyrl_tx import SKYRL_TX
+
+OURS, THEIRS = "tinkerwire", "tinker"
+CLIENTS = (THEIRS, OURS)
+PEERS = {peer.name: peer for peer in (SKYRL_TX, SKYRL)}
+ANSWER_CHARACTERS = 220
+Steps = list[dict[str, Any]]
+
+
+def walk(peer: Peer, client: str, timeout_s: float) -> Steps:
+    """Run the flow with one client against a server of its own; return the steps with the server's refusals."""
+    python = str(official_python(peer.official)) if client == THEIRS else sys.executable
+    command = [python, "-m", "tests.rigs.official.flow", "--client", client, "--timeout", str(timeout_s)]
+    with peer.running() as server, recorded(server) as (url, wire):
+        done = subprocess.run([*command, "--base-url", url], cwd=ROOT, capture_output=True, text=True, check=False)
+        steps: Steps = [json.loads(line) for line in done.stdout.splitlines()]
+        if not steps:
+            raise SystemExit(f"flow with {client}: exit code {done.returncode}\n{done.stderr[-3000:]}")
+    for step in steps:
+        step["refusals"] = _refusals(step, wire)
+    BUILD.mkdir(parents=True, exist_ok=True)
+    (BUILD / f"{peer.name}-{client}-steps.json").write_text(json.dumps(steps, indent=1))
+    (BUILD / f"{peer.name}-{client}-wire.jsonl").write_text("".join(json.dumps(record) + "\n" for record in wire))
+    return steps
+
+
+def _refusals(step: dict[str, Any], wire: list[Record]) -> list[str]:
+    """Return what the server refused while the step ran, each refusal once."""
+    end = step["start"] + step["seconds"]
+    found = [
+        f"{record['method']} {record['path'].removeprefix('/api/v1/')}: {record['status']} "
+        f"{json.dumps(record['answer'])}"
+        for record in wire
+        if step["start"] <= record["start"] <= end and record.get("status", 0) >= 400
+    ]
+    return list(dict.fromkeys(_without_ids(line) for line in found))
+
+
+def _without_ids(text: str) -> str:
+    """Replace what differs from run to run, so that the table stays the same as long as the facts do."""
+    for pattern, name in (
+        (r"\b(model|sampling|session)_[0-9a-f]{6,}\b", r"\1_ID"),
+        (r" object at 0x[0-9a-f]+", ""),
+        (r"(?<=ForwardBackwardOutput\().*", "..."),
+        (r"datetime\.datetime\([^)]*\)", "a datetime"),
+        (r"(?<=['\" ])/[^ '\"]*/(?=checkpoints/)", ""),
+    ):
+        text = re.sub(pattern, name, text)
+    return text if len(text) <= ANSWER_CHARACTERS else text[:ANSWER_CHARACTERS] + "..."
+
+
+def table(peer: Peer, walks: dict[str, Steps]) -> str:
+    """Return the Markdown section: a step a line, a client a column, and the server's answer."""
+    clients = [client for client in CLIENTS if client in walks]
+    titles = {THEIRS: f"official SDK {peer.official}", OURS: "tinkerwire"}
+    lines = [
+        f"## {peer.title}",
+        "",
+        "Made by `make test-peers`: the same steps (tests/rigs/official/steps_*.py) through each client. "
+        "`works`: done and checked; `wrong`: answered, but the check of the answer failed; `error`: an exception; "
+        "`blocked`: the step needs something that was not to be had; `timeout`: no end; `skipped`: the client does not have it.",
+        "",
+        f"| step | {' | '.join(titles[client] for client in clients)} | what was found |",
+        f"|---|{'---|' * len(clients)}---|",
+    ]
+    for steps in zip(*(walks[client] for client in clients), strict=True):
+        outcomes = " | ".join(step["outcome"] for step in steps)
+        lines.append(f"| {steps[0]['step']} | {outcomes} | {_finding(list(steps))} |")
+    counts = [f"{_working(walks[client])} with {titles[client]}" for client in clients]
+    lines += ["", f"Of {len(walks[clients[0]])} steps there work: {', '.join(counts)}."]
+    return "\n".join(lines) + "\n"
+
+
+def _working(steps: Steps) -> int:
+    return sum(step["outcome"] == "works" for step in steps)
+
+
+def _finding(steps: Steps) -> str:
+    """Return the server's refusal where there was one, or else what a failed check saw."""
+    refusals = list(dict.fromkeys(line for step in steps for line in step["refusals"]))
+    if not refusals:
+        failed = [step for step in steps if not step["ok"]]
+        refusals = list(dict.fromkeys(_without_ids(step["detail"]) for step in failed))
+    return "<br>".join(f"`{line.replace('|', '/').replace('`', chr(39))}`" for line in refusals[:3])
+
+
+def losses(walks: dict[str, Steps]) -> list[str]:
+    """Return one line for every step where our client falls behind the official one."""
+    return [
+        f"{ours['step']}: {ours['outcome']}: {ours['detail']}"
+        for theirs, ours in zip(walks[THEIRS], walks[OURS], strict=True)
+        if theirs["outcome"] == "works" and not ours["ok"]
+    ]
+
+
+def measure(peer: Peer, clients: list[str], timeout_s: float) -> int:
+    """Walk and report for one peer, and return the number of steps where our client is behind."""
+    walks = {client: walk(peer, client, timeout_s) for client in clients}
+    text = table(peer, walks)
+    if len(walks) < len(CLIENTS):
+        sys.stdout.write(text)
+        return 0
+    write_section(DOCS / "compatibility.md", peer.title, text, title="Compatibility")
+    behind = losses(walks)
+    sys.stdout.write("".join(f"FAILED {peer.title}: {line}\n" for line in behind))
+    sys.stdout.write(f"{peer.title}: {_working(walks[OURS])} passed, {len(behind)} failed\n")
+    return len(behind)
+
+
+def main() -> int:
+    """Walk, report, and return 1 when our client is behind."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", choices=list(PEERS), help="only this one")
+    parser.add_argument("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS))
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="deadline of one step")
+    options = parser.parse_args()
+    peers = [PEERS[options.peer]] if options.peer else list(PEERS.values())
+    behind = [measure(peer, options.clients, options.timeout) for peer in peers]
+    return int(any(behind))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""Documentation of every public object, as ``help()``, editors and notebooks read it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pydoc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tinkerwire_generated.models
+from tinkerwire_base.model import Model
+
+MODULES = (
+    "tinkerwire",
+    "tinkerwire.types",
+    "tinkerwire.auth",
+    "tinkerwire.dropin",
+    "tinkerwire.experimental",
+    "tinkerwire._server",
+    "tinkerwire._checkpoints.weights_info",
+)
+"""The modules that users import."""
+PACKAGES = ("tinkerwire", "tinkerwire_base", "tinkerwire_generated")
+READERS: tuple[Callable[[Any], Any], ...] = (
+    pydoc.render_doc,
+    inspect.getdoc,
+    inspect.getfile,
+    inspect.getsource,
+    inspect.signature,
+)
+
+
+def is_own(value: Any) -> bool:
+    """Return whether a class or function is defined in one of the packages here."""
+    return (inspect.isclass(value) or inspect.isfunction(value) or inspect.ismethod(value)) and (
+        str(getattr(value, "__module__", "")).partition(".")[0] in PACKAGES
+    )
+
+
+def failures(place: str, value: Any) -> list[str]:
+    """Return what the functions that read documentation raise for an object."""
+    found = []
+    for read in READERS:
+        # Python itself gives no signature to subclasses of these without a constructor of their own.
+        if read is inspect.signature and inspect.isclass(value) and issubclass(value, BaseException | dict):
+            continue
+        try:
+            read(value)
+        except Exception as error:
+            found.append(f"{read.__name__}({place}): {error!r}")
+    return found
+
+
+def unreadable(name: str, seen: set[int]) -> list[str]:
+    """Return the failures for a module, its public objects and their public members."""
+    module = importlib.import_module(name)
+    pydoc.render_doc(module)
+    found: list[str] = []
+    for key in (key for key in dir(module) if not key.startswith("_")):
+        value = getattr(module, key)
+        if not is_own(value) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        found += failures(f"{name}.{key}", value)
+        members = inspect.getmembers(value) if inspect.isclass(value) else []
+        for member, inner in members:
+            if not member.startswith("_") and is_own(inner) and id(inner) not in seen:
+                seen.add(id(inner))
+                found += failures(f"{name}.{key}.{member}", inner)
+    return found
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_object_has_readable_documentation(name: str) -> None:
+    """Neither help() nor the functions of inspect fail for a module, a class, a function or a method."""
+    assert not unreadable(name, set())
+
+
+def test_every_model_has_documentation() -> None:
+    """The models of the contract are among what is read, each with its fields."""
+    models = [
+        value
+        for value in vars(tinkerwire_generated.models).values()
+        if inspect.isclass(value) and issubclass(value, Model) and value.__module__ == "tinkerwire_generated.models"
+    ]
+    assert len(models) > 150
+    for model in models:
+        text = pydoc.plain(pydoc.render_doc(model))
+        assert model.__name__ in text
+        assert all(name in text for name in model.model_fields)
+
+
+def test_a_base_class_has_no_fields_and_no_schema() -> None:
+    """Its fields are empty, which help() reads; a schema of it is refused by name."""
+    assert dict(Model.model_fields) == {}
+    with pytest.raises(TypeError, match="Model has no JSON Schema: it is a base class"):
+        Model.model_json_schema()

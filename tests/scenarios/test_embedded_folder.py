@@ -1,0 +1,223 @@
+"""Checkpoints of a client's embedded server: kept in a named folder, or as long as the process."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import tinkerwire as tw
+from support.clients import PARAMS, PROMPT
+from tinkerwire._server.storage import temporary_folder
+from tinkerwire._transport.address import embedded_folder, is_embedded, resolve_base_url
+from tinkerwire._transport.embedded import shared_server
+
+pytestmark = [
+    pytest.mark.timeout(180),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+MODEL = "tinkerwire/byte-small"
+SAVE = """
+import os, sys, tinkerwire as tw
+client = tw.ServiceClient(base_url=sys.argv[1] if len(sys.argv) > 1 else None)
+print(client.create_lora_training_client("tinkerwire/byte-small", rank=2).save_state("a").result(100).path, flush=True)
+"""
+LOAD = """
+import os, sys, tinkerwire as tw
+with tw.ServiceClient(base_url=sys.argv[1]) as client:
+    client.create_training_client_from_state(sys.argv[2]).result(100)
+    print(len(client.create_rest_client().list_user_checkpoints().result(100).checkpoints))
+"""
+WAIT = SAVE + "sys.stdin.readline()\n"
+
+
+def run(program: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end."""
+    command = [sys.executable, "-c", program, *arguments]
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+
+
+def temporary_folders(where: Path) -> list[str]:
+    """The folders of embedded servers in a folder for temporary ones."""
+    return [path.name for path in where.glob(f"{temporary_folder.PREFIX}*")]
+
+
+def test_a_named_folder_keeps_checkpoints(tmp_path: Path) -> None:
+    """One process loads what another saved, and the log announces no loss."""
+    address = f"local:{tmp_path / 'runs'}"
+    saved = run(SAVE, address)
+    assert not saved.stderr
+    assert run(LOAD, address, saved.stdout.strip()).stdout.strip() == "1"
+
+
+@pytest.mark.parametrize(
+    "variables", [{"TINKER_BASE_URL": "local:{}"}, {"TINKER_BASE_URL": "local", "TINKERWIRE_LOCAL_FOLDER": "{}"}]
+)
+def test_the_environment_names_the_folder(tmp_path: Path, variables: dict[str, str]) -> None:
+    """As part of TINKER_BASE_URL, or by a variable of its own."""
+    run(SAVE, **{name: value.format(tmp_path) for name, value in variables.items()})
+    assert list(tmp_path.rglob("*.npz"))
+
+
+def test_addresses_of_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The home folder and relative paths become absolute ones; ``local`` is one without a folder."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    found = str(tmp_path.resolve())
+    for text, folder in {
+        "local:~/runs": f"{found}/runs",
+        "local:runs/": f"{found}/runs",
+        "local:./a/../runs": f"{found}/runs",
+        f"local:{found}": found,
+        "local:/": "/",
+        "local:a:b": f"{found}/a:b",
+    }.items():
+        address = resolve_base_url(text)
+        assert address == f"local:{folder}"
+        assert is_embedded(address)
+        assert embedded_folder(address) == Path(folder)
+    assert resolve_base_url("local") == resolve_base_url("local/") == "local"
+    assert embedded_folder("local") is None
+    assert not is_embedded("http://local:80")
+    for text in ("local:", "local: ", "local:~nobody-of-this-name/a", "local:a\0b"):
+        with pytest.raises(ValueError, match="base_url"):
+            resolve_base_url(text)
+
+
+def test_clients_of_one_process_share_a_folder(tmp_path: Path) -> None:
+    """Two at once use one server; after the last another process may have the folder."""
+    address = f"local:{tmp_path}"
+    with tw.ServiceClient(base_url=address) as first:
+        with tw.ServiceClient(base_url=f"local:{tmp_path}/.") as second:
+            path = second.create_lora_training_client(MODEL, rank=2).save_state("a").result().path
+        first.create_training_client_from_state(path).result()
+        with pytest.raises(subprocess.CalledProcessError):
+            run(LOAD, address, path)
+    assert run(LOAD, address, path).stdout.strip() == "1"
+    with tw.ServiceClient(base_url=address) as again:
+        again.create_training_client_from_state(path).result()
+
+
+def test_a_folder_in_use_says_how_to_go_on(tmp_path: Path) -> None:
+    """The error of a second process names the folder and the ways out."""
+    with tw.ServiceClient(base_url=f"local:{tmp_path}"):
+        command = [sys.executable, "-c", SAVE, f"local:{tmp_path}"]
+        found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert f"ValueError: folder: another server has {tmp_path.resolve()}; close its client" in found.stderr
+    assert "tinkerwire serve --folder" in found.stderr
+
+
+def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    """A file in its place is a ValueError that names it."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="file cannot be used"):
+        tw.ServiceClient(base_url=f"local:{tmp_path / 'file'}")
+
+
+def test_clients_of_a_folder_stay_in_their_process(tmp_path: Path) -> None:
+    """Handles and pickles are refused with the address and the way out."""
+    with tw.ServiceClient(base_url=f"local:{tmp_path}") as client:
+        sampling = client.create_sampling_client(base_model=MODEL)
+        sampling.sample(PROMPT, 1, PARAMS).result()
+        for send in (sampling.get_sampler_handle, lambda: pickle.dumps(sampling)):
+            with pytest.raises(ValueError, match=f"base_url='local:{tmp_path.resolve()}' cannot go to another process"):
+                send()
+
+
+def test_the_end_of_a_temporary_folder_is_announced(tmp_path: Path) -> None:
+    """One line says how many checkpoints are lost and how to keep them; without checkpoints there is none."""
+    ended = run(SAVE, "local", TMPDIR=str(tmp_path))
+    assert ended.stderr.splitlines() == [
+        "1 checkpoint of the embedded server will be lost with the temporary folder of this process; "
+        'base_url="local:FOLDER" or TINKERWIRE_LOCAL_FOLDER=FOLDER keeps them'
+    ]
+    assert not temporary_folders(tmp_path)
+    use = "import tinkerwire as tw\nwith tw.ServiceClient(base_url='local') as c: c.get_server_capabilities()"
+    assert not run(use, TMPDIR=str(tmp_path)).stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_temporary_folder(tmp_path: Path, number: signal.Signals) -> None:
+    """The process ends by the signal, as without the client, and its folder is gone by then."""
+    # What nohup and background jobs ignore is inherited.
+    default = f"import signal\nsignal.signal({int(number)}, signal.SIG_DFL)\n"
+    with started(default + WAIT, tmp_path) as process:
+        assert temporary_folders(tmp_path)
+        process.send_signal(number)
+        assert process.wait(60) == -number
+    assert not temporary_folders(tmp_path)
+
+
+@pytest.mark.parametrize("handler", ["signal.SIG_IGN", "lambda *_: print('handled', flush=True)"])
+def test_handlers_of_the_program_are_kept(tmp_path: Path, handler: str) -> None:
+    """A program that handles or ignores the signal does so with the embedded server, too."""
+    program = f"import signal\nsignal.signal(signal.SIGTERM, {handler})\n{WAIT}print('end', flush=True)\n"
+    with started(program, tmp_path) as process:
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate("\n", timeout=60)
+    assert out.splitlines() == [*(["handled"] if "lambda" in handler else []), "end"]
+    assert process.returncode == 0
+    assert not temporary_folders(tmp_path)
+
+
+def test_the_next_process_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    """Only folders of ended processes: one that still runs keeps its own."""
+    with started(WAIT, tmp_path) as running:
+        with started(WAIT, tmp_path) as killed:
+            assert len(temporary_folders(tmp_path)) == 2
+            killed.kill()
+            killed.wait(60)
+        assert len(temporary_folders(tmp_path)) == 2
+        run(SAVE, "local", TMPDIR=str(tmp_path))
+        (left,) = temporary_folders(tmp_path)
+        assert left.startswith(f"{temporary_folder.PREFIX}{running.pid}-")
+        running.communicate("\n", timeout=60)
+    assert not temporary_folders(tmp_path)
+
+
+def test_foreign_folders_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders that only look like one, and links to another, stay."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").write_text("")
+    (tmp_path / "tinkerwire-99999999-link").symlink_to(kept)
+    (tmp_path / "tinkerwire-x-1").mkdir()
+    (tmp_path / "tinkerwire-99999999-gone").mkdir()
+    temporary_folder.remove(temporary_folder.create())
+    assert sorted(temporary_folders(tmp_path)) == ["tinkerwire-99999999-link", "tinkerwire-x-1"]
+    assert (kept / "file").exists()
+
+
+def test_a_forked_child_leaves_the_folder_to_its_parent() -> None:
+    """A child that a signal ends removes nothing of its parent's."""
+    with tw.ServiceClient(base_url="local") as client:
+        client.get_server_capabilities()
+        folder = shared_server().folder
+        pid = os.fork()
+        if not pid:
+            os.kill(os.getpid(), signal.SIGTERM)
+            os._exit(0)
+        assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGTERM
+        assert folder.exists()
+
+
+def started(program: str, folder: Path) -> subprocess.Popen[str]:
+    """A program with the embedded server, which has saved a checkpoint and waits for a line."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "local"],
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("tinker://")
+    return process

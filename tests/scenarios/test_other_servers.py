@@ -1,0 +1,360 @@
+"""The client on servers with ways of their own: each way of them is a switch of the embedded server."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, FAST, wait_until
+from support.embedded import embedded_http_server
+from support.scripted import PATIENCE_S
+from tinkerwire._polling import poller
+from tinkerwire._session import session
+from tinkerwire.local import EmbeddedServer, EmbeddedTransport, Misbehaviour, Peculiarities
+
+pytestmark = pytest.mark.timeout(120)
+MODEL = "tinkerwire/byte-nano"
+TOKENS = list(b"to be or not to be")
+PROMPT = tw.ModelInput.from_ints(TOKENS)
+PARAMS = tw.SamplingParams(max_tokens=3, seed=5)
+DATUM = tw.Datum(
+    model_input=tw.ModelInput.from_ints(TOKENS[:-1]),
+    loss_fn_inputs={"target_tokens": TOKENS[1:], "weights": np.ones(len(TOKENS) - 1, dtype=np.float32)},
+)
+NO_BYTES = [300, 301]
+BAD_DATUM = tw.Datum(model_input=tw.ModelInput.from_ints(NO_BYTES), loss_fn_inputs={"target_tokens": NO_BYTES})
+
+
+@contextmanager
+def client_of(
+    ways: Peculiarities | None = None, wire: str = "0.16.1", *, retry: tw.RetryConfig = FAST, **settings: Any
+) -> Iterator[tw.ServiceClient]:
+    """A client, which is told nothing, of an embedded server."""
+    with (
+        EmbeddedServer(wire_version=wire, peculiarities=ways, seed=1, **settings) as server,
+        tw.ServiceClient(base_url="local", transport=EmbeddedTransport(server), retry=retry) as client,
+    ):
+        yield client
+
+
+def train(training: tw.TrainingClient) -> list[float]:
+    """The loss on the way, from the outputs, as there may be no metrics."""
+    losses = []
+    for _ in range(3):
+        trained = training.forward_backward([DATUM, DATUM], "cross_entropy")
+        training.optim_step(tw.AdamParams(learning_rate=1e-2)).result(PATIENCE_S)
+        losses.append(loss_of(trained.result(PATIENCE_S)))
+    return losses
+
+
+def loss_of(output: tw.ForwardBackwardOutput) -> float:
+    """The sum over the first datum, in nats."""
+    return -float(np.sum(output.loss_fn_outputs[0]["logprobs"].to_numpy()))
+
+
+def flow(client: tw.ServiceClient, *, logprobs: bool = True) -> list[float]:
+    """Train, save, load, sample; the losses, and the samples after them."""
+    training = client.create_lora_training_client(MODEL, rank=4, seed=7)
+    found = train(training)
+    assert found[0] > found[-1]
+    path = training.save_state("kept").result(PATIENCE_S).path
+    again = client.create_training_client_from_state(path)
+    last = loss_of(training.forward([DATUM], "cross_entropy").result(PATIENCE_S))
+    assert loss_of(again.forward([DATUM], "cross_entropy").result(PATIENCE_S)) == pytest.approx(last, rel=1e-5)
+    kept = training.save_weights_for_sampler("kept").result(PATIENCE_S).path
+    for sampling in (
+        client.create_sampling_client(model_path=kept),
+        training.save_weights_and_get_sampling_client("other"),
+        training.save_weights_and_get_sampling_client(),
+    ):
+        response = sampling.sample(PROMPT, 2, PARAMS, include_prompt_logprobs=logprobs).result(PATIENCE_S)
+        assert [len(sequence.tokens) for sequence in response.sequences] == [3, 3]
+        if logprobs:
+            told = sampling.compute_logprobs(PROMPT).result(PATIENCE_S)
+            assert told == list(response.prompt_logprobs or ())
+            assert told[0] is None
+            assert -sum(each or 0.0 for each in told) == pytest.approx(last, rel=1e-4)
+    return [*found, last, *response.sequences[0].tokens]
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[float]:
+    """What the flow gives on a server without peculiarities."""
+    with client_of() as client:
+        return flow(client)
+
+
+def check(expected: list[float], client: tw.ServiceClient, **options: bool) -> None:
+    """The flow gives that here, too."""
+    assert flow(client, **options) == pytest.approx(expected, rel=1e-4)
+
+
+# --- 1: results that take long -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("not_ready", ["408", "try_again"])
+def test_results_that_are_not_ready(expected: list[float], not_ready: str) -> None:
+    """Held for a while and then put off, in either form: asked again until they are there."""
+    with client_of(Peculiarities(slow_s=0.12, not_ready=not_ready), hold_s=0.05) as client:
+        check(expected, client)
+
+
+def test_questions_that_are_held_for_longer_than_is_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one follows at once, for as long as the server shows by others of its answers that it lives."""
+    monkeypatch.setattr(poller, "POLL_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
+    retry = attrs.evolve(FAST, max_elapsed=0.25)
+    with client_of(Peculiarities(slow_s=1.0), hold_s=300.0, retry=retry) as client:
+        training = client.create_lora_training_client(MODEL, rank=4)
+        training.optim_step(ADAM).result(PATIENCE_S)
+
+
+def test_results_that_never_come(pass_time: Callable[[float], None]) -> None:
+    """End with RequestTimeoutError at the deadline of the client, or of one sample."""
+    ways = Peculiarities(slow_s=3600.0)
+    with client_of(ways, hold_s=0.05, retry=attrs.evolve(FAST, progress_timeout=50)) as client:
+        training = client.create_lora_training_client(MODEL, rank=4)
+        sampling = client.create_sampling_client(base_model=MODEL)
+        sample = sampling.sample(PROMPT, 1, PARAMS, timeout=40)
+        for waiting in (training._operations.creation, sample):
+            wait_until(lambda waiting=waiting: waiting.queue_state == "active", "the server has taken it")
+        pass_time(40)
+        with pytest.raises(tw.RequestTimeoutError, match="timeout=40 s"):
+            sample.result(PATIENCE_S)
+        pass_time(10)
+        with pytest.raises(tw.RequestTimeoutError, match="progress_timeout=50 s"):
+            training.result(PATIENCE_S)
+
+
+# --- 2 and 3: failures of every shape ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        ("error", tw.RequestFailedError),
+        ("detail", tw.RequestFailedError),
+        ("object", tw.RequestFailedError),
+        ("category", tw.RequestFailedError),
+        ("400", tw.BadRequestError),
+        ("404", tw.NotFoundError),
+        ("409", tw.ConflictError),
+        ("422", tw.UnprocessableEntityError),
+        ("500", tw.InternalServerError),
+    ],
+)
+def test_failed_futures(failure: str, kind: type[tw.TinkerError]) -> None:
+    """Each shape is an error of the right class, soon, with the reason, if there is one; and the client goes on."""
+    retry = attrs.evolve(FAST, max_elapsed=0.5)
+    with client_of(Peculiarities(failure=failure), retry=retry) as client:
+        training = client.create_lora_training_client(MODEL, rank=4)
+        sampling = client.create_sampling_client(base_model=MODEL)
+        failed = training.forward_backward([BAD_DATUM], "cross_entropy")
+        after = training.forward_backward([DATUM], "cross_entropy")
+        for future in (failed, sampling.sample(tw.ModelInput.from_ints(NO_BYTES), 1, PARAMS)):
+            with pytest.raises(kind) as caught:
+                future.result(PATIENCE_S)
+            assert ("Internal Server Error" if failure == "500" else "30") in str(caught.value)
+            if kind is tw.RequestFailedError:
+                expected = tw.RequestErrorCategory.User if failure == "error" else tw.RequestErrorCategory.Unknown
+                assert caught.value.category is expected
+        assert after.result(PATIENCE_S).loss_fn_outputs
+        assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences
+
+
+# --- 4: forms of batches and results -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wire", "ways"),
+    [
+        *(("0.22.7", {"batches": "json", "refusal": status}) for status in ("415", "400", "422")),
+        ("0.22.7", {"batches": "messages"}),
+        ("0.22.7", {"batches": "messages", "lacks": "client_config"}),
+        ("0.38.0", {"lacks": "client_config"}),
+        ("0.22.7", {"results": "messages"}),
+        ("0.22.7", {"results": "messages", "lacks": "client_config", "batches": "json"}),
+        ("0.38.0", {"results": "json"}),
+    ],
+    ids=str,
+)
+def test_forms(expected: list[float], wire: str, ways: dict[str, Any]) -> None:
+    """Whichever the server takes and gives, with and without word of it."""
+    with client_of(Peculiarities(**ways), wire) as client:
+        check(expected, client)
+
+
+# --- 5 and 6: what is missing, and what is not known ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", ["404", "405"])
+@pytest.mark.parametrize("wire", ["0.16.1", "0.25.0", "0.38.0"])
+def test_optional_calls_that_are_missing(expected: list[float], wire: str, missing: str) -> None:
+    """None of them is needed."""
+    with client_of(Peculiarities(lacks="optional", missing=missing), wire) as client:
+        check(expected, client)
+
+
+def test_promised_calls_that_are_missing(expected: list[float]) -> None:
+    """A server that tells clients to use what it does not have."""
+    flags = {"sample_use_retrieve_futures": True, "sample_cancel_enabled": True, "sample_join_sampling_session": True}
+    lacks = {"retrieve_futures", "cancel_future", "join_sampling_session"}
+    with client_of(Peculiarities(lacks=lacks), "0.38.0", client_config=flags) as client:
+        check(expected, client)
+
+
+def test_calls_that_are_missing_and_wanted() -> None:
+    """Asked for by name they are an error that names them, at once, and the client goes on."""
+    with client_of(Peculiarities(lacks={"set_checkpoint_ttl", "create_sampling_session"})) as client:
+        training = client.create_lora_training_client(MODEL, rank=4)
+        path = training.save_state("a").result(PATIENCE_S).path
+        with pytest.raises(tw.NotFoundError, match="ttl"):
+            client.create_rest_client().set_checkpoint_ttl_from_tinker_path(path, 60).result(PATIENCE_S)
+        sampling = client.create_sampling_client(base_model=MODEL)
+        with pytest.raises(tw.NotFoundError, match="create_sampling_session"):
+            sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        train(training)
+
+
+def test_a_strict_server_of_an_older_wire(expected: list[float]) -> None:
+    """What is newer is not sent unasked; asked for, it is a 422 that names it and what was spoken; no gap is left."""
+    with client_of(wire="0.6.3") as client:
+        check(expected, client)
+        training = client.create_lora_training_client(MODEL, rank=4)
+        with pytest.raises(tw.UnprocessableEntityError, match=r"ttl_seconds.*asked in wire 0\.3\.0 to 0\.16\.1"):
+            training.save_state("late", ttl_seconds=60).result(PATIENCE_S)
+        train(training)
+
+
+# --- 7 to 10 -------------------------------------------------------------------------------------------------------
+
+
+def test_short_paths(expected: list[float]) -> None:
+    """Weights named ``tinker://MODEL/NAME`` are sampled from."""
+    with client_of(Peculiarities(short_paths=True)) as client:
+        check(expected, client)
+
+
+def test_short_prompt_logprobs(expected: list[float]) -> None:
+    """N-1 values are those of all tokens but the first, whichever call brings them."""
+    for wire in ("0.16.1", "0.25.0"):
+        with client_of(Peculiarities(prompt_logprobs="short"), wire) as client:
+            check(expected, client)
+
+
+def test_absent_prompt_logprobs(expected: list[float], caplog: pytest.LogCaptureFixture) -> None:
+    """compute_logprobs says that there are none, and a sample comes without, with a word in the log."""
+    with client_of(Peculiarities(prompt_logprobs="absent")) as client:
+        check(expected, client, logprobs=False)
+        sampling = client.create_sampling_client(base_model=MODEL)
+        with pytest.raises(tw.APIResponseValidationError, match="no prompt logprobs"):
+            sampling.compute_logprobs(PROMPT).result(PATIENCE_S)
+        with caplog.at_level(logging.WARNING, "tinkerwire"):
+            assert sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True).result(PATIENCE_S).sequences
+    assert "the server gave no prompt_logprobs, though it was asked for them" in caplog.text
+
+
+def test_top_k(caplog: pytest.LogCaptureFixture) -> None:
+    """Ignored: the rest of the sample comes, with a word in the log. Refused: a clear error."""
+    with client_of(Peculiarities(topk="ignored")) as client, caplog.at_level(logging.WARNING, "tinkerwire"):
+        sampling = client.create_sampling_client(base_model=MODEL)
+        asked = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)
+        assert asked.result(PATIENCE_S).topk_prompt_logprobs is None
+    assert "gave no topk_prompt_logprobs" in caplog.text
+    with client_of(Peculiarities(topk="refused")) as client:
+        sampling = client.create_sampling_client(base_model=MODEL)
+        asked = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)
+        with pytest.raises(tw.BadRequestError, match="topk_prompt_logprobs is not supported"):
+            asked.result(PATIENCE_S)
+        assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences
+
+
+@pytest.mark.parametrize("metrics", ["empty", "null"])
+@pytest.mark.parametrize("wire", ["0.16.1", "0.25.0"])
+def test_metrics(expected: list[float], metrics: str, wire: str) -> None:
+    """Empty or null, of one chunk and of several."""
+    with client_of(Peculiarities(metrics=metrics), wire) as client:
+        check(expected, client)
+        training = client.create_lora_training_client(MODEL, rank=4)
+        assert training.forward([DATUM] * 3, "cross_entropy").result(PATIENCE_S).metrics == {}
+        assert not training.optim_step(ADAM).result(PATIENCE_S).metrics
+
+
+def test_loads_that_must_come_first(expected: list[float]) -> None:
+    """A client from a state loads first; loading later is refused, clearly, and training goes on."""
+    with client_of(Peculiarities(load_first=True)) as client:
+        check(expected, client)
+        training = client.create_lora_training_client(MODEL, rank=4)
+        path = training.save_state("a").result(PATIENCE_S).path
+        with pytest.raises(tw.BadRequestError, match="LoadWeights is not permitted"):
+            training.load_state(path).result(PATIENCE_S)
+        train(training)
+
+
+@pytest.mark.parametrize(("strict", "counts_refused"), [(False, False), (True, False), (False, True)])
+def test_refused_operations(strict: bool, counts_refused: bool) -> None:
+    """They leave no gap where gaps are not allowed, and no used number where refused ones are counted."""
+    ways = Peculiarities(load_first=True, counts_refused=counts_refused)
+    with client_of(ways, strict_sequence=strict, gap_wait_s=3600.0) as client:
+        training = client.create_lora_training_client(MODEL, rank=4)
+        path = training.save_state("a").result(PATIENCE_S).path
+        for _ in range(2):
+            with pytest.raises(tw.BadRequestError):
+                training.load_state(path).result(PATIENCE_S)
+            train(training)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_gap_that_was_left_all_the_same(strict: bool) -> None:
+    """An operation that may have arrived and did not: its number is not free, and yet training is not blocked."""
+    misbehaviour = Misbehaviour(p_reset=1, only={"optim_step"})
+    settings: dict[str, Any] = {"strict_sequence": strict, "gap_wait_s": 0.3, "misbehaviour": misbehaviour}
+    with client_of(**settings) as client:
+        training = client.create_lora_training_client(MODEL, rank=4).result(PATIENCE_S)
+        with pytest.raises(tw.APIConnectionError):
+            training.optim_step(ADAM).result(PATIENCE_S)
+        misbehaviour.p_reset = 0.0
+        train(training)
+
+
+def test_a_gap_that_a_server_waits_for_without_end(pass_time: Callable[[float], None]) -> None:
+    """What is held back behind it ends at the deadline, with a word on where it was."""
+    misbehaviour = Misbehaviour(p_reset=1, only={"optim_step"})
+    retry = attrs.evolve(FAST, progress_timeout=50)
+    with client_of(gap_wait_s=3600.0, misbehaviour=misbehaviour, retry=retry, hold_s=0.1) as client:
+        training = client.create_lora_training_client(MODEL, rank=4).result(PATIENCE_S)
+        with pytest.raises(tw.APIConnectionError):
+            training.optim_step(ADAM).result(PATIENCE_S)
+        held = training.forward([DATUM], "cross_entropy")
+        wait_until(lambda: held.queue_state == "active", "the server has taken it")
+        pass_time(50)
+        with pytest.raises(tw.RequestTimeoutError, match="queue active"):
+            held.result(PATIENCE_S)
+
+
+@pytest.mark.parametrize("ids", ["integer", "uuid", "prefixed"])
+@pytest.mark.parametrize("together", [False, True])
+def test_request_ids(expected: list[float], ids: str, together: bool) -> None:
+    """Of any form, polled one by one or together."""
+    flags = {"sample_use_retrieve_futures": True} if together else {}
+    with client_of(Peculiarities(ids=ids), "0.38.0" if together else "0.16.1", client_config=flags) as client:
+        check(expected, client)
+
+
+def test_all_at_once_in_a_process(expected: list[float]) -> None:
+    """As the two public servers are: over HTTP, told nothing but the URL."""
+    common = "slow_s=0.05,not_ready=try_again,prompt_logprobs=short,load_first,topk=ignored,lacks=optional"
+    for wire, ways in (
+        ("0.16.1", "short_paths,metrics=null,ids=integer,failure=400"),
+        ("0.25.0", "short_paths,metrics=empty,ids=uuid,failure=500,missing=405"),
+    ):
+        options = ["--wire", wire, "--hold", "0.02", "--seed", "1", "--peculiar", f"{common},{ways}"]
+        with embedded_http_server(*options) as url, tw.ServiceClient(base_url=url) as client:
+            check(expected, client)

@@ -1,0 +1,168 @@
+"""Programs of their own: however they end, in order or not, nothing is left and nothing complains."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.clients import KEY
+from support.scripted import Answer, Scripted, in_turn
+
+pytestmark = pytest.mark.timeout(120)
+TESTS = Path(__file__).parents[1]
+
+
+def run_script(server: Scripted, code: str) -> subprocess.CompletedProcess[str]:
+    """A program of its own that uses the server."""
+    head = (
+        f"import logging, os, sys\nimport tinkerwire as tw\nURL, KEY = {server.url!r}, {KEY!r}\n"
+        # asyncio's debug mode tells of steps that took long, as all do on a busy machine.
+        "from support.clients import *\nlogging.getLogger('asyncio').setLevel(logging.ERROR)\n"
+    )
+    command = [sys.executable, "-X", "dev", "-W", "error", "-c", head + code]
+    path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "error"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env=environment)
+
+
+CARELESS = """
+import gc
+kept = tw.ServiceClient(base_url=URL, api_key=KEY)
+kept.create_lora_training_client("base").result(20)
+def drop():
+    tw.ServiceClient(base_url=URL, api_key=KEY).get_server_capabilities()
+drop()
+gc.collect()
+"""
+
+
+def test_a_program_that_closes_nothing(server: Scripted) -> None:
+    """It ends as it would, and nothing complains of connections that are left, dropped before or not."""
+    for end, code in (("", 0), ("raise SystemExit(3)", 3)):
+        run = run_script(server, "logging.basicConfig()\n" + CARELESS + end)
+        assert (run.returncode, run.stderr) == (code, "")
+
+
+HANDLER = """
+import gc, signal, threading, time
+from tinkerwire._futures.event_loop import LOOP
+
+class Stop(BaseException):
+    pass
+
+def is_socket(f):
+    try:
+        return "socket" in os.readlink("/proc/self/fd/" + f)
+    except OSError:
+        return False
+
+def stop(number, frame):
+    HOW
+
+signal.signal(signal.SIGTERM, stop)
+client = tw.ServiceClient(base_url=URL, api_key=KEY)
+training = client.create_lora_training_client("base").result(20)
+sampling = client.create_sampling_client(base_model="base").result(20)
+timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM))
+try:
+    timer.start()
+    with client:
+        # Busy on this thread, so that the signal comes in between anywhere.
+        while True:
+            sampling.sample(PROMPT, 1, PARAMS), training.optim_step(ADAM).result(20)
+except (Stop, tw.ClientClosedError) as fault:
+    print("ended by", type(fault).__name__)
+timer.join()
+del training, sampling
+wait_until(lambda: not loop_threads(), "the thread ends")
+wait_until(lambda: not [f for f in os.listdir("/proc/self/fd") if is_socket(f)], "no socket is left")
+print("nothing is left")
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts sockets by /proc")
+@pytest.mark.parametrize(
+    ("how", "end"),
+    [
+        ("client.close('interrupted').result(10)", "ClientClosedError"),
+        ("client.close('interrupted')", "ClientClosedError"),
+        ("raise Stop", "Stop"),
+        ("client.close(); raise Stop", "Stop"),
+    ],
+)
+def test_signal_handlers_may_close(server: Scripted, how: str, end: str) -> None:
+    """A handler that closes, waits for that or raises: the program ends in order, and no thread or socket is left."""
+    run = run_script(server, HANDLER.replace("HOW", how))
+    assert run.stdout == f"ended by {end}\nnothing is left\n", run.stderr
+    assert "Traceback" not in run.stderr
+
+
+USE = """
+client = tw.ServiceClient(base_url=URL, api_key=KEY)
+training = client.create_lora_training_client("base")
+training.optim_step(ADAM).result(20)
+client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(20)
+"""
+
+
+@pytest.mark.parametrize("end", ["", "del client, training; import gc; gc.collect()"])
+def test_a_program_that_forgets_to_close_ends_quietly(server: Scripted, end: str) -> None:
+    """A client that was never closed delays and disturbs nothing when the program ends, or it is collected."""
+    run = run_script(server, USE + end)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_program_that_ends_logs_what_it_drops(server: Scripted) -> None:
+    """An operation under way at the end of the program is lost, and one line names it."""
+    server.on_poll("OptimStep", in_turn(server.happy, Answer({"type": "try_again"}, delay_s=0.5)))
+    run = run_script(server, USE + "pending = training.optim_step(ADAM)")
+    assert run.returncode == 0
+    assert "1 operation under way dropped: OptimStep" in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_a_service_that_is_dropped_serves_on(server: Scripted) -> None:
+    """Clients made from a service that nobody holds any more go on working."""
+    run = run_script(
+        server,
+        "training = tw.ServiceClient(base_url=URL, api_key=KEY).create_lora_training_client('base')\n"
+        "import gc\ngc.collect()\nprint(training.optim_step(ADAM).result(20))",
+    )
+    assert "OptimStepResponse" in run.stdout, run.stderr
+
+
+FORK = """
+import multiprocessing as mp
+CHILD = os.fork()
+if CHILD == 0:
+    try:
+        training.optim_step(ADAM)
+    except tw.ClientClosedError as fault:
+        assert "forked from" in str(fault), fault
+    client.close().result(5)
+    with tw.ServiceClient(base_url=URL, api_key=KEY) as mine:
+        mine.create_lora_training_client("base").optim_step(ADAM).result(20)
+    print("child is fine", flush=True)
+    EXIT
+_, status = os.waitpid(CHILD, 0)
+for _ in range(3):
+    training.optim_step(ADAM).result(20)
+with client:
+    pass
+print("parent is fine, child's status", status)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.parametrize(
+    "end", ["os._exit(0)", "sys.exit(0)", "del training, client; import gc; gc.collect(); sys.exit(0)"]
+)
+def test_a_fork_does_not_share(server: Scripted, end: str) -> None:
+    """A forked child is told that the client is its parent's, can make its own, and leaves the parent's alone."""
+    run = run_script(server, USE + FORK.replace("EXIT", end))
+    assert "child is fine" in run.stdout, run.stderr
+    assert "parent is fine, child's status 0" in run.stdout, run.stderr

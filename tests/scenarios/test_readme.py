@@ -1,0 +1,40 @@
+"""The README's code runs, and what it names exists."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from support.embedded import embedded_http_server
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_first_loop_runs_as_it_stands() -> None:
+    """A newcomer who pastes the first block gets a falling loss and a sample."""
+    run = subprocess.run([sys.executable, "-c", BLOCKS[0]], capture_output=True, text=True, timeout=100, check=False)
+    assert run.returncode == 0, run.stderr
+    assert float(re.findall(r"loss ([\d.]+)", run.stdout)[0]) < 5.0
+
+
+def test_the_stubs_alone_run_as_they_stand() -> None:
+    """The block about the generated package samples from a real server with nothing but httpx."""
+    with embedded_http_server() as url:
+        program = BLOCKS[1].replace("http://127.0.0.1:8080", url)
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("SampleResponse(")
+
+
+def test_every_path_and_target_exists() -> None:
+    """Files, folders and make targets that the README names are there."""
+    links = re.findall(r"\]\(((?!http)[^)]+)\)", README)
+    rooms = re.findall(r"`((?:schema|codegen|generated|overlay|tests|docs)/)`", README)
+    for name in links + rooms:
+        assert (ROOT / name).exists(), name
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"make ([a-z-]+)", README)) <= targets

@@ -1,0 +1,299 @@
+"""Nothing hangs: every wait of an operation ends at its deadline, and every number of seconds is safe to give."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import tinkerwire as tw
+from support.clients import ADAM, FAST, PARAMS, PROMPT, datum, open_client
+from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn, scripted_server
+from tinkerwire._futures.deadline import library_seconds
+from tinkerwire._transport import backpressure
+from tinkerwire._transport.backpressure import Traffic
+
+pytestmark = pytest.mark.timeout(110)
+ODD_SECONDS = [0, 0.0, -0.0, 5e-324, 1e-9, 1e-4, -1, -1e300, -(10**400), math.nan, math.inf, -math.inf]
+ANY_SECONDS = st.one_of(
+    st.sampled_from(ODD_SECONDS),
+    st.floats(max_value=0.02),
+    st.integers(max_value=0),
+)
+"""Limits that are over soon, are none, or cannot be meant."""
+ENDLESS = [1e300, 2**63, 10**300, math.inf]
+
+
+@pytest.fixture(scope="module")
+def silent() -> Iterator[Scripted]:
+    """A server that accepts every request and answers none."""
+    hold = Hold()
+    with scripted_server() as found:
+        found.happy = lambda _: Answer({}, hold=hold)  # type: ignore[method-assign]
+        yield found
+        hold.release()
+
+
+def plain_call(client: tw.ServiceClient) -> tw.APIFuture[Any]:
+    """An operation of one request."""
+    return client.create_rest_client().list_training_runs()
+
+
+@pytest.mark.parametrize("kind", ["aiohttp", "httpx"])
+@given(seconds=ANY_SECONDS)
+@example(seconds=0)
+@example(seconds=1e-9)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_progress_timeout_ends_an_operation_on_a_silent_server(silent: Scripted, kind: str, seconds: float) -> None:
+    """Whatever number is the limit, the operation ends with RequestTimeoutError, or the number was refused."""
+    try:
+        policy = tw.RetryConfig(progress_timeout=seconds, retry_delay_base=0.001, retry_delay_max=0.001)
+    except (ValueError, TypeError) as error:
+        assert "progress_timeout" in str(error) or "integer string conversion" in str(error)
+        assert not seconds >= 0
+        return
+    if seconds == math.inf:
+        return
+    http = httpx.AsyncClient() if kind == "httpx" else None
+    with (
+        open_client(silent.url, retry=policy, http_client=http) as client,
+        pytest.raises(tw.RequestTimeoutError, match=r"RetryConfig\.progress_timeout="),
+    ):
+        plain_call(client).result(PATIENCE_S)
+
+
+@given(seconds=ANY_SECONDS)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_number_of_seconds_to_wait_for_a_future(silent: Scripted, seconds: float) -> None:
+    """``result``, ``exception``, ``as_completed`` and ``sample`` time out, or refuse the number; nothing else."""
+    with open_client(silent.url) as client:
+        future = plain_call(client)
+        if seconds != math.inf:
+            for wait in (future.result, future.exception, lambda s: list(tw.as_completed([future], timeout=s))):
+                with pytest.raises((TimeoutError, ValueError)):
+                    wait(seconds)
+            sampling = client.create_sampling_client(base_model="base")
+            with pytest.raises((TimeoutError, ValueError)):
+                sampling.sample(PROMPT, 1, PARAMS, timeout=seconds).result(PATIENCE_S)
+        assert not future.done()
+
+
+@pytest.mark.parametrize("seconds", ENDLESS)
+@pytest.mark.parametrize("kind", ["aiohttp", "httpx"])
+def test_endless_limits_are_no_limit(server: Scripted, kind: str, seconds: float) -> None:
+    """Infinity and numbers beyond what threads and timers take work everywhere, as no limit."""
+    policy = tw.RetryConfig(progress_timeout=seconds, max_elapsed=seconds, retry_delay_base=0.001)
+    http = httpx.AsyncClient() if kind == "httpx" else None
+    server.rules["asample"] = in_turn(Answer({}, status=500), server.happy)
+    with open_client(server.url, retry=policy, http_client=http) as client:
+        sampling = client.create_sampling_client(base_model="base").result(seconds)
+        future = sampling.sample(PROMPT, 1, PARAMS, timeout=seconds)
+        assert len(list(tw.as_completed([future], timeout=seconds))) == 1
+        assert future.result(seconds).sequences
+        assert future.exception(seconds) is None
+
+
+@given(st.one_of(st.none(), st.floats(), st.integers(), st.sampled_from(ODD_SECONDS)))
+def test_libraries_get_only_seconds_that_they_keep(seconds: float | None) -> None:
+    """Never zero, negative, infinite or not a number; None only for no limit."""
+    found = library_seconds(seconds)
+    if found is None:
+        assert seconds is None or seconds > 1e9
+    else:
+        assert 0 < found < 1e12
+        assert isinstance(found, float)
+
+
+@pytest.mark.parametrize("kind", ["aiohttp", "httpx"])
+def test_the_wait_for_a_free_connection_has_the_limit_of_its_operation(
+    server: Scripted, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred calls share two connections to a silent server: all end at the limit, none waits for the others."""
+    monkeypatch.setitem(backpressure.CONNECTIONS, Traffic.REST, 2)
+    hold = Hold()
+    server.rules["training_runs"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    policy = tw.RetryConfig(progress_timeout=1.0, enable_retry_logic=False)
+    http = httpx.AsyncClient() if kind == "httpx" else None
+    with open_client(server.url, retry=policy, http_client=http) as client:
+        began = time.monotonic()
+        futures = [plain_call(client) for _ in range(100)]
+        for future in futures:
+            assert isinstance(future.exception(PATIENCE_S), tw.RequestTimeoutError)
+        # One after the other they would take 50 s.
+        assert time.monotonic() - began < 25.0
+        assert server.peak["training_runs"] == 2
+        hold.release()
+        # The places come back: later calls have both connections.
+        server.rules.clear()
+        for future in [plain_call(client) for _ in range(10)]:
+            assert future.result(PATIENCE_S) is not None
+
+
+def held(name: str) -> Callable[[Scripted, Hold], None]:
+    """A rule that holds the answers to one path."""
+
+    def prepare(server: Scripted, hold: Hold) -> None:
+        server.rules[name] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+
+    return prepare
+
+
+def held_poll(kind: str) -> Callable[[Scripted, Hold], None]:
+    """A rule that holds the polls of one kind of request."""
+    return lambda server, hold: server.on_poll(kind, lambda _: Answer({}, hold=hold))
+
+
+def pending_poll(server: Scripted, _: Hold) -> None:
+    """Rules of a server that has no result, ever."""
+    server.on_poll("Sample", lambda _: Answer({"type": "try_again"}))
+
+
+def busy(name: str, status: int, wait_s: str) -> Callable[[Scripted, Hold], None]:
+    """A rule that always asks for a long wait."""
+    return lambda server, _: server.rules.update(
+        {name: lambda _: Answer({}, status=status, headers={"retry-after": wait_s})}
+    )
+
+
+def batched(server: Scripted, hold: Hold) -> None:
+    """Rules of a server that tells of ended samples in one answer, and never does."""
+
+    def config(_: Asked) -> Answer:
+        return Answer({"sample_use_retrieve_futures": True})
+
+    server.rules["client/config"] = config
+    server.rules["retrieve_futures"] = lambda _: Answer({}, hold=hold)
+
+
+def one_sample(client: tw.ServiceClient) -> tw.APIFuture[Any]:
+    """A sample of a new sampler."""
+    return client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS)
+
+
+def one_step(client: tw.ServiceClient) -> tw.APIFuture[Any]:
+    """A step of a new model."""
+    return client.create_lora_training_client("base").optim_step(ADAM)
+
+
+def one_batch(client: tw.ServiceClient) -> tw.APIFuture[Any]:
+    """A batch of a new model."""
+    return client.create_lora_training_client("base").forward_backward([datum()], "cross_entropy")
+
+
+def second_sample(client: tw.ServiceClient) -> tw.APIFuture[Any]:
+    """A sample that waits for the place of another."""
+    sampling = client.create_sampling_client(base_model="base")
+    sampling.sample(PROMPT, 1, PARAMS).heard()
+    return sampling.sample(PROMPT, 1, PARAMS)
+
+
+WAITS: dict[str, tuple[Callable[[Scripted, Hold], None], Callable[[tw.ServiceClient], tw.APIFuture[Any]]]] = {
+    "discovery": (held("client/config"), plain_call),
+    "discovery, for a batch": (held("client/config"), one_batch),
+    "the session": (held("create_session"), one_sample),
+    "the sampler": (held("create_sampling_session"), one_sample),
+    "the model": (held_poll("CreateModel"), one_step),
+    "a submission": (held("optim_step"), one_step),
+    "a sample's submission": (held("asample"), one_sample),
+    "a poll": (held_poll("ForwardBackward"), one_batch),
+    "polls without a result": (pending_poll, one_sample),
+    "batched polls": (batched, one_sample),
+    "a place in flight": (held_poll("Sample"), second_sample),
+    "resends": (busy("optim_step", 503, "0.4"), one_step),
+    "a busy sampler": (busy("asample", 429, "0.4"), one_sample),
+    "a busy poll": (lambda server, _: server.on_poll("Sample", busy_answer), one_sample),
+}
+
+
+def busy_answer(_: Asked) -> Answer:
+    """An answer that asks for a long wait."""
+    return Answer({}, status=503, headers={"retry-after": "50"})
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_every_wait_ends_at_the_deadline(server: Scripted, name: str) -> None:
+    """Wherever an operation is when its time is over, it ends then, with an error that says so."""
+    prepare, operation = WAITS[name]
+    hold = Hold()
+    prepare(server, hold)
+    policy = tw.RetryConfig(
+        progress_timeout=1.0, retry_delay_base=0.3, max_connections=1, max_attempts=1000, max_elapsed=10_000
+    )
+    try:
+        with open_client(server.url, retry=policy, wire_version=None) as client:
+            began = time.monotonic()
+            error = operation(client).exception(PATIENCE_S)
+            assert time.monotonic() - began < 20.0
+    finally:
+        hold.release()
+    # A wait that would end after the deadline is not begun: then it is the server's own error, and it is there sooner.
+    is_refused = name in ("resends", "a busy sampler") and isinstance(error, tw.APIStatusError)
+    assert isinstance(error, tw.RequestTimeoutError) or is_refused
+    assert isinstance(error, TimeoutError) or is_refused
+
+
+def test_a_credential_that_takes_long_has_the_limit_of_the_operation(
+    server: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that prints no credential in time ends no later than what waits for it, and loses no number."""
+    monkeypatch.setenv("TINKER_CREDENTIAL_CMD", "sleep 30")
+    policy = tw.RetryConfig(progress_timeout=0.5)
+    with (
+        tw.ServiceClient(base_url=server.url, wire_version="0.16.1", retry=policy) as client,
+        pytest.raises(tw.RequestTimeoutError),
+    ):
+        plain_call(client).result(PATIENCE_S)
+    assert not server.asked
+
+
+def test_a_number_is_not_lost_with_the_deadline(server: Scripted) -> None:
+    """After a submission that got no answer in time, the next operation has the number that the server expects."""
+    hold = Hold()
+    server.rules["optim_step"] = in_turn(Answer({}, hold=hold), server.happy)
+    with ExitStack() as stack:
+        policy = tw.RetryConfig(progress_timeout=1.0, enable_retry_logic=False)
+        client = stack.enter_context(open_client(server.url, retry=policy))
+        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        with pytest.raises(tw.RequestTimeoutError):
+            training.optim_step(ADAM).result(PATIENCE_S)
+        hold.release()
+        training.optim_step(ADAM).result(PATIENCE_S)
+    assert [body["seq_id"] for body in server.bodies("optim_step")] == [1, 2]
+
+
+def test_the_limit_of_one_does_not_end_what_others_wait_for(server: Scripted) -> None:
+    """A sample with a short limit is the first to need the session; one without gets it all the same."""
+    hold = Hold()
+    server.rules["create_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    with open_client(server.url, retry=FAST) as client:
+        sampling = client.create_sampling_client(base_model="base")
+        patient = sampling.sample(PROMPT, 1, PARAMS)
+        with pytest.raises(tw.RequestTimeoutError, match=r"timeout=0\.2 s"):
+            sampling.sample(PROMPT, 1, PARAMS, timeout=0.2).result(PATIENCE_S)
+        assert not patient.done()
+        hold.release()
+        assert patient.result(PATIENCE_S).sequences
+
+
+def test_the_error_names_request_setting_and_queue(server: Scripted) -> None:
+    """Which request, which limit, what the queue was at, and that the server may go on."""
+    paused = Answer({"type": "try_again", "queue_state": "paused_capacity", "queue_state_reason": "no GPUs"})
+    server.on_poll("OptimStep", lambda _: paused)
+    policy = tw.RetryConfig(progress_timeout=0.5)
+    with open_client(server.url, retry=policy) as client, pytest.raises(tw.RequestTimeoutError) as caught:
+        one_step(client).result(PATIENCE_S)
+    assert caught.value.request_id.startswith("optim_step/")
+    for part in (
+        "OptimStep optim_step/",
+        "RetryConfig.progress_timeout=0.5 s",
+        "paused_capacity: no GPUs",
+        "may still",
+    ):
+        assert part in str(caught.value)

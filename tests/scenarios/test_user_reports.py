@@ -1,0 +1,231 @@
+"""What users reported of the official client and no other file here shows: docs/faults.md has the whole list."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, KEY, PARAMS, PROMPT, datum, open_client
+from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+from tinkerwire._server.http import aiohttp_app
+from tinkerwire._transport.backpressure import Traffic
+from tinkerwire.local import EmbeddedServer, EmbeddedTransport
+from tinkerwire_base.call import WireRequest, WireResponse
+
+pytestmark = pytest.mark.timeout(60)
+MODEL = "tinkerwire/byte-nano"
+
+
+class Breaks:
+    """A transport with a fault of its own: no error that the client knows."""
+
+    async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
+        if request.path.endswith(("create_model", "create_sampling_session")):
+            raise ZeroDivisionError("a fault of the transport")
+        body = {"session_id": "s1"}
+        return WireResponse(status=200, headers={"content-type": "application/json"}, content=json.dumps(body).encode())
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+def test_any_exception_reaches_who_waits() -> None:
+    """Whatever goes wrong on the client's own thread ends the future, and those that depend on it, with the cause."""
+    with tw.ServiceClient(base_url="http://127.0.0.1:1", transport=Breaks(), wire_version="0.16.1") as client:
+        training = client.create_lora_training_client("base")
+        with pytest.raises(ZeroDivisionError):
+            training.result(PATIENCE_S)
+        with pytest.raises(tw.TinkerError, match="a fault of the transport") as caught:
+            training.optim_step(ADAM).result(PATIENCE_S)
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+        with pytest.raises(ZeroDivisionError):
+            client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+
+
+class Link:
+    """An embedded server at an address that can be taken away and comes back, and is nobody else's meanwhile."""
+
+    def __init__(self, folder: Path) -> None:
+        self._place = socket.socket()
+        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._place.bind(("127.0.0.1", 0))
+        self.port = self._place.getsockname()[1]
+        self._server = EmbeddedServer(folder=folder, seed=1, hold_s=0.2)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._runner: Any = None
+        self.up()
+
+    def up(self) -> None:
+        """Listen, at the same port as ever."""
+        asyncio.run_coroutine_threadsafe(self._up(), self._loop).result(PATIENCE_S)
+
+    def down(self) -> None:
+        """Break all connections, and refuse new ones."""
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(PATIENCE_S)
+
+    def close(self) -> None:
+        self._server.close()
+        self.down()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(PATIENCE_S)
+        self._loop.close()
+        self._place.close()
+
+    async def _up(self) -> None:
+        app = aiohttp_app.application(self._server)
+        self._runner = aiohttp_app.web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.05)
+        await self._runner.setup()
+        await aiohttp_app.web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_port=True).start()
+
+
+@contextmanager
+def link(folder: Path) -> Iterator[Link]:
+    found = Link(folder)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def test_a_server_that_was_away_for_a_while(tmp_path: Path) -> None:
+    """A run goes on where it was: results that were waited for come, every step is taken once, no loop of one's own."""
+    losses = []
+    for number, is_away in enumerate((False, True)):
+        with link(tmp_path / str(number)) as server:
+            retry = tw.RetryConfig(retry_delay_base=0.05, retry_delay_max=0.1, max_attempts=1000)
+            with tw.ServiceClient(base_url=f"http://127.0.0.1:{server.port}", retry=retry) as client:
+                training = client.create_lora_training_client(MODEL, rank=4, seed=1).result(PATIENCE_S)
+                waiting: list[Any] = []
+                for step in range(6):
+                    waiting.append(training.forward_backward([datum(1, 2, 3)], "cross_entropy"))
+                    waiting.append(training.optim_step(tw.AdamParams(learning_rate=1e-2)))
+                    if is_away and step == 2:
+                        server.down()
+                        back = threading.Timer(0.6, server.up)
+                        back.start()
+                for each in waiting:
+                    each.result(PATIENCE_S)
+                if is_away:
+                    back.join()
+                losses.append(training.forward([datum(1, 2, 3)], "cross_entropy").result(PATIENCE_S).metrics)
+    assert losses[0] == losses[1]
+
+
+def test_the_optimizer_is_loaded_when_it_is_asked_for() -> None:
+    """With it, the next step is the one that would have come; without, it is another."""
+
+    def after(load: str) -> Any:
+        with (
+            EmbeddedServer(seed=1) as server,
+            tw.ServiceClient(base_url="local", transport=EmbeddedTransport(server)) as client,
+        ):
+            training = client.create_lora_training_client(MODEL, rank=4, seed=1)
+
+            def step() -> None:
+                training.forward_backward([datum(1, 2, 3)], "cross_entropy")
+                training.optim_step(tw.AdamParams(learning_rate=0.05)).result(PATIENCE_S)
+
+            for _ in range(3):
+                step()
+            path = training.save_state("a").result(PATIENCE_S).path
+            if load:
+                step()
+                getattr(training, load)(path).result(PATIENCE_S)
+            step()
+            output = training.forward([datum(1, 2, 3)], "cross_entropy").result(PATIENCE_S)
+            return output.loss_fn_outputs[0]["logprobs"].to_numpy()
+
+    straight = after("")
+    np.testing.assert_array_equal(after("load_state_with_optimizer"), straight)
+    assert not np.array_equal(after("load_state"), straight)
+
+
+def test_awaiting_once_or_twice_is_the_same(server: Scripted) -> None:
+    """The request leaves at the call: code that awaits a future of a future overlaps its requests all the same."""
+
+    async def run(client: tw.ServiceClient) -> None:
+        training = await client.create_lora_training_client_async("base")
+        submitted = training.forward_backward([datum()], "cross_entropy")
+        await asyncio.to_thread(server.wait_for_requests, "forward_backward")
+        stepped = await training.optim_step_async(ADAM)
+        assert (await submitted).loss_fn_outputs == []
+        assert (await stepped).metrics == {}
+        assert (await (await training.forward_async([datum()], "cross_entropy"))).loss_fn_outputs == []
+
+    with open_client(server.url) as client:
+        asyncio.run(run(client))
+
+
+def test_an_archive_that_is_being_made(server: Scripted, client: tw.ServiceClient) -> None:
+    """A 409 while the server packs it is waited for."""
+    busy = Answer({"detail": "Archive creation already in progress"}, status=409)
+    ready = Answer(b"", status=302, headers={"location": "https://store.example/a.tar"})
+    server.rules["training_runs/m1/checkpoints/weights/a/archive"] = in_turn(busy, busy, ready)
+    asked = client.create_rest_client().get_checkpoint_archive_url_from_tinker_path("tinker://m1/weights/a")
+    assert asked.result(PATIENCE_S).url == "https://store.example/a.tar"
+
+
+BODIES: dict[str, tuple[bytes, str]] = {
+    "list": (json.dumps([{"loc": ["body", "rank"], "msg": "too large"}, KEY]).encode(), "too large"),
+    "text": (json.dumps(f"the disk is full {KEY}").encode(), "the disk is full"),
+    "plain": (f"the disk\n is full {KEY}".encode(), "the disk is full"),
+    "html": (f"<html><title>502 Bad Gateway</title>{KEY}</html>".encode(), "502 Bad Gateway"),
+    "nested": (json.dumps({"error": {"errors": [{"why": {"text": "no GPUs", "key": KEY}}]}}).encode(), "no GPUs"),
+    "detail": (json.dumps({"detail": [{"type": "missing", "input": KEY}]}).encode(), "missing"),
+    "empty": (b"", "no body"),
+    "null": (b"null", "null"),
+    "binary": (b"\x00\xff\xfe\x80" + KEY.encode() + b"\x9f", "\ufffd"),
+    "huge": (b"the beginning " + b"x" * 3_000_000 + KEY.encode(), "the beginning"),
+    "key across the cut": (b"y" * 990 + KEY.encode(), "yyy"),
+}
+
+
+@pytest.mark.parametrize(("content", "shown"), BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize("place", ["submission", "poll"])
+def test_error_bodies_of_any_shape(
+    server: Scripted, client: tw.ServiceClient, place: str, content: bytes, shown: str
+) -> None:
+    """The text of the error shows what the server said, cut where it is long, and never the key that it repeats."""
+    training = client.create_lora_training_client("base").result(PATIENCE_S)
+    answer = Answer(content, status=422, headers={"x-request-id": "r-7"})
+    if place == "poll":
+        server.on_poll("OptimStep", lambda _: answer)
+    else:
+        server.rules["optim_step"] = lambda _: answer
+    with pytest.raises(tw.UnprocessableEntityError) as caught:
+        training.optim_step(ADAM).result(PATIENCE_S)
+    fault = caught.value
+    assert shown in str(fault)
+    assert len(str(fault)) < 1500
+    assert fault.response.headers["x-request-id"] == "r-7"
+    for text in (str(fault), repr(fault), fault.response.text, str(fault.body)):
+        assert KEY not in text
+    assert KEY.encode() not in pickle.dumps(fault)
+    assert KEY[:12] not in str(fault)
+
+
+def test_a_failure_without_a_reason_is_still_placed(server: Scripted, client: tw.ServiceClient) -> None:
+    """'Unknown error' comes with the operation, its request id and the category; the other items are not lost."""
+    sampling = client.create_sampling_client(base_model="base")
+    opaque = Answer({"error": "Unknown error", "category": "server"})
+    server.on_poll("Sample", in_turn(server.happy, opaque, server.happy))
+    asked = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(3)]
+    found = tw.gather(asked, return_exceptions=True).result(PATIENCE_S)
+    (fault,) = [each for each in found if isinstance(each, Exception)]
+    assert isinstance(fault, tw.RequestFailedError)
+    assert fault.category is tw.RequestErrorCategory.Server
+    assert str(fault) == f"Sample {fault.request_id} failed: Unknown error"
+    assert sum(isinstance(each, tw.SampleResponse) for each in found) == 2

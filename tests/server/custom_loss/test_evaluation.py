@@ -1,0 +1,212 @@
+"""What the embedded server computes of the graph of a custom loss, and what it refuses to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.loss_graphs import body, node, ref
+from tinkerwire._server.custom_loss.evaluation import _functions, evaluate
+from tinkerwire._server.custom_loss.graph import LossGraph, checked
+from tinkerwire._server.custom_loss.memory_limit import MOST_BYTES
+from tinkerwire._server.engine import EngineError
+from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_base.tensors import is_torch_installed
+from tinkerwire_generated.models import CreateCustomLossRequest
+
+pytestmark = [pytest.mark.timeout(120), pytest.mark.skipif(not is_torch_installed(), reason="torch is not installed")]
+
+
+def graph(*steps: dict[str, Any], inputs: Sequence[tuple[str, int]] = (("logprobs", 1),)) -> LossGraph:
+    """The graph of a request."""
+    return checked(Converter().structure(body(*steps, inputs=inputs), CreateCustomLossRequest))
+
+
+LOGPROBS = np.array([-1.0, -2.0], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("steps", "fault"),
+    [
+        ([node("call_method", "a", "exp", ref("logprobs"))], r"its loss has the shape \[2\]"),
+        ([node("call_method", "a", "size", ref("logprobs"), 0)], "its loss has the type int"),
+        (
+            [node("call_method", "d", "detach", ref("logprobs")), node("call_method", "a", "sum", ref("d"))],
+            "not follow",
+        ),
+        ([node("call_method", "a", "sum", ref("logprobs"), 7)], r"step a \(sum\): Dimension out of range"),
+        ([node("call_function", "a", "operator.mul", "x", 9)], "operator.mul of a str; it takes tensors and numbers"),
+        (
+            [
+                node("call_function", "s", "getattr", ref("logprobs"), "shape"),
+                node("call_function", "a", "operator.mul", ref("s"), 10**12),
+            ],
+            "operator.mul of a Size",
+        ),
+        ([node("call_function", "a", "operator.pow", 10, 10**15)], "does not fit into 64 bits"),
+        ([node("call_function", "a", "operator.mul", 2**62, 2**62)], "does not fit into 64 bits"),
+        (
+            [
+                node("call_method", "n", "size", ref("logprobs")),
+                node("call_function", "a", "getattr", ref("n"), "shape"),
+            ],
+            "shape can be read of tensors only",
+        ),
+        (
+            [
+                node("call_function", "l", "torch.log", 0.0),
+                node("call_method", "a", "sum", ref("logprobs")),
+            ],
+            "step l",
+        ),
+        (
+            [
+                node("call_function", "z", "operator.mul", ref("logprobs"), 0.0),
+                node("call_method", "q", "sqrt", ref("z")),
+                node("call_method", "a", "sum", ref("q")),
+            ],
+            r"its gradient by logprobs at \[0\] is nan",
+        ),
+        (
+            [
+                node("call_method", "e", "exp", ref("logprobs")),
+                node("call_method", "m", "mul_", ref("e"), 2.0),
+                node("call_method", "a", "sum", ref("m")),
+            ],
+            "no gradient by logprobs: one of the variables needed for gradient computation has been modified",
+        ),
+        (
+            [
+                node("call_function", "z", "operator.truediv", ref("logprobs"), 0.0),
+                node("call_method", "a", "sum", ref("z")),
+            ],
+            "its loss is -inf",
+        ),
+    ],
+)
+def test_what_cannot_be_computed(steps: list[dict[str, Any]], fault: str) -> None:
+    """The fault of the loss, with the step and the datum; nothing fills the memory or the time."""
+    with pytest.raises(EngineError, match=f"datum 3: loss mine: .*{fault}"):
+        evaluate("datum 3", graph(*steps), LOGPROBS, [])
+
+
+HUGE = 10**11
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [node("call_function", "a", "torch.zeros", HUGE)],
+        [node("call_function", "a", "torch.full", [HUGE], 1.0, device={"device": "cpu"})],
+        [node("call_function", "a", "torch.arange", HUGE)],
+        [node("call_method", "a", "new_ones", ref("logprobs"), HUGE)],
+        [node("call_method", "a", "repeat", ref("logprobs"), HUGE)],
+        [node("call_function", "a", "torch.nn.functional.pad", ref("logprobs"), {"tuple": [HUGE, 0]})],
+        [node("call_function", "a", "torch.repeat_interleave", ref("logprobs"), HUGE)],
+        [
+            node("call_function", "n", "torch.full", [2], HUGE, dtype={"dtype": "int64"}),
+            node("call_function", "a", "torch.repeat_interleave", ref("logprobs"), ref("n")),
+        ],
+        [
+            node("call_function", "n", "torch.full", [1], HUGE, dtype={"dtype": "int64"}),
+            node("call_function", "a", "torch._C._nn.one_hot", ref("n")),
+        ],
+        [
+            node("call_method", "e", "expand", ref("logprobs"), HUGE, 2),
+            node("call_function", "a", "operator.mul", ref("e"), 2.0),
+        ],
+        [
+            node("call_function", "z", "torch.zeros", 100_000),
+            node("call_method", "b", "bool", ref("z")),
+            node("call_method", "c", "view", ref("z"), -1, 1),
+            node("call_function", "a", "torch.masked_select", ref("c"), ref("b")),
+        ],
+        [
+            node("call_function", "z0", "torch.zeros", 10_000_000),
+            *(node("call_method", f"z{n + 1}", "exp", ref(f"z{n}")) for n in range(30)),
+        ],
+        [
+            node("call_method", "e", "expand", ref("logprobs"), HUGE, 2),
+            node("call_method", "a", "sum", ref("e")),
+        ],
+    ],
+    ids=lambda steps: steps[-1]["target"],
+)
+def test_what_would_fill_the_memory(steps: list[dict[str, Any]]) -> None:
+    """A loss that would take gigabytes is refused before it takes them, also those of its gradients."""
+    import resource  # noqa: PLC0415
+
+    last = node("call_method", "total", "sum", ref(steps[-1]["name"]))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(EngineError, match=r"datum 3: loss mine: .*(would take [\d,]+ bytes with what aten)"):
+        evaluate("datum 3", graph(*steps, last), LOGPROBS, [])
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 1.2 * MOST_BYTES / 1024
+
+
+def test_small_steps_are_not_measured_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes many times as long as the steps themselves, also where they have three long operands."""
+    import torch  # noqa: PLC0415
+
+    measured = []
+    plain = torch.empty_strided
+
+    def count(*args: Any, **kwargs: Any) -> Any:
+        measured.append(args)
+        return plain(*args, **kwargs)
+
+    monkeypatch.setattr(torch, "empty_strided", count)
+    steps = [
+        node("call_function", "c", "operator.gt", ref("logprobs"), 1e6),
+        node("call_method", "d", "exp", ref("logprobs")),
+        node("call_function", "w", "torch.where", ref("c"), ref("d"), ref("logprobs")),
+        node("call_function", "m", "operator.mul", ref("w"), 1e6),
+        node("call_method", "a", "sum", ref("m")),
+    ]
+    evaluate("datum 0", graph(*steps), np.full((2000, 1), -1, np.float32), [])
+    assert not measured
+
+
+def test_all_names_are_of_this_torch() -> None:
+    """Each name that is let in stands for something, and torch.fx calls it so."""
+    import torch  # noqa: PLC0415
+
+    found = dict(_functions())
+    lacking = sorted(name for (_, name), value in found.items() if value.__qualname__.startswith("_lacking"))
+    assert not lacking
+    for (op, name), value in found.items():
+        if op == "call_function" and name.startswith("torch."):
+            assert torch.fx.node._get_qualified_name(value) == name
+
+
+def test_arguments_of_every_form() -> None:
+    """Slices, tuples, ellipses, infinities, dtypes and the like mean what they say."""
+    steps = [
+        node("call_function", "c", "torch.clamp", ref("logprobs"), min={"float": "-inf"}, max={"float": "inf"}),
+        node(
+            "call_function", "t", "operator.getitem", ref("c"), {"tuple": [{"ellipsis": True}, {"slice": [1, None, 1]}]}
+        ),
+        node("call_function", "n", "operator.getitem", ref("c"), None),
+        node("call_method", "f", "to", ref("n"), dtype={"dtype": "float64"}, device={"device": "cpu"}),
+        node("call_method", "fs", "sum", ref("f"), {"tuple": [0, 1]}),
+        node("call_function", "k", "torch.cat", [ref("t"), ref("t")]),
+        node("call_method", "ks", "sum", ref("k")),
+        node("call_function", "a", "operator.add", ref("fs"), ref("ks")),
+    ]
+    found = evaluate("datum 0", graph(*steps), LOGPROBS, [])
+    assert found.loss == -3.0 - 4.0
+    assert found.gradient.dtype == np.float32
+    assert found.gradient.tolist() == [1.0, 3.0]
+
+
+def test_a_sparse_gradient() -> None:
+    """It is a gradient like others."""
+    steps = [
+        node("call_function", "i", "torch.ones", [1], dtype={"dtype": "int64"}),
+        node("call_function", "g", "torch.gather", ref("logprobs"), 0, ref("i"), sparse_grad=True),
+        node("call_method", "a", "sum", ref("g")),
+    ]
+    assert evaluate("datum 0", graph(*steps), LOGPROBS, []).gradient.tolist() == [0.0, 1.0]

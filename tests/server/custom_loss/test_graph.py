@@ -1,0 +1,230 @@
+"""Custom losses on the embedded server: which graphs it takes, and what it computes of them."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tinkerwire as tw
+from support.embedded import embedded_http_server
+from support.loss_graphs import body, node, ref
+from tinkerwire._server.handlers import custom_losses
+from tinkerwire._server.http.openapi import contract
+from tinkerwire._server.sessions import client_config
+from tinkerwire._wire.protobuf import encode_request
+from tinkerwire_base.call import PROTOBUF
+from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_base.tensors import is_torch_installed
+from tinkerwire_generated.models import ForwardBackwardInput, ForwardBackwardRequest
+
+pytestmark = pytest.mark.timeout(120)
+needs_torch = pytest.mark.skipif(not is_torch_installed(), reason="torch is not installed")
+NEWEST = "0.38.0"
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def call(serve: Any, tmp_path: Any) -> Any:
+    """A caller of a server of the newest version."""
+    return serve(wire_version=NEWEST, folder=tmp_path / "data")
+
+
+SUM = node("call_method", "sum_1", "sum", ref("logprobs"))
+PLAIN = body(SUM)
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """The plain request with another value at a path."""
+    found = copy.deepcopy(PLAIN)
+    *way, last = (int(part) if part.isdecimal() else part for part in path.split("."))
+    place: Any = found
+    for part in way:
+        place = place[part]
+    place[last] = value
+    return found
+
+
+DEEP: Any = ref("logprobs")
+for _ in range(20):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    ("request_body", "fault"),
+    [
+        (changed("inputs", []), "there are 0; a loss has 1 to 16"),
+        (body(SUM, inputs=[("logprobs", 1), *((f"x{i}", 1) for i in range(16))]), "there are 17"),
+        (changed("inputs.0.name", "weights"), "it must be logprobs, of rank 1 or 2"),
+        (changed("inputs.0.rank", 0), "it must be logprobs, of rank 1 or 2"),
+        (body(SUM, inputs=[("logprobs", 1), ("Beta", 0)]), "'Beta' must be of a-z"),
+        (body(SUM, inputs=[("logprobs", 1), ("logprobs", 1)]), "no other's"),
+        (changed("graph.nodes", []), "the last one must be the output"),
+        (changed("graph.nodes.2.op", "call_method"), "the last one must be the output"),
+        (changed("graph.nodes.0.target", "weights"), "its placeholders must be the inputs"),
+        (body(node("placeholder", "again", "logprobs"), SUM), "its placeholders must be the inputs"),
+        (changed("graph.nodes.0.args", [1.0]), "an input has no arguments"),
+        (changed("graph.nodes.1.name", "logprobs"), "no other's"),
+        (changed("graph.nodes.1.name", "a b"), "must be one of a variable"),
+        (changed("graph.nodes.1.args", [ref("later")]), "'later' is the name of no node before it"),
+        (changed("graph.nodes.1.args", [ref("sum_1")]), "'sum_1' is the name of no node before it"),
+        (changed("graph.nodes.1.args", []), "its first argument must be the tensor"),
+        (changed("graph.nodes.1.args", [1.0]), "its first argument must be the tensor"),
+        (changed("graph.nodes.1.target", "backward"), "does not compute the method 'backward'"),
+        (changed("graph.nodes.1.target", "__class__"), "does not compute the method '__class__'"),
+        (body(node("call_function", "a", "os.system", "true")), "does not compute 'os.system'"),
+        (body(node("call_function", "a", "torch.load", "f")), "does not compute 'torch.load'"),
+        (body(node("call_function", "a", "torch.ops.aten.exp", ref("logprobs"))), "does not compute 'torch.ops"),
+        (body(node("call_function", "a", "getattr", ref("logprobs"), "__class__")), "of a tensor it may read"),
+        (body(node("call_function", "a", "getattr", ref("logprobs"), "shape", None)), "of a tensor it may read"),
+        (body(node("call_function", "a", "getattr", "x", "shape")), "of a tensor it may read"),
+        (body(node("call_module", "a", "linear", ref("logprobs"))), "call_module has no place in a loss"),
+        (body(node("get_attr", "a", "_tensor_constant0")), "get_attr has no place in a loss"),
+        (body(node("output", "a", "output", ref("logprobs")), SUM), "output has no place in a loss"),
+        (changed("graph.nodes.1.kwargs", {"dim": {"node": 1}}), "dim: .* stands for no value"),
+        (changed("graph.nodes.1.kwargs", {"dim": {"float": "1"}}), "stands for no value"),
+        (changed("graph.nodes.1.kwargs", {"dim": {"slice": [1]}}), "stands for no value"),
+        (changed("graph.nodes.1.kwargs", {"dim": {"tuple": 1, "dict": {}}}), "stands for no value"),
+        (changed("graph.nodes.1.kwargs", {"dim": {"ellipsis": False}}), "stands for no value"),
+        (changed("graph.nodes.1.kwargs", {"dtype": {"dtype": "quint8"}}), "dtype 'quint8' is not here; there are"),
+        (changed("graph.nodes.1.kwargs", {"device": {"device": "cuda"}}), "device 'cuda' is not here; there are cpu"),
+        (changed("graph.nodes.1.args", [DEEP]), "more than 16 objects"),
+        (changed("graph.nodes.2.args", [ref("sum_1")]), "a pair of the loss and a dict"),
+        (changed("graph.nodes.2.args", [{"tuple": [1.0, {"dict": {}}]}]), "must be values of nodes"),
+        (changed("graph.nodes.2.args", [[ref("sum_1"), {"dict": {"custom/a:sum": 1}}]]), "must be values of nodes"),
+        (changed("graph.nodes.2.args", [[ref("sum_1"), {"dict": {"a": ref("sum_1")}}]]), "metric 'a' must match"),
+    ],
+)
+def test_graphs_that_are_refused(call: Any, request_body: dict[str, Any], fault: str) -> None:
+    """422, with the place, whether or not there is torch."""
+    reply = call.post("create_custom_loss", {**request_body, "session_id": call.session()})
+    assert reply.status == 422
+    assert reply.body["detail"][0]["loc"] == ["body", "graph"]
+    assert re.search(fault, reply.body["detail"][0]["msg"]), reply.body
+
+
+def test_without_torch(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """501 and the way out, to a request that is right; and nobody is told that losses are computed here."""
+    monkeypatch.setattr(custom_losses, "is_torch_installed", lambda: False)
+    monkeypatch.setattr(client_config, "is_torch_installed", lambda: False)
+    reply = call.post("create_custom_loss", {**PLAIN, "session_id": call.session()})
+    assert (reply.status, reply.headers["x-should-retry"]) == (501, "false")
+    assert "torch, which is not installed here; install it" in reply.body["detail"]
+    with pytest.raises(ValueError, match="flag custom_loss_server_side: the server needs torch for that; install it"):
+        client_config.ClientConfig(contract(NEWEST), {"custom_loss_server_side": True})
+
+
+def test_losses_belong_to_sessions(call: Any, batch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Number by number; what another session made is not there."""
+    monkeypatch.setattr(custom_losses, "is_torch_installed", lambda: True)
+    session_id = call.session()
+    mine = {**PLAIN, "session_id": session_id}
+    first = call.submit("create_custom_loss", mine)
+    assert call.submit("create_custom_loss", mine) == first
+    loss_id = call.result(first)["loss_id"]
+    assert call.do("create_custom_loss", {**mine, "custom_loss_seq_id": 1})["loss_id"] != loss_id
+    assert call.post("create_custom_loss", {**mine, "name": "other"}).status == 409
+    assert call.post("create_custom_loss", {**mine, "custom_loss_seq_id": -1}).status == 422
+    assert call.post("create_custom_loss", {**mine, "session_id": "none"}).status == 404
+    stranger = call.model()
+    for config, status in (
+        ({"loss_id": loss_id}, 404),
+        ({"loss_id": "none"}, 404),
+        ({"loss_id": 1.0}, 422),
+        ({}, 422),
+        ({"loss_id": loss_id, "beta": 1.0}, 422),
+    ):
+        given = Converter().structure({**batch(loss_fn="custom"), "loss_fn_config": config}, ForwardBackwardInput)
+        asked = ForwardBackwardRequest(forward_backward_input=given, model_id=stranger)
+        content = encode_request(asked, NEWEST)
+        reply = call.post("forward_backward", content, headers={"content-type": PROTOBUF})
+        assert reply.status == status, reply
+
+
+RANKS = {"logprobs": 1, "advantages": 1, "old": 1}
+
+
+def ratio(logprobs: Any, advantages: Any, old: Any) -> Any:
+    """A clipped policy gradient."""
+    import torch  # noqa: PLC0415
+
+    r = torch.exp(logprobs - old)
+    held = torch.clamp(r, 0.8, 1.2)
+    loss = -torch.minimum(r * advantages, held * advantages).sum()
+    return loss, {"custom/ratio:mean": r.mean(), "custom/clipped:sum": (r != held).float().sum()}
+
+
+def examples() -> list[tw.Datum]:
+    """Datums of several lengths."""
+    rng = np.random.default_rng(0)
+    found = []
+    for length in (8, 12, 9, 20, 5):
+        tokens = list(b"to be or not to be, that"[:length])
+        inputs = {
+            "target_tokens": tokens[1:],
+            "advantages": rng.normal(1.0, 0.5, length - 1).astype(np.float32),
+            "old": np.full(length - 1, -5.5, np.float32),
+        }
+        found.append(tw.Datum(model_input=tw.ModelInput.from_ints(tokens[:-1]), loss_fn_inputs=inputs))
+    return found
+
+
+def bare(datums: list[tw.Datum]) -> list[tw.Datum]:
+    """The same, with nothing but targets."""
+    return [
+        tw.Datum(model_input=each.model_input, loss_fn_inputs={"target_tokens": each.loss_fn_inputs["target_tokens"]})
+        for each in datums
+    ]
+
+
+def rehearsal(version: str, *flags: str) -> tuple[tw.LossHandle, list[dict[str, float]]]:
+    """The metrics of four steps on a loss of one's own, and the loss of plain cross-entropy after them."""
+    with (
+        embedded_http_server("--wire", version, *flags) as url,
+        tw.ServiceClient(base_url=url, chunk_limits=tw.ChunkLimits(datums=2)) as client,
+    ):
+        handle = client.create_custom_loss(ratio, RANKS).result(PATIENCE_S)
+        training = client.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=0)
+        steps = []
+        for _ in range(4):
+            trained = training.forward_backward_custom(examples(), handle)
+            stepped = training.optim_step(tw.AdamParams(learning_rate=3e-3))
+            steps.append({**trained.result(PATIENCE_S).metrics, **stepped.result(PATIENCE_S).metrics})
+        after = training.forward(bare(examples()), "cross_entropy").result(PATIENCE_S)
+        return handle, [*steps, {"after": after.metrics["loss:sum"]}]
+
+
+@needs_torch
+def test_here_and_there_are_the_same() -> None:
+    """What the server computes and what the client does by itself: metrics, weights after a step, and it trains."""
+    handle, here = rehearsal(NEWEST, "--flag", "custom_loss_server_side=true")
+    assert handle.loss_id is not None
+    for version in (NEWEST, "0.16.1"):
+        handle, there = rehearsal(version)
+        assert handle.loss_id is None
+        for ours, theirs in zip(here, there, strict=True):
+            assert ours == pytest.approx({key: theirs[key] for key in ours}, rel=1e-4)
+    losses = [step["loss:sum"] for step in here[:-1]]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < losses[0] - 1
+
+
+@needs_torch
+def test_only_forward() -> None:
+    """The loss without gradients; what a datum lacks is told by the server, too."""
+    with (
+        embedded_http_server("--wire", NEWEST, "--flag", "custom_loss_server_side=true") as url,
+        tw.ServiceClient(base_url=url) as client,
+    ):
+        handle = client.create_custom_loss(ratio, RANKS).result(PATIENCE_S)
+        training = client.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=0)
+        config = {"loss_id": str(handle.loss_id)}
+        looked = training.forward(examples(), "custom", config).result(PATIENCE_S)
+        trained = training.forward_backward_custom(examples(), handle).result(PATIENCE_S)
+        assert looked.metrics == trained.metrics
+        assert looked.loss_fn_outputs[0].keys() == {"logprobs"}
+        with pytest.raises(tw.RequestFailedError, match="datum 0: 'advantages' is missing; loss ratio reads it"):
+            training.forward_backward(bare(examples()), "custom", config).result(PATIENCE_S)

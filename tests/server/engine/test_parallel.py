@@ -1,0 +1,93 @@
+"""Work of the engine on several threads: its order, its errors, and its end with the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from tinkerwire._server.engine import parallel
+from tinkerwire._server.engine.parallel import run_all
+
+ENDING = """
+import atexit, sys, threading, time
+from tinkerwire._server.engine.parallel import run_all
+
+def work():
+    while True:
+        try:
+            list(run_all(lambda item: time.sleep(0.001), range(8)))
+        except BaseException as fault:
+            sys.stderr.write(f"work failed: {fault}\\n")
+            return
+        rounds.append(1)
+
+def at_end():
+    before, end = len(rounds), time.monotonic() + 30
+    while len(rounds) == before and worker.is_alive() and time.monotonic() < end:
+        time.sleep(0.01)
+    sys.stderr.write(f"went on: {len(rounds) > before}\\n")
+
+rounds = []
+atexit.register(at_end)
+worker = threading.Thread(target=work, daemon=True)
+worker.start()
+while not rounds:
+    time.sleep(0.01)
+"""
+
+
+@pytest.fixture(autouse=True)
+def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several threads on every machine."""
+    monkeypatch.setattr(parallel.os, "cpu_count", lambda: 4)
+
+
+def test_order_and_threads() -> None:
+    """Results come in the order of the items, from more than one thread."""
+    meeting = threading.Barrier(2, timeout=60)
+
+    def work(item: int) -> int:
+        if item < 2:
+            meeting.wait()
+        return item * item
+
+    assert list(run_all(work, range(20))) == [item * item for item in range(20)]
+    assert list(run_all(work, [7])) == [49]
+
+
+def test_first_error() -> None:
+    """The error of the first item that has one, and no work after it was told."""
+    begun: list[int] = []
+
+    def work(item: int) -> int:
+        begun.append(item)
+        if item >= 3:
+            raise ValueError(f"item {item}")
+        return item
+
+    with pytest.raises(ValueError, match="item 3"):
+        list(run_all(work, range(10_000)))
+    assert len(begun) < 10
+
+
+def test_numpy_is_told_to_ignore_on_every_thread() -> None:
+    """What a caller has numpy ignore it ignores on all threads: no warning of them goes astray."""
+    meeting = threading.Barrier(2, timeout=60)
+
+    def work(item: int) -> dict[str, str]:
+        meeting.wait()
+        return dict(np.geterr())
+
+    with np.errstate(all="ignore"):
+        found = list(run_all(work, range(2)))
+    assert [set(each.values()) for each in found] == [{"ignore"}, {"ignore"}]
+
+
+def test_process_that_ends() -> None:
+    """Work that is under way when the process ends goes on, without an error that nobody can mend."""
+    done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "went on: True\n")

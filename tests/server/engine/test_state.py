@@ -1,0 +1,191 @@
+"""Seeds, flags, saving and resuming."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tinkerwire._server.engine import EngineError, LoraModel, LoraSettings, base_model
+
+NANO = "tinkerwire/byte-nano"
+
+
+def _train(model: LoraModel, examples, steps: range) -> None:
+    for step in steps:
+        model.forward_backward(examples[step % 2 :], "cross_entropy")
+        model.optim_step(1e-2, weight_decay=0.01)
+
+
+def _assert_same(left: LoraModel, right: LoraModel) -> None:
+    arrays = right.state_arrays()
+    for name, value in left.state_arrays().items():
+        np.testing.assert_array_equal(value, arrays[name], err_msg=name)
+
+
+def test_one_seed_gives_one_model_to_the_bit(make_model, make_examples):
+    """Two models of one seed have the same bits before and after training; another seed has not."""
+    examples = make_examples("cross_entropy", lengths=(60, 40, 33, 5) * 12)
+    first, second = (make_model(dtype=np.float32, moved=False, seed=5) for _ in range(2))
+    other = make_model(dtype=np.float32, moved=False, seed=6)
+    _assert_same(first, second)
+    for model in (first, second, other):
+        _train(model, examples, range(4))
+    _assert_same(first, second)
+    assert any((first.params[name] != other.params[name]).any() for name in first.params)
+
+
+def test_one_seed_gives_the_same_bits_in_another_process():
+    """A checksum of trained weights is the same in two processes with different hash seeds."""
+    code = (
+        "import hashlib, numpy as np\n"
+        "from tinkerwire._server.engine import Example, LoraModel, LoraSettings, base_model\n"
+        f"model = LoraModel(base_model({NANO!r}), LoraSettings(rank=4, seed=3))\n"
+        "tokens = np.arange(90) % 50\n"
+        "for _ in range(3):\n"
+        "    model.forward_backward([Example(tokens, {'target_tokens': tokens + 1})] * 9, 'cross_entropy')\n"
+        "    model.optim_step(1e-2)\n"
+        "print(hashlib.sha256(b''.join(v.tobytes() for v in model.state_arrays().values())).hexdigest())\n"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": threads},
+        ).stdout
+        for seed, threads in (("1", "1"), ("2", "2"))
+    ]
+    assert runs[0] == runs[1]
+
+
+def test_without_a_seed_models_differ():
+    """Two models with seed None start from different adapters."""
+    one, two = (LoraModel(base_model(NANO), LoraSettings(rank=2, seed=None)) for _ in range(2))
+    assert any((one.params[name] != two.params[name]).any() for name in one.params)
+
+
+def test_a_new_adapter_changes_nothing(make_model, make_examples):
+    """Before training, two seeds give the same log probabilities: the base's own."""
+    examples = make_examples("cross_entropy")
+    results = [make_model(moved=False, seed=seed).forward(examples, "cross_entropy") for seed in (1, 2)]
+    for one, two in zip(results[0].outputs, results[1].outputs, strict=True):
+        np.testing.assert_array_equal(one["logprobs"], two["logprobs"])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_resuming_equals_never_having_stopped(dtype, make_model, make_examples):
+    """Loaded with the optimizer, the next steps give the same bits; without it, they do not."""
+    examples = make_examples("cross_entropy", lengths=(30, 20, 7))
+    straight = make_model(dtype=dtype)
+    _train(straight, examples, range(3))
+    saved = straight.state_arrays()
+    _train(straight, examples, range(3, 6))
+    for optimizer in (True, False):
+        resumed = make_model(dtype=dtype, seed=99)
+        resumed.load_arrays(saved, optimizer=optimizer)
+        assert resumed.step == (3 if optimizer else 0)
+        _train(resumed, examples, range(3, 6))
+        same = all((resumed.params[name] == straight.params[name]).all() for name in straight.params)
+        assert same is optimizer
+
+
+def test_saved_arrays_are_copies(make_model, make_examples):
+    """Training after saving leaves the saved arrays, and a snapshot, as they were."""
+    model = make_model()
+    saved, snapshot = model.state_arrays(), model.adapter_snapshot()
+    _train(model, make_examples("cross_entropy"), range(2))
+    for name, value in model.params.items():
+        np.testing.assert_array_equal(saved[name], snapshot.params[name])
+        assert (value != saved[name]).any()
+    with pytest.raises(ValueError, match="read-only"):
+        next(iter(snapshot.params.values()))[0] = 1.0
+
+
+def test_loading_drops_gathered_gradients(make_model, make_examples):
+    """Gradients of the weights that were replaced do not reach the next step."""
+    model = make_model()
+    saved = model.state_arrays()
+    model.forward_backward(make_examples("cross_entropy"), "cross_entropy")
+    model.load_arrays(saved, optimizer=True)
+    assert not model.grads
+
+
+@pytest.mark.parametrize("trained", ["attn", "mlp", "unembed"])
+def test_flags_choose_what_trains(trained, make_model, make_examples):
+    """With one flag set only its group has parameters, and all of them move."""
+    flags = {f"train_{part}": part == trained for part in ("attn", "mlp", "unembed")}
+    model = make_model(moved=True, **flags)
+    place = {"attn": ".attn.", "mlp": ".mlp.", "unembed": "unembedding"}[trained]
+    counts = {"attn": 2 * 4 * 2, "mlp": 2 * 2 * 2, "unembed": 2}
+    assert all(place in name for name in model.params)
+    assert len(model.params) == counts[trained]
+    before = model.state_arrays()
+    _train(model, make_examples("cross_entropy"), range(1))
+    assert all((value != before[name]).any() for name, value in model.params.items())
+
+
+@pytest.mark.parametrize("rank", [1, 5, 32])
+def test_rank_is_the_inner_width(rank, make_model):
+    """Every A ends and every B starts with the rank."""
+    for name, value in make_model(rank=rank).params.items():
+        assert value.shape[1 if name.endswith(".A") else 0] == rank
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"rank": 0}, "rank is 0 but tinkerwire/byte-nano takes 1 to 32"),
+        ({"rank": 33}, "rank is 33"),
+        ({"seed": -1}, "seed is -1; pass 0 or more"),
+        ({"train_attn": False, "train_mlp": False, "train_unembed": False}, "nothing would train"),
+    ],
+)
+def test_settings_that_do_not_fit_are_named(settings, text):
+    """The error names the setting, its value and the range."""
+    with pytest.raises(EngineError, match=text):
+        LoraModel(base_model(NANO), LoraSettings(**{"rank": 2, "seed": 0, **settings}))
+
+
+def _without(arrays, name):
+    return {key: value for key, value in arrays.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "text"),
+    [
+        (lambda a: _without(a, "lora.unembedding.A"), "'lora.unembedding.A' is missing"),
+        (lambda a: _without(a, "adam.step"), "'adam.step' is missing; load without the optimizer"),
+        (lambda a: _without(a, "adam.first.lora.unembedding.B"), "'adam.first.lora.unembedding.B' is missing"),
+        (lambda a: a | {"lora.unembedding.A": np.zeros((32, 9))}, r"has shape \(32, 9\) but this model's is"),
+        (lambda a: a | {"lora.unembedding.A": np.full((32, 3), np.nan)}, "more than finite floats"),
+        (lambda a: a | {"lora.layers.9.attn.q.A": np.zeros((32, 3))}, "'lora.layers.9.attn.q.A' has no place"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_named_and_not_taken(spoil, text, make_model):
+    """The error names the array, and the model stays as it was."""
+    model = make_model()
+    before = model.state_arrays()
+    with pytest.raises(EngineError, match=text):
+        model.load_arrays(spoil(make_model(seed=1).state_arrays()), optimizer=True)
+    for name, value in model.state_arrays().items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_unknown_base_models_are_named():
+    """The error lists the names that exist, and the dtypes."""
+    with pytest.raises(EngineError, match=r"'gpt-9' is unknown; choose one of tinkerwire/byte-nano"):
+        base_model("gpt-9")
+    with pytest.raises(EngineError, match="dtype is float16; pass float32 or float64"):
+        base_model(NANO, np.float16)
+
+
+def test_base_weights_are_shared_and_read_only():
+    """A base is made once, its float64 twin is the same numbers, and nobody can write to it."""
+    base, twin = base_model(NANO), base_model(NANO, np.float64)
+    assert base_model(NANO) is base
+    for name, value in base.weights.items():
+        np.testing.assert_array_equal(value, twin.weights[name])
+        assert not value.flags.writeable

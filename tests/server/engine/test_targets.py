@@ -1,0 +1,73 @@
+"""Several targets a position, as distillation has them: each weighted cross-entropy of its own, summed."""
+
+import numpy as np
+import pytest
+
+from tinkerwire._server.engine import EngineError, Example
+
+TOKENS = np.array([5, 6, 7, 8])
+FIRST = Example(TOKENS, {"target_tokens": np.array([6, 7, 8, 9]), "weights": np.array([0.5, 1.0, -2.0, 0.0])})
+SECOND = Example(TOKENS, {"target_tokens": np.array([1, 7, 3, 4]), "weights": np.array([1.0, 0.25, 0.0, 3.0])})
+BOTH = Example(
+    TOKENS,
+    {key: np.stack([FIRST.inputs[key], SECOND.inputs[key]], axis=1) for key in ("target_tokens", "weights")},
+)
+
+
+def _grads(model, *examples):
+    result = model.forward_backward(list(examples), "cross_entropy")
+    return result, dict(model.grads)
+
+
+def test_two_targets_are_the_sum_of_each(make_model):
+    """Losses and gradients add up, also where one token is a target twice; logprobs stand beside each other."""
+    both, together = _grads(make_model(), BOTH)
+    one, other = _grads(make_model(), FIRST)[0], _grads(make_model(), SECOND)[0]
+    assert both.outputs[0]["logprobs"].shape == (4, 2)
+    for column, alone in enumerate((one, other)):
+        for key in ("logprobs", "elementwise_loss"):
+            np.testing.assert_allclose(both.outputs[0][key][:, column], alone.outputs[0][key], rtol=1e-5)
+    assert both.metrics["loss:sum"] == pytest.approx(one.metrics["loss:sum"] + other.metrics["loss:sum"])
+    assert both.metrics["tokens:sum"] == 4
+    apart = _grads(make_model(), FIRST, SECOND)[1]
+    for name, value in apart.items():
+        np.testing.assert_allclose(together[name], value, rtol=1e-7, atol=1e-12)
+
+
+def test_a_batch_may_mix_them(make_model):
+    """Examples of one, two and no second dimension give what each gives alone, in its own shape."""
+    single = Example(TOKENS[:2], {"target_tokens": np.array([[6], [7]])})
+    mixed = make_model().forward([FIRST, BOTH, single], "cross_entropy").outputs
+    for found, example in zip(mixed, (FIRST, BOTH, single), strict=True):
+        assert found["logprobs"].shape == example.inputs["target_tokens"].shape
+        (alone,) = make_model().forward([example], "cross_entropy").outputs
+        np.testing.assert_allclose(found["logprobs"], alone["logprobs"], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "loss_fn", "text"),
+    [
+        ({"target_tokens": np.ones((3, 2))}, "cross_entropy", r"\(3, 2\) beside 4 tokens; pass one row a token"),
+        ({"target_tokens": np.ones((4, 0))}, "cross_entropy", r"\(4, 0\) beside 4 tokens; pass one row a token"),
+        (
+            {"target_tokens": np.ones((4, 258))},
+            "cross_entropy",
+            "258 targets a token, more than the 257 that there are",
+        ),
+        ({"target_tokens": np.full((4, 2), 300)}, "cross_entropy", r"target_tokens\[0\] is 300"),
+        (
+            {"target_tokens": np.ones((4, 2)), "weights": np.ones(4)},
+            "cross_entropy",
+            r"weights has shape \(4,\) beside 4 tokens; pass shape \(4, 2\)",
+        ),
+        (
+            {"target_tokens": np.ones((4, 2)), "logprobs": np.ones((4, 2)), "advantages": np.ones((4, 2))},
+            "ppo",
+            r"target_tokens has shape \(4, 2\); pass one dimension",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(make_model, inputs, loss_fn, text):
+    """Datum, key and shape; other losses have one target a position."""
+    with pytest.raises(EngineError, match=f"datum 0: .*{text}"):
+        make_model().forward([Example(TOKENS, inputs)], loss_fn)

@@ -1,0 +1,143 @@
+"""retrieve_futures and cancel_future: samples that are waited for together, or no longer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tinkerwire._server.engine.sampler import Sampler
+
+NANO = "tinkerwire/byte-nano"
+CLONE = 1_000_000_000
+
+
+@pytest.fixture
+def call(serve: Any) -> Any:
+    return serve(wire_version="0.38.0", hold_s=10.0)
+
+
+@pytest.fixture
+def sampling(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """No sample is drawn until this is set."""
+    opened = threading.Event()
+    plain = Sampler.sample
+
+    def sample(self: Sampler, *arguments: Any, **more: Any) -> Any:
+        assert opened.wait(20)
+        return plain(self, *arguments, **more)
+
+    monkeypatch.setattr(Sampler, "sample", sample)
+    yield opened
+    opened.set()
+
+
+def _ask(call: Any, sampler_id: str, seq_id: int, tokens: list[int] | None = None) -> str:
+    body = {
+        "sampling_session_id": sampler_id,
+        "seq_id": seq_id,
+        "num_samples": 2,
+        "prompt": {"chunks": [{"tokens": tokens or [1]}]},
+        "sampling_params": {"max_tokens": 1},
+    }
+    promise = call.post("asample", body).body
+    assert len(set(promise["sample_sequence_ids"])) == 2
+    found: str = promise["request_id"]
+    return found
+
+
+def _poll(sampler_id: str, cursor: int = 0, *, clone: int = 0, timeout: float | None = None, **more: Any) -> Any:
+    target = {"type": "sampling_session", "sampling_session_id": sampler_id, "cloned_sampler_id": clone}
+    return {"target": target, "prev_cursor": cursor, "timeout": timeout, **more}
+
+
+def _completed(call: Any, sampler_id: str, count: int, clone: int = 0) -> tuple[list[Any], int]:
+    """So many completions, however many polls that takes."""
+    found, cursor = [], 0
+    while len(found) < count:
+        body = call.post("retrieve_futures", _poll(sampler_id, cursor, clone=clone)).body
+        assert body["completions"], "a poll came back empty"
+        found += body["completions"]
+        cursor = body["cursor"]
+    return found, cursor
+
+
+def test_samples_are_told_as_they_end(call: Any, sampler_id: str) -> None:
+    """Finished with the size of the result, failed without; each once."""
+    good = [_ask(call, sampler_id, number) for number in range(3)]
+    bad = _ask(call, sampler_id, 3, tokens=[10_000])
+    found, cursor = _completed(call, sampler_id, 4)
+    states = {each["request_id"]: each["state"] for each in found}
+    assert states == {**dict.fromkeys(good, "finished"), bad: "failed"}
+    for each in found:
+        if each["state"] == "finished":
+            assert each["response_payload_uncompressed_size"] == len(call.result(each["request_id"]))
+    assert call.post("retrieve_futures", _poll(sampler_id, cursor, timeout=0)).body == {
+        "completions": [],
+        "cursor": cursor,
+    }
+
+
+def test_a_lost_answer_is_given_again(call: Any, sampler_id: str) -> None:
+    """Until its cursor comes back; a result that was fetched is not told again."""
+    first, second = _ask(call, sampler_id, 0), _ask(call, sampler_id, 1)
+    for request_id in (first, second):
+        call.result(request_id)
+    call.post("retrieve_futures", _poll(sampler_id))
+    again = call.post("retrieve_futures", _poll(sampler_id)).body["completions"]
+    assert {each["request_id"] for each in again} == {first, second}
+    acknowledged = _poll(sampler_id, retrieved_request_ids=[first])
+    left = call.post("retrieve_futures", acknowledged).body["completions"]
+    assert [each["request_id"] for each in left] == [second]
+
+
+def test_a_poll_waits_for_the_first(call: Any, sampler_id: str, sampling: threading.Event) -> None:
+    """It is held while nothing has ended, and answered at once then; a time of its own ends it sooner."""
+    started = time.monotonic()
+    assert call.post("retrieve_futures", _poll(sampler_id, timeout=0.2)).body["completions"] == []
+    assert 0.19 < time.monotonic() - started < 9  # the server's own is 10
+    request_id = _ask(call, sampler_id, 0)
+
+    async def poll() -> Any:
+        waiting = asyncio.create_task(call.send("POST", "retrieve_futures", _poll(sampler_id)))
+        await asyncio.sleep(0.2)
+        assert not waiting.done()
+        sampling.set()
+        return await waiting
+
+    assert [each["request_id"] for each in asyncio.run(poll()).body["completions"]] == [request_id]
+
+
+def test_each_copy_hears_of_its_own(call: Any, sampler_id: str) -> None:
+    """Copies join to get a number, and their seq_ids say whose they are."""
+    numbers = [
+        call.post("join_sampling_session", {"sampling_session_id": sampler_id}).body["client_counter"] for _ in "ab"
+    ]
+    assert numbers == [1, 2]
+    own, copied = _ask(call, sampler_id, 0), _ask(call, sampler_id, 2 * CLONE)
+    assert [each["request_id"] for each in _completed(call, sampler_id, 1)[0]] == [own]
+    assert [each["request_id"] for each in _completed(call, sampler_id, 1, clone=2)[0]] == [copied]
+
+
+def test_a_cancelled_sample_is_not_drawn(call: Any, sampler_id: str, sampling: threading.Event) -> None:
+    """It fails at once, also for who polls; one that is there stays there."""
+    request_id = _ask(call, sampler_id, 0)
+    assert call.post("cancel_future", {"request_id": request_id}).status == 204
+    assert "cancelled" in call.result(request_id)["error"]
+    assert _completed(call, sampler_id, 1)[0][0]["state"] == "failed"
+    sampling.set()
+    done = _ask(call, sampler_id, 1)
+    content = call.result(done)
+    assert call.post("cancel_future", {"request_id": done}).status == 204
+    assert call.result(done) == content
+
+
+def test_only_samples_are_cancelled(call: Any) -> None:
+    """Work on a model belongs to a sequence; unknown work is 404."""
+    step = call.submit("optim_step", {"model_id": call.model(), "adam_params": {}})
+    assert call.post("cancel_future", {"request_id": step}).status == 422
+    assert call.post("cancel_future", {"request_id": "f-0"}).status == 404

@@ -1,0 +1,266 @@
+"""A server that runs for long stays within its memory, and says which results it no longer has."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import tracemalloc
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import attrs
+import pytest
+
+from tinkerwire.local import Keeping
+
+KIB = 2**10
+NANO = "tinkerwire/byte-nano"
+SMALL = Keeping(fetched_bytes=100 * KIB, unfetched_bytes=100 * KIB, request_bytes=100 * KIB)
+"""Full after about two hundred requests."""
+MOST_BLOCKS = 2.0
+"""Blocks of memory that an action may leave behind; one whose result or request is kept leaves more than ten."""
+
+
+def _growth(act: Callable[[int], Awaitable[None]], warm_up: int, count: int, measure: Callable[[], int]) -> float:
+    """Return what an action leaves behind on average, once ``warm_up`` of them have filled the tables."""
+
+    async def run() -> float:
+        for number in range(warm_up):
+            await act(number)
+        gc.collect()
+        before = measure()
+        for number in range(warm_up, warm_up + count):
+            await act(number)
+        gc.collect()
+        return (measure() - before) / count
+
+    return asyncio.run(run())
+
+
+def _ask(sampler_id: str, seq_id: int) -> dict[str, Any]:
+    return {
+        "sampling_session_id": sampler_id,
+        "seq_id": seq_id,
+        "prompt": {"chunks": [{"tokens": [1]}]},
+        "sampling_params": {"max_tokens": 2},
+    }
+
+
+def _step(model_id: str, seq_id: int | None = None) -> dict[str, Any]:
+    return {"model_id": model_id, "seq_id": seq_id, "adam_params": {"learning_rate": 0.01}}
+
+
+async def _submitted(call: Any, path: str, body: Any, key: str) -> str:
+    reply = await call.send("POST", path, body, key=key)
+    assert reply.status == 200, reply
+    found: str = reply.body["request_id"]
+    return found
+
+
+async def _done(call: Any, path: str, body: Any, key: str) -> None:
+    request_id = await _submitted(call, path, body, key)
+    reply = await call.send("POST", "retrieve_future", {"request_id": request_id})
+    assert reply.status == 200, reply
+
+
+def _unchecked(call: Any) -> Any:
+    """The caller, without the cost of a check of each response."""
+    return attrs.evolve(call, checks=False)
+
+
+@pytest.mark.parametrize("is_fetched", [True, False])
+def test_samples_leave_no_memory_behind(serve: Any, is_fetched: bool) -> None:
+    """Memory reaches a plateau, whether clients fetch the results or not."""
+    call = _unchecked(serve(keeping=SMALL))
+    sampler_id = call.sampler()
+
+    async def sample(number: int) -> None:
+        act = _done if is_fetched else _submitted
+        await act(call, "asample", _ask(sampler_id, number), f"{number:032d}")
+        if not is_fetched and number % 50 == 0:
+            # No more than so many are queued.
+            await _done(call, "asample", _ask(sampler_id, 10_000 + number), f"last{number}")
+
+    assert _growth(sample, 500, 2000, sys.getallocatedblocks) < MOST_BLOCKS
+
+
+def test_training_leaves_no_memory_behind(serve: Any, batch: Any) -> None:
+    """Memory reaches a plateau over forward passes and steps."""
+    call = _unchecked(serve(keeping=SMALL))
+    model_id = call.model()
+
+    async def train(number: int) -> None:
+        forward = {"model_id": model_id, "seq_id": 2 * number + 1, "forward_input": batch()}
+        await _done(call, "forward", forward, f"f{number:032d}")
+        await _done(call, "optim_step", _step(model_id, 2 * number + 2), f"s{number:032d}")
+
+    assert _growth(train, 200, 500, sys.getallocatedblocks) < MOST_BLOCKS
+
+
+def test_ended_sessions_leave_no_memory_behind(serve: Any, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions that expire are forgotten in the end, with the models and samplers that were theirs."""
+    monkeypatch.setattr("tinkerwire._server.sessions.sessions.EXPIRED_BYTES", 100 * KIB)
+    call = _unchecked(serve(keeping=SMALL, clock=clock, session_ttl_s=60))
+
+    async def live(number: int) -> None:
+        clock.now += 61
+        body = {"tags": [], "user_metadata": {"note": "x" * 500}, "sdk_version": "0.16.1"}
+        session_id = (await call.send("POST", "create_session", body)).body["session_id"]
+        for sampler in range(3):
+            opening = {"session_id": session_id, "sampling_session_seq_id": sampler, "base_model": NANO}
+            assert (await call.send("POST", "create_sampling_session", opening)).status == 200
+
+    assert _growth(live, 100, 1000, sys.getallocatedblocks) < MOST_BLOCKS
+
+
+def test_expired_sessions_are_listed_until_their_memory_is_wanted(
+    serve: Any, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest stay listed and answer 410; an old one is 404."""
+    monkeypatch.setattr("tinkerwire._server.sessions.sessions.EXPIRED_BYTES", 20 * KIB)
+    call = serve(clock=clock, session_ttl_s=60)
+    ids = []
+    for _ in range(20):
+        ids.append(call.session())
+        clock.now += 61
+    listed = call("GET", "sessions").body["sessions"]
+    assert 2 <= len(listed) < 20
+    assert listed == ids[: -len(listed) - 1 : -1]
+    statuses = [call.post("session_heartbeat", {"session_id": each}).status for each in (ids[-1], ids[0])]
+    assert statuses == [410, 404]
+
+
+def test_samples_by_path_keep_few_sessions(serve: Any) -> None:
+    """A sample that names a path opens a session, of which only the last used stay."""
+    call = serve()
+    model_id = call.model()
+    body = {"prompt": {"chunks": [{"tokens": [1]}]}, "sampling_params": {"max_tokens": 1, "temperature": 0}}
+    paths = [
+        call.do("save_weights_for_sampler", {"model_id": model_id, "path": f"step-{number}"})["path"]
+        for number in range(20)
+    ]
+    for path in paths * 2:
+        call.do("asample", {**body, "model_path": path})
+    assert len(call.server._state.samplers._direct) == 16
+
+
+@pytest.mark.parametrize("is_fetched", [True, False])
+def test_a_resend_of_a_dropped_result_is_410(serve: Any, is_fetched: bool) -> None:
+    """It gets the same request id, by its key or its number; its poll says that the work was done, and it was, once."""
+    call = serve(keeping=Keeping(fetched_bytes=1, unfetched_bytes=1))
+    model_id = call.model()
+    first = call.submit("optim_step", _step(model_id, 1), key="first")
+    if is_fetched:
+        call.result(first)
+    for seq_id in (2, 3):
+        request_id = call.submit("optim_step", _step(model_id, seq_id))
+        if is_fetched or seq_id == 3:
+            call.result(request_id)
+    for key in ("first", "other", None):
+        assert call.submit("optim_step", _step(model_id, 1), key=key) == first
+    refused = call.post("retrieve_future", {"request_id": first})
+    assert (refused.status, "the work of" in refused.body["detail"]) == (410, True)
+    assert call.do("optim_step", _step(model_id))["metrics"]["optimizer_step:max"] == 4
+
+
+def test_a_resend_within_the_bounds_gives_the_same_result(serve: Any) -> None:
+    """A sample that was fetched, and is asked for again, comes from the store and not from a second draw."""
+    call = serve()
+    sampler_id = call.sampler()
+    ids = [call.submit("asample", _ask(sampler_id, number)) for number in range(300)]
+    results = [call.result(each) for each in ids]
+    assert [call.submit("asample", _ask(sampler_id, number)) for number in range(300)] == ids
+    assert [call.result(each) for each in ids] == results
+
+
+def test_results_that_were_fetched_are_dropped_before_others(serve: Any) -> None:
+    """With too many results, those that no client has yet stay, though they are older."""
+    call = serve(keeping=Keeping(results=3))
+    sampler_id = call.sampler()
+    older = call.submit("asample", _ask(sampler_id, 0))
+    assert asyncio.run(call.server._state.promises.get(older).wait(20)) is not None
+    fetched = []
+    for number in range(1, 5):
+        fetched.append(call.submit("asample", _ask(sampler_id, number)))
+        call.result(fetched[-1])
+    statuses = [call.post("retrieve_future", {"request_id": each}).status for each in (fetched[0], older)]
+    assert statuses == [410, 200]
+
+
+def test_a_number_whose_request_is_forgotten_builds_nothing_twice(serve: Any) -> None:
+    """Operations, models and sampling sessions answer 409; nothing takes the place of what is there."""
+    call = serve(keeping=Keeping(request_bytes=1))
+    session_id = call.session()
+    model_id = call.model(session_id)
+    opening = {"session_id": session_id, "sampling_session_seq_id": 0, "base_model": NANO}
+    assert call.post("create_sampling_session", opening).status == 200
+    for seq_id in (1, 2):
+        call.do("optim_step", _step(model_id, seq_id))
+    creating = {"session_id": session_id, "model_seq_id": 0, "base_model": NANO, "lora_config": {"rank": 4, "seed": 1}}
+    again = [
+        ("optim_step", _step(model_id, 1)),
+        ("create_model", creating),
+        ("create_sampling_session", opening),
+    ]
+    assert [call.post(path, body).status for path, body in again] == [409, 409, 409]
+    assert call.do("optim_step", _step(model_id))["metrics"]["optimizer_step:max"] == 3
+
+
+def test_samples_do_not_push_out_what_is_known_of_training(serve: Any) -> None:
+    """A step is recognized after more samples than the table of samples holds."""
+    call = _unchecked(serve(keeping=SMALL))
+    sampler_id, model_id = call.sampler(), call.model()
+    step = call.submit("optim_step", _step(model_id, 1))
+    first = call.submit("asample", _ask(sampler_id, 0))
+    for number in range(1, 400):
+        call.submit("asample", _ask(sampler_id, number))
+    assert call.submit("optim_step", _step(model_id, 1)) == step
+    assert call.submit("asample", _ask(sampler_id, 0)) != first
+
+
+def test_the_counted_memory_is_not_less_than_the_real(serve: Any) -> None:
+    """The bounds hold in bytes of this process, as two-token samples take what the server counts, or less."""
+    call = _unchecked(serve())
+    sampler_id = call.sampler()
+
+    def counted() -> int:
+        state = call.server._state
+        tables = (state.promises.kept, state.samples, state.requests, call.server._first_answers.table)
+        return sum(table.size_bytes for table in tables)
+
+    async def sample(number: int) -> None:
+        await _done(call, "asample", _ask(sampler_id, number), f"{number:032d}")
+
+    traced = tracemalloc.get_traced_memory
+    tracemalloc.start()
+    try:
+        real = _growth(sample, 50, 400, lambda: traced()[0])
+    finally:
+        tracemalloc.stop()
+    assert 0.3 * counted() / 450 < real < 1.1 * counted() / 450
+
+
+def test_a_copy_goes_on_after_its_completions_were_dropped(serve: Any) -> None:
+    """Cursors only go up, so that a client that comes back misses nothing that ended since."""
+    call = serve(wire_version="0.38.0", keeping=Keeping(fetched_bytes=1, unfetched_bytes=1))
+    sampler_id = call.sampler()
+    target = {"type": "sampling_session", "sampling_session_id": sampler_id, "cloned_sampler_id": 0}
+    cursor = 0
+    for seq_id in range(5):
+        request_id = call.submit("asample", _ask(sampler_id, seq_id))
+        body = call.post("retrieve_futures", {"target": target, "prev_cursor": cursor}).body
+        assert [each["request_id"] for each in body["completions"]] == [request_id]
+        assert body["cursor"] > cursor
+        cursor = body["cursor"]
+        call.result(request_id)
+        call.do("asample", {**_ask(sampler_id, seq_id), "sampling_session_id": call.sampler()})
+        gc.collect()
+
+
+@pytest.mark.parametrize("setting", ["seconds", "results", "unfetched_bytes", "fetched_bytes", "request_bytes"])
+@pytest.mark.parametrize("value", [0, -1])
+def test_limits_are_positive(setting: str, value: int) -> None:
+    """A limit that would keep nothing is refused by name."""
+    with pytest.raises(ValueError, match=rf"{setting} must be .*, got {value}"):
+        Keeping(**{setting: value})  # type: ignore[arg-type]

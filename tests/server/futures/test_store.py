@@ -1,0 +1,182 @@
+"""Futures: given at once, held while they are not there, kept once they are."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from tinkerwire._server.engine import LoraModel
+from tinkerwire._server.handlers import HANDLERS
+from tinkerwire.local import Keeping
+
+NANO = "tinkerwire/byte-nano"
+
+
+def test_a_long_poll_returns_the_moment_the_result_is_there(call: Any, gate: threading.Event, batch: Any) -> None:
+    """A poll that waits is answered at the end of the work, long before the end of its hold (10 s)."""
+    request_id = call.submit("forward", {"model_id": call.model(), "forward_input": batch()})
+
+    async def poll() -> float:
+        waiting = asyncio.create_task(call.send("POST", "retrieve_future", {"request_id": request_id}))
+        await asyncio.sleep(0.2)
+        assert not waiting.done()
+        opened = time.monotonic()
+        gate.set()
+        assert (await waiting).status == 200
+        return time.monotonic() - opened
+
+    assert asyncio.run(poll()) < 9
+
+
+def test_a_poll_that_waits_too_long_is_told_to_try_again(serve: Any, gate: threading.Event, batch: Any) -> None:
+    """After the hold the answer is 408 with the queue state; the next poll goes on waiting."""
+    call = serve(hold_s=0.1)
+    request_id = call.submit("forward", {"model_id": call.model(), "forward_input": batch()})
+    started = time.monotonic()
+    reply = call.post("retrieve_future", {"request_id": request_id})
+    assert 0.09 < time.monotonic() - started < 15
+    assert (reply.status, reply.body) == (408, {"type": "try_again", "request_id": request_id, "queue_state": "active"})
+    gate.set()
+    while (reply := call.post("retrieve_future", {"request_id": request_id})).status == 408:
+        assert time.monotonic() - started < 30
+    assert "metrics" in reply.body
+
+
+def test_the_loop_is_free_while_a_model_works(call: Any, gate: threading.Event, batch: Any) -> None:
+    """Requests are answered while every worker is busy, which it is for 20 s unless it is told to go on."""
+    call.submit("forward", {"model_id": call.model(), "forward_input": batch()})
+    started = time.monotonic()
+    for _ in range(20):
+        assert call("GET", "healthz").status == 200
+    assert time.monotonic() - started < 15
+
+
+def test_a_result_may_be_fetched_again(call: Any) -> None:
+    """A lost answer costs nothing: the result is still there."""
+    request_id = call.submit("save_weights", {"model_id": call.model()})
+    assert call.result(request_id) == call.result(request_id)
+
+
+def test_an_unknown_future_is_404(call: Any) -> None:
+    """Ids that were never given are not there, whatever they look like."""
+    own = call.submit("optim_step", {"model_id": call.model(), "adam_params": {}})
+    prefix, _, number = own.rpartition("-")
+    for request_id in (
+        "",
+        "nonsense",
+        f"{prefix}-{int(number) + 1}",
+        f"{prefix}-0",
+        f"{prefix}-" + "9" * 40,
+        f"{prefix}-²",
+    ):
+        assert call.post("retrieve_future", {"request_id": request_id}).status == 404
+
+
+def test_an_old_result_is_410(serve: Any, clock: Any) -> None:
+    """A result that is no longer kept by age is told apart from one that never was."""
+    call = serve(clock=clock, keeping=Keeping(seconds=60))
+    request_id = call.submit("optim_step", {"model_id": call.model(), "adam_params": {}})
+    call.result(request_id)
+    clock.now += 59
+    call.result(request_id)
+    clock.now += 2
+    assert call.post("retrieve_future", {"request_id": request_id}).status == 410
+
+
+def test_only_so_many_results_are_kept(serve: Any) -> None:
+    """Beyond the number, the oldest is dropped."""
+    call = serve(keeping=Keeping(results=2))
+    model_id = call.model()
+    ids = [call.submit("optim_step", {"model_id": model_id, "adam_params": {}}) for _ in range(3)]
+    call.result(ids[2])
+    assert [call.post("retrieve_future", {"request_id": each}).status for each in ids] == [410, 200, 200]
+
+
+def test_fetched_results_are_dropped_before_others(serve: Any) -> None:
+    """When memory is short, what was fetched goes first."""
+    call = serve(keeping=Keeping(fetched_bytes=1))
+    model_id = call.model()
+    ids = [call.submit("optim_step", {"model_id": model_id, "adam_params": {}}) for _ in range(3)]
+    call.result(ids[1])
+    call.result(ids[2])
+    statuses = {each: call.post("retrieve_future", {"request_id": each}).status for each in (ids[1], ids[0])}
+    assert statuses == {ids[1]: 410, ids[0]: 200}
+
+
+def test_a_fault_of_the_server_is_logged_and_named(
+    call: Any, batch: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The future fails with category server, and the log has the traceback."""
+
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError("a bug")
+
+    model_id = call.model()
+    monkeypatch.setattr(LoraModel, "forward", broken)
+    with caplog.at_level(logging.ERROR):
+        failed = call.do("forward", {"model_id": model_id, "forward_input": batch()})
+    assert failed["category"] == "server"
+    assert "ZeroDivisionError" in failed["error"]
+    assert "Traceback" in caplog.text
+
+
+def test_closing_the_server_ends_what_waits(serve: Any, gate: threading.Event, batch: Any) -> None:
+    """A poll that waits when the server closes is answered with a failure, and later requests with 503."""
+    call = serve(hold_s=30)
+    request_id = call.submit("forward", {"model_id": call.model(), "forward_input": batch()})
+
+    async def poll() -> Any:
+        waiting = asyncio.create_task(call.send("POST", "retrieve_future", {"request_id": request_id}))
+        await asyncio.sleep(0.05)
+        gate.set()
+        await asyncio.to_thread(call.server.close)
+        return await waiting
+
+    assert asyncio.run(poll()).status == 200
+    assert call("GET", "healthz").status == 503
+
+
+def test_closing_amid_a_request_forgets_no_promise(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is accepted while the server closes is ended by that, too; what comes later is refused."""
+    call = serve()
+    plain = HANDLERS["asample"]
+    begun, closing = threading.Event(), threading.Event()
+
+    def slow(state: Any, request: Any) -> Any:
+        begun.set()
+        assert closing.wait(20)
+        time.sleep(0.2)
+        return plain(state, request)
+
+    def close() -> None:
+        assert begun.wait(20)
+        closing.set()
+        call.server.close()
+
+    monkeypatch.setitem(HANDLERS, "asample", slow)  # type: ignore[arg-type]
+    ask = {"base_model": NANO, "prompt": {"chunks": [{"tokens": [1]}]}, "sampling_params": {"max_tokens": 1}}
+    thread = threading.Thread(target=close)
+    thread.start()
+    accepted = call.post("asample", ask)
+    thread.join()
+    promises = call.server._state.promises
+    assert (accepted.status, promises.open_count) == (200, 0)
+    assert promises.get(accepted.body["request_id"]).result is not None
+    assert call.post("asample", ask).status == 503
+
+
+def test_many_wait_at_once(call: Any, gate: threading.Event, batch: Any) -> None:
+    """Hundreds of polls for one result are all answered."""
+    request_id = call.submit("forward", {"model_id": call.model(), "forward_input": batch()})
+
+    async def poll() -> list[Any]:
+        polls = [call.send("POST", "retrieve_future", {"request_id": request_id}) for _ in range(300)]
+        asyncio.get_running_loop().call_later(0.1, gate.set)
+        return await asyncio.gather(*polls)
+
+    assert {reply.status for reply in asyncio.run(poll())} == {200}

@@ -1,0 +1,143 @@
+"""Weights that leave their run, sessions that end, and what is not on this server."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import numpy as np
+import pytest
+
+from tinkerwire._server.handlers.not_implemented import REASONS
+from tinkerwire_generated.operations import OPERATIONS
+
+NEWEST = "0.38.0"
+
+
+@pytest.fixture
+def call(serve: Any, tmp_path: Path) -> Any:
+    return serve(wire_version=NEWEST, folder=tmp_path / "data")
+
+
+def test_weights_are_saved_to_download(call: Any) -> None:
+    """The address needs no key and leads to the arrays of the adapter; the checkpoint is listed as external."""
+    model_id = call.model()
+    saved = call.do("save_weights_external", {"model_id": model_id, "path": "out", "seq_id": 1})
+    assert saved["path"].endswith("/external_weights/out")
+    checkpoint = call("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"][0]
+    assert (checkpoint["checkpoint_type"], checkpoint["size_bytes"]) == ("external", saved["size_bytes"])
+    reply = call("GET", f"training_runs/{model_id}/checkpoints/external_weights/out/external_weights_urls")
+    content = Path(url2pathname(urlsplit(reply.body["urls"]["out.npz"]).path)).read_bytes()
+    assert len(content) == saved["size_bytes"]
+    with np.load(io.BytesIO(content)) as file:
+        assert any("lora" in name for name in file.files)
+
+
+def test_what_was_not_saved_to_download_is_not_offered(call: Any) -> None:
+    """Nor is encryption, and such weights are not loaded."""
+    model_id = call.model()
+    call.do("save_weights", {"model_id": model_id, "path": "a"})
+    assert call("GET", f"training_runs/{model_id}/checkpoints/weights/a/external_weights_urls").status == 404
+    body = {"model_id": model_id, "path": "out", "age_encryption_recipients": ["age1x"]}
+    assert call.post("save_weights_external", body).status == 422
+
+
+def test_older_versions_do_not_see_them(call: Any, serve: Any, tmp_path: Path) -> None:
+    """A server of an older version on the same folder lists what its clients can read."""
+    model_id = call.model()
+    call.do("save_weights_external", {"model_id": model_id, "path": "out"})
+    call.do("save_weights", {"model_id": model_id, "path": "a"})
+    call.server.close()
+    older = serve(wire_version="0.16.1", folder=tmp_path / "data")
+    listed = older("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"]
+    assert [each["checkpoint_id"] for each in listed] == ["weights/a"]
+
+
+def test_a_copy_is_a_run_of_its_own(call: Any) -> None:
+    """It outlives the original, and is made once for a key."""
+    model_id = call.model()
+    path = call.do("save_weights", {"model_id": model_id, "path": "a", "user_metadata": {"n": "1"}})["path"]
+    body = {"source_path": path, "destination_project_id": "p", "ttl_seconds": 60}
+    copied = call.post("copy_weights", body, key="k").body["tinker_path"]
+    assert call.post("copy_weights", body, key="k").body["tinker_path"] == copied != path
+    assert call("DELETE", f"training_runs/{model_id}/checkpoints/weights/a").status == 204
+    assert call.post("weights_info", {"tinker_path": copied}).body["lora_rank"] == 4
+    run_id = copied.removeprefix("tinker://").partition("/")[0]
+    checkpoint = call("GET", f"training_runs/{run_id}/checkpoints").body["checkpoints"][0]
+    assert checkpoint["user_metadata"] == {"n": "1"}
+    assert checkpoint["expires_at"] is not None
+    assert call.post("copy_weights", body).status == 404
+
+
+def test_older_clients_number_their_copies(serve: Any) -> None:
+    """By session and number, beside the models of the session."""
+    call = serve(wire_version="0.28.1")
+    model_id = call.model()
+    session_id = model_id.partition(":")[0]
+    path = call.do("save_weights", {"model_id": model_id, "path": "a"})["path"]
+    body = {"session_id": session_id, "model_seq_id": 0, "source_path": path}
+    assert call.post("copy_weights", body).body["tinker_path"] == f"tinker://{session_id}:copy:0/weights/a"
+    assert call.post("copy_weights", body).status == 409
+    assert call.post("copy_weights", {"source_path": path}).status == 422
+
+
+def test_a_session_has_names_and_an_end(call: Any) -> None:
+    """What it was opened with is told; after its client is done others may still use it."""
+    opened = {"tags": [], "user_metadata": {"a": 1}, "sdk_version": NEWEST, "display_name": "mine"}
+    session_id = call.post("create_session", opened).body["session_id"]
+    found = call("GET", f"sessions/{session_id}").body
+    assert (found["display_name"], found["user_metadata"]) == ("mine", {"a": "1"})
+    finish = {"reason": {"type": "success"}, "detail": None}
+    assert call.post(f"sessions/{session_id}/finish", finish).status == 204
+    assert call.post("session_heartbeat", {"session_id": session_id}).status == 200
+    assert call.post("sessions/none/finish", finish).status == 404
+    assert call("PUT", f"sessions/{session_id}/project", {"project_id": "p"}).status == 204
+    assert call.post(f"sessions/{session_id}/finish", {"reason": {"type": "bored"}, "detail": None}).status == 422
+
+
+BODIES: dict[str, Any] = {
+    "search_sessions": {},
+    "create_custom_loss": {
+        "session_id": "s",
+        "custom_loss_seq_id": 0,
+        "name": "l",
+        "inputs": [],
+        "graph": {"format": 1, "nodes": []},
+    },
+    "create_api_key": {"name": "n", "note": ""},
+}
+QUERIES = {
+    "get_audit_log": [],
+    "get_billing_usage": [("starting_on", "2026-01-01T00:00:00Z"), ("ending_before", "2026-01-02T00:00:00Z")],
+}
+
+
+@pytest.mark.parametrize("name", sorted(REASONS))
+def test_what_is_not_here_says_why(serve: Any, name: str) -> None:
+    """501, and no client need try again."""
+    version = "0.28.1" if name in ("auth_config", "create_api_key") else NEWEST
+    row = OPERATIONS[name]
+    path = row.path.format(session_id="s")
+    reply = serve(wire_version=version)(row.method, path, BODIES.get(name), query=QUERIES.get(name, ()))
+    assert (reply.status, reply.headers.get("x-should-retry")) == (501, "false"), reply
+    assert REASONS[name] in reply.body["detail"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"prompt_logprobs_last_n": 1, "prompt_logprobs": True}, "prompt_logprobs_last_n"),
+        ({"prompt_logprobs_last_n": 0, "prompt_logprobs": True}, "prompt_logprobs_last_n"),
+        ({"prompt_logprobs_last_n": 1}, "prompt_logprobs_last_n"),
+        ({"target_prompt_logprobs": {"data": [1.0], "dtype": "float32", "shape": [1, 1]}}, "target_prompt_logprobs"),
+        ({"target_prompt_logprobs": {"data": [1], "dtype": "int64"}}, "target_prompt_logprobs"),
+    ],
+)
+def test_what_cannot_be_sampled_is_refused(call: Any, changes: Any, field: str) -> None:
+    """Before anything is drawn, with the field."""
+    body = {"base_model": "tinkerwire/byte-nano", "prompt": {"chunks": [{"tokens": [1]}]}, "sampling_params": {}}
+    refused = call.post("asample", {**body, **changes})
+    assert (refused.status, refused.body["detail"][0]["loc"]) == (422, ["body", field])

@@ -1,0 +1,61 @@
+"""Base models under further names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tinkerwire
+from tinkerwire._cli.main import main
+from tinkerwire.local import EmbeddedServer, EmbeddedTransport
+
+ALIAS, NANO = "org/Model-9B", "tinkerwire/byte-nano"
+pytestmark = pytest.mark.timeout(60)
+
+
+def _client(server: EmbeddedServer) -> tinkerwire.ServiceClient:
+    return tinkerwire.ServiceClient(base_url="local", transport=EmbeddedTransport(server))
+
+
+def _logprobs(sampling: Any) -> list[float]:
+    prompt = tinkerwire.types.ModelInput.from_ints([1, 2, 3])
+    found: list[float] = sampling.compute_logprobs(prompt).result(timeout=30)[1:]
+    return found
+
+
+def test_an_alias_is_the_same_model_under_its_own_name(tmp_path: Path) -> None:
+    """It is listed, trained, saved and sampled; what is told of it later has the name that was asked for."""
+    with EmbeddedServer(folder=tmp_path, aliases={ALIAS: NANO}, seed=0) as server, _client(server) as service:
+        assert {each.model_name for each in service.get_server_capabilities().supported_models} >= {ALIAS, NANO}
+        base = service.create_sampling_client(base_model=ALIAS)
+        assert base.result(timeout=30).get_base_model() == ALIAS
+        assert _logprobs(base) == _logprobs(service.create_sampling_client(base_model=NANO))
+        training = service.create_lora_training_client(ALIAS, rank=4)
+        assert training.get_info().model_data.model_name == ALIAS
+        state = training.save_state("state").result(timeout=30).path
+        weights = training.save_weights_for_sampler("weights").result(timeout=30).path
+        live = training.save_weights_and_get_sampling_client()
+        assert _logprobs(service.create_sampling_client(model_path=weights)) == _logprobs(live)
+        again = service.create_training_client_from_state_with_optimizer(state)
+        assert again.get_info().model_data.model_name == ALIAS
+    unknown = pytest.raises(tinkerwire.TinkerError, match=f"no base model '{ALIAS}'; this server has {NANO}")
+    with EmbeddedServer(folder=tmp_path) as server, _client(server) as service, unknown:
+        service.create_training_client_from_state(state).result(timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("alias", "text"),
+    [
+        ("org/model", "alias 'org/model' is not NAME=MODEL, such as org/model=tinkerwire/byte-nano"),
+        ("org/model=other", "alias 'org/model': there is no model 'other'; choose one of tinkerwire/byte-nano"),
+        (f"{NANO}=tinkerwire/byte-small", f"alias '{NANO}' of 'tinkerwire/byte-small': choose a name"),
+    ],
+)
+def test_a_bad_alias_is_refused(alias: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before the server starts, with the way out."""
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", "--folder", str(tmp_path), "--port", "0", "--alias", alias])
+    assert ended.value.code == 2
+    assert text in capsys.readouterr().err

@@ -1,0 +1,64 @@
+"""Flags: each wire version's own, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tinkerwire._server.http.openapi import contract
+from tinkerwire._server.sessions.client_config import ClientConfig, parse_flag
+
+
+def test_a_client_is_told_the_flags_of_its_version(serve: Any) -> None:
+    """Those of later and earlier versions are left out, and defaults are those of the version."""
+    old = serve(wire_version="0.19.0").post("client/config", {"sdk_version": "0.19.0"}).body
+    new = serve(wire_version="0.38.0").post("client/config", {"sdk_version": "0.38.0"}).body
+    assert old["parallel_fwdbwd_chunks"] is False
+    assert "proto_write_fwdbwd" in old
+    assert new["parallel_fwdbwd_chunks"] is True
+    assert "proto_write_fwdbwd" not in new
+    assert new["fwdbwd_max_chunk_len"] == 1024
+
+
+def test_flags_are_set(serve: Any) -> None:
+    """What was given takes the place of defaults, in the answer that it belongs to."""
+    given = {"proto_compress_fwdbwd": True, "fwdbwd_max_chunk_len": 7, "sample_cancel_enabled": True}
+    call = serve(wire_version="0.38.0", client_config=given)
+    fixed = call.post("client/config", {"sdk_version": "0.38.0"}).body
+    dynamic = call.post("client/dynamic_config", {"sdk_version": "0.38.0"}).body
+    assert (fixed["proto_compress_fwdbwd"], fixed["fwdbwd_max_chunk_len"]) == (True, 7)
+    assert (dynamic["sample_cancel_enabled"], dynamic["refresh_interval_sec"]) == (True, 300)
+    assert "sample_cancel_enabled" not in fixed
+
+
+def test_a_strict_server_asks_for_chunks_in_turn(serve: Any) -> None:
+    """It refuses what comes ahead, so clients must not send it."""
+    call = serve(wire_version="0.38.0", strict_sequence=True)
+    assert call.post("client/config", {"sdk_version": "0.38.0"}).body["parallel_fwdbwd_chunks"] is False
+
+
+@pytest.mark.parametrize(
+    ("version", "given", "reason"),
+    [
+        ("0.38.0", {"no_such_flag": True}, "known are: billing_exception_max_pause_duration_sec,"),
+        ("0.25.0", {"sample_use_retrieve_futures": True}, "not in wire 0.25.0"),
+        ("0.16.1", {"pjwt_auth_enabled": True}, "known are: none"),
+        ("0.38.0", {"pjwt_auth_enabled": "yes"}, "expected boolean"),
+        ("0.38.0", {"fwdbwd_max_chunk_len": True}, "expected integer"),
+        ("0.21.0", {"grpc_target": "there"}, "gRPC"),
+    ],
+)
+def test_a_wrong_flag_is_refused(version: str, given: dict[str, Any], reason: str) -> None:
+    """One that the version lacks, one of another type, and one that this server cannot keep."""
+    with pytest.raises(ValueError, match=reason):
+        ClientConfig(contract(version), given)
+
+
+def test_flags_of_the_command_line() -> None:
+    """JSON values, text for what is none, and an error for what is no flag."""
+    found = [parse_flag(text) for text in ("a=true", "b=7", "c=credential_cmd", "d=x=y")]
+    assert found == [("a", True), ("b", 7), ("c", "credential_cmd"), ("d", "x=y")]
+    for text in ("a", "=1"):
+        with pytest.raises(ValueError, match="NAME=VALUE"):
+            parse_flag(text)

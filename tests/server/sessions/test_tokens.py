@@ -1,0 +1,42 @@
+"""Tokens in place of an API key."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode
+from typing import Any
+
+import orjson
+
+from tinkerwire._server.sessions.tokens import LIFETIME_S
+
+FLAGS = {"pjwt_auth_enabled": True}
+
+
+def test_a_token_lets_in_until_it_is_over(serve: Any, clock: Any) -> None:
+    """Only the key gets one, only those that were given out work, and a 401 tells to ask again."""
+    call = serve(wire_version="0.38.0", api_key="tml-k", client_config=FLAGS, clock=clock, session_ttl_s=None)
+    assert call.post("auth/token", {}).status == 401
+    token = call.post("auth/token", {}, headers={"x-api-key": "tml-k"}).body["jwt"]
+    claims = orjson.loads(urlsafe_b64decode(token.split(".")[1] + "=="))
+    assert claims["exp"] - claims["iat"] == LIFETIME_S
+    assert claims["iat"] == int(clock.now)
+    assert call("GET", "sessions", headers={"x-api-key": token}).status == 200
+    assert call("GET", "sessions", headers={"x-api-key": token + "x"}).status == 401
+    clock.now += LIFETIME_S
+    refused = call("GET", "sessions", headers={"x-api-key": token})
+    assert refused.status == 401
+    assert 'error="invalid_token"' in refused.headers["www-authenticate"]
+
+
+def test_without_the_flag_there_are_no_tokens(serve: Any) -> None:
+    """The exchange is 404, and what looks like a token is a wrong key."""
+    call = serve(wire_version="0.38.0", api_key="tml-k")
+    assert call.post("auth/token", {}, headers={"x-api-key": "tml-k"}).status == 404
+    assert call("GET", "sessions", headers={"x-api-key": "eyJ.eyJ."}).status == 401
+
+
+def test_each_token_is_another(serve: Any) -> None:
+    """Also under one idempotency key, for a token that is given again may be over."""
+    call = serve(wire_version="0.38.0", client_config=FLAGS)
+    tokens = {call.post("auth/token", {}, key="k").body["jwt"] for _ in range(2)}
+    assert len(tokens) == 2

@@ -1,0 +1,148 @@
+"""A folder that others have changed costs a server what was changed, and no more."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from tinkerwire._server.engine import LoraSettings
+from tinkerwire._server.storage.checkpoints import About
+from tinkerwire.local import EmbeddedServer
+
+ODD = (None, True, -1, 2**63, 1e300, "", "..", "../../evil", "a/b", "weights", [], {}, {"run_id": 1}, "9" * 5000)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two runs; both have a checkpoint for training, and one for sampling."""
+    folder = tmp_path_factory.mktemp("saved")
+    with EmbeddedServer(folder=folder) as server:
+        state = server._state
+        for number in range(2):
+            run = state.runs.add(f"s-{number}:train:0", "tinkerwire/byte-nano", LoraSettings(rank=4), None)
+            for kind in ("weights", "sampler_weights"):
+                state.checkpoints.save(run, kind, "a", {"x": np.arange(3)}, About())
+    return folder
+
+
+def _spoil(rng: random.Random, folder: Path) -> set[Path]:
+    """Change a folder in a few ways; return the records that are spoiled."""
+    spoiled: set[Path] = set()
+    records = sorted(path for path in folder.rglob("*.json") if path.name != "run.json")
+    for _ in range(rng.choice((1, 2, 3))):
+        record = rng.choice(records)
+        kind = rng.randrange(10)
+        if kind < 4:
+            value = orjson.loads(record.read_bytes()) if record.is_file() and record not in spoiled else {"key": {}}
+            holder = rng.choice((value, value["key"]))
+            name = rng.choice([*holder, "unknown"])
+            before = dict(holder)
+            holder[name] = rng.choice(ODD)
+            if rng.random() < 0.3:
+                del holder[name]
+            record.unlink() if record.is_file() else shutil.rmtree(record, ignore_errors=True)
+            record.write_bytes(orjson.dumps(value))
+            if holder != before:
+                spoiled.add(record)
+        elif kind == 4:
+            _replace(record, record.read_bytes()[:20] if record.is_file() else b"{")
+            spoiled.add(record)
+        elif kind == 5:
+            _replace(record, b'{"key":"\xff\xfe"}')
+            spoiled.add(record)
+        elif kind == 6:
+            _replace(record, b"[" * 100_000)
+            spoiled.add(record)
+        elif kind == 7:
+            record.unlink() if record.is_file() else None
+            record.mkdir(exist_ok=True)
+            spoiled.add(record)
+        elif kind == 8:
+            copy = record.with_name("copy.json")
+            copy.write_bytes(record.read_bytes() if record.is_file() else b"")
+        else:
+            arrays = record.parent / f"foreign{rng.randrange(9)}.npz"
+            arrays.write_bytes(b"PK")
+    return spoiled
+
+
+def _replace(path: Path, content: bytes) -> None:
+    if path.is_dir():
+        path.rmdir()
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_spoiled_record_costs_that_record_only(serve: Any, saved: Path, tmp_path: Path, seed: int) -> None:
+    """Every listing is answered, has all checkpoints but those, and no file of the folder is gone."""
+    folder = tmp_path / "data"
+    shutil.copytree(saved, folder)
+    spoiled = _spoil(random.Random(seed), folder)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    call = serve(folder=folder)
+    listed = call("GET", "checkpoints").body["checkpoints"]
+    runs = call("GET", "training_runs").body["training_runs"]
+    assert len(runs) == 2
+    whole = {path for path in saved.rglob("*.json") if path.name != "run.json"}
+    kept = {path.relative_to(saved) for path in whole} - {path.relative_to(folder) for path in spoiled}
+    # A changed value may still fit, as a size does.
+    assert len(kept) <= len(listed) <= len(whole)
+    for run in runs:
+        assert call("GET", f"training_runs/{run['training_run_id']}/checkpoints").status == 200
+    call.server.close()
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("field", ["run_id", "rank", "created_at", "user_metadata", "base_model", "unknown"])
+def test_a_spoiled_run_costs_that_run_only(serve: Any, saved: Path, tmp_path: Path, field: str) -> None:
+    """Also where its id leads out of the folder, or to another run."""
+    folder = tmp_path / "data"
+    shutil.copytree(saved, folder)
+    path, other = sorted(folder.rglob("run.json"))
+    others = orjson.loads(other.read_bytes())["run_id"]
+    for value in (*ODD, others):
+        if field == "user_metadata" and value in (None, {}):
+            continue
+        record = orjson.loads((saved / path.relative_to(folder)).read_bytes())
+        if (field in record and record[field] == value) or (field == "base_model" and isinstance(value, str) and value):
+            continue
+        path.write_bytes(orjson.dumps({**record, field: value}))
+        if field == "created_at" and value == -1:
+            continue
+        with EmbeddedServer(folder=folder) as server:
+            runs = [run.run_id for run in server._state.runs.newest_first()]
+        assert runs == [others], (field, value)
+
+
+def test_a_record_that_cannot_be_read_is_not_overwritten(serve: Any, saved: Path, tmp_path: Path) -> None:
+    """A save under its name is refused with the name of the file; one without a name takes another."""
+    folder = tmp_path / "data"
+    shutil.copytree(saved, folder)
+    run = orjson.loads(min(folder.rglob("run.json")).read_bytes())["run_id"]
+    call = serve(folder=folder)
+    model_id = call.model()
+    weights = call.server._state.runs.folder_of(model_id) / "weights"
+    weights.mkdir()
+    (weights / "a.json").write_bytes(b"precious")
+    save = {"model_id": model_id, "path": "a"}
+    assert "a.json is in the way" in call.do("save_weights", save)["error"]
+    assert (weights / "a.json").read_bytes() == b"precious"
+    assert run != model_id
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes")
+def test_a_pipe_does_not_hold_up_the_start(serve: Any, saved: Path, tmp_path: Path) -> None:
+    """It is no record, and is not read."""
+    folder = tmp_path / "data"
+    shutil.copytree(saved, folder)
+    record = min(path for path in folder.rglob("*.json") if path.name != "run.json")
+    record.unlink()
+    os.mkfifo(record)
+    assert len(serve(folder=folder)("GET", "checkpoints").body["checkpoints"]) == 3

@@ -1,0 +1,82 @@
+"""The server does all that the contract has, under the addresses that the contract gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from tinkerwire._server.handlers import HANDLERS
+from tinkerwire._server.http.openapi import contract
+from tinkerwire._server.http.responses import Refusal
+from tinkerwire._server.http.routing import Router
+from tinkerwire_base.conversion.versioning import is_alive, parse_version
+from tinkerwire_generated.operations import OPERATIONS
+from tinkerwire_generated.times import OPERATION_TIMES
+
+SERVED = "0.16.1"
+SERVED_VERSIONS = ("0.3.0", SERVED, "0.25.0", "0.26.2", "0.38.0")
+
+
+def there(version: str) -> set[str]:
+    """The operations of one wire version."""
+    return {
+        name
+        for name in OPERATIONS
+        if is_alive(
+            dict(zip(("x-since", "x-until"), OPERATION_TIMES.get(name, ()), strict=False)), parse_version(version)
+        )
+    }
+
+
+TODAY = sorted(there(SERVED))
+
+
+@pytest.fixture(scope="module")
+def router() -> Router:
+    return Router(contract(SERVED))
+
+
+def test_every_operation_has_a_handler() -> None:
+    """No operation that is served is left out, and no handler is for none."""
+    assert HANDLERS.keys() == {name for version in SERVED_VERSIONS for name in there(version)}
+
+
+@pytest.mark.parametrize("name", TODAY)
+def test_every_operation_is_found_by_its_path(router: Router, name: str) -> None:
+    """A path filled with ids as the service gives them leads to its operation, and the ids come back."""
+    ids = {
+        "session_id": "s-1",
+        "sampler_id": "s-1:sample:0",
+        "training_run_id": "s-1:train:0",
+        "checkpoint_id": "weights/0001",
+    }
+    operation, found = router.find(OPERATIONS[name].method, OPERATIONS[name].path.format(**ids))
+    assert operation.name == name
+    assert found.items() <= ids.items()
+
+
+def test_an_id_with_escapes_is_decoded(router: Router) -> None:
+    """Colons, slashes and spaces may come escaped."""
+    path = "/api/v1/training_runs/s%3Atrain%3A0/checkpoints/weights%2Fa%20b/publish"
+    assert router.find("POST", path)[1] == {"training_run_id": "s:train:0", "checkpoint_id": "weights/a b"}
+
+
+def test_an_unknown_path_is_404(router: Router) -> None:
+    """What the contract does not have is not there."""
+    with pytest.raises(Refusal, match="/api/v1/nothing") as refused:
+        router.find("GET", "/api/v1/nothing")
+    assert refused.value.status == 404
+
+
+def test_a_wrong_method_is_405_with_allow(router: Router) -> None:
+    """The answer to a wrong method says which would be right."""
+    with pytest.raises(Refusal) as refused:
+        router.find("PATCH", "/api/v1/training_runs/r/checkpoints/weights/a/publish")
+    assert (refused.value.status, refused.value.headers["allow"]) == (405, "DELETE, POST")
+
+
+def test_an_operation_of_another_version_is_404() -> None:
+    """Each wire version has its own addresses."""
+    old = "/api/v1/models/m/checkpoints"
+    assert Router(contract("0.3.0")).find("GET", old)[0].name == "list_model_checkpoints"
+    with pytest.raises(Refusal):
+        Router(contract(SERVED)).find("GET", old)

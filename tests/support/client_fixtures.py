@@ -1,0 +1,82 @@
+"""Fixtures for tests of the client: a scripted server, a client of it, a clean environment, and nothing left over."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+
+import tinkerwire as tw
+from support.clients import loop_threads, open_client, wait_until
+from support.scripted import PATIENCE_S, Scripted, scripted_server
+from tinkerwire._futures.event_loop import LOOP
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No variable or credential of the developer's gets in, no thread of the client's stays."""
+    for name in os.environ:
+        if name.startswith(("TINKER", "CLOUDFLARE")) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path_factory.getbasetemp() / "nobody"))
+    yield
+    if loop_threads():
+        # Copies of sampling clients end when they are collected; an error that a test caught may hold one.
+        gc.collect()
+    try:
+        wait_until(lambda: not loop_threads(), "the client's thread ends after close")
+    finally:
+        LOOP.forget()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quiet() -> Iterator[None]:
+    """No task or callback of the client's fails unseen: asyncio logs those when they are collected."""
+    said: list[str] = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("asyncio").addHandler(handler)
+    yield
+    gc.collect()
+    logging.getLogger("asyncio").removeHandler(handler)
+    assert not said
+
+
+@pytest.fixture
+def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Lets seconds pass at once for all who look at the clock: a limit ends where the test says, on any machine."""
+    plain, passed = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: plain() + sum(passed))
+
+    def jump(seconds: float) -> None:
+        passed.append(seconds)
+        # The client's loop looks at the clock when something wakes it.
+        LOOP.start(partial(asyncio.sleep, 0)).result(PATIENCE_S)
+
+    return jump
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    """The server."""
+    with scripted_server() as found:
+        yield found
+
+
+@pytest.fixture
+def client(server: Scripted) -> Iterator[tw.ServiceClient]:
+    """A client of it that retries without dawdling."""
+    with open_client(server.url) as found:
+        yield found
+
+
+@pytest.fixture
+def training(client: tw.ServiceClient) -> tw.TrainingClient:
+    """A model of it."""
+    return client.create_lora_training_client("base", rank=8)
