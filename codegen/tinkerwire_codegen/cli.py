@@ -19,8 +19,8 @@ try:
     from .official.drift.command import register as register_upstream
     from .official.facts import compare
     from .official.known_differences import unexplained
-except ModuleNotFoundError as fault:
-    sys.exit(f"python -m tinkerwire_codegen: {fault}; install the extra: pip install 'tinkerwire[codegen]'")
+except ModuleNotFoundError as error:
+    sys.exit(f"python -m tinkerwire_codegen: {error}; install the extra: pip install 'tinkerwire[codegen]'")
 
 HERE = Path(__file__).parent
 
@@ -43,8 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
         return int(given.run(given))
     try:
         return COMMANDS[given.command](given)
-    except (ValueError, RuntimeError, OSError, KeyError, SubprocessError) as fault:
-        print(f"{given.schema}: {fault}", file=sys.stderr)  # noqa: T201
+    except (ValueError, RuntimeError, OSError, KeyError, SubprocessError) as error:
+        print(f"{given.schema}: {error}", file=sys.stderr)  # noqa: T201
         return 2
 
 

@@ -10,22 +10,22 @@ from typing import Any, Literal, TypeAlias
 from attrs import field
 from tinkerwire_base.compat.dataclass_methods import DataclassMethods
 from tinkerwire_base.mixins.behaviour import (
-    ContainerLength,
-    ErrorCategory,
-    ImageBytes,
-    ImageLength,
-    LossInputs,
-    LossSettings,
-    PromptLogprobs,
-    SampledTokens,
-    SavedSamplerWeights,
-    SavedWeights,
-    TensorValues,
-    TextChunkLength,
-    TinkerPath,
-    TokenSequence,
+    CheckpointPathMixin,
+    DatumMixin,
+    DmelChunkMixin,
+    EncodedTextChunkMixin,
+    ErrorCategoryMixin,
+    ImageAssetMixin,
+    ImageBytesMixin,
+    LossConfigMixin,
+    ModelInputMixin,
+    SampledSequenceMixin,
+    SampleResponseMixin,
+    SaveSamplerWeightsMixin,
+    SaveWeightsMixin,
+    TensorDataMixin,
 )
-from tinkerwire_base.model import Array, Open, Strict, define
+from tinkerwire_base.model import AllowExtra, Array, ForbidExtra, define
 from tinkerwire_base.unset import UNSET, UnsetType
 from tinkerwire_base.validators import at_least, at_most, fits, has_size
 
@@ -38,7 +38,7 @@ Wire: 0.15.0 and later.
 
 
 @define
-class AccessTokenResponse(Open):
+class AccessTokenResponse(AllowExtra):
     """Answer of the sign-in service at its end.
 
     Wire: 0.26.2 to before 0.29.1.
@@ -49,7 +49,7 @@ class AccessTokenResponse(Open):
 
 
 @define
-class AccessibleSearchOwner(Strict):
+class AccessibleSearchOwner(ForbidExtra):
     """All sessions that the caller may see.
 
     Wire: 0.36.0 and later.
@@ -60,7 +60,7 @@ class AccessibleSearchOwner(Strict):
 
 
 @define
-class ActiveSessionStatusQuery(Strict):
+class ActiveSessionStatusQuery(ForbidExtra):
     """Sessions at work.
 
     Wire: 0.36.0 and later.
@@ -71,7 +71,7 @@ class ActiveSessionStatusQuery(Strict):
 
 
 @define
-class AdamOptimizerConfig(Strict):
+class AdamOptimizerConfig(ForbidExtra):
     """A model is trained by AdamW.
 
     Wire: 0.29.1 and later.
@@ -82,7 +82,7 @@ class AdamOptimizerConfig(Strict):
 
 
 @define
-class AdamParams(Strict):
+class AdamParams(ForbidExtra):
     """Settings of one AdamW step.
 
     Wire: 0.1.0 and later.
@@ -103,7 +103,7 @@ class AdamParams(Strict):
 
 
 @define
-class ApiKeyDetails(Open):
+class ApiKeyDetails(AllowExtra):
     """Whose an API key is.
 
     Wire: 0.26.2 and later.
@@ -116,7 +116,7 @@ class ApiKeyDetails(Open):
 
 
 @define
-class ApiKeyOrgDetails(Open):
+class ApiKeyOrgDetails(AllowExtra):
     """The organization of a key.
 
     Wire: 0.26.2 and later.
@@ -127,7 +127,7 @@ class ApiKeyOrgDetails(Open):
 
 
 @define
-class ApiKeyUserDetails(Open):
+class ApiKeyUserDetails(AllowExtra):
     """The user of a key.
 
     Wire: 0.26.2 and later.
@@ -138,7 +138,7 @@ class ApiKeyUserDetails(Open):
 
 
 @define
-class AssignSessionProjectRequest(Strict):
+class AssignSessionProjectRequest(ForbidExtra):
     """Moves a session to a project.
 
     Wire: 0.22.7 and later.
@@ -157,7 +157,7 @@ Wire: 0.20.0 and later.
 
 
 @define
-class AuditLogEntry(Open):
+class AuditLogEntry(AllowExtra):
     """One event of the audit log.
 
     Wire: 0.20.0 and later.
@@ -182,7 +182,7 @@ class AuditLogEntry(Open):
 
 
 @define
-class AuditLogResponse(Open):
+class AuditLogResponse(AllowExtra):
     """Events of the audit log.
 
     Wire: 0.20.0 and later.
@@ -197,7 +197,7 @@ class AuditLogResponse(Open):
 
 
 @define
-class AuthConfigResponse(Open):
+class AuthConfigResponse(AllowExtra):
     """How to sign in.
 
     Wire: 0.26.2 to before 0.29.1.
@@ -208,7 +208,7 @@ class AuthConfigResponse(Open):
 
 
 @define
-class AuthErrorResponse(Open):
+class AuthErrorResponse(AllowExtra):
     """Body of a refused call about keys.
 
     Wire: 0.26.2 and later.
@@ -219,7 +219,7 @@ class AuthErrorResponse(Open):
 
 
 @define
-class AuthTokenRequest(Strict):
+class AuthTokenRequest(ForbidExtra):
     """Asks for a token; has no fields.
 
     Wire: 0.18.2 and later.
@@ -227,7 +227,7 @@ class AuthTokenRequest(Strict):
 
 
 @define
-class AuthTokenResponse(Open):
+class AuthTokenResponse(AllowExtra):
     """A short-lived token.
 
     Wire: 0.18.2 and later.
@@ -238,7 +238,7 @@ class AuthTokenResponse(Open):
 
 
 @define
-class BillingUsageEvent(Open):
+class BillingUsageEvent(AllowExtra):
     """Usage of one kind within one span of time.
 
     Wire: 0.23.4 and later.
@@ -273,7 +273,7 @@ class BillingUsageEvent(Open):
 
 
 @define
-class BillingUsageResponse(Open):
+class BillingUsageResponse(AllowExtra):
     """Usage within a span of time.
 
     Wire: 0.23.4 and later.
@@ -292,7 +292,7 @@ class BillingUsageResponse(Open):
 
 
 @define
-class BillingUsageSession(Open):
+class BillingUsageSession(AllowExtra):
     """What is known of a session in the usage.
 
     Wire: 0.23.4 and later.
@@ -307,7 +307,7 @@ class BillingUsageSession(Open):
 
 
 @define
-class CancelFutureRequest(Strict):
+class CancelFutureRequest(ForbidExtra):
     """Says that nobody waits for a sample.
 
     Wire: 0.26.2 and later.
@@ -318,7 +318,7 @@ class CancelFutureRequest(Strict):
 
 
 @define
-class CancelledSessionStatusQuery(Strict):
+class CancelledSessionStatusQuery(ForbidExtra):
     """Sessions that were cancelled.
 
     Wire: 0.36.0 and later.
@@ -329,7 +329,7 @@ class CancelledSessionStatusQuery(Strict):
 
 
 @define
-class Checkpoint(Open):
+class Checkpoint(AllowExtra):
     """Saved weights.
 
     Wire: 0.1.0 and later.
@@ -358,7 +358,7 @@ class Checkpoint(Open):
 
 
 @define
-class CheckpointArchiveUrlResponse(Open):
+class CheckpointArchiveUrlResponse(AllowExtra):
     """Address of a checkpoint as one archive.
 
     Wire: 0.2.0 to before 0.36.0.
@@ -375,7 +375,7 @@ class CheckpointArchiveUrlResponse(Open):
 
 
 @define
-class CheckpointBillingEvent(Open):
+class CheckpointBillingEvent(AllowExtra):
     """Checkpoints saved.
 
     Wire: 0.23.4 and later.
@@ -400,7 +400,7 @@ Wire: 0.1.0 and later.
 
 
 @define
-class CheckpointsListResponse(Open):
+class CheckpointsListResponse(AllowExtra):
     """Checkpoints, and which page of them.
 
     Wire: 0.1.0 and later.
@@ -417,7 +417,7 @@ class CheckpointsListResponse(Open):
 
 
 @define
-class ClientConfigRequest(Strict):
+class ClientConfigRequest(ForbidExtra):
     """Asks for the settings of a client.
 
     Wire: 0.18.2 and later.
@@ -428,7 +428,7 @@ class ClientConfigRequest(Strict):
 
 
 @define
-class ClientConfigResponse(Open):
+class ClientConfigResponse(AllowExtra):
     """What the server wants of a client, fixed for its life; all may be left out.
 
     Wire: 0.18.2 and later.
@@ -481,7 +481,7 @@ class ClientConfigResponse(Open):
 
 
 @define
-class ClientDynamicConfigResponse(Open):
+class ClientDynamicConfigResponse(AllowExtra):
     """Settings that may change while a client lives.
 
     Wire: 0.25.0 and later.
@@ -496,7 +496,7 @@ class ClientDynamicConfigResponse(Open):
 
 
 @define
-class ClientFinishedSessionStatusQuery(Strict):
+class ClientFinishedSessionStatusQuery(ForbidExtra):
     """Sessions that their client ended.
 
     Wire: 0.36.0 and later.
@@ -509,7 +509,7 @@ class ClientFinishedSessionStatusQuery(Strict):
 
 
 @define
-class ClientSessionFinishErrored(Open):
+class ClientSessionFinishErrored(AllowExtra):
     """An exception ended the client.
 
     Wire: 0.36.0 and later.
@@ -524,7 +524,7 @@ class ClientSessionFinishErrored(Open):
 
 
 @define
-class ClientSessionFinishInterrupted(Open):
+class ClientSessionFinishInterrupted(AllowExtra):
     """The user interrupted the client.
 
     Wire: 0.36.0 and later.
@@ -547,7 +547,7 @@ Wire: 0.36.0 and later.
 
 
 @define
-class ClientSessionFinishSuccess(Open):
+class ClientSessionFinishSuccess(AllowExtra):
     """The client was done.
 
     Wire: 0.36.0 and later.
@@ -572,7 +572,7 @@ Wire: 0.36.0 and later.
 
 
 @define
-class ClientSessionFinished(Open):
+class ClientSessionFinished(AllowExtra):
     """Its client ended the session.
 
     Wire: 0.36.0 and later.
@@ -591,7 +591,7 @@ class ClientSessionFinished(Open):
 
 
 @define
-class CompleteMetadataResponse(Open):
+class CompleteMetadataResponse(AllowExtra):
     """The result is there and this large; the next poll fetches it with allow_metadata_only off.
 
     Wire: 0.14.0 and later.
@@ -604,7 +604,7 @@ class CompleteMetadataResponse(Open):
 
 
 @define
-class ComputeLogprobsResponse(Open):
+class ComputeLogprobsResponse(AllowExtra):
     """Logprobs of a prompt; no call gives it.
 
     Wire: 0.1.0 to before 0.2.0.
@@ -617,7 +617,7 @@ class ComputeLogprobsResponse(Open):
 
 
 @define
-class CopyWeightsRequest(Strict):
+class CopyWeightsRequest(ForbidExtra):
     """Copies saved weights of somebody else into a project.
 
     Wire: 0.26.2 and later.
@@ -638,7 +638,7 @@ class CopyWeightsRequest(Strict):
 
 
 @define
-class CopyWeightsResponse(Open):
+class CopyWeightsResponse(AllowExtra):
     """The copy.
 
     Wire: 0.26.2 and later.
@@ -649,7 +649,7 @@ class CopyWeightsResponse(Open):
 
 
 @define
-class CreateApiKeyRequest(Strict):
+class CreateApiKeyRequest(ForbidExtra):
     """Creates an API key for the user who signed in.
 
     Wire: 0.26.2 to before 0.29.1.
@@ -662,7 +662,7 @@ class CreateApiKeyRequest(Strict):
 
 
 @define
-class CreateCustomLossRequest(Strict):
+class CreateCustomLossRequest(ForbidExtra):
     """Hands over a loss that the server is to compute.
 
     Wire: 0.36.0 and later.
@@ -683,7 +683,7 @@ class CreateCustomLossRequest(Strict):
 
 
 @define
-class CreateCustomLossResponse(Open):
+class CreateCustomLossResponse(AllowExtra):
     """Result of create_custom_loss.
 
     Wire: 0.36.0 and later.
@@ -696,7 +696,7 @@ class CreateCustomLossResponse(Open):
 
 
 @define
-class CreateModelRequest(Strict):
+class CreateModelRequest(ForbidExtra):
     """Creates a model to train.
 
     Wire: 0.1.0 and later.
@@ -719,7 +719,7 @@ class CreateModelRequest(Strict):
 
 
 @define
-class CreateModelResponse(Open):
+class CreateModelResponse(AllowExtra):
     """Result of create_model.
 
     Wire: 0.1.0 and later.
@@ -732,7 +732,7 @@ class CreateModelResponse(Open):
 
 
 @define
-class CreateSamplingSessionRequest(Strict):
+class CreateSamplingSessionRequest(ForbidExtra):
     """Opens a sampling session, on base_model or on model_path.
 
     Wire: 0.3.0 and later.
@@ -751,7 +751,7 @@ class CreateSamplingSessionRequest(Strict):
 
 
 @define
-class CreateSamplingSessionResponse(Open):
+class CreateSamplingSessionResponse(AllowExtra):
     """The open sampling session.
 
     Wire: 0.3.0 and later.
@@ -764,7 +764,7 @@ class CreateSamplingSessionResponse(Open):
 
 
 @define
-class CreateSessionRequest(Strict):
+class CreateSessionRequest(ForbidExtra):
     """Opens a session.
 
     Wire: 0.3.0 and later.
@@ -785,7 +785,7 @@ class CreateSessionRequest(Strict):
 
 
 @define
-class CreateSessionResponse(Open):
+class CreateSessionResponse(AllowExtra):
     """The open session, with notes that clients log.
 
     Wire: 0.3.0 and later.
@@ -808,7 +808,7 @@ class CreateSessionResponse(Open):
 
 
 @define
-class CreatedApiKey(Open):
+class CreatedApiKey(AllowExtra):
     """A new API key.
 
     Wire: 0.26.2 to before 0.29.1.
@@ -823,7 +823,7 @@ class CreatedApiKey(Open):
 
 
 @define
-class CurrentCheckpointStorageUsageItem(Open):
+class CurrentCheckpointStorageUsageItem(AllowExtra):
     """Storage of checkpoints of one user in one project.
 
     Wire: 0.32.0 and later.
@@ -852,7 +852,7 @@ class CurrentCheckpointStorageUsageItem(Open):
 
 
 @define
-class CurrentCheckpointStorageUsageResponse(Open):
+class CurrentCheckpointStorageUsageResponse(AllowExtra):
     """Storage that checkpoints take now.
 
     Wire: 0.32.0 and later.
@@ -869,7 +869,7 @@ class CurrentCheckpointStorageUsageResponse(Open):
 
 
 @define
-class Cursor(Open):
+class Cursor(AllowExtra):
     """Place of a page in the whole list.
 
     Wire: 0.1.0 and later.
@@ -888,7 +888,7 @@ class Cursor(Open):
 
 
 @define
-class CustomLossGraph(Strict):
+class CustomLossGraph(ForbidExtra):
     """A computation, as steps in order.
 
     Wire: 0.36.0 and later.
@@ -901,7 +901,7 @@ class CustomLossGraph(Strict):
 
 
 @define
-class CustomLossInput(Strict):
+class CustomLossInput(ForbidExtra):
     """An input of a custom loss.
 
     Wire: 0.36.0 and later.
@@ -922,7 +922,7 @@ Wire: 0.36.0 and later.
 
 
 @define
-class CustomLossNode(Strict):
+class CustomLossNode(ForbidExtra):
     """One step of a computation.
 
     Wire: 0.36.0 and later.
@@ -951,7 +951,7 @@ Wire: 0.36.0 and later.
 
 
 @define(kw_only=False)
-class Datum(LossInputs, DataclassMethods, Strict):
+class Datum(DatumMixin, DataclassMethods, ForbidExtra):
     """One training example: an input and what its loss needs.
 
     Wire: 0.1.0 and later.
@@ -968,7 +968,7 @@ class Datum(LossInputs, DataclassMethods, Strict):
 
 
 @define
-class DatumParam(Strict):
+class DatumParam(ForbidExtra):
     """One training example: an input and what its loss needs.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -981,7 +981,7 @@ class DatumParam(Strict):
 
 
 @define
-class DeviceAuthorizationResponse(Open):
+class DeviceAuthorizationResponse(AllowExtra):
     """Answer of the sign-in service, a third party whose calls the contract leaves out.
 
     Wire: 0.26.2 to before 0.29.1.
@@ -1002,7 +1002,7 @@ class DeviceAuthorizationResponse(Open):
 
 
 @define
-class DimuonOptimizerConfig(Strict):
+class DimuonOptimizerConfig(ForbidExtra):
     """A model is trained by Dimuon.
 
     Wire: 0.29.1 and later.
@@ -1015,7 +1015,7 @@ class DimuonOptimizerConfig(Strict):
 
 
 @define
-class DimuonParams(Strict):
+class DimuonParams(ForbidExtra):
     """Settings of one Dimuon step.
 
     Wire: 0.29.1 and later.
@@ -1040,7 +1040,7 @@ class DimuonParams(Strict):
 
 
 @define
-class DmelChunk(ContainerLength, Strict):
+class DmelChunk(DmelChunkMixin, ForbidExtra):
     """A piece of input as a tensor in a container of its own.
 
     Wire: 0.23.4 and later.
@@ -1053,7 +1053,7 @@ class DmelChunk(ContainerLength, Strict):
 
 
 @define
-class EncodedTextChunk(TextChunkLength, Strict):
+class EncodedTextChunk(EncodedTextChunkMixin, ForbidExtra):
     """A run of text as token ids.
 
     Wire: 0.1.0 and later.
@@ -1066,7 +1066,7 @@ class EncodedTextChunk(TextChunkLength, Strict):
 
 
 @define
-class EncodedTextChunkParam(Strict):
+class EncodedTextChunkParam(ForbidExtra):
     """A run of text as token ids.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -1079,7 +1079,7 @@ class EncodedTextChunkParam(Strict):
 
 
 @define
-class ErrorBody(Open):
+class ErrorBody(AllowExtra):
     """Body of a failed request; servers differ in it, so nothing is required.
 
     Wire: 0.1.0 and later.
@@ -1090,7 +1090,7 @@ class ErrorBody(Open):
 
 
 @define
-class ErrorResponse(Open):
+class ErrorResponse(AllowExtra):
     """An error; no call gives it.
 
     Wire: 0.1.0 to before 0.2.0.
@@ -1113,7 +1113,7 @@ Wire: 0.1.0 and later.
 
 
 @define
-class ExternalWeightsUrlsResponse(Open):
+class ExternalWeightsUrlsResponse(AllowExtra):
     """Addresses of the files of saved weights.
 
     Wire: 0.28.1 and later.
@@ -1130,7 +1130,7 @@ class ExternalWeightsUrlsResponse(Open):
 
 
 @define
-class FailedSessionStatusQuery(Strict):
+class FailedSessionStatusQuery(ForbidExtra):
     """Sessions that failed.
 
     Wire: 0.36.0 and later.
@@ -1141,7 +1141,7 @@ class FailedSessionStatusQuery(Strict):
 
 
 @define
-class FinishSessionRequest(Strict):
+class FinishSessionRequest(ForbidExtra):
     """Says that a client is done with its session.
 
     Wire: 0.27.2 and later.
@@ -1154,7 +1154,7 @@ class FinishSessionRequest(Strict):
 
 
 @define(kw_only=False)
-class ForwardBackwardInput(LossSettings, DataclassMethods, Strict):
+class ForwardBackwardInput(LossConfigMixin, DataclassMethods, ForbidExtra):
     """Datums and the loss to compute on them.
 
     Wire: 0.1.0 and later.
@@ -1169,7 +1169,7 @@ class ForwardBackwardInput(LossSettings, DataclassMethods, Strict):
 
 
 @define
-class ForwardBackwardInputParam(Strict):
+class ForwardBackwardInputParam(ForbidExtra):
     """Datums and the loss to compute on them.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -1182,7 +1182,7 @@ class ForwardBackwardInputParam(Strict):
 
 
 @define(kw_only=False)
-class ForwardBackwardOutput(DataclassMethods, Open):
+class ForwardBackwardOutput(DataclassMethods, AllowExtra):
     """Result of forward and forward_backward, as JSON; the loss itself is among the metrics.
 
     Wire: 0.1.0 to before 0.25.0.
@@ -1197,7 +1197,7 @@ class ForwardBackwardOutput(DataclassMethods, Open):
 
 
 @define(kw_only=False)
-class ForwardBackwardRequest(DataclassMethods, Strict):
+class ForwardBackwardRequest(DataclassMethods, ForbidExtra):
     """Computes a loss and its gradients; as JSON.
 
     Wire: 0.3.0 to before 0.25.0.
@@ -1212,7 +1212,7 @@ class ForwardBackwardRequest(DataclassMethods, Strict):
 
 
 @define(kw_only=False)
-class ForwardRequest(DataclassMethods, Strict):
+class ForwardRequest(DataclassMethods, ForbidExtra):
     """Computes a loss without gradients.
 
     Wire: 0.3.0 to before 0.25.0.
@@ -1227,7 +1227,7 @@ class ForwardRequest(DataclassMethods, Strict):
 
 
 @define
-class FutureFailed(Open):
+class FutureFailed(AllowExtra):
     """A sample failed; retrieve_future fetches why.
 
     Wire: 0.26.2 and later.
@@ -1240,7 +1240,7 @@ class FutureFailed(Open):
 
 
 @define
-class FutureFinished(Open):
+class FutureFinished(AllowExtra):
     """A sample is there; retrieve_future fetches it.
 
     Wire: 0.26.2 and later.
@@ -1263,7 +1263,7 @@ Wire: 0.26.2 and later.
 
 
 @define
-class FutureRetrieveParams(Strict):
+class FutureRetrieveParams(ForbidExtra):
     """Waits for a result.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -1276,7 +1276,7 @@ class FutureRetrieveParams(Strict):
 
 
 @define
-class FutureRetrieveRequest(Strict):
+class FutureRetrieveRequest(ForbidExtra):
     """Waits for a result.
 
     Wire: 0.3.0 and later.
@@ -1289,7 +1289,7 @@ class FutureRetrieveRequest(Strict):
 
 
 @define
-class FuturesRetrieveRequest(Strict):
+class FuturesRetrieveRequest(ForbidExtra):
     """Waits for any of the samples of a sampling session.
 
     Wire: 0.26.2 and later.
@@ -1306,7 +1306,7 @@ class FuturesRetrieveRequest(Strict):
 
 
 @define
-class FuturesRetrieveResponse(Open):
+class FuturesRetrieveResponse(AllowExtra):
     """Samples that are there since the last answer.
 
     Wire: 0.26.2 and later.
@@ -1319,7 +1319,7 @@ class FuturesRetrieveResponse(Open):
 
 
 @define
-class GeneratedKey(Open):
+class GeneratedKey(AllowExtra):
     """An API key that a sign-in made, as kept in the credentials file.
 
     Wire: 0.26.2 and later.
@@ -1336,7 +1336,7 @@ class GeneratedKey(Open):
 
 
 @define
-class GenericEvent(Open):
+class GenericEvent(AllowExtra):
     """Anything else.
 
     Wire: 0.1.0 and later.
@@ -1359,7 +1359,7 @@ class GenericEvent(Open):
 
 
 @define
-class GenericEventParam(Strict):
+class GenericEventParam(ForbidExtra):
     """Anything else.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -1382,7 +1382,7 @@ class GenericEventParam(Strict):
 
 
 @define
-class GetBillingUsageRequest(Strict):
+class GetBillingUsageRequest(ForbidExtra):
     """Span of time of the usage; its fields are sent as query parameters.
 
     Wire: 0.23.4 and later.
@@ -1395,7 +1395,7 @@ class GetBillingUsageRequest(Strict):
 
 
 @define
-class GetCurrentCheckpointStorageUsageRequest(Strict):
+class GetCurrentCheckpointStorageUsageRequest(ForbidExtra):
     """Which storage is meant; its fields are sent as query parameters.
 
     Wire: 0.32.0 and later.
@@ -1406,7 +1406,7 @@ class GetCurrentCheckpointStorageUsageRequest(Strict):
 
 
 @define
-class GetInfoRequest(Strict):
+class GetInfoRequest(ForbidExtra):
     """Asks what a model is.
 
     Wire: 0.1.0 and later.
@@ -1419,7 +1419,7 @@ class GetInfoRequest(Strict):
 
 
 @define
-class GetInfoResponse(Open):
+class GetInfoResponse(AllowExtra):
     """What a model is.
 
     Wire: 0.1.0 and later.
@@ -1446,7 +1446,7 @@ class GetInfoResponse(Open):
 
 
 @define
-class GetSamplerResponse(Open):
+class GetSamplerResponse(AllowExtra):
     """Base model and weights of a sampler.
 
     Wire: 0.6.0 and later.
@@ -1465,7 +1465,7 @@ class GetSamplerResponse(Open):
 
 
 @define
-class GetServerCapabilitiesResponse(Open):
+class GetServerCapabilitiesResponse(AllowExtra):
     """The base models of the server.
 
     Wire: 0.1.0 and later.
@@ -1480,7 +1480,7 @@ class GetServerCapabilitiesResponse(Open):
 
 
 @define
-class GetSessionResponse(Open):
+class GetSessionResponse(AllowExtra):
     """What was created under a session.
 
     Wire: 0.5.1 and later.
@@ -1501,7 +1501,7 @@ class GetSessionResponse(Open):
 
 
 @define
-class HealthResponse(Open):
+class HealthResponse(AllowExtra):
     """Answer of a server that is up.
 
     Wire: 0.1.0 and later.
@@ -1512,7 +1512,7 @@ class HealthResponse(Open):
 
 
 @define
-class ImageAssetPointerChunk(ImageLength, Strict):
+class ImageAssetPointerChunk(ImageAssetMixin, ForbidExtra):
     """An image that the server fetches from where it is stored.
 
     Wire: 0.1.0 and later.
@@ -1535,7 +1535,7 @@ class ImageAssetPointerChunk(ImageLength, Strict):
 
 
 @define
-class ImageAssetPointerChunkParam(Strict):
+class ImageAssetPointerChunkParam(ForbidExtra):
     """An image that the server fetches from where it is stored.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -1556,7 +1556,7 @@ class ImageAssetPointerChunkParam(Strict):
 
 
 @define
-class ImageChunk(ImageBytes, Strict):
+class ImageChunk(ImageBytesMixin, ForbidExtra):
     """An image, sent in the request.
 
     Wire: 0.3.0 and later.
@@ -1587,7 +1587,7 @@ Wire: 0.1.0 and later.
 
 
 @define
-class JoinSamplingSessionRequest(Strict):
+class JoinSamplingSessionRequest(ForbidExtra):
     """Asks for the number of a copy of a sampling client.
 
     Wire: 0.32.0 and later.
@@ -1600,7 +1600,7 @@ class JoinSamplingSessionRequest(Strict):
 
 
 @define
-class JoinSamplingSessionResponse(Open):
+class JoinSamplingSessionResponse(AllowExtra):
     """The number of a copy of a sampling client.
 
     Wire: 0.32.0 and later.
@@ -1613,7 +1613,7 @@ class JoinSamplingSessionResponse(Open):
 
 
 @define
-class ListSessionsResponse(Open):
+class ListSessionsResponse(AllowExtra):
     """One page of sessions.
 
     Wire: 0.5.1 and later.
@@ -1628,7 +1628,7 @@ class ListSessionsResponse(Open):
 
 
 @define
-class LoadWeightsRequest(Strict):
+class LoadWeightsRequest(ForbidExtra):
     """Loads saved weights into a model, or into a new one that session_id and model_seq_id name.
 
     Wire: 0.1.0 and later.
@@ -1659,7 +1659,7 @@ class LoadWeightsRequest(Strict):
 
 
 @define
-class LoadWeightsResponse(Open):
+class LoadWeightsResponse(AllowExtra):
     """Result of load_weights.
 
     Wire: 0.1.0 and later.
@@ -1682,7 +1682,7 @@ Wire: 0.1.0 and later.
 
 
 @define
-class LoraConfig(Strict):
+class LoraConfig(ForbidExtra):
     """Size and places of a LoRA adapter.
 
     Wire: 0.1.0 and later.
@@ -1701,7 +1701,7 @@ class LoraConfig(Strict):
 
 
 @define
-class LoraConfigParam(Strict):
+class LoraConfigParam(ForbidExtra):
     """Size and places of a LoRA adapter.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -1745,7 +1745,7 @@ Wire: 0.1.0 and later.
 
 
 @define
-class ManualKey(Open):
+class ManualKey(AllowExtra):
     """An API key that the user typed in, as kept in the credentials file.
 
     Wire: 0.26.2 and later.
@@ -1772,7 +1772,7 @@ Wire: 0.26.2 and later.
 
 
 @define
-class ModelCreateParams(Strict):
+class ModelCreateParams(ForbidExtra):
     """Creates a model to train.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -1789,7 +1789,7 @@ class ModelCreateParams(Strict):
 
 
 @define
-class ModelData(Open):
+class ModelData(AllowExtra):
     """Names that belong to a model.
 
     Wire: 0.1.0 and later.
@@ -1808,7 +1808,7 @@ class ModelData(Open):
 
 
 @define
-class ModelGetInfoParams(Strict):
+class ModelGetInfoParams(ForbidExtra):
     """Asks what a model is.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -1829,7 +1829,7 @@ Wire: 0.1.0 and later.
 
 
 @define
-class ModelInput(TokenSequence, Strict):
+class ModelInput(ModelInputMixin, ForbidExtra):
     """The input of a model, a sequence of chunks.
 
     Wire: 0.1.0 and later.
@@ -1856,7 +1856,7 @@ Wire: 0.1.0 to before 0.3.0.
 
 
 @define
-class ModelInputParam(Strict):
+class ModelInputParam(ForbidExtra):
     """The input of a model, a sequence of chunks.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -1867,7 +1867,7 @@ class ModelInputParam(Strict):
 
 
 @define
-class ModelUnloadParams(Strict):
+class ModelUnloadParams(ForbidExtra):
     """Forgets a model.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -1880,7 +1880,7 @@ class ModelUnloadParams(Strict):
 
 
 @define
-class OptimParamsBase(Open):
+class OptimParamsBase(AllowExtra):
     """Settings of one step of any optimizer.
 
     Wire: 0.30.4 and later.
@@ -1899,7 +1899,7 @@ Wire: 0.29.1 and later.
 
 
 @define
-class OptimStepRequest(Strict):
+class OptimStepRequest(ForbidExtra):
     """Updates the weights by the gradients so far.
 
     Wire: 0.1.0 and later.
@@ -1918,7 +1918,7 @@ class OptimStepRequest(Strict):
 
 
 @define
-class OptimStepResponse(Open):
+class OptimStepResponse(AllowExtra):
     """Result of optim_step.
 
     Wire: 0.1.0 and later.
@@ -1929,7 +1929,7 @@ class OptimStepResponse(Open):
 
 
 @define
-class OptimizerConfigBase(Open):
+class OptimizerConfigBase(AllowExtra):
     """A model is trained by any optimizer, with any settings.
 
     Wire: 0.30.4 and later.
@@ -1956,7 +1956,7 @@ Wire: 0.29.1 and later.
 
 
 @define
-class OwnSearchOwner(Strict):
+class OwnSearchOwner(ForbidExtra):
     """Sessions of the caller.
 
     Wire: 0.36.0 and later.
@@ -1967,7 +1967,7 @@ class OwnSearchOwner(Strict):
 
 
 @define
-class ParsedCheckpointTinkerPath(TinkerPath, Open):
+class ParsedCheckpointTinkerPath(CheckpointPathMixin, AllowExtra):
     """The parts of a tinker:// path; made by clients, never sent.
 
     Wire: 0.1.0 and later.
@@ -1984,7 +1984,7 @@ class ParsedCheckpointTinkerPath(TinkerPath, Open):
 
 
 @define(kw_only=False)
-class PromptAltTokens(DataclassMethods, Open):
+class PromptAltTokens(DataclassMethods, AllowExtra):
     """Alternatives drawn at each place of a prompt but the first, as matrices with one row per place.
 
     Wire: 0.31.0 and later.
@@ -1997,7 +1997,7 @@ class PromptAltTokens(DataclassMethods, Open):
 
 
 @define
-class PromptProvenanceSpan(DataclassMethods, Strict):
+class PromptProvenanceSpan(DataclassMethods, ForbidExtra):
     """A run of tokens that come from the prompt of a sample.
 
     Wire: 0.26.2 and later.
@@ -2028,7 +2028,7 @@ Wire: 0.3.0 and later.
 
 
 @define
-class RequestFailedResponse(ErrorCategory, Open):
+class RequestFailedResponse(ErrorCategoryMixin, AllowExtra):
     """The work failed.
 
     Wire: 0.3.0 and later.
@@ -2049,7 +2049,7 @@ Wire: 0.1.0 and later.
 
 
 @define
-class SampleRequest(Strict):
+class SampleRequest(ForbidExtra):
     """Asks for samples after a prompt, and for logprobs of the prompt itself.
 
     Wire: 0.1.0 and later.
@@ -2088,7 +2088,7 @@ class SampleRequest(Strict):
 
 
 @define
-class SampleResponse(PromptLogprobs, DataclassMethods, Open):
+class SampleResponse(SampleResponseMixin, DataclassMethods, AllowExtra):
     """Result of asample; as JSON until wire 0.25.0, and as a binary message since 0.18.2.
 
     Wire: 0.1.0 to before 0.25.0.
@@ -2111,7 +2111,7 @@ class SampleResponse(PromptLogprobs, DataclassMethods, Open):
 
 
 @define
-class SampledProvenanceSpan(DataclassMethods, Strict):
+class SampledProvenanceSpan(DataclassMethods, ForbidExtra):
     """A run of tokens that come from a sample.
 
     Wire: 0.26.2 and later.
@@ -2142,7 +2142,7 @@ Wire: 0.26.2 and later.
 
 
 @define
-class SampledSequence(SampledTokens, DataclassMethods, Open):
+class SampledSequence(SampledSequenceMixin, DataclassMethods, AllowExtra):
     """One sample.
 
     Wire: 0.1.0 to before 0.25.0.
@@ -2161,7 +2161,7 @@ class SampledSequence(SampledTokens, DataclassMethods, Open):
 
 
 @define
-class SamplingAsampleParams(Strict):
+class SamplingAsampleParams(ForbidExtra):
     """Asks for samples after a prompt, and for logprobs of the prompt itself.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -2192,7 +2192,7 @@ Wire: 0.38.0 and later.
 
 
 @define
-class SamplingParams(Open):
+class SamplingParams(AllowExtra):
     """How tokens are drawn.
 
     Wire: 0.1.0 and later.
@@ -2213,7 +2213,7 @@ class SamplingParams(Open):
 
 
 @define
-class SamplingParamsParam(Strict):
+class SamplingParamsParam(ForbidExtra):
     """How tokens are drawn.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -2234,7 +2234,7 @@ class SamplingParamsParam(Strict):
 
 
 @define
-class SamplingPrefillBillingEvent(Open):
+class SamplingPrefillBillingEvent(AllowExtra):
     """Tokens of prompts.
 
     Wire: 0.23.4 and later.
@@ -2253,7 +2253,7 @@ class SamplingPrefillBillingEvent(Open):
 
 
 @define
-class SamplingSampleBillingEvent(Open):
+class SamplingSampleBillingEvent(AllowExtra):
     """Tokens sampled.
 
     Wire: 0.23.4 and later.
@@ -2270,7 +2270,7 @@ class SamplingSampleBillingEvent(Open):
 
 
 @define
-class SamplingSampleParams(Strict):
+class SamplingSampleParams(ForbidExtra):
     """Samples after a prompt, answered at once.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -2293,7 +2293,7 @@ class SamplingSampleParams(Strict):
 
 
 @define
-class SamplingSessionFuturesTarget(Strict):
+class SamplingSessionFuturesTarget(ForbidExtra):
     """Whose samples are waited for.
 
     Wire: 0.26.2 and later.
@@ -2308,7 +2308,7 @@ class SamplingSessionFuturesTarget(Strict):
 
 
 @define
-class SaveWeightsExternalRequest(Strict):
+class SaveWeightsExternalRequest(ForbidExtra):
     """Saves weights to download them.
 
     Wire: 0.28.1 and later.
@@ -2329,7 +2329,7 @@ class SaveWeightsExternalRequest(Strict):
 
 
 @define
-class SaveWeightsExternalResponse(Open):
+class SaveWeightsExternalResponse(AllowExtra):
     """Weights saved to download, as users see them.
 
     Wire: 0.28.1 and later.
@@ -2342,7 +2342,7 @@ class SaveWeightsExternalResponse(Open):
 
 
 @define
-class SaveWeightsExternalResponseInternal(Open):
+class SaveWeightsExternalResponseInternal(AllowExtra):
     """Result of save_weights_external.
 
     Wire: 0.28.1 and later.
@@ -2357,7 +2357,7 @@ class SaveWeightsExternalResponseInternal(Open):
 
 
 @define
-class SaveWeightsForSamplerRequest(Strict):
+class SaveWeightsForSamplerRequest(ForbidExtra):
     """Saves weights to sample from, under a name or straight into a new sampling session.
 
     Wire: 0.1.0 and later.
@@ -2382,7 +2382,7 @@ class SaveWeightsForSamplerRequest(Strict):
 
 
 @define
-class SaveWeightsForSamplerResponse(SavedSamplerWeights, Open):
+class SaveWeightsForSamplerResponse(SaveSamplerWeightsMixin, AllowExtra):
     """Saved weights to sample from, as users see it.
 
     Wire: 0.1.0 and later.
@@ -2395,7 +2395,7 @@ class SaveWeightsForSamplerResponse(SavedSamplerWeights, Open):
 
 
 @define
-class SaveWeightsForSamplerResponseInternal(Open):
+class SaveWeightsForSamplerResponseInternal(AllowExtra):
     """Result of save_weights_for_sampler, with a path or a sampling session, as was asked for.
 
     Wire: 0.3.0 and later.
@@ -2410,7 +2410,7 @@ class SaveWeightsForSamplerResponseInternal(Open):
 
 
 @define
-class SaveWeightsRequest(Strict):
+class SaveWeightsRequest(ForbidExtra):
     """Saves weights and optimizer state.
 
     Wire: 0.1.0 and later.
@@ -2433,7 +2433,7 @@ class SaveWeightsRequest(Strict):
 
 
 @define
-class SaveWeightsResponse(SavedWeights, Open):
+class SaveWeightsResponse(SaveWeightsMixin, AllowExtra):
     """Result of save_weights.
 
     Wire: 0.1.0 and later.
@@ -2446,7 +2446,7 @@ class SaveWeightsResponse(SavedWeights, Open):
 
 
 @define
-class SelfApiKeyResponse(Open):
+class SelfApiKeyResponse(AllowExtra):
     """The API key that the request was sent with.
 
     Wire: 0.26.2 and later.
@@ -2463,7 +2463,7 @@ class SelfApiKeyResponse(Open):
 
 
 @define
-class SessionActive(Open):
+class SessionActive(AllowExtra):
     """The session is at work.
 
     Wire: 0.36.0 and later.
@@ -2478,7 +2478,7 @@ class SessionActive(Open):
 
 
 @define
-class SessionCancelled(Open):
+class SessionCancelled(AllowExtra):
     """The session was cancelled.
 
     Wire: 0.36.0 and later.
@@ -2495,7 +2495,7 @@ class SessionCancelled(Open):
 
 
 @define
-class SessionEndEvent(Open):
+class SessionEndEvent(AllowExtra):
     """The client ended.
 
     Wire: 0.1.0 and later.
@@ -2516,7 +2516,7 @@ class SessionEndEvent(Open):
 
 
 @define
-class SessionEndEventParam(Strict):
+class SessionEndEventParam(ForbidExtra):
     """The client ended.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -2537,7 +2537,7 @@ class SessionEndEventParam(Strict):
 
 
 @define
-class SessionFailed(Open):
+class SessionFailed(AllowExtra):
     """The session failed.
 
     Wire: 0.36.0 and later.
@@ -2558,7 +2558,7 @@ class SessionFailed(Open):
 
 
 @define
-class SessionFailedRequestReason(Open):
+class SessionFailedRequestReason(AllowExtra):
     """A request failed.
 
     Wire: 0.36.0 and later.
@@ -2577,7 +2577,7 @@ class SessionFailedRequestReason(Open):
 
 
 @define
-class SessionFailedSamplingSessionReason(Open):
+class SessionFailedSamplingSessionReason(AllowExtra):
     """A sampling session failed.
 
     Wire: 0.36.0 and later.
@@ -2594,7 +2594,7 @@ class SessionFailedSamplingSessionReason(Open):
 
 
 @define
-class SessionFailedTrainingRunReason(Open):
+class SessionFailedTrainingRunReason(AllowExtra):
     """A training run failed.
 
     Wire: 0.36.0 and later.
@@ -2629,7 +2629,7 @@ Wire: 0.36.0 and later.
 
 
 @define
-class SessionFinishReason(Strict):
+class SessionFinishReason(ForbidExtra):
     """Why a client ends its session.
 
     Wire: 0.27.2 and later.
@@ -2648,7 +2648,7 @@ Wire: 0.27.2 and later.
 
 
 @define
-class SessionHeartbeatRequest(Strict):
+class SessionHeartbeatRequest(ForbidExtra):
     """Keeps a session alive.
 
     Wire: 0.3.0 and later.
@@ -2661,7 +2661,7 @@ class SessionHeartbeatRequest(Strict):
 
 
 @define
-class SessionHeartbeatResponse(Open):
+class SessionHeartbeatResponse(AllowExtra):
     """The session lives on.
 
     Wire: 0.3.0 and later.
@@ -2676,7 +2676,7 @@ class SessionHeartbeatResponse(Open):
 
 
 @define
-class SessionSearchCursor(Open):
+class SessionSearchCursor(AllowExtra):
     """Where the next page starts.
 
     Wire: 0.36.0 and later.
@@ -2689,7 +2689,7 @@ class SessionSearchCursor(Open):
 
 
 @define
-class SessionSearchRequest(Strict):
+class SessionSearchRequest(ForbidExtra):
     """Looks for sessions; each condition given narrows the search.
 
     Wire: 0.36.0 and later.
@@ -2714,7 +2714,7 @@ class SessionSearchRequest(Strict):
 
 
 @define
-class SessionSearchResponse(Open):
+class SessionSearchResponse(AllowExtra):
     """One page of sessions that were found.
 
     Wire: 0.36.0 and later.
@@ -2731,7 +2731,7 @@ class SessionSearchResponse(Open):
 
 
 @define
-class SessionStartEvent(Open):
+class SessionStartEvent(AllowExtra):
     """The client started.
 
     Wire: 0.1.0 and later.
@@ -2750,7 +2750,7 @@ class SessionStartEvent(Open):
 
 
 @define
-class SessionStartEventParam(Strict):
+class SessionStartEventParam(ForbidExtra):
     """The client started.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -2787,7 +2787,7 @@ Wire: 0.36.0 and later.
 
 
 @define
-class SessionSummary(Open):
+class SessionSummary(AllowExtra):
     """A session that was found.
 
     Wire: 0.36.0 and later.
@@ -2818,7 +2818,7 @@ class SessionSummary(Open):
 
 
 @define
-class SessionTraceExportPollResponse(Open):
+class SessionTraceExportPollResponse(AllowExtra):
     """How the export of a trace goes.
 
     Wire: 0.24.1 and later.
@@ -2837,7 +2837,7 @@ class SessionTraceExportPollResponse(Open):
 
 
 @define
-class SetCheckpointTtlRequest(Strict):
+class SetCheckpointTtlRequest(ForbidExtra):
     """Sets or lifts the time after which a checkpoint is deleted.
 
     Wire: 0.13.1 and later.
@@ -2872,7 +2872,7 @@ Wire: 0.1.0 and later.
 
 
 @define
-class StorageBillingEvent(Open):
+class StorageBillingEvent(AllowExtra):
     """Storage of checkpoints.
 
     Wire: 0.23.4 and later.
@@ -2891,7 +2891,7 @@ class StorageBillingEvent(Open):
 
 
 @define
-class StoredCredentialsV1(Open):
+class StoredCredentialsV1(AllowExtra):
     """The credentials file of a user; never sent.
 
     Wire: 0.26.2 and later.
@@ -2906,7 +2906,7 @@ class StoredCredentialsV1(Open):
 
 
 @define
-class SupportedModel(Open):
+class SupportedModel(AllowExtra):
     """A base model of the server; servers add keys to it freely.
 
     Wire: 0.1.0 and later.
@@ -2927,7 +2927,7 @@ class SupportedModel(Open):
 
 
 @define
-class TelemetryBatch(Open):
+class TelemetryBatch(AllowExtra):
     """Events of one client, as held before they are sent.
 
     Wire: 0.1.0 and later.
@@ -2946,7 +2946,7 @@ class TelemetryBatch(Open):
 
 
 @define
-class TelemetryResponse(Open):
+class TelemetryResponse(AllowExtra):
     """The events are taken.
 
     Wire: 0.1.0 and later.
@@ -2957,7 +2957,7 @@ class TelemetryResponse(Open):
 
 
 @define
-class TelemetrySendParams(Strict):
+class TelemetrySendParams(ForbidExtra):
     """Reports events of one client.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -2974,7 +2974,7 @@ class TelemetrySendParams(Strict):
 
 
 @define
-class TelemetrySendRequest(Strict):
+class TelemetrySendRequest(ForbidExtra):
     """Reports events of one client.
 
     Wire: 0.3.0 and later.
@@ -2993,7 +2993,7 @@ class TelemetrySendRequest(Strict):
 
 
 @define(kw_only=False)
-class TensorData(TensorValues, DataclassMethods, Strict):
+class TensorData(TensorDataMixin, DataclassMethods, ForbidExtra):
     """A tensor, its values row by row in one flat list.
 
     Wire: 0.1.0 and later.
@@ -3029,7 +3029,7 @@ Wire: 0.1.0 and later.
 
 
 @define
-class TensorDataParam(Strict):
+class TensorDataParam(ForbidExtra):
     """A tensor, its values row by row in one flat list.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -3077,7 +3077,7 @@ Wire: 0.24.1 and later.
 
 
 @define
-class TrainingBillingEvent(Open):
+class TrainingBillingEvent(AllowExtra):
     """Tokens trained on.
 
     Wire: 0.23.4 and later.
@@ -3108,7 +3108,7 @@ Wire: 0.23.4 and later.
 
 
 @define
-class TrainingForwardBackwardParams(Strict):
+class TrainingForwardBackwardParams(ForbidExtra):
     """Computes a loss and its gradients; as JSON.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -3121,7 +3121,7 @@ class TrainingForwardBackwardParams(Strict):
 
 
 @define
-class TrainingForwardParams(Strict):
+class TrainingForwardParams(ForbidExtra):
     """Computes a loss without gradients.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -3134,7 +3134,7 @@ class TrainingForwardParams(Strict):
 
 
 @define
-class TrainingOptimStepParams(Strict):
+class TrainingOptimStepParams(ForbidExtra):
     """Updates the weights by the gradients so far.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -3149,7 +3149,7 @@ class TrainingOptimStepParams(Strict):
 
 
 @define
-class TrainingRun(Open):
+class TrainingRun(AllowExtra):
     """The history of one model under training.
 
     Wire: 0.1.0 and later.
@@ -3182,7 +3182,7 @@ class TrainingRun(Open):
 
 
 @define
-class TrainingRunIdsResponse(Open):
+class TrainingRunIdsResponse(AllowExtra):
     """Identifiers of training runs; no call gives it.
 
     Wire: 0.1.0 to before 0.2.0.
@@ -3195,7 +3195,7 @@ class TrainingRunIdsResponse(Open):
 
 
 @define
-class TrainingRunsResponse(Open):
+class TrainingRunsResponse(AllowExtra):
     """One page of training runs.
 
     Wire: 0.1.0 and later.
@@ -3212,7 +3212,7 @@ class TrainingRunsResponse(Open):
 
 
 @define
-class TryAgainResponse(Open):
+class TryAgainResponse(AllowExtra):
     """The result is not there yet.
 
     Wire: 0.1.0 and later.
@@ -3229,7 +3229,7 @@ class TryAgainResponse(Open):
 
 
 @define
-class UnhandledExceptionEvent(Open):
+class UnhandledExceptionEvent(AllowExtra):
     """An exception reached the user.
 
     Wire: 0.1.0 and later.
@@ -3262,7 +3262,7 @@ Wire: 0.1.0 and later.
 
 
 @define
-class UnhandledExceptionEventParam(Strict):
+class UnhandledExceptionEventParam(ForbidExtra):
     """An exception reached the user.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -3297,7 +3297,7 @@ Wire: 0.1.0 to before 0.3.0.
 
 
 @define
-class UnloadModelRequest(Strict):
+class UnloadModelRequest(ForbidExtra):
     """Forgets a model.
 
     Wire: 0.1.0 and later.
@@ -3310,7 +3310,7 @@ class UnloadModelRequest(Strict):
 
 
 @define
-class UnloadModelResponse(Open):
+class UnloadModelResponse(AllowExtra):
     """Result of unload_model.
 
     Wire: 0.1.0 and later.
@@ -3347,7 +3347,7 @@ Wire: 0.1.0 and later.
 
 
 @define
-class UntypedAPIFuture(Open):
+class UntypedAPIFuture(AllowExtra):
     """Queued work, whose result is fetched with retrieve_future.
 
     Wire: 0.1.0 and later.
@@ -3362,7 +3362,7 @@ class UntypedAPIFuture(Open):
 
 
 @define
-class UserSearchOwner(Strict):
+class UserSearchOwner(ForbidExtra):
     """Sessions of given users.
 
     Wire: 0.36.0 and later.
@@ -3383,7 +3383,7 @@ Wire: 0.36.0 and later.
 
 
 @define
-class ValidationErrorBody(Open):
+class ValidationErrorBody(AllowExtra):
     """Body of a 422, one item per fault.
 
     Wire: 0.1.0 and later.
@@ -3394,7 +3394,7 @@ class ValidationErrorBody(Open):
 
 
 @define
-class ValidationErrorItem(Open):
+class ValidationErrorItem(AllowExtra):
     """One fault of a request.
 
     Wire: 0.1.0 and later.
@@ -3409,7 +3409,7 @@ class ValidationErrorItem(Open):
 
 
 @define
-class WeightLoadParams(Strict):
+class WeightLoadParams(ForbidExtra):
     """Loads saved weights into a model.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -3424,7 +3424,7 @@ class WeightLoadParams(Strict):
 
 
 @define
-class WeightSaveForSamplerParams(Strict):
+class WeightSaveForSamplerParams(ForbidExtra):
     """Saves weights to sample from, under a name or straight into a new sampling session.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -3439,7 +3439,7 @@ class WeightSaveForSamplerParams(Strict):
 
 
 @define
-class WeightSaveParams(Strict):
+class WeightSaveParams(ForbidExtra):
     """Saves weights and optimizer state.
 
     Wire: 0.1.0 to before 0.3.0.
@@ -3454,7 +3454,7 @@ class WeightSaveParams(Strict):
 
 
 @define
-class WeightsInfoRequest(Strict):
+class WeightsInfoRequest(ForbidExtra):
     """Asks of which base model and adapter saved weights are.
 
     Wire: 0.6.0 and later.
@@ -3465,7 +3465,7 @@ class WeightsInfoRequest(Strict):
 
 
 @define
-class WeightsInfoResponse(Open):
+class WeightsInfoResponse(AllowExtra):
     """Base model and adapter of saved weights.
 
     Wire: 0.6.0 and later.
@@ -3492,7 +3492,7 @@ class WeightsInfoResponse(Open):
 
 
 @define
-class WhoamiResponse(Open):
+class WhoamiResponse(AllowExtra):
     """Who the caller is, as clients read it from their JWT; never on the wire.
 
     Wire: 0.23.4 and later.

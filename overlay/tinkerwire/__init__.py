@@ -65,7 +65,7 @@ from . import auth, types
 from ._connection.retry import RetryConfig
 from ._futures.future import APIFuture
 from ._futures.gather import as_completed, gather
-from ._futures.operation_record import FutureState, Progress, Waiting
+from ._futures.operation_record import FutureState, Progress, WaitStatus
 from ._rest.admin import AdminClient
 from ._rest.client import RestClient
 from ._sampling.client import SamplingClient
@@ -163,7 +163,7 @@ __all__ = [
     "TrainingRun",
     "UnprocessableEntityError",
     "Usage",
-    "Waiting",
+    "WaitStatus",
     "__title__",
     "__version__",
     "as_completed",

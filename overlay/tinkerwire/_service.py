@@ -27,7 +27,7 @@ from ._sampling.client import SamplingClient
 from ._session.session import FinishStatus, Session
 from ._telemetry.reporter import Telemetry
 from ._training.chunking import ChunkLimits
-from ._training.client_creation import CreatesTrainingClients
+from ._training.client_creation import TrainingClientFactory
 from ._training.losses.handles import CustomLosses, LossHandle, PerDatumLossFn
 from ._training.losses.tracing import trace
 from ._transport.transport import Transport
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import httpx
 
 
-class ServiceClient(CreatesTrainingClients):
+class ServiceClient(TrainingClientFactory):
     """A server that speaks the Tinker API.
 
     Nothing is sent before it is needed. Use it as a context manager: leaving the block without an error waits for the
@@ -144,17 +144,17 @@ class ServiceClient(CreatesTrainingClients):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._lifetime.exit(fault)
+        self._lifetime.exit(error)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._lifetime.exit_async(fault)
+        await self._lifetime.exit_async(error)
 
     def close(self, status: FinishStatus = "success", detail: str | None = None) -> APIFuture[None]:
         """End the session and close all connections; a second call gives the first one's future.

@@ -34,10 +34,10 @@ class Usage:
         )
 
 
-class Meter:
+class UsageCounter:
     """Adds usage up, for one client and for the service that it is of. Written on the loop thread, read on any."""
 
-    def __init__(self, whole: Meter | None = None) -> None:
+    def __init__(self, whole: UsageCounter | None = None) -> None:
         self.usage = Usage()
         self._whole = whole
 

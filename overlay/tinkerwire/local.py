@@ -9,9 +9,9 @@ a server themselves.
 
 from ._server.app import EmbeddedServer as EmbeddedServer
 from ._server.emulation.fault_injection import ConnectionDropped as ConnectionDropped
-from ._server.emulation.fault_injection import Misbehaviour as Misbehaviour
-from ._server.emulation.quirks import Peculiarities as Peculiarities
-from ._server.settings import Keeping as Keeping
+from ._server.emulation.fault_injection import FaultInjection as FaultInjection
+from ._server.emulation.quirks import Quirks as Quirks
+from ._server.settings import RetentionPolicy as RetentionPolicy
 from ._transport.embedded import EmbeddedTransport as EmbeddedTransport
 from ._transport.embedded import embedded_transport as embedded_transport
 from ._transport.embedded import shared_server as shared_server

@@ -149,14 +149,14 @@ class Call(Generic[T]):
         if kind is not None:
             try:
                 value = converter.decode(response.content, kind)
-            except ValueError as fault:
+            except ValueError as error:
                 if response.status >= 300:
                     raise error_of(request, info) from None
                 raise APIResponseValidationError(
                     info,
                     _decoded(info.text),
                     f"{request.method} {request.url}: HTTP {response.status}: the answer does not fit the contract: "
-                    f"{fault}: {_shown(info.text)}",
+                    f"{error}: {_shown(info.text)}",
                     request=request,
                 ) from None
         result: T = value

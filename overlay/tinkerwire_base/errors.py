@@ -78,9 +78,9 @@ class TinkerError(Exception):
 
 def _rebuild(cls: type[TinkerError], arguments: tuple[Any, ...]) -> TinkerError:
     # Not through __init__, whose parameters a subclass may change; the parts follow as the state.
-    fault = cls.__new__(cls, *arguments)
-    fault.args = arguments
-    return fault
+    error = cls.__new__(cls, *arguments)
+    error.args = arguments
+    return error
 
 
 class APIError(TinkerError):

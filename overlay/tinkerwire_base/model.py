@@ -64,12 +64,12 @@ def define(cls: type[T] | None = None, *, kw_only: bool = True) -> type[T] | Cal
 
 # The two are made by attrs itself, so that type checkers take all models for classes of attrs.
 @attrs.define(frozen=True, kw_only=True, eq=False, repr=False)
-class Strict(Model):
+class ForbidExtra(Model):
     """Base of models whose schema refuses unknown keys (requests)."""
 
 
 @attrs.define(frozen=True, kw_only=True, eq=False, repr=False)
-class Open(Model):
+class AllowExtra(Model):
     """Base of models that keep unknown keys (responses)."""
 
     extra_fields: Mapping[str, Any] = field(factory=dict)
@@ -96,7 +96,7 @@ def default_of(attribute: attrs.Attribute[Any]) -> Any:
 
 def fields_of(cls: type) -> list[attrs.Attribute[Any]]:
     """The fields of a model that the contract names."""
-    return [a for a in attrs.fields(cls) if not (a.name == "extra_fields" and issubclass(cls, Open))]
+    return [a for a in attrs.fields(cls) if not (a.name == "extra_fields" and issubclass(cls, AllowExtra))]
 
 
 def essential_fields(cls: type) -> frozenset[str] | None:
@@ -104,7 +104,7 @@ def essential_fields(cls: type) -> frozenset[str] | None:
     return getattr(cls, "_essential", None)
 
 
-def is_binary(attribute: attrs.Attribute[Any]) -> bool:
+def is_protobuf(attribute: attrs.Attribute[Any]) -> bool:
     """Whether JSON has no place for a field."""
     return bool(attribute.metadata.get("binary"))
 

@@ -173,9 +173,9 @@ def _from_torch(name: str, tensor: Any) -> Array:
         plain = plain.to(torch.float32)
     try:
         array: Array = plain.cpu().numpy()
-    except (TypeError, NotImplementedError, RuntimeError) as fault:
+    except (TypeError, NotImplementedError, RuntimeError) as error:
         raise TypeError(
-            f"{name}: {tensor.dtype} on {tensor.device} cannot be read ({fault}); cast it to float32 or int64"
+            f"{name}: {tensor.dtype} on {tensor.device} cannot be read ({error}); cast it to float32 or int64"
         ) from None
     return array
 

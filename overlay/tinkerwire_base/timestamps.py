@@ -24,8 +24,8 @@ def parse_timestamp(text: object) -> datetime:
     fraction = f"{(match['fraction'] or '')[:6]:0<6}"
     try:
         found = datetime.fromisoformat(f"{match['date']}T{match['time']}.{fraction}{_offset(match['offset'])}")
-    except ValueError as fault:
-        raise ValueError(f"expected an RFC 3339 timestamp, got {text!r}: {fault}") from None
+    except ValueError as error:
+        raise ValueError(f"expected an RFC 3339 timestamp, got {text!r}: {error}") from None
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
 
 

@@ -289,10 +289,10 @@ def _union(tp: Any) -> Check:
         if len(checks) == 1:
             checks[0](place, value)
         else:
-            faults = [_fault(check, place, value) for check in checks]
-            if None not in faults:
+            errors = [_fault(check, place, value) for check in checks]
+            if None not in errors:
                 # A value of a right type says what is wrong with it better than the list of types.
-                raise next((fault for fault in faults if isinstance(fault, ValueError)), _misfit(place, name, value))
+                raise next((error for error in errors if isinstance(error, ValueError)), _misfit(place, name, value))
 
     return run
 
@@ -300,6 +300,6 @@ def _union(tp: Any) -> Check:
 def _fault(check: Check, place: str, value: Any) -> Exception | None:
     try:
         check(place, value)
-    except (TypeError, ValueError) as fault:
-        return fault
+    except (TypeError, ValueError) as error:
+        return error
     return None

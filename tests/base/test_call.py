@@ -70,12 +70,12 @@ def test_a_success_that_does_not_fit_is_named(body: Any) -> None:
     response = answer(200, body, **{"content-type": "text/html"})
     with pytest.raises(APIResponseValidationError, match="GET http://h/x: HTTP 200: the answer does not fit") as caught:
         GET_SESSION.parse(response, CONVERTER, "http://h/x")
-    fault = caught.value
-    assert fault.status_code == 200
-    assert fault.response.text == response.content.decode()
-    assert fault.response.headers == {"content-type": "text/html"}
-    assert fault.request is not None and fault.request.method == "GET"
-    assert type(pickle.loads(pickle.dumps(fault))) is APIResponseValidationError
+    error = caught.value
+    assert error.status_code == 200
+    assert error.response.text == response.content.decode()
+    assert error.response.headers == {"content-type": "text/html"}
+    assert error.request is not None and error.request.method == "GET"
+    assert type(pickle.loads(pickle.dumps(error))) is APIResponseValidationError
 
 
 @pytest.mark.parametrize(
@@ -107,33 +107,33 @@ def test_a_success_that_does_not_fit_is_named(body: Any) -> None:
 )
 def test_errors_show_the_servers_body(status: int, kind: type, body: Any, shown: str, kept: Any) -> None:
     """A body of any shape is in the text, and decoded in .body; the class is that of the status."""
-    fault = fault_of(GET_SESSION, answer(status, body))
-    assert type(fault) is kind
-    assert fault.status_code == status
+    error = fault_of(GET_SESSION, answer(status, body))
+    assert type(error) is kind
+    assert error.status_code == status
     with pytest.raises(APIStatusError, match=shown):
-        raise fault
-    assert str(fault).startswith(f"GET /api/v1/sessions/{{session_id}}: HTTP {status}: ")
-    assert fault.body == kept
+        raise error
+    assert str(error).startswith(f"GET /api/v1/sessions/{{session_id}}: HTTP {status}: ")
+    assert error.body == kept
 
 
 def test_long_bodies_are_cut_in_the_text_only() -> None:
     """A page of HTML does not fill the log; the response has all of it."""
-    fault = fault_of(GET_SESSION, answer(500, b"x" * 5000))
-    assert len(str(fault)) < 1100
-    assert len(fault.response.text) == 5000
+    error = fault_of(GET_SESSION, answer(500, b"x" * 5000))
+    assert len(str(error)) < 1100
+    assert len(error.response.text) == 5000
 
 
 def test_headers_stay_with_the_error() -> None:
     """Retry-After and its like can be read off an error."""
-    fault = fault_of(GET_SESSION, answer(429, {}, **{"retry-after": "3"}))
-    assert fault.response.headers["retry-after"] == "3"
+    error = fault_of(GET_SESSION, answer(429, {}, **{"retry-after": "3"}))
+    assert error.response.headers["retry-after"] == "3"
 
 
 def test_no_part_of_an_error_shows_a_password() -> None:
     """User and password of a base URL are cut out."""
-    fault = fault_of(GET_SESSION, answer(500), "https://me:secret@host:8/api?x=1")
-    assert "secret" not in repr(vars(fault)) + str(fault)
-    assert "https://host:8/api?x=1" in str(fault)
+    error = fault_of(GET_SESSION, answer(500), "https://me:secret@host:8/api?x=1")
+    assert "secret" not in repr(vars(error)) + str(error)
+    assert "https://host:8/api?x=1" in str(error)
 
 
 def test_requests_show_neither_headers_nor_body() -> None:

@@ -42,21 +42,21 @@ def made(cls: type[TinkerError]) -> TinkerError:
 @pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy])
 def test_errors_survive_pickling_with_all_their_parts(cls: type[TinkerError], again: Any) -> None:
     """Class, text and every part are there after a pickle, a copy and a deep copy."""
-    fault = made(cls)
-    found = again(fault)
+    error = made(cls)
+    found = again(error)
     assert type(found) is cls
     assert str(found) == found.message == "what went wrong"
-    assert vars(found) == vars(fault)
-    assert found.args == fault.args
+    assert vars(found) == vars(error)
+    assert found.args == error.args
 
 
 def test_notes_and_later_parts_survive_pickling() -> None:
     """What was added to an error after it was made travels with it."""
-    fault = made(errors.RateLimitError)
-    vars(fault)["__notes__"] = ["while saving"]
-    fault.attempt = 3  # type: ignore[attr-defined]
-    assert vars(pickle.loads(pickle.dumps(fault)))["__notes__"] == ["while saving"]
-    assert pickle.loads(pickle.dumps(fault)).attempt == 3
+    error = made(errors.RateLimitError)
+    vars(error)["__notes__"] = ["while saving"]
+    error.attempt = 3  # type: ignore[attr-defined]
+    assert vars(pickle.loads(pickle.dumps(error)))["__notes__"] == ["while saving"]
+    assert pickle.loads(pickle.dumps(error)).attempt == 3
 
 
 @pytest.mark.parametrize("cls", CLASSES)
@@ -100,7 +100,7 @@ def test_the_status_is_an_attribute() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "request_of", "response_of", "body"),
+    ("error", "request_of", "response_of", "body"),
     [
         (errors.APIError("no", REQUEST, body=1), REQUEST, None, 1),
         (errors.APIConnectionError(REQUEST), REQUEST, None, None),
@@ -114,12 +114,12 @@ def test_the_status_is_an_attribute() -> None:
     ],
 )
 def test_they_are_made_as_the_official_ones(
-    fault: errors.APIError, request_of: object, response_of: object, body: object
+    error: errors.APIError, request_of: object, response_of: object, body: object
 ) -> None:
     """Tests of users make errors for their mocks: by place and by name, and with the defaults there."""
-    assert isinstance(fault, TinkerError) and str(fault) == fault.message and fault.message
-    assert (fault.request, getattr(fault, "response", None), fault.body) == (request_of, response_of, body)
-    assert vars(pickle.loads(pickle.dumps(fault))) == vars(fault)
+    assert isinstance(error, TinkerError) and str(error) == error.message and error.message
+    assert (error.request, getattr(error, "response", None), error.body) == (request_of, response_of, body)
+    assert vars(pickle.loads(pickle.dumps(error))) == vars(error)
 
 
 def test_responses_show_neither_headers_nor_text() -> None:

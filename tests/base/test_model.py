@@ -25,7 +25,7 @@ DATUM = m.Datum(model_input=PROMPT, loss_fn_inputs={})
 
 
 @base.define
-class _Limits(base.Strict):
+class _Limits(base.ForbidExtra):
     """A request with all the checks that a user's own contract can ask for."""
 
     count: int = attrs.field(default=1, validator=fits(validators.at_least(1), validators.at_most(9)))

@@ -228,8 +228,8 @@ def test_flat_arrays_are_those_of_numpy(values: list[Any], dtype: str) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         try:
             expected = np.asarray(values, dtype)
-        except (TypeError, ValueError, OverflowError) as fault:
-            with pytest.raises(type(fault)):
+        except (TypeError, ValueError, OverflowError) as error:
+            with pytest.raises(type(error)):
                 flat_array(values, dtype)
         else:
             found = flat_array(values, dtype)

@@ -107,8 +107,8 @@ def test_lists_of_tensors() -> None:
     """A list of tensors is refused or read, but never misread."""
     try:
         found = wire_array("weights", [torch.tensor(1.0), torch.tensor(2.0)])
-    except TypeError as fault:
-        assert "weights[0]: expected a number" in str(fault)
+    except TypeError as error:
+        assert "weights[0]: expected a number" in str(error)
     else:
         assert found.tolist() == [1, 2]
 

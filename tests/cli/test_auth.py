@@ -13,7 +13,7 @@ import pytest
 
 from support.clients import KEY
 from support.embedded import embedded_http_server
-from support.scripted import Answer, Scripted
+from support.scripted import ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(120)
 OTHER = "tml-another-key"
@@ -59,10 +59,10 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def test_from_login_to_logout(home: Home, server: Scripted) -> None:
+def test_from_login_to_logout(home: Home, server: ScriptedServer) -> None:
     """The server is asked once, with the key itself; the key is kept, listed by its fingerprint and removed."""
     home.environment["TINKER_BASE_URL"] = server.url
-    server.rules["auth/apikey/me"] = lambda asked: Answer(
+    server.rules["auth/apikey/me"] = lambda asked: ScriptedResponse(
         {**MINE, "key_id": 7 if asked.headers["x-api-key"] == KEY else 8}
     )
     code, out, err = home.run("login", "--stdin", typed=f" {KEY}\n")
@@ -105,12 +105,12 @@ def test_the_embedded_server_knows_its_key(home: Home) -> None:
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        (Answer({"detail": f"who is {KEY}?"}, status=403), "HTTP 403"),
-        (Answer({"key": KEY}), "does not fit the contract"),
-        (Answer(KEY.encode()), "does not fit the contract"),
+        (ScriptedResponse({"detail": f"who is {KEY}?"}, status=403), "HTTP 403"),
+        (ScriptedResponse({"key": KEY}), "does not fit the contract"),
+        (ScriptedResponse(KEY.encode()), "does not fit the contract"),
     ],
 )
-def test_an_answer_that_shows_the_key(home: Home, server: Scripted, answer: Answer, text: str) -> None:
+def test_an_answer_that_shows_the_key(home: Home, server: ScriptedServer, answer: ScriptedResponse, text: str) -> None:
     """Its error does not, and nothing is kept."""
     server.rules["auth/apikey/me"] = lambda _: answer
     code, _, err = home.run("login", "--stdin", "--base-url", server.url, typed=KEY)
@@ -190,9 +190,9 @@ def test_what_is_refused_before_anything_is_sent(home: Home, words: list[str], t
     assert text in err
 
 
-def test_what_goes_before_is_told(home: Home, server: Scripted) -> None:
+def test_what_goes_before_is_told(home: Home, server: ScriptedServer) -> None:
     """A key in the environment is neither stored in place of the one that is given, nor forgotten."""
-    server.rules["auth/apikey/me"] = lambda _: Answer(MINE)
+    server.rules["auth/apikey/me"] = lambda _: ScriptedResponse(MINE)
     home.environment["TINKER_API_KEY"] = OTHER
     code, out, _ = home.run("login", "--stdin", "--base-url", server.url, typed=KEY)
     assert code == 0
@@ -201,12 +201,12 @@ def test_what_goes_before_is_told(home: Home, server: Scripted) -> None:
 
 
 @pytest.mark.parametrize(("status", "code"), [(204, 0), (403, 1)])
-def test_a_generated_key_is_deleted_on_the_server(home: Home, server: Scripted, status: int, code: int) -> None:
+def test_a_generated_key_is_deleted_on_the_server(home: Home, server: ScriptedServer, status: int, code: int) -> None:
     """Nobody else has it. It goes from the file whatever the server says, which is told."""
     home.file.parent.mkdir()
     home.file.write_text(json.dumps({"default": "a", "keys": {"a": {"type": "generated", "key": KEY, "name": "n"}}}))
     home.file.chmod(0o600)
-    server.rules["auth/apikey/me"] = lambda _: Answer({"detail": "no"}, status=status)
+    server.rules["auth/apikey/me"] = lambda _: ScriptedResponse({"detail": "no"}, status=status)
     found, _, err = home.run("logout", "--base-url", server.url)
     assert found == code
     assert ("the server still has it" in err) == bool(code)
@@ -225,11 +225,11 @@ def has_terminals() -> bool:
 
 
 @pytest.mark.skipif(not has_terminals(), reason="this machine makes no terminals")
-def test_the_prompt_does_not_show_what_is_typed(home: Home, server: Scripted) -> None:
+def test_the_prompt_does_not_show_what_is_typed(home: Home, server: ScriptedServer) -> None:
     """On a real terminal, whose echo would be seen."""
     import pty  # noqa: PLC0415
 
-    server.rules["auth/apikey/me"] = lambda _: Answer(MINE)
+    server.rules["auth/apikey/me"] = lambda _: ScriptedResponse(MINE)
     pid, terminal = pty.fork()
     if pid == 0:
         command = [sys.executable, "-m", "tinkerwire", "auth", "login", "--base-url", server.url]

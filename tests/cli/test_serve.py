@@ -103,7 +103,7 @@ def test_the_whole_flow_over_http(start: Start, batch: Any) -> None:
 
 def test_it_stops_while_a_poll_waits(start: Start, batch: Any) -> None:
     """SIGINT ends a server that is at work, and waits neither for the work nor for the poll."""
-    process, client = start("--hold", "1000")
+    process, client = start("--long-poll", "1000")
     body = {"session_id": _session(client), "model_seq_id": 0, "base_model": "tinkerwire/byte-small"}
     model_id = _do(client, "create_model", body)["model_id"]
     big = batch(list(range(256)) * 8)
@@ -143,7 +143,7 @@ def test_a_body_beyond_all_bounds_is_413(start: Start, encoding: str) -> None:
 
 def test_misbehaviour_drops_real_connections(start: Start) -> None:
     """A reset and a lost reply break the connection; the resend under the key finds one session, not two."""
-    _, client = start("--seed", "5", "--misbehave", "p_lost_reply=0.5,p_reset=0.2,only=create_session")
+    _, client = start("--seed", "5", "--inject-faults", "p_lost_reply=0.5,p_reset=0.2,only=create_session")
     body = {"tags": [], "user_metadata": None, "sdk_version": "0.16.1"}
     drops = 0
     for number in range(10):
@@ -172,8 +172,8 @@ def test_a_restarted_process_has_the_checkpoints(start: Start) -> None:
 WRONG_FLAGS: list[tuple[list[str], str]] = [
     (["--wire", "9.9"], "--wire: wire version 9.9"),
     (["--wire", "latest"], "--wire: .*latest"),
-    (["--misbehave", "p_1=2"], "--misbehave: .*p_1=2"),
-    (["--peculiar", "failure=501"], "--peculiar: .*501"),
+    (["--inject-faults", "p_1=2"], "--inject-faults: .*p_1=2"),
+    (["--quirks", "failure=501"], "--quirks: .*501"),
     (["--alias", "x"], "--alias: .*NAME=MODEL"),
     (["--alias", "x=no-such-model"], "--alias: .*no-such-model"),
     (["--flag", "x"], "--flag: .*NAME=VALUE"),
@@ -181,7 +181,7 @@ WRONG_FLAGS: list[tuple[list[str], str]] = [
     (["--wire", "0.38.0", "--flag", "proto_compress_fwdbwd=7"], "--flag: .*proto_compress_fwdbwd"),
     (["--port", "x"], "--port: .*x"),
     (["--port", "99999"], "--port: 99999"),
-    (["--hold", "-1"], "--hold: -1"),
+    (["--long-poll", "-1"], "--long-poll: -1"),
     (["--gap-wait", "inf"], "--gap-wait: inf"),
     (["--seed", "x"], "--seed: .*x"),
     (["--nonsense"], "unrecognized arguments: --nonsense"),

@@ -9,7 +9,7 @@ import pytest
 import tinkerwire as tw
 from support.auth_cases import AUTH_CASES
 from support.clients import KEY
-from support.scripted import Answer, Scripted
+from support.scripted import ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -50,22 +50,22 @@ def test_the_command_is_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     assert not (tmp_path / "ran").exists()
 
 
-def test_access_is_asked_for_once(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_access_is_asked_for_once(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that is down gives an error at once, and not a wait."""
     monkeypatch.setenv("TINKER_BASE_URL", server.url)
-    server.rules["get_server_capabilities"] = lambda _: Answer(status=503)
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(status=503)
     with pytest.raises(tw.InternalServerError):
         tw.auth.raise_if_tinker_not_accessible()
     assert len(server.named("get_server_capabilities")) == 1
 
 
-def test_access(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_access(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """One question of the server decides; what goes wrong is a TinkerError."""
     monkeypatch.setenv("TINKER_BASE_URL", server.url)
     monkeypatch.setenv("TINKER_API_KEY", KEY)
     tw.auth.raise_if_tinker_not_accessible()
     assert server.named("get_server_capabilities")[0].headers["x-api-key"] == KEY
-    server.rules["get_server_capabilities"] = lambda _: Answer({"detail": "no"}, status=401)
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse({"detail": "no"}, status=401)
     with pytest.raises(tw.AuthenticationError):
         tw.auth.raise_if_tinker_not_accessible()
     monkeypatch.setenv("TINKER_BASE_URL", "nowhere")

@@ -22,7 +22,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, loop_threads, open_client, wait_until
-from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted
+from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer
 from tinkerwire._connection import operation_runner
 from tinkerwire._futures.event_loop import LOOP
 from tinkerwire._lifecycle import opening
@@ -62,7 +62,7 @@ def operations_of_all_kinds(client: tw.ServiceClient) -> list[Any]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts files by /proc")
-def test_close_leaves_nothing(server: Scripted) -> None:
+def test_close_leaves_nothing(server: ScriptedServer) -> None:
     """After close there is no thread, socket or other file of the client's, and no connection at the server."""
     with open_client(server.url) as client:
         use(client)
@@ -77,7 +77,7 @@ def test_close_leaves_nothing(server: Scripted) -> None:
         wait_until(lambda: open_files() <= before, "the files are closed")
 
 
-def test_ends_that_there_are_not(server: Scripted) -> None:
+def test_ends_that_there_are_not(server: ScriptedServer) -> None:
     """They are refused, and the client goes on."""
     with open_client(server.url) as client:
         with pytest.raises(ValueError, match="status: 'failed' is not one of 'success', 'errored', 'interrupted'"):
@@ -87,13 +87,13 @@ def test_ends_that_there_are_not(server: Scripted) -> None:
         client.get_server_capabilities()
 
 
-def test_clients_are_futures_of_themselves(server: Scripted) -> None:
+def test_clients_are_futures_of_themselves(server: ScriptedServer) -> None:
     """As those of concurrent.futures and as coroutines, too, with the error of a creation that failed."""
     with open_client(server.url) as client:
         for made in (client.create_lora_training_client("base"), client.create_sampling_client(base_model="base")):
             assert made.future().result(PATIENCE_S) is made
             assert asyncio.run(made.coroutine()) is made
-        server.rules["create_model"] = lambda _: Answer(status=404)
+        server.rules["create_model"] = lambda _: ScriptedResponse(status=404)
         failed = client.create_lora_training_client("none")
         assert isinstance(failed.future().exception(PATIENCE_S), tw.NotFoundError)
         with pytest.raises(tw.NotFoundError):
@@ -103,16 +103,16 @@ def test_clients_are_futures_of_themselves(server: Scripted) -> None:
 @pytest.mark.parametrize("held", ["retrieve_future", "optim_step", "asample", "training_runs"])
 @pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "beside another client"])
 def test_pending_operations_end_with_a_clear_error(
-    server: Scripted, held: str, is_alone: bool, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, held: str, is_alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Operations that wait for a turn, a submission, a place in flight or a result fail at close, and say why."""
     # Close would wait for those that do not take notice.
     monkeypatch.setattr(operation_runner, "CLOSE_S", 10 * PATIENCE_S)
-    hold = Hold()
+    hold = Gate()
 
-    def rule(asked: Asked) -> Answer:
+    def rule(asked: RecordedRequest) -> ScriptedResponse:
         is_creation = asked.headers.get("x-tinker-request-type") == "CreateModel"
-        return server.happy(asked) if is_creation else Answer(server.happy(asked).body, hold=hold)
+        return server.happy(asked) if is_creation else ScriptedResponse(server.happy(asked).body, hold=hold)
 
     with ExitStack() as stack:
         other = None if is_alone else stack.enter_context(open_client(server.url))
@@ -121,11 +121,11 @@ def test_pending_operations_end_with_a_clear_error(
         futures = operations_of_all_kinds(client)
         server.wait_for_requests(held, 2 if held == "retrieve_future" else 1)
         client.close().result(PATIENCE_S)
-        faults = [fault for future in futures if (fault := fault_of(future))]
-        assert faults
-        for fault in faults:
-            assert isinstance(fault, tw.ClientClosedError)
-            assert "was closed; make a new ServiceClient" in str(fault)
+        errors = [error for future in futures if (error := fault_of(future))]
+        assert errors
+        for error in errors:
+            assert isinstance(error, tw.ClientClosedError)
+            assert "was closed; make a new ServiceClient" in str(error)
         server.wait_for(lambda: server.active[held] == 0, "the client hangs up")
         if other is not None:
             other.get_server_capabilities()
@@ -136,15 +136,15 @@ def fault_of(future: Any) -> tw.TinkerError | None:
     """The error of a future that has ended or is about to."""
     try:
         future.result(PATIENCE_S)
-    except tw.TinkerError as fault:
-        return fault
+    except tw.TinkerError as error:
+        return error
     return None
 
 
-def test_waiting_coroutines_end_too(server: Scripted) -> None:
+def test_waiting_coroutines_end_too(server: ScriptedServer) -> None:
     """A coroutine that awaits a future gets the error when another thread closes the client."""
-    hold = Hold()
-    server.on_poll("OptimStep", lambda _: Answer(hold=hold))
+    hold = Gate()
+    server.on_poll("OptimStep", lambda _: ScriptedResponse(hold=hold))
 
     async def wait(future: tw.APIFuture[Any]) -> None:
         with pytest.raises(tw.ClientClosedError):
@@ -159,7 +159,7 @@ def test_waiting_coroutines_end_too(server: Scripted) -> None:
     hold.release()
 
 
-def test_closing_again_is_the_same(server: Scripted) -> None:
+def test_closing_again_is_the_same(server: ScriptedServer) -> None:
     """Close from many threads and by the context manager closes once; the future cannot be cancelled."""
     with open_client(server.url) as keeper, open_client(server.url) as client:
         use(client)
@@ -172,7 +172,7 @@ def test_closing_again_is_the_same(server: Scripted) -> None:
         keeper.get_server_capabilities()
 
 
-def test_a_closed_client_says_so(server: Scripted) -> None:
+def test_a_closed_client_says_so(server: ScriptedServer) -> None:
     """Every method of every client made from a closed service raises ClientClosedError at once, and sends nothing."""
     with open_client(server.url) as client:
         training, sampling = (
@@ -203,7 +203,7 @@ def test_a_closed_client_says_so(server: Scripted) -> None:
     assert len(server.asked) == number
 
 
-def test_an_exception_passes_through_the_context_manager(server: Scripted) -> None:
+def test_an_exception_passes_through_the_context_manager(server: ScriptedServer) -> None:
     """What goes wrong inside the block comes out, and the client is closed all the same."""
     with pytest.raises(ZeroDivisionError), open_client(server.url) as client:
         raise ZeroDivisionError
@@ -211,7 +211,7 @@ def test_an_exception_passes_through_the_context_manager(server: Scripted) -> No
         client.get_server_capabilities()
 
 
-def test_connections_are_reused(server: Scripted, client: tw.ServiceClient) -> None:
+def test_connections_are_reused(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A hundred operations, one after the other, take one connection per traffic class, not one each."""
     training = client.create_lora_training_client("base")
     for _ in range(50):
@@ -224,7 +224,7 @@ def test_connections_are_reused(server: Scripted, client: tw.ServiceClient) -> N
     assert len({asked.peer for asked in server.named("optim_step")}) == 1
 
 
-def test_threads_of_the_resolver_end(server: Scripted) -> None:
+def test_threads_of_the_resolver_end(server: ScriptedServer) -> None:
     """A server given by name is resolved on threads that do not outlive the client."""
     with open_client(server.url.replace("127.0.0.1", "localhost")) as client:
         use(client)
@@ -255,7 +255,7 @@ class StopAtLine:
 
 
 @pytest.mark.parametrize("kind", ["sample", "optim_step", "forward_backward", "list_training_runs"])
-def test_a_handler_may_raise_at_any_line(server: Scripted, kind: str) -> None:
+def test_a_handler_may_raise_at_any_line(server: ScriptedServer, kind: str) -> None:
     """Wherever an operation's call is interrupted: nothing complains, and the client goes on."""
     with open_client(server.url) as client, warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -285,7 +285,7 @@ def test_a_handler_may_raise_at_any_line(server: Scripted, kind: str) -> None:
     wait_until(lambda: not loop_threads(), "the thread ends")
 
 
-def test_closing_while_it_is_being_closed(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_while_it_is_being_closed(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A close that comes in the midst of another, as from a signal handler, is the same; both end."""
     with open_client(server.url) as client:
         use(client)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tinkerwire as tw
-from support.scripted import Answer, Scripted
+from support.scripted import ScriptedResponse, ScriptedServer
 from tinkerwire._tokenizers import lookup
 from tinkerwire._tokenizers.byte_level import ByteTokenizer
 
@@ -69,19 +69,19 @@ def test_loaded_once(loads: list[Any]) -> None:
     assert loads == [("a/b", {}), (KIMI, {"revision": lookup.PINNED[KIMI], "trust_remote_code": True})]
 
 
-def test_of_clients(server: Scripted, client: tw.ServiceClient, loads: list[Any]) -> None:
+def test_of_clients(server: ScriptedServer, client: tw.ServiceClient, loads: list[Any]) -> None:
     """A training client asks for the tokenizer the server names, a sampling client for that of its base model."""
     data = {"model_name": "a/b", "tokenizer_id": "c/d:1"}
-    server.rules["get_info"] = lambda _: Answer({"model_id": "m1", "model_data": data})
-    server.rules["samplers/sampler1"] = lambda _: Answer({"sampler_id": "sampler1", "base_model": "a/b"})
+    server.rules["get_info"] = lambda _: ScriptedResponse({"model_id": "m1", "model_data": data})
+    server.rules["samplers/sampler1"] = lambda _: ScriptedResponse({"sampler_id": "sampler1", "base_model": "a/b"})
     client.create_lora_training_client("a/b").get_tokenizer()
     client.create_sampling_client(base_model="a/b").get_tokenizer()
     assert [name for name, _ in loads] == ["c/d", "a/b"]
 
 
-def test_a_server_that_names_no_model(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_server_that_names_no_model(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Nothing is guessed."""
-    server.rules["get_info"] = lambda _: Answer({"model_id": "m1", "model_data": {}})
+    server.rules["get_info"] = lambda _: ScriptedResponse({"model_id": "m1", "model_data": {}})
     with pytest.raises(tw.TinkerError, match="neither names its tokenizer nor its base model"):
         client.create_lora_training_client("a/b").get_tokenizer()
 

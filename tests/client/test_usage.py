@@ -6,18 +6,18 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import FAST, PARAMS, PROMPT, datum, open_client, wait_until
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
+from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_tokens_of_batches(server: Scripted) -> None:
+def test_tokens_of_batches(server: ScriptedServer) -> None:
     """By client and for the service: each chunk once its result is there, failed ones not."""
     with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=2)) as client:
         one, other = (client.create_lora_training_client("base") for _ in range(2))
         one.forward_backward([datum(1, 2, 3), datum(4), datum(5, 6)], "cross_entropy").result(PATIENCE_S)
         other.forward([datum(1, 2)], "cross_entropy").result(PATIENCE_S)
-        server.on_poll("Forward", lambda _: Answer({"error": "no"}))
+        server.on_poll("Forward", lambda _: ScriptedResponse({"error": "no"}))
         with pytest.raises(tw.RequestFailedError):
             other.forward([datum(1, 2)], "cross_entropy").result(PATIENCE_S)
         assert one.usage == tw.Usage(trained_tokens=6)
@@ -25,12 +25,12 @@ def test_tokens_of_batches(server: Scripted) -> None:
         assert client.usage == tw.Usage(trained_tokens=6, forward_tokens=2)
 
 
-def test_tokens_of_samples(server: Scripted, client: tw.ServiceClient) -> None:
+def test_tokens_of_samples(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A prompt counts once, its samples all, and images of an unknown length not."""
     sampling = client.create_sampling_client(base_model="base")
     sequence = {"stop_reason": "stop", "tokens": [1, 2, 3], "logprobs": None}
     found = {"sequences": [sequence, sequence], "prompt_cache_hit_tokens": 1}
-    server.on_poll("Sample", in_turn(Answer(found), server.happy))
+    server.on_poll("Sample", in_order(ScriptedResponse(found), server.happy))
     sampling.sample(PROMPT, 2, PARAMS).result(PATIENCE_S)
     expected = tw.Usage(prompt_tokens=2, cached_prompt_tokens=1, sampled_tokens=6)
     assert sampling.usage == client.usage == expected
@@ -40,12 +40,12 @@ def test_tokens_of_samples(server: Scripted, client: tw.ServiceClient) -> None:
     assert sampling.usage == expected + tw.Usage(prompt_tokens=1, sampled_tokens=2)
 
 
-def test_the_load_of_the_server(server: Scripted) -> None:
+def test_the_load_of_the_server(server: ScriptedServer) -> None:
     """In flight, waiting, the window as it shrinks at a push-back, and how many of those there were."""
-    hold = Hold()
-    busy = Answer({}, status=429, headers={"retry-after-ms": "1"})
-    server.rules["asample"] = in_turn(busy, server.happy)
-    server.on_poll("Sample", lambda asked: Answer(server.happy(asked).body, hold=hold))
+    hold = Gate()
+    busy = ScriptedResponse({}, status=429, headers={"retry-after-ms": "1"})
+    server.rules["asample"] = in_order(busy, server.happy)
+    server.on_poll("Sample", lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold))
     with open_client(server.url, retry=tw.RetryConfig(max_connections=2, retry_delay_base=0.001)) as client:
         sampling = client.create_sampling_client(base_model="base")
         assert sampling.load == tw.SamplingLoad(in_flight=0, waiting=0, window=2, ceiling=2, push_backs=0)
@@ -61,7 +61,7 @@ def test_the_load_of_the_server(server: Scripted) -> None:
         assert (sampling.load.in_flight, sampling.load.waiting) == (0, 0)
 
 
-def test_a_client_with_its_own_policy_has_its_own_load(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_client_with_its_own_policy_has_its_own_load(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The one knob is RetryConfig.max_connections, of the service or of one client."""
     own = client.create_sampling_client(base_model="base", retry_config=tw.RetryConfig(max_connections=3))
     assert own.load.ceiling == 3

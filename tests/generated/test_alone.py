@@ -128,10 +128,10 @@ def test_errors_say_what_was_asked_and_what_came(
     """An error has the class of its status, shows method, address and the server's words, and no key."""
     with httpx.Client(base_url=server.url, headers=KEY) as http, pytest.raises(kind, match=words) as caught:
         call.send(http)
-    fault = caught.value
-    assert server.url in str(fault) and f"HTTP {fault.status_code}" in str(fault)
-    assert fault.body == {"detail": words}
-    assert "tml-secret" not in str(fault) + repr(fault) + repr(vars(fault))
+    error = caught.value
+    assert server.url in str(error) and f"HTTP {error.status_code}" in str(error)
+    assert error.body == {"detail": words}
+    assert "tml-secret" not in str(error) + repr(error) + repr(vars(error))
 
 
 def test_nothing_there_is_the_clients_own_error() -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from support.instances import PREFIX, Instances
 from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.errors import DialectError
-from tinkerwire_base.conversion.versioning import is_binary, project, superset
+from tinkerwire_base.conversion.versioning import is_protobuf, project, superset
 from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
 from tinkerwire_generated.times import FIELD_TIMES, KIND_TIMES, NEWEST, REQUIRED_TIMES, TYPE_TIMES, VALUE_TIMES
@@ -28,7 +28,7 @@ ERAS = ("0.4.1", "0.6.3", "0.16.1", "0.25.0", "0.38.0")
 EVERYTHING = Instances(superset(CONTRACT))
 AT = {version: Instances(project(CONTRACT, version)) for version in ERAS}
 TYPES = [(version, name) for version in ERAS for name in AT[version].schemas]
-BINARY = {name for name, schema in EVERYTHING.schemas.items() if is_binary(schema)}
+BINARY = {name for name, schema in EVERYTHING.schemas.items() if is_protobuf(schema)}
 # What came and went between two eras is tried at the version that brought it.
 SHORT_LIVED = {name: TYPE_TIMES[name][0] for name in EVERYTHING.schemas.keys() - {name for _, name in TYPES} - BINARY}
 AT |= {version: Instances(project(CONTRACT, version)) for version in sorted(set(SHORT_LIVED.values()))}
@@ -50,7 +50,7 @@ CONVERTERS = {version: converter(version) for version in AT}
 
 
 def assert_valid(instances: Instances, name: str, value: Any) -> None:
-    faults = [f"{fault.json_path}: {fault.message}" for fault in instances.validator(name).iter_errors(value)]
+    faults = [f"{error.json_path}: {error.message}" for error in instances.validator(name).iter_errors(value)]
     assert not faults, (name, value, faults)
 
 
@@ -81,9 +81,9 @@ def test_models_come_back_equal(name: str, data: st.DataObject) -> None:
     for version in AT:
         try:
             text = CONVERTERS[version].encode(model)
-        except DialectError as fault:
-            assert fault.version == version
-            assert fault.what.partition(".")[0] in TIMED
+        except DialectError as error:
+            assert error.version == version
+            assert error.what.partition(".")[0] in TIMED
             continue
         if name in AT[version].schemas:
             assert_valid(AT[version], name, orjson.loads(text))

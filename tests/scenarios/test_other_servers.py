@@ -17,7 +17,7 @@ from support.embedded import embedded_http_server
 from support.scripted import PATIENCE_S
 from tinkerwire._polling import poller
 from tinkerwire._session import session
-from tinkerwire.local import EmbeddedServer, EmbeddedTransport, Misbehaviour, Peculiarities
+from tinkerwire.local import EmbeddedServer, EmbeddedTransport, FaultInjection, Quirks
 
 pytestmark = pytest.mark.timeout(120)
 MODEL = "tinkerwire/byte-nano"
@@ -34,11 +34,11 @@ BAD_DATUM = tw.Datum(model_input=tw.ModelInput.from_ints(NO_BYTES), loss_fn_inpu
 
 @contextmanager
 def client_of(
-    ways: Peculiarities | None = None, wire: str = "0.16.1", *, retry: tw.RetryConfig = FAST, **settings: Any
+    ways: Quirks | None = None, wire: str = "0.16.1", *, retry: tw.RetryConfig = FAST, **settings: Any
 ) -> Iterator[tw.ServiceClient]:
     """A client, which is told nothing, of an embedded server."""
     with (
-        EmbeddedServer(wire_version=wire, peculiarities=ways, seed=1, **settings) as server,
+        EmbeddedServer(wire_version=wire, quirks=ways, seed=1, **settings) as server,
         tw.ServiceClient(base_url="local", transport=EmbeddedTransport(server), retry=retry) as client,
     ):
         yield client
@@ -102,7 +102,7 @@ def check(expected: list[float], client: tw.ServiceClient, **options: bool) -> N
 @pytest.mark.parametrize("not_ready", ["408", "try_again"])
 def test_results_that_are_not_ready(expected: list[float], not_ready: str) -> None:
     """Held for a while and then put off, in either form: asked again until they are there."""
-    with client_of(Peculiarities(slow_s=0.12, not_ready=not_ready), hold_s=0.05) as client:
+    with client_of(Quirks(result_delay_s=0.12, not_ready=not_ready), long_poll_s=0.05) as client:
         check(expected, client)
 
 
@@ -111,15 +111,15 @@ def test_questions_that_are_held_for_longer_than_is_waited(monkeypatch: pytest.M
     monkeypatch.setattr(poller, "POLL_TIMEOUT_S", 0.1)
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
     retry = attrs.evolve(FAST, max_elapsed=0.25)
-    with client_of(Peculiarities(slow_s=1.0), hold_s=300.0, retry=retry) as client:
+    with client_of(Quirks(result_delay_s=1.0), long_poll_s=300.0, retry=retry) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         training.optim_step(ADAM).result(PATIENCE_S)
 
 
 def test_results_that_never_come(pass_time: Callable[[float], None]) -> None:
     """End with RequestTimeoutError at the deadline of the client, or of one sample."""
-    ways = Peculiarities(slow_s=3600.0)
-    with client_of(ways, hold_s=0.05, retry=attrs.evolve(FAST, progress_timeout=50)) as client:
+    ways = Quirks(result_delay_s=3600.0)
+    with client_of(ways, long_poll_s=0.05, retry=attrs.evolve(FAST, progress_timeout=50)) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         sampling = client.create_sampling_client(base_model=MODEL)
         sample = sampling.sample(PROMPT, 1, PARAMS, timeout=40)
@@ -153,7 +153,7 @@ def test_results_that_never_come(pass_time: Callable[[float], None]) -> None:
 def test_failed_futures(failure: str, kind: type[tw.TinkerError]) -> None:
     """Each shape is an error of the right class, soon, with the reason, if there is one; and the client goes on."""
     retry = attrs.evolve(FAST, max_elapsed=0.5)
-    with client_of(Peculiarities(failure=failure), retry=retry) as client:
+    with client_of(Quirks(failure=failure), retry=retry) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         sampling = client.create_sampling_client(base_model=MODEL)
         failed = training.forward_backward([BAD_DATUM], "cross_entropy")
@@ -187,7 +187,7 @@ def test_failed_futures(failure: str, kind: type[tw.TinkerError]) -> None:
 )
 def test_forms(expected: list[float], wire: str, ways: dict[str, Any]) -> None:
     """Whichever the server takes and gives, with and without word of it."""
-    with client_of(Peculiarities(**ways), wire) as client:
+    with client_of(Quirks(**ways), wire) as client:
         check(expected, client)
 
 
@@ -198,7 +198,7 @@ def test_forms(expected: list[float], wire: str, ways: dict[str, Any]) -> None:
 @pytest.mark.parametrize("wire", ["0.16.1", "0.25.0", "0.38.0"])
 def test_optional_calls_that_are_missing(expected: list[float], wire: str, missing: str) -> None:
     """None of them is needed."""
-    with client_of(Peculiarities(lacks="optional", missing=missing), wire) as client:
+    with client_of(Quirks(lacks="optional", missing=missing), wire) as client:
         check(expected, client)
 
 
@@ -206,13 +206,13 @@ def test_promised_calls_that_are_missing(expected: list[float]) -> None:
     """A server that tells clients to use what it does not have."""
     flags = {"sample_use_retrieve_futures": True, "sample_cancel_enabled": True, "sample_join_sampling_session": True}
     lacks = {"retrieve_futures", "cancel_future", "join_sampling_session"}
-    with client_of(Peculiarities(lacks=lacks), "0.38.0", client_config=flags) as client:
+    with client_of(Quirks(lacks=lacks), "0.38.0", client_config=flags) as client:
         check(expected, client)
 
 
 def test_calls_that_are_missing_and_wanted() -> None:
     """Asked for by name they are an error that names them, at once, and the client goes on."""
-    with client_of(Peculiarities(lacks={"set_checkpoint_ttl", "create_sampling_session"})) as client:
+    with client_of(Quirks(lacks={"set_checkpoint_ttl", "create_sampling_session"})) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         path = training.save_state("a").result(PATIENCE_S).path
         with pytest.raises(tw.NotFoundError, match="ttl"):
@@ -238,20 +238,20 @@ def test_a_strict_server_of_an_older_wire(expected: list[float]) -> None:
 
 def test_short_paths(expected: list[float]) -> None:
     """Weights named ``tinker://MODEL/NAME`` are sampled from."""
-    with client_of(Peculiarities(short_paths=True)) as client:
+    with client_of(Quirks(short_paths=True)) as client:
         check(expected, client)
 
 
 def test_short_prompt_logprobs(expected: list[float]) -> None:
     """N-1 values are those of all tokens but the first, whichever call brings them."""
     for wire in ("0.16.1", "0.25.0"):
-        with client_of(Peculiarities(prompt_logprobs="short"), wire) as client:
+        with client_of(Quirks(prompt_logprobs="short"), wire) as client:
             check(expected, client)
 
 
 def test_absent_prompt_logprobs(expected: list[float], caplog: pytest.LogCaptureFixture) -> None:
     """compute_logprobs says that there are none, and a sample comes without, with a word in the log."""
-    with client_of(Peculiarities(prompt_logprobs="absent")) as client:
+    with client_of(Quirks(prompt_logprobs="absent")) as client:
         check(expected, client, logprobs=False)
         sampling = client.create_sampling_client(base_model=MODEL)
         with pytest.raises(tw.APIResponseValidationError, match="no prompt logprobs"):
@@ -263,12 +263,12 @@ def test_absent_prompt_logprobs(expected: list[float], caplog: pytest.LogCapture
 
 def test_top_k(caplog: pytest.LogCaptureFixture) -> None:
     """Ignored: the rest of the sample comes, with a word in the log. Refused: a clear error."""
-    with client_of(Peculiarities(topk="ignored")) as client, caplog.at_level(logging.WARNING, "tinkerwire"):
+    with client_of(Quirks(topk="ignored")) as client, caplog.at_level(logging.WARNING, "tinkerwire"):
         sampling = client.create_sampling_client(base_model=MODEL)
         asked = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)
         assert asked.result(PATIENCE_S).topk_prompt_logprobs is None
     assert "gave no topk_prompt_logprobs" in caplog.text
-    with client_of(Peculiarities(topk="refused")) as client:
+    with client_of(Quirks(topk="refused")) as client:
         sampling = client.create_sampling_client(base_model=MODEL)
         asked = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)
         with pytest.raises(tw.BadRequestError, match="topk_prompt_logprobs is not supported"):
@@ -280,7 +280,7 @@ def test_top_k(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize("wire", ["0.16.1", "0.25.0"])
 def test_metrics(expected: list[float], metrics: str, wire: str) -> None:
     """Empty or null, of one chunk and of several."""
-    with client_of(Peculiarities(metrics=metrics), wire) as client:
+    with client_of(Quirks(metrics=metrics), wire) as client:
         check(expected, client)
         training = client.create_lora_training_client(MODEL, rank=4)
         assert training.forward([DATUM] * 3, "cross_entropy").result(PATIENCE_S).metrics == {}
@@ -289,7 +289,7 @@ def test_metrics(expected: list[float], metrics: str, wire: str) -> None:
 
 def test_loads_that_must_come_first(expected: list[float]) -> None:
     """A client from a state loads first; loading later is refused, clearly, and training goes on."""
-    with client_of(Peculiarities(load_first=True)) as client:
+    with client_of(Quirks(load_first=True)) as client:
         check(expected, client)
         training = client.create_lora_training_client(MODEL, rank=4)
         path = training.save_state("a").result(PATIENCE_S).path
@@ -301,7 +301,7 @@ def test_loads_that_must_come_first(expected: list[float]) -> None:
 @pytest.mark.parametrize(("strict", "counts_refused"), [(False, False), (True, False), (False, True)])
 def test_refused_operations(strict: bool, counts_refused: bool) -> None:
     """They leave no gap where gaps are not allowed, and no used number where refused ones are counted."""
-    ways = Peculiarities(load_first=True, counts_refused=counts_refused)
+    ways = Quirks(load_first=True, counts_refused=counts_refused)
     with client_of(ways, strict_sequence=strict, gap_wait_s=3600.0) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         path = training.save_state("a").result(PATIENCE_S).path
@@ -314,21 +314,21 @@ def test_refused_operations(strict: bool, counts_refused: bool) -> None:
 @pytest.mark.parametrize("strict", [False, True])
 def test_a_gap_that_was_left_all_the_same(strict: bool) -> None:
     """An operation that may have arrived and did not: its number is not free, and yet training is not blocked."""
-    misbehaviour = Misbehaviour(p_reset=1, only={"optim_step"})
-    settings: dict[str, Any] = {"strict_sequence": strict, "gap_wait_s": 0.3, "misbehaviour": misbehaviour}
+    fault_injection = FaultInjection(p_reset=1, only={"optim_step"})
+    settings: dict[str, Any] = {"strict_sequence": strict, "gap_wait_s": 0.3, "fault_injection": fault_injection}
     with client_of(**settings) as client:
         training = client.create_lora_training_client(MODEL, rank=4).result(PATIENCE_S)
         with pytest.raises(tw.APIConnectionError):
             training.optim_step(ADAM).result(PATIENCE_S)
-        misbehaviour.p_reset = 0.0
+        fault_injection.p_reset = 0.0
         train(training)
 
 
 def test_a_gap_that_a_server_waits_for_without_end(pass_time: Callable[[float], None]) -> None:
     """What is held back behind it ends at the deadline, with a word on where it was."""
-    misbehaviour = Misbehaviour(p_reset=1, only={"optim_step"})
+    fault_injection = FaultInjection(p_reset=1, only={"optim_step"})
     retry = attrs.evolve(FAST, progress_timeout=50)
-    with client_of(gap_wait_s=3600.0, misbehaviour=misbehaviour, retry=retry, hold_s=0.1) as client:
+    with client_of(gap_wait_s=3600.0, fault_injection=fault_injection, retry=retry, long_poll_s=0.1) as client:
         training = client.create_lora_training_client(MODEL, rank=4).result(PATIENCE_S)
         with pytest.raises(tw.APIConnectionError):
             training.optim_step(ADAM).result(PATIENCE_S)
@@ -344,17 +344,17 @@ def test_a_gap_that_a_server_waits_for_without_end(pass_time: Callable[[float], 
 def test_request_ids(expected: list[float], ids: str, together: bool) -> None:
     """Of any form, polled one by one or together."""
     flags = {"sample_use_retrieve_futures": True} if together else {}
-    with client_of(Peculiarities(ids=ids), "0.38.0" if together else "0.16.1", client_config=flags) as client:
+    with client_of(Quirks(ids=ids), "0.38.0" if together else "0.16.1", client_config=flags) as client:
         check(expected, client)
 
 
 def test_all_at_once_in_a_process(expected: list[float]) -> None:
     """As the two public servers are: over HTTP, told nothing but the URL."""
-    common = "slow_s=0.05,not_ready=try_again,prompt_logprobs=short,load_first,topk=ignored,lacks=optional"
+    common = "result_delay_s=0.05,not_ready=try_again,prompt_logprobs=short,load_first,topk=ignored,lacks=optional"
     for wire, ways in (
         ("0.16.1", "short_paths,metrics=null,ids=integer,failure=400"),
         ("0.25.0", "short_paths,metrics=empty,ids=uuid,failure=500,missing=405"),
     ):
-        options = ["--wire", wire, "--hold", "0.02", "--seed", "1", "--peculiar", f"{common},{ways}"]
+        options = ["--wire", wire, "--long-poll", "0.02", "--seed", "1", "--quirks", f"{common},{ways}"]
         with embedded_http_server(*options) as url, tw.ServiceClient(base_url=url) as client:
             check(expected, client)

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from support.clients import KEY
-from support.scripted import Answer, Scripted, in_turn
+from support.scripted import ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(120)
 TESTS = Path(__file__).parents[1]
 
 
-def run_script(server: Scripted, code: str) -> subprocess.CompletedProcess[str]:
+def run_script(server: ScriptedServer, code: str) -> subprocess.CompletedProcess[str]:
     """A program of its own that uses the server."""
     head = (
         f"import logging, os, sys\nimport tinkerwire as tw\nURL, KEY = {server.url!r}, {KEY!r}\n"
@@ -40,7 +40,7 @@ gc.collect()
 """
 
 
-def test_a_program_that_closes_nothing(server: Scripted) -> None:
+def test_a_program_that_closes_nothing(server: ScriptedServer) -> None:
     """It ends as it would, and nothing complains of connections that are left, dropped before or not."""
     for end, code in (("", 0), ("raise SystemExit(3)", 3)):
         run = run_script(server, "logging.basicConfig()\n" + CARELESS + end)
@@ -94,7 +94,7 @@ print("nothing is left")
         ("client.close(); raise Stop", "Stop"),
     ],
 )
-def test_signal_handlers_may_close(server: Scripted, how: str, end: str) -> None:
+def test_signal_handlers_may_close(server: ScriptedServer, how: str, end: str) -> None:
     """A handler that closes, waits for that or raises: the program ends in order, and no thread or socket is left."""
     run = run_script(server, HANDLER.replace("HOW", how))
     assert run.stdout == f"ended by {end}\nnothing is left\n", run.stderr
@@ -110,22 +110,22 @@ client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).resul
 
 
 @pytest.mark.parametrize("end", ["", "del client, training; import gc; gc.collect()"])
-def test_a_program_that_forgets_to_close_ends_quietly(server: Scripted, end: str) -> None:
+def test_a_program_that_forgets_to_close_ends_quietly(server: ScriptedServer, end: str) -> None:
     """A client that was never closed delays and disturbs nothing when the program ends, or it is collected."""
     run = run_script(server, USE + end)
     assert (run.returncode, run.stderr) == (0, "")
 
 
-def test_a_program_that_ends_logs_what_it_drops(server: Scripted) -> None:
+def test_a_program_that_ends_logs_what_it_drops(server: ScriptedServer) -> None:
     """An operation under way at the end of the program is lost, and one line names it."""
-    server.on_poll("OptimStep", in_turn(server.happy, Answer({"type": "try_again"}, delay_s=0.5)))
+    server.on_poll("OptimStep", in_order(server.happy, ScriptedResponse({"type": "try_again"}, delay_s=0.5)))
     run = run_script(server, USE + "pending = training.optim_step(ADAM)")
     assert run.returncode == 0
     assert "1 operation under way dropped: OptimStep" in run.stderr
     assert len(run.stderr.splitlines()) == 1
 
 
-def test_a_service_that_is_dropped_serves_on(server: Scripted) -> None:
+def test_a_service_that_is_dropped_serves_on(server: ScriptedServer) -> None:
     """Clients made from a service that nobody holds any more go on working."""
     run = run_script(
         server,
@@ -161,7 +161,7 @@ print("parent is fine, child's status", status)
 @pytest.mark.parametrize(
     "end", ["os._exit(0)", "sys.exit(0)", "del training, client; import gc; gc.collect(); sys.exit(0)"]
 )
-def test_a_fork_does_not_share(server: Scripted, end: str) -> None:
+def test_a_fork_does_not_share(server: ScriptedServer, end: str) -> None:
     """A forked child is told that the client is its parent's, can make its own, and leaves the parent's alone."""
     run = run_script(server, USE + FORK.replace("EXIT", end))
     assert "child is fine" in run.stdout, run.stderr

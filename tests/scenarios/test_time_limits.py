@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, datum, open_client
-from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn, scripted_server
+from support.scripted import (
+    PATIENCE_S,
+    Gate,
+    RecordedRequest,
+    ScriptedResponse,
+    ScriptedServer,
+    in_order,
+    scripted_server,
+)
 from tinkerwire._futures.deadline import library_seconds
 from tinkerwire._transport import backpressure
 from tinkerwire._transport.backpressure import Traffic
@@ -32,11 +40,11 @@ ENDLESS = [1e300, 2**63, 10**300, math.inf]
 
 
 @pytest.fixture(scope="module")
-def silent() -> Iterator[Scripted]:
+def silent() -> Iterator[ScriptedServer]:
     """A server that accepts every request and answers none."""
-    hold = Hold()
+    hold = Gate()
     with scripted_server() as found:
-        found.happy = lambda _: Answer({}, hold=hold)  # type: ignore[method-assign]
+        found.happy = lambda _: ScriptedResponse({}, hold=hold)  # type: ignore[method-assign]
         yield found
         hold.release()
 
@@ -51,7 +59,9 @@ def plain_call(client: tw.ServiceClient) -> tw.APIFuture[Any]:
 @example(seconds=0)
 @example(seconds=1e-9)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_progress_timeout_ends_an_operation_on_a_silent_server(silent: Scripted, kind: str, seconds: float) -> None:
+def test_any_progress_timeout_ends_an_operation_on_a_silent_server(
+    silent: ScriptedServer, kind: str, seconds: float
+) -> None:
     """Whatever number is the limit, the operation ends with RequestTimeoutError, or the number was refused."""
     try:
         policy = tw.RetryConfig(progress_timeout=seconds, retry_delay_base=0.001, retry_delay_max=0.001)
@@ -71,7 +81,7 @@ def test_any_progress_timeout_ends_an_operation_on_a_silent_server(silent: Scrip
 
 @given(seconds=ANY_SECONDS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_number_of_seconds_to_wait_for_a_future(silent: Scripted, seconds: float) -> None:
+def test_any_number_of_seconds_to_wait_for_a_future(silent: ScriptedServer, seconds: float) -> None:
     """``result``, ``exception``, ``as_completed`` and ``sample`` time out, or refuse the number; nothing else."""
     with open_client(silent.url) as client:
         future = plain_call(client)
@@ -87,11 +97,11 @@ def test_any_number_of_seconds_to_wait_for_a_future(silent: Scripted, seconds: f
 
 @pytest.mark.parametrize("seconds", ENDLESS)
 @pytest.mark.parametrize("kind", ["aiohttp", "httpx"])
-def test_endless_limits_are_no_limit(server: Scripted, kind: str, seconds: float) -> None:
+def test_endless_limits_are_no_limit(server: ScriptedServer, kind: str, seconds: float) -> None:
     """Infinity and numbers beyond what threads and timers take work everywhere, as no limit."""
     policy = tw.RetryConfig(progress_timeout=seconds, max_elapsed=seconds, retry_delay_base=0.001)
     http = httpx.AsyncClient() if kind == "httpx" else None
-    server.rules["asample"] = in_turn(Answer({}, status=500), server.happy)
+    server.rules["asample"] = in_order(ScriptedResponse({}, status=500), server.happy)
     with open_client(server.url, retry=policy, http_client=http) as client:
         sampling = client.create_sampling_client(base_model="base").result(seconds)
         future = sampling.sample(PROMPT, 1, PARAMS, timeout=seconds)
@@ -113,12 +123,12 @@ def test_libraries_get_only_seconds_that_they_keep(seconds: float | None) -> Non
 
 @pytest.mark.parametrize("kind", ["aiohttp", "httpx"])
 def test_the_wait_for_a_free_connection_has_the_limit_of_its_operation(
-    server: Scripted, kind: str, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hundred calls share two connections to a silent server: all end at the limit, none waits for the others."""
     monkeypatch.setitem(backpressure.CONNECTIONS, Traffic.REST, 2)
-    hold = Hold()
-    server.rules["training_runs"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["training_runs"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     policy = tw.RetryConfig(progress_timeout=1.0, enable_retry_logic=False)
     http = httpx.AsyncClient() if kind == "httpx" else None
     with open_client(server.url, retry=policy, http_client=http) as client:
@@ -136,40 +146,40 @@ def test_the_wait_for_a_free_connection_has_the_limit_of_its_operation(
             assert future.result(PATIENCE_S) is not None
 
 
-def held(name: str) -> Callable[[Scripted, Hold], None]:
+def held(name: str) -> Callable[[ScriptedServer, Gate], None]:
     """A rule that holds the answers to one path."""
 
-    def prepare(server: Scripted, hold: Hold) -> None:
-        server.rules[name] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    def prepare(server: ScriptedServer, hold: Gate) -> None:
+        server.rules[name] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
 
     return prepare
 
 
-def held_poll(kind: str) -> Callable[[Scripted, Hold], None]:
+def held_poll(kind: str) -> Callable[[ScriptedServer, Gate], None]:
     """A rule that holds the polls of one kind of request."""
-    return lambda server, hold: server.on_poll(kind, lambda _: Answer({}, hold=hold))
+    return lambda server, hold: server.on_poll(kind, lambda _: ScriptedResponse({}, hold=hold))
 
 
-def pending_poll(server: Scripted, _: Hold) -> None:
+def pending_poll(server: ScriptedServer, _: Gate) -> None:
     """Rules of a server that has no result, ever."""
-    server.on_poll("Sample", lambda _: Answer({"type": "try_again"}))
+    server.on_poll("Sample", lambda _: ScriptedResponse({"type": "try_again"}))
 
 
-def busy(name: str, status: int, wait_s: str) -> Callable[[Scripted, Hold], None]:
+def busy(name: str, status: int, wait_s: str) -> Callable[[ScriptedServer, Gate], None]:
     """A rule that always asks for a long wait."""
     return lambda server, _: server.rules.update(
-        {name: lambda _: Answer({}, status=status, headers={"retry-after": wait_s})}
+        {name: lambda _: ScriptedResponse({}, status=status, headers={"retry-after": wait_s})}
     )
 
 
-def batched(server: Scripted, hold: Hold) -> None:
+def batched(server: ScriptedServer, hold: Gate) -> None:
     """Rules of a server that tells of ended samples in one answer, and never does."""
 
-    def config(_: Asked) -> Answer:
-        return Answer({"sample_use_retrieve_futures": True})
+    def config(_: RecordedRequest) -> ScriptedResponse:
+        return ScriptedResponse({"sample_use_retrieve_futures": True})
 
     server.rules["client/config"] = config
-    server.rules["retrieve_futures"] = lambda _: Answer({}, hold=hold)
+    server.rules["retrieve_futures"] = lambda _: ScriptedResponse({}, hold=hold)
 
 
 def one_sample(client: tw.ServiceClient) -> tw.APIFuture[Any]:
@@ -194,7 +204,7 @@ def second_sample(client: tw.ServiceClient) -> tw.APIFuture[Any]:
     return sampling.sample(PROMPT, 1, PARAMS)
 
 
-WAITS: dict[str, tuple[Callable[[Scripted, Hold], None], Callable[[tw.ServiceClient], tw.APIFuture[Any]]]] = {
+WAITS: dict[str, tuple[Callable[[ScriptedServer, Gate], None], Callable[[tw.ServiceClient], tw.APIFuture[Any]]]] = {
     "discovery": (held("client/config"), plain_call),
     "discovery, for a batch": (held("client/config"), one_batch),
     "the session": (held("create_session"), one_sample),
@@ -212,16 +222,16 @@ WAITS: dict[str, tuple[Callable[[Scripted, Hold], None], Callable[[tw.ServiceCli
 }
 
 
-def busy_answer(_: Asked) -> Answer:
+def busy_answer(_: RecordedRequest) -> ScriptedResponse:
     """An answer that asks for a long wait."""
-    return Answer({}, status=503, headers={"retry-after": "50"})
+    return ScriptedResponse({}, status=503, headers={"retry-after": "50"})
 
 
 @pytest.mark.parametrize("name", WAITS)
-def test_every_wait_ends_at_the_deadline(server: Scripted, name: str) -> None:
+def test_every_wait_ends_at_the_deadline(server: ScriptedServer, name: str) -> None:
     """Wherever an operation is when its time is over, it ends then, with an error that says so."""
     prepare, operation = WAITS[name]
-    hold = Hold()
+    hold = Gate()
     prepare(server, hold)
     policy = tw.RetryConfig(
         progress_timeout=1.0, retry_delay_base=0.3, max_connections=1, max_attempts=1000, max_elapsed=10_000
@@ -240,7 +250,7 @@ def test_every_wait_ends_at_the_deadline(server: Scripted, name: str) -> None:
 
 
 def test_a_credential_that_takes_long_has_the_limit_of_the_operation(
-    server: Scripted, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A command that prints no credential in time ends no later than what waits for it, and loses no number."""
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", "sleep 30")
@@ -253,10 +263,10 @@ def test_a_credential_that_takes_long_has_the_limit_of_the_operation(
     assert not server.asked
 
 
-def test_a_number_is_not_lost_with_the_deadline(server: Scripted) -> None:
+def test_a_number_is_not_lost_with_the_deadline(server: ScriptedServer) -> None:
     """After a submission that got no answer in time, the next operation has the number that the server expects."""
-    hold = Hold()
-    server.rules["optim_step"] = in_turn(Answer({}, hold=hold), server.happy)
+    hold = Gate()
+    server.rules["optim_step"] = in_order(ScriptedResponse({}, hold=hold), server.happy)
     with ExitStack() as stack:
         policy = tw.RetryConfig(progress_timeout=1.0, enable_retry_logic=False)
         client = stack.enter_context(open_client(server.url, retry=policy))
@@ -268,10 +278,10 @@ def test_a_number_is_not_lost_with_the_deadline(server: Scripted) -> None:
     assert [body["seq_id"] for body in server.bodies("optim_step")] == [1, 2]
 
 
-def test_the_limit_of_one_does_not_end_what_others_wait_for(server: Scripted) -> None:
+def test_the_limit_of_one_does_not_end_what_others_wait_for(server: ScriptedServer) -> None:
     """A sample with a short limit is the first to need the session; one without gets it all the same."""
-    hold = Hold()
-    server.rules["create_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["create_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     with open_client(server.url, retry=FAST) as client:
         sampling = client.create_sampling_client(base_model="base")
         patient = sampling.sample(PROMPT, 1, PARAMS)
@@ -282,9 +292,9 @@ def test_the_limit_of_one_does_not_end_what_others_wait_for(server: Scripted) ->
         assert patient.result(PATIENCE_S).sequences
 
 
-def test_the_error_names_request_setting_and_queue(server: Scripted) -> None:
+def test_the_error_names_request_setting_and_queue(server: ScriptedServer) -> None:
     """Which request, which limit, what the queue was at, and that the server may go on."""
-    paused = Answer({"type": "try_again", "queue_state": "paused_capacity", "queue_state_reason": "no GPUs"})
+    paused = ScriptedResponse({"type": "try_again", "queue_state": "paused_capacity", "queue_state_reason": "no GPUs"})
     server.on_poll("OptimStep", lambda _: paused)
     policy = tw.RetryConfig(progress_timeout=0.5)
     with open_client(server.url, retry=policy) as client, pytest.raises(tw.RequestTimeoutError) as caught:

@@ -17,7 +17,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, KEY, PARAMS, PROMPT, datum, open_client
-from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._server.http import aiohttp_app
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire.local import EmbeddedServer, EmbeddedTransport
@@ -61,7 +61,7 @@ class Link:
         self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self._place.bind(("127.0.0.1", 0))
         self.port = self._place.getsockname()[1]
-        self._server = EmbeddedServer(folder=folder, seed=1, hold_s=0.2)
+        self._server = EmbeddedServer(folder=folder, seed=1, long_poll_s=0.2)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
@@ -153,7 +153,7 @@ def test_the_optimizer_is_loaded_when_it_is_asked_for() -> None:
     assert not np.array_equal(after("load_state"), straight)
 
 
-def test_awaiting_once_or_twice_is_the_same(server: Scripted) -> None:
+def test_awaiting_once_or_twice_is_the_same(server: ScriptedServer) -> None:
     """The request leaves at the call: code that awaits a future of a future overlaps its requests all the same."""
 
     async def run(client: tw.ServiceClient) -> None:
@@ -169,11 +169,11 @@ def test_awaiting_once_or_twice_is_the_same(server: Scripted) -> None:
         asyncio.run(run(client))
 
 
-def test_an_archive_that_is_being_made(server: Scripted, client: tw.ServiceClient) -> None:
+def test_an_archive_that_is_being_made(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A 409 while the server packs it is waited for."""
-    busy = Answer({"detail": "Archive creation already in progress"}, status=409)
-    ready = Answer(b"", status=302, headers={"location": "https://store.example/a.tar"})
-    server.rules["training_runs/m1/checkpoints/weights/a/archive"] = in_turn(busy, busy, ready)
+    busy = ScriptedResponse({"detail": "Archive creation already in progress"}, status=409)
+    ready = ScriptedResponse(b"", status=302, headers={"location": "https://store.example/a.tar"})
+    server.rules["training_runs/m1/checkpoints/weights/a/archive"] = in_order(busy, busy, ready)
     asked = client.create_rest_client().get_checkpoint_archive_url_from_tinker_path("tinker://m1/weights/a")
     assert asked.result(PATIENCE_S).url == "https://store.example/a.tar"
 
@@ -196,36 +196,36 @@ BODIES: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize(("content", "shown"), BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("place", ["submission", "poll"])
 def test_error_bodies_of_any_shape(
-    server: Scripted, client: tw.ServiceClient, place: str, content: bytes, shown: str
+    server: ScriptedServer, client: tw.ServiceClient, place: str, content: bytes, shown: str
 ) -> None:
     """The text of the error shows what the server said, cut where it is long, and never the key that it repeats."""
     training = client.create_lora_training_client("base").result(PATIENCE_S)
-    answer = Answer(content, status=422, headers={"x-request-id": "r-7"})
+    answer = ScriptedResponse(content, status=422, headers={"x-request-id": "r-7"})
     if place == "poll":
         server.on_poll("OptimStep", lambda _: answer)
     else:
         server.rules["optim_step"] = lambda _: answer
     with pytest.raises(tw.UnprocessableEntityError) as caught:
         training.optim_step(ADAM).result(PATIENCE_S)
-    fault = caught.value
-    assert shown in str(fault)
-    assert len(str(fault)) < 1500
-    assert fault.response.headers["x-request-id"] == "r-7"
-    for text in (str(fault), repr(fault), fault.response.text, str(fault.body)):
+    error = caught.value
+    assert shown in str(error)
+    assert len(str(error)) < 1500
+    assert error.response.headers["x-request-id"] == "r-7"
+    for text in (str(error), repr(error), error.response.text, str(error.body)):
         assert KEY not in text
-    assert KEY.encode() not in pickle.dumps(fault)
-    assert KEY[:12] not in str(fault)
+    assert KEY.encode() not in pickle.dumps(error)
+    assert KEY[:12] not in str(error)
 
 
-def test_a_failure_without_a_reason_is_still_placed(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_failure_without_a_reason_is_still_placed(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """'Unknown error' comes with the operation, its request id and the category; the other items are not lost."""
     sampling = client.create_sampling_client(base_model="base")
-    opaque = Answer({"error": "Unknown error", "category": "server"})
-    server.on_poll("Sample", in_turn(server.happy, opaque, server.happy))
+    opaque = ScriptedResponse({"error": "Unknown error", "category": "server"})
+    server.on_poll("Sample", in_order(server.happy, opaque, server.happy))
     asked = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(3)]
     found = tw.gather(asked, return_exceptions=True).result(PATIENCE_S)
-    (fault,) = [each for each in found if isinstance(each, Exception)]
-    assert isinstance(fault, tw.RequestFailedError)
-    assert fault.category is tw.RequestErrorCategory.Server
-    assert str(fault) == f"Sample {fault.request_id} failed: Unknown error"
+    (error,) = [each for each in found if isinstance(each, Exception)]
+    assert isinstance(error, tw.RequestFailedError)
+    assert error.category is tw.RequestErrorCategory.Server
+    assert str(error) == f"Sample {error.request_id} failed: Unknown error"
     assert sum(isinstance(each, tw.SampleResponse) for each in found) == 2

@@ -12,7 +12,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
-from support.scripted import PATIENCE_S, Scripted
+from support.scripted import PATIENCE_S, ScriptedServer
 from tinkerwire import types
 from tinkerwire_base.model import SECRETS
 
@@ -128,7 +128,7 @@ METHODS = [call for cls in CLIENTS for call in calls_of(cls)]
 
 
 @pytest.fixture
-def clients(server: Scripted) -> Iterator[Mapping[str, Any]]:
+def clients(server: ScriptedServer) -> Iterator[Mapping[str, Any]]:
     """A client of each class, of a server that gives something to every call."""
     plain, external = server.result, {"path": EXTERNAL, "size_bytes": 1}
     server.result = lambda i: external if i.startswith("save_weights_external") else plain(i)  # type: ignore[method-assign]
@@ -139,7 +139,7 @@ def clients(server: Scripted) -> Iterator[Mapping[str, Any]]:
         yield {type(client).__name__: client for client in found}
 
 
-def wrong(call: Any, needed: Mapping[str, Any], parameter: inspect.Parameter, server: Scripted) -> list[str]:
+def wrong(call: Any, needed: Mapping[str, Any], parameter: inspect.Parameter, server: ScriptedServer) -> list[str]:
     """What is wrong with how a call takes values for one of its parameters."""
     annotation = str(parameter.annotation).removesuffix(" | None")
     name, found = parameter.name, []
@@ -153,12 +153,12 @@ def wrong(call: Any, needed: Mapping[str, Any], parameter: inspect.Parameter, se
                 got.result(PATIENCE_S)
             if hasattr(got, "close"):
                 got.close()
-        except (TypeError, ValueError, tw.TinkerError) as fault:
-            text = str(fault)
+        except (TypeError, ValueError, tw.TinkerError) as error:
+            text = str(error)
             if name not in text and CALLED.get(name, name) not in text:
-                found.append(f"{label}: not named in {fault!r:.200}")
+                found.append(f"{label}: not named in {error!r:.200}")
             if name in SECRETS and label == "half a character" and HALF in text:
-                found.append(f"{label}: shown in {fault!r:.200}")
+                found.append(f"{label}: shown in {error!r:.200}")
         else:
             found.append(f"{label}: taken, {got!r:.100}")
         found += [f"{label}: {asked.name} was asked" for asked in server.asked[before:]]
@@ -166,7 +166,7 @@ def wrong(call: Any, needed: Mapping[str, Any], parameter: inspect.Parameter, se
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_arguments_of_methods(server: Scripted, clients: Mapping[str, Any], name: str) -> None:
+def test_arguments_of_methods(server: ScriptedServer, clients: Mapping[str, Any], name: str) -> None:
     """The error names the argument, and comes before anything is sent."""
     owner, _, method = name.partition(".")
     call = getattr(clients[owner], method)
@@ -178,7 +178,7 @@ def test_arguments_of_methods(server: Scripted, clients: Mapping[str, Any], name
 
 
 @pytest.mark.parametrize("cls", [tw.ServiceClient, tw.RestClient, tw.AdminClient, tw.RetryConfig, tw.ChunkLimits])
-def test_arguments_of_constructors(cls: type, server: Scripted) -> None:
+def test_arguments_of_constructors(cls: type, server: ScriptedServer) -> None:
     """The same for what is made; a client is not used for it."""
     needed: dict[str, Any] = {}
     if cls in (tw.ServiceClient, tw.RestClient, tw.AdminClient):
@@ -191,7 +191,7 @@ def test_arguments_of_constructors(cls: type, server: Scripted) -> None:
 
 
 @pytest.mark.parametrize("label", VALUES)
-def test_how_a_client_is_closed(server: Scripted, label: str) -> None:
+def test_how_a_client_is_closed(server: ScriptedServer, label: str) -> None:
     """What says nothing of its end is refused, and the client is still open then."""
     with open_client(server.url, wire_version=WIRE) as client:
         with pytest.raises(ValueError, match=r"status: .* is not one of 'success', 'errored', 'interrupted'"):
@@ -203,7 +203,7 @@ def test_how_a_client_is_closed(server: Scripted, label: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["success", "errored", "interrupted"])
-def test_how_a_session_ended_is_told(server: Scripted, status: Any) -> None:
+def test_how_a_session_ended_is_told(server: ScriptedServer, status: Any) -> None:
     """Each way that there is."""
     with open_client(server.url, wire_version=WIRE) as client:
         client.create_lora_training_client("base").result(PATIENCE_S)

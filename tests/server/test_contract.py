@@ -6,7 +6,7 @@ import pytest
 
 from tinkerwire._server.handlers import HANDLERS
 from tinkerwire._server.http.openapi import contract
-from tinkerwire._server.http.responses import Refusal
+from tinkerwire._server.http.responses import HttpError
 from tinkerwire._server.http.routing import Router
 from tinkerwire_base.conversion.versioning import is_alive, parse_version
 from tinkerwire_generated.operations import OPERATIONS
@@ -62,14 +62,14 @@ def test_an_id_with_escapes_is_decoded(router: Router) -> None:
 
 def test_an_unknown_path_is_404(router: Router) -> None:
     """What the contract does not have is not there."""
-    with pytest.raises(Refusal, match="/api/v1/nothing") as refused:
+    with pytest.raises(HttpError, match="/api/v1/nothing") as refused:
         router.find("GET", "/api/v1/nothing")
     assert refused.value.status == 404
 
 
 def test_a_wrong_method_is_405_with_allow(router: Router) -> None:
     """The answer to a wrong method says which would be right."""
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(HttpError) as refused:
         router.find("PATCH", "/api/v1/training_runs/r/checkpoints/weights/a/publish")
     assert (refused.value.status, refused.value.headers["allow"]) == (405, "DELETE, POST")
 
@@ -78,5 +78,5 @@ def test_an_operation_of_another_version_is_404() -> None:
     """Each wire version has its own addresses."""
     old = "/api/v1/models/m/checkpoints"
     assert Router(contract("0.3.0")).find("GET", old)[0].name == "list_model_checkpoints"
-    with pytest.raises(Refusal):
+    with pytest.raises(HttpError):
         Router(contract(SERVED)).find("GET", old)

@@ -89,7 +89,7 @@ def _spoiled(value: Any, data: st.DataObject) -> Any:
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
     """A server with a session, a model, a sampler and a checkpoint."""
-    with EmbeddedServer(hold_s=2.0, seed=1) as server:
+    with EmbeddedServer(long_poll_s=2.0, seed=1) as server:
         session = _post(server, "create_session", {"tags": [], "user_metadata": None, "sdk_version": "1"})
         KNOWN.update(session_id=session["session_id"])
         model = {"model_seq_id": 10**6, "base_model": "tinkerwire/byte-nano", "lora_config": {"rank": 1}}

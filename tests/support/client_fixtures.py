@@ -14,7 +14,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import loop_threads, open_client, wait_until
-from support.scripted import PATIENCE_S, Scripted, scripted_server
+from support.scripted import PATIENCE_S, ScriptedServer, scripted_server
 from tinkerwire._futures.event_loop import LOOP
 
 
@@ -63,14 +63,14 @@ def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 @pytest.fixture
-def server() -> Iterator[Scripted]:
+def server() -> Iterator[ScriptedServer]:
     """The server."""
     with scripted_server() as found:
         yield found
 
 
 @pytest.fixture
-def client(server: Scripted) -> Iterator[tw.ServiceClient]:
+def client(server: ScriptedServer) -> Iterator[tw.ServiceClient]:
     """A client of it that retries without dawdling."""
     with open_client(server.url) as found:
         yield found

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tinkerwire_base.conversion.versioning import is_binary
+from tinkerwire_base.conversion.versioning import is_protobuf
 from tinkerwire_base.timestamps import parse_timestamp
 
 Json = dict[str, Any]
@@ -29,7 +29,7 @@ KNOWN = frozenset(
     {"$ref", "type", "const", "enum", "anyOf", "discriminator", "properties", "required", "additionalProperties"}
     | {"items", "prefixItems", "minItems", "maxItems", "minimum", "maximum", "format", "contentEncoding", "default"}
     | {"exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
-    | {"description", "x-array", "x-behaviour", "x-dataclass", "x-undeclared", "x-sdk-name", "x-binary"}
+    | {"description", "x-array", "x-mixin", "x-dataclass", "x-undeclared", "x-sdk-name", "x-binary"}
     | {"x-essential"}
 )
 
@@ -101,7 +101,7 @@ class Instances:
             return st.sampled_from(schema["enum"])
         if "anyOf" in schema:
             return self._any_of(schema["anyOf"], unknown_keys)
-        if schema.get("x-behaviour") == "TensorValues":
+        if schema.get("x-mixin") == "TensorDataMixin":
             return tensors() | sparse_matrices() if "sparse_crow_indices" in schema["properties"] else tensors()
         kind = schema.get("type")
         if isinstance(kind, list):
@@ -120,7 +120,7 @@ class Instances:
         rest = schema.get("additionalProperties", True)
         if "properties" not in schema:
             return st.dictionaries(NAMES, self._by(rest, unknown_keys) if rest is not True else ANYTHING, max_size=3)
-        properties = {name: detail for name, detail in schema["properties"].items() if not is_binary(detail)}
+        properties = {name: detail for name, detail in schema["properties"].items() if not is_protobuf(detail)}
         fields = {name: self._by(detail, unknown_keys) for name, detail in properties.items()}
         required = schema.get("required", [])
         known = st.fixed_dictionaries(

@@ -31,7 +31,7 @@ SUBMISSIONS = ("forward", "forward_backward", "optim_step", "save_weights", "loa
 
 
 @dataclass
-class Asked:
+class RecordedRequest:
     """One request as it came."""
 
     name: str
@@ -45,7 +45,7 @@ class Asked:
 
 
 @dataclass
-class Answer:
+class ScriptedResponse:
     """One answer to give.
 
     ``drop`` closes the connection in its place; ``hold`` waits for an event of the test (or for the client to go
@@ -57,12 +57,12 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
     drop: bool = False
-    hold: Hold | None = None
+    hold: Gate | None = None
     trickle_s: float = 0.0
     raw: bytes | None = None
 
 
-class Hold:
+class Gate:
     """Something that a test lets go from its own thread, for all who wait for it on the server's."""
 
     def __init__(self) -> None:
@@ -87,26 +87,26 @@ class Hold:
                 loop.call_soon_threadsafe(event.set)
 
 
-Rule = Callable[[Asked], Answer]
+Rule = Callable[[RecordedRequest], ScriptedResponse]
 
 
-def in_turn(*answers: Answer | Rule) -> Rule:
+def in_order(*answers: ScriptedResponse | Rule) -> Rule:
     """A rule that gives the answers one after the other, and the last for ever."""
     left = itertools.chain(answers, itertools.repeat(answers[-1]))
 
-    def rule(asked: Asked) -> Answer:
+    def rule(asked: RecordedRequest) -> ScriptedResponse:
         answer = next(left)
-        return answer if isinstance(answer, Answer) else answer(asked)
+        return answer if isinstance(answer, ScriptedResponse) else answer(asked)
 
     return rule
 
 
-class Scripted:
+class ScriptedServer:
     """The server: ``rules`` by path; what has no rule gets the answers of a server where all goes well."""
 
     def __init__(self) -> None:
         self.rules: dict[str, Rule] = {}
-        self.asked: list[Asked] = []
+        self.asked: list[RecordedRequest] = []
         self.url = ""
         self.active: Counter[str] = Counter()
         """Requests being answered, by path."""
@@ -117,7 +117,7 @@ class Scripted:
         """Number and body of each promise that was given."""
         self._changed = threading.Condition()
 
-    def named(self, name: str) -> list[Asked]:
+    def named(self, name: str) -> list[RecordedRequest]:
         """The requests to one path, in the order in which they came."""
         return [asked for asked in self.asked if asked.name == name]
 
@@ -125,7 +125,7 @@ class Scripted:
         """Their bodies."""
         return [asked.body for asked in self.named(name)]
 
-    def polls(self, kind: str) -> list[Asked]:
+    def polls(self, kind: str) -> list[RecordedRequest]:
         """The polls of one kind of request, such as ``Sample``."""
         return [a for a in self.named("retrieve_future") if a.headers["x-tinker-request-type"] == kind]
 
@@ -136,17 +136,17 @@ class Scripted:
                 asked = Counter(asked.name for asked in self.asked)
                 raise AssertionError(f"did not happen: {what or condition}; asked: {asked}")
 
-    def wait_for_requests(self, name: str, number: int = 1) -> list[Asked]:
+    def wait_for_requests(self, name: str, number: int = 1) -> list[RecordedRequest]:
         """Wait until a path was asked for so often."""
         self.wait_for(lambda: len(self.named(name)) >= number, f"{number} x {name}")
         return self.named(name)
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: RecordedRequest) -> ScriptedResponse:
         """The answer by rule, or the one of the happy path."""
         rule = self.rules.get(asked.name)
         return rule(asked) if rule else self.happy(asked)
 
-    def happy(self, asked: Asked) -> Answer:
+    def happy(self, asked: RecordedRequest) -> ScriptedResponse:
         """What a server says when all goes well: every operation is a promise that is kept at the first poll."""
         body = asked.body if isinstance(asked.body, dict) else {}
         plain = {
@@ -159,12 +159,12 @@ class Scripted:
             "training_runs": {"training_runs": [], "cursor": {"offset": 0, "limit": 20, "total_count": 0}},
         }
         if asked.name in plain:
-            return Answer(plain[asked.name])
+            return ScriptedResponse(plain[asked.name])
         if asked.name == "retrieve_future":
-            return Answer(self.result(body["request_id"]))
+            return ScriptedResponse(self.result(body["request_id"]))
         self._promises += 1
         self.promised.append((self._promises, body))
-        return Answer({"request_id": f"{asked.name}/{self._promises}/{body.get('seq_id')}"})
+        return ScriptedResponse({"request_id": f"{asked.name}/{self._promises}/{body.get('seq_id')}"})
 
     def result(self, request_id: str) -> Any:
         """The result of a promise, by the operation that its id names."""
@@ -186,14 +186,14 @@ class Scripted:
         """Give the polls of one kind of request a rule of their own."""
         others = self.rules.get("retrieve_future", self.happy)
 
-        def by_kind(asked: Asked) -> Answer:
+        def by_kind(asked: RecordedRequest) -> ScriptedResponse:
             return rule(asked) if asked.headers["x-tinker-request-type"] == kind else others(asked)
 
         self.rules["retrieve_future"] = by_kind
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         content = await request.read()
-        asked = Asked(
+        asked = RecordedRequest(
             name=request.path.removeprefix(PREFIX),
             method=request.method,
             headers={name.lower(): value for name, value in request.headers.items()},
@@ -215,7 +215,7 @@ class Scripted:
                 self.active[asked.name] -= 1
                 self._changed.notify_all()
 
-    async def _give(self, request: web.Request, answer: Answer) -> web.StreamResponse:
+    async def _give(self, request: web.Request, answer: ScriptedResponse) -> web.StreamResponse:
         if answer.delay_s:
             await asyncio.sleep(answer.delay_s)
         if answer.hold:
@@ -250,9 +250,9 @@ def _body(content: bytes, headers: Mapping[str, str]) -> Any:
 
 
 @contextmanager
-def scripted_server(tls: ssl.SSLContext | None = None) -> Iterator[Scripted]:
+def scripted_server(tls: ssl.SSLContext | None = None) -> Iterator[ScriptedServer]:
     """A scripted server that runs for the block; over https with ``tls``."""
-    server = Scripted()
+    server = ScriptedServer()
     loop = asyncio.new_event_loop()
     ready = threading.Event()
 
@@ -290,6 +290,6 @@ def scripted_server(tls: ssl.SSLContext | None = None) -> Iterator[Scripted]:
         thread.join(PATIENCE_S)
 
 
-def seq_ids(server: Scripted) -> list[int]:
+def seq_ids(server: ScriptedServer) -> list[int]:
     """The numbers of all operations, in the order in which the server met them."""
     return [asked.body["seq_id"] for asked in server.asked if asked.name in SUBMISSIONS]

@@ -16,7 +16,7 @@ import pytest
 
 from tinkerwire._server.engine import LoraModel
 from tinkerwire._server.http.openapi import contract
-from tinkerwire._server.http.responses import Refusal
+from tinkerwire._server.http.responses import HttpError
 from tinkerwire._server.http.routing import Router
 from tinkerwire._wire.protobuf import decode_output, encode_request
 from tinkerwire.local import EmbeddedServer
@@ -51,7 +51,7 @@ def check_answer(version: str, request: WireRequest, status: int, body: Any) -> 
     """Every answer that any test gets fits the contract."""
     try:
         operation, _ = router(version).find(request.method, request.path)
-    except Refusal:
+    except HttpError:
         return
     validator = _answer_validator(version, operation.name, status)
     if validator is None:
@@ -204,7 +204,7 @@ def serve() -> Iterator[Callable[..., Caller]]:
 @pytest.fixture
 def call(serve: Callable[..., Caller], tmp_path: Path) -> Caller:
     """A caller of a server with a folder of its own."""
-    return serve(folder=tmp_path / "data", hold_s=10.0)
+    return serve(folder=tmp_path / "data", long_poll_s=10.0)
 
 
 @pytest.fixture

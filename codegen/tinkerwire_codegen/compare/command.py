@@ -32,8 +32,8 @@ def run(given: argparse.Namespace) -> int:
     try:
         old, new = (open_side(side, given.schema) for side in (given.old, given.new))
         changes = compare_sides(old, new)
-    except (ValueError, OSError) as fault:
-        print(fault, file=sys.stderr)  # noqa: T201
+    except (ValueError, OSError) as error:
+        print(error, file=sys.stderr)  # noqa: T201
         return 2
     print(report(changes, old.name, new.name, given.format))  # noqa: T201
     failing = FAILING.get(given.fail_on, ())

@@ -97,20 +97,20 @@ class _Comparison:
         yield from found
 
 
-def _fewer(direction: str, fault: Fault, value: Any) -> Change:
+def _fewer(direction: str, error: Fault, value: Any) -> Change:
     """What the old contract took and the new one refuses."""
     if direction == "request":
-        reason = REQUIRED if fault.what == LEFT_OUT else f"{fault.what} is refused now"
-        return Change("breaking", direction, fault.where, reason, [], value)
-    reason = "it always comes now" if fault.what == LEFT_OUT else f"{fault.what} no longer comes"
-    return Change("safe", direction, fault.where, reason, [], value)
+        reason = REQUIRED if error.what == LEFT_OUT else f"{error.what} is refused now"
+        return Change("breaking", direction, error.where, reason, [], value)
+    reason = "it always comes now" if error.what == LEFT_OUT else f"{error.what} no longer comes"
+    return Change("safe", direction, error.where, reason, [], value)
 
 
-def _more(direction: str, fault: Fault, value: Any) -> Change:
+def _more(direction: str, error: Fault, value: Any) -> Change:
     """What the new contract takes and the old one refused."""
     level, verb = ("safe", "is taken now") if direction == "request" else ("breaking", "may come now")
-    reason = "it may be left out now" if fault.what == LEFT_OUT else f"{fault.what} {verb}"
-    return Change(level, direction, fault.where, reason, [], value)
+    reason = "it may be left out now" if error.what == LEFT_OUT else f"{error.what} {verb}"
+    return Change(level, direction, error.where, reason, [], value)
 
 
 def _gone(surface: Surface, after: Json) -> Iterator[Change]:

@@ -48,7 +48,7 @@ class Faults:
             name = schema["$ref"].rpartition("/")[2]
             target = self._schemas.get(name, {})
             return self.of(target, value, name if not where or _has_own_place(target, value) else where)
-        found = [fault for part in schema.get("allOf", []) for fault in self.of(part, value, where)]
+        found = [error for part in schema.get("allOf", []) for error in self.of(part, value, where)]
         for key in ("anyOf", "oneOf"):
             if key in schema:
                 found += self._union(schema[key], value, where)
@@ -104,10 +104,10 @@ class Faults:
         if not all(tries):
             return []
         plain = [self._followed(member) for member in members]
-        near = [faults for member, faults in zip(plain, tries, strict=True) if _is_meant(member, value)]
+        near = [errors for member, errors in zip(plain, tries, strict=True) if _is_meant(member, value)]
         best = min(near, key=len, default=[])
         # What lacks some properties and has others besides was meant as something else.
-        if best and not {LEFT_OUT, UNKNOWN} <= {fault.what for fault in best}:
+        if best and not {LEFT_OUT, UNKNOWN} <= {error.what for error in best}:
             return best
         if isinstance(value, dict):
             return [Fault(where, "this kind of object")]

@@ -48,8 +48,8 @@ def open_side(given: str, default: Path) -> Side:
     try:
         # A document of somebody else may have a version that is none of ours, and no times.
         plain = project(document, wanted) if version or _is_version(newest) else document
-    except ValueError as fault:
-        raise ValueError(f"contract {given!r}: {fault}") from fault
+    except ValueError as error:
+        raise ValueError(f"contract {given!r}: {error}") from error
     name = "/".join(path.parts[-2:]) + (f"@{version}" if version else "") if place else given
     return Side(name, wanted, plain, folder)
 
@@ -62,8 +62,8 @@ def _bundled(path: Path) -> Json:
     try:
         text = path.read_text(encoding="utf-8")
         document = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
-    except (json.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError) as fault:
-        raise ValueError(f"contract {path}: neither JSON nor YAML: {fault}") from fault
+    except (json.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"contract {path}: neither JSON nor YAML: {error}") from error
     if not isinstance(document, dict) or "paths" not in document:
         raise ValueError(f"contract {path}: holds no paths; give an OpenAPI document or the folder of a contract")
     check_refs(document)

@@ -24,7 +24,7 @@ class Schemas:
         both = [each.get("components", {}).get("schemas", {}) for each in (document, other)]
         paths = [each.get("paths", {}) for each in (document, other)]
         self.values = Values(document, [*both, *paths])
-        self.faults = Faults(document)
+        self.errors = Faults(document)
         self._plain = {name: bare(schema) for name, schema in self.components.items()}
 
     def validator(self, schema: Json) -> Any:
@@ -62,11 +62,11 @@ def taken_here_only(here: Schemas, there: Schemas, one: Json, other: Json) -> It
     seen = set()
     for value in candidates:
         if takes.is_valid(value) and not refuses.is_valid(value):
-            faults = there.faults.of(other, value) or [Fault("", "the value is refused")]
-            fresh = [fault for fault in faults if fault not in seen]
+            errors = there.errors.of(other, value) or [Fault("", "the value is refused")]
+            fresh = [error for error in errors if error not in seen]
             seen.update(fresh)
-            for fault in fresh:
-                yield fault, value
+            for error in fresh:
+                yield error, value
 
 
 def bare(node: Any, *, inside: str = "") -> Any:

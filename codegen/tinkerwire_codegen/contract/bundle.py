@@ -86,8 +86,8 @@ def _read(file: Path) -> dict[str, Any]:
         content = yaml.load(file.read_text(encoding="utf-8"), Loader=LOADER)
     except FileNotFoundError:
         raise ValueError(f"{file}: not there; x-families in {ROOT} lists the files of a contract") from None
-    except yaml.YAMLError as fault:
-        raise ValueError(f"{file}: not YAML: {fault}") from fault
+    except yaml.YAMLError as error:
+        raise ValueError(f"{file}: not YAML: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{file}: holds {type(content).__name__}, expected a mapping")
     return content

@@ -29,9 +29,9 @@ def _misshapen(document: Json) -> Iterator[str]:
         if not isinstance(schema, dict):
             yield f"{place}: expected a mapping, got {schema!r:.100}"
             continue
-        for fault in judge.iter_errors(schema):
-            steps = "".join(f"/{step}" for step in fault.absolute_path)
-            yield f"{place}{steps}: {fault.instance!r:.100} is not what JSON Schema allows here"
+        for error in judge.iter_errors(schema):
+            steps = "".join(f"/{step}" for step in error.absolute_path)
+            yield f"{place}{steps}: {error.instance!r:.100} is not what JSON Schema allows here"
         for field, detail in schema.get("properties", {}).items():
             if isinstance(detail, bool):
                 yield f"{place}/properties/{field}: expected a mapping, got {detail!r:.100}"
@@ -42,8 +42,8 @@ def _unsound(document: Json) -> Iterator[str]:
         place = f"#/components/schemas/{name}"
         if not name.isidentifier():
             yield f"{place}: {name!r} cannot be the name of a class"
-        if schema.get("x-behaviour") and not hasattr(behaviour, str(schema["x-behaviour"])):
-            yield f"{place}: x-behaviour {schema['x-behaviour']} is not in tinkerwire_base.mixins.behaviour"
+        if schema.get("x-mixin") and not hasattr(behaviour, str(schema["x-mixin"])):
+            yield f"{place}: x-mixin {schema['x-mixin']} is not in tinkerwire_base.mixins.behaviour"
         properties = schema.get("properties", {})
         for field in schema.get("x-essential", []):
             if field not in properties:
@@ -53,8 +53,8 @@ def _unsound(document: Json) -> Iterator[str]:
             if "enum" in detail or "properties" in detail:
                 yield f"{place}/properties/{field}: give it a name of its own under components.schemas and a $ref"
             if "default" in detail and "$ref" not in str(detail):
-                for fault in Draft202012Validator(detail).iter_errors(detail["default"]):
-                    yield f"{place}/properties/{field}/default: {fault.message}"
+                for error in Draft202012Validator(detail).iter_errors(detail["default"]):
+                    yield f"{place}/properties/{field}/default: {error.message}"
     for path, item in document["paths"].items():
         for method, operation in item.items():
             if not str(operation.get("operationId", "")).isidentifier():
@@ -66,6 +66,6 @@ def _missing(schema: Json, properties: Json) -> list[str]:
 
 
 def _not_openapi(document: Json) -> Iterator[str]:
-    for fault in OpenAPIV31SpecValidator(document).iter_errors():
-        steps = "".join(f"/{step}" for step in fault.absolute_path)
-        yield f"#{steps}: {fault.message:.300}"
+    for error in OpenAPIV31SpecValidator(document).iter_errors():
+        steps = "".join(f"/{step}" for step in error.absolute_path)
+        yield f"#{steps}: {error.message:.300}"

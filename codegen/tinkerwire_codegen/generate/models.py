@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from tinkerwire_base.conversion.versioning import is_binary, superset
+from tinkerwire_base.conversion.versioning import is_protobuf, superset
 from tinkerwire_base.mixins import behaviour
 from tinkerwire_base.validators import INT64_MAX, INT64_MIN
 
@@ -55,11 +55,11 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
     source.write_text(json.dumps(everything))
     details.write_text(json.dumps(template_data(document, everything)))
     aliases.write_text(json.dumps(ALIASES))
-    behaviours = sorted({s["x-behaviour"] for s in _schemas(document).values() if "x-behaviour" in s})
+    behaviours = sorted({s["x-mixin"] for s in _schemas(document).values() if "x-mixin" in s})
     imports = [f"tinkerwire_base.mixins.behaviour.{name}" for name in behaviours]
     imports += ["tinkerwire_base.compat.dataclass_methods.DataclassMethods"]
     imports += [f"tinkerwire_base.validators.{name}" for name in CHECKS]
-    imports += [f"tinkerwire_base.model.{name}" for name in ("Array", "Open", "Strict", "define")]
+    imports += [f"tinkerwire_base.model.{name}" for name in ("AllowExtra", "Array", "ForbidExtra", "define")]
     imports += ["collections.abc.Sequence"]
     command = [
         sys.executable,
@@ -84,12 +84,12 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
     sent = _sent(everything)
     for name, schema in _schemas(everything).items():
         original = _schemas(document)[name]
-        converts = getattr(getattr(behaviour, schema.get("x-behaviour") or "", None), "_converts", ())
+        converts = getattr(getattr(behaviour, schema.get("x-mixin") or "", None), "_converts", ())
         fields = {
             field: {
                 "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
                 "array": _find(detail, "x-array"),
-                "binary": is_binary(detail),
+                "binary": is_protobuf(detail),
                 "converts": field in converts,
                 "base64": _find(detail, "contentEncoding") == "base64",
                 "until": original.get("properties", {}).get(field, {}).get("x-until"),
@@ -97,7 +97,7 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
             }
             for field, detail in schema.get("properties", {}).items()
         }
-        about = {"behaviour": schema.get("x-behaviour"), "wire": span(original), "sent": name in sent}
+        about = {"behaviour": schema.get("x-mixin"), "wire": span(original), "sent": name in sent}
         about["dataclass"] = schema.get("x-dataclass")
         about["essential"] = schema.get("x-essential")
         about["doc"] = _escaped(original.get("description", "")) or f"{name}."

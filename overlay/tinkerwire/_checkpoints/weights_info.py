@@ -21,7 +21,7 @@ from .._transport.backpressure import Traffic
 
 
 @attrs.frozen(kw_only=True)
-class Source:
+class WeightsInfo:
     """The model that saved weights come from."""
 
     base_model: str | None
@@ -114,16 +114,16 @@ def base_model_of(connection: Connection, path: str) -> str | None:
     return connection.known_models.base_models.get(segments[0]) if segments else None
 
 
-async def source_of(connection: Connection, path: str) -> Source:
+async def source_of(connection: Connection, path: str) -> WeightsInfo:
     """The model that the weights at ``path`` come from, by weights_info or, where that is missing, by their run."""
     if (await connection.dialect()).may_have_operation("weights_info"):
         try:
             info = await connection.call(weights_info(body=WeightsInfoRequest(tinker_path=path)), Traffic.REST)
-        except APIStatusError as fault:
-            if fault.status_code not in ABSENT:
+        except APIStatusError as error:
+            if error.status_code not in ABSENT:
                 raise
         else:
-            return Source(
+            return WeightsInfo(
                 base_model=info.base_model,
                 lora_rank=_rank(path, info.lora_rank),
                 train_unembed=info.train_unembed is not False,
@@ -132,7 +132,7 @@ async def source_of(connection: Connection, path: str) -> Source:
             )
     run_id = checkpoint_address(path, name="path").training_run_id
     run = await connection.call(get_training_run(run_id), Traffic.REST)
-    return Source(base_model=run.base_model, lora_rank=_rank(path, run.lora_rank), user_metadata=run.user_metadata)
+    return WeightsInfo(base_model=run.base_model, lora_rank=_rank(path, run.lora_rank), user_metadata=run.user_metadata)
 
 
 def _rank(path: str, rank: int | None) -> int:

@@ -61,8 +61,8 @@ def _add_base_url(parser: argparse.ArgumentParser) -> None:
 def _run(command: Any, options: argparse.Namespace) -> int:
     try:
         command(options)
-    except (TinkerError, ValueError) as fault:
-        sys.stderr.write(f"tinkerwire auth: {_plain(str(fault))}\n")
+    except (TinkerError, ValueError) as error:
+        sys.stderr.write(f"tinkerwire auth: {_plain(str(error))}\n")
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("\n")
@@ -80,8 +80,8 @@ def _login(options: argparse.Namespace) -> None:
     before = next((each for each in stored_keys() if each.is_default), None)
     try:
         about = _ask(url, secret, get_own_api_key())
-    except TinkerError as fault:
-        raise TinkerError(f"the key was tried and not kept: {fault}") from fault
+    except TinkerError as error:
+        raise TinkerError(f"the key was tried and not kept: {error}") from error
     kept = add_key(secret, about)
     _say(f"Signed in as {kept.email} ({kept.organization}). The key {_named(kept)} is the default now.")
     if before is not None and before.id != kept.id:
@@ -91,17 +91,17 @@ def _login(options: argparse.Namespace) -> None:
 
 def _logout(options: argparse.Namespace) -> None:
     found = find_key(options.key)
-    fault = None
+    error = None
     if found.type == "generated":
         # Nobody else has it, so it is of no use once it is gone from here.
         try:
             _ask(resolve_base_url(options.base_url), found.secret, delete_own_api_key())
         except TinkerError as met:
-            fault = met
+            error = met
     remove_key(found.id)
     _say(f"Removed the key {_named(found)} from {credentials_file()}.")
-    if fault is not None:
-        raise TinkerError(f"the server still has it, delete it in the console ({console_urls.KEYS}): {fault}")
+    if error is not None:
+        raise TinkerError(f"the server still has it, delete it in the console ({console_urls.KEYS}): {error}")
     if found.type != "generated":
         _say(f"On the server it is as it was; the console ({console_urls.KEYS}) deletes keys of the Tinker service.")
     if found.is_default and stored_keys():

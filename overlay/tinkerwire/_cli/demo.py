@@ -29,13 +29,13 @@ def _run(options: argparse.Namespace) -> int:
     try:
         # Its libraries draw, and are not needed by anybody who does not run it.
         from .._demo.run import DemoFailed, Plan, run_demo  # noqa: PLC0415
-    except ImportError as fault:
-        sys.stderr.write(f"tinkerwire demo: {fault}; install the extra: pip install 'tinkerwire[demo]'\n")
+    except ImportError as error:
+        sys.stderr.write(f"tinkerwire demo: {error}; install the extra: pip install 'tinkerwire[demo]'\n")
         return 1
     try:
         plan = Plan(base_url=options.base_url, base_model=options.base_model, seed=options.seed)
         run_demo(options.text, options.out, plan)
-    except (DemoFailed, TinkerError, ValueError, OSError) as fault:
-        sys.stderr.write(f"tinkerwire demo: {fault}\n")
+    except (DemoFailed, TinkerError, ValueError, OSError) as error:
+        sys.stderr.write(f"tinkerwire demo: {error}\n")
         return 1
     return 0

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..version import DEFAULT_WIRE, __version__
 from . import auth as auth
 from . import demo as demo
-from .redacting_parser import Parser
+from .redacting_parser import RedactingArgumentParser
 
 if TYPE_CHECKING:
-    from ..local import Peculiarities
+    from ..local import Quirks
 
 EXIT_FAILED = 1
 S = TypeVar("S")
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="tinkerwire", description="A client and a small server of the Tinker API.")
+    parser = RedactingArgumentParser(prog="tinkerwire", description="A client and a small server of the Tinker API.")
     parser.add_argument("--version", action="version", version=f"tinkerwire {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     serve = commands.add_parser(
@@ -50,8 +50,8 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--port", type=_port, default=8080, help="port to listen on, 0 for any free one")
     serve.add_argument("--folder", default="tinkerwire-data", help="where runs and checkpoints are kept")
     serve.add_argument("--wire", type=_wire, default=DEFAULT_WIRE, help="wire version to speak")
-    serve.add_argument("--hold", type=_seconds, default=30.0, help="seconds that a request for a result is held")
-    serve.add_argument("--seed", type=int, help="make samples, adapters and misbehaviour the same in every run")
+    serve.add_argument("--long-poll", type=_seconds, default=30.0, help="seconds that a request for a result is held")
+    serve.add_argument("--seed", type=int, help="make samples, adapters and injected faults the same in every run")
     serve.add_argument("--api-key", help="the only API key to let in; any is let in without")
     serve.add_argument("--strict-sequence", action="store_true", help="refuse gaps in a model's seq_ids")
     serve.add_argument(
@@ -75,18 +75,18 @@ def _parser() -> argparse.ArgumentParser:
         "several times",
     )
     serve.add_argument(
-        "--misbehave",
-        type=_misbehaviour,
+        "--inject-faults",
+        type=_fault_injection,
         metavar="LIST",
         help="fail on purpose: delay_s, p_408, p_429, p_5xx, p_reset, p_lost_reply and only, as in "
         "p_429=0.1,p_5xx=0.05,only=asample+forward",
     )
     serve.add_argument(
-        "--peculiar",
-        type=_peculiarities,
+        "--quirks",
+        type=_quirks,
         metavar="LIST",
         help="take on the ways of other servers, as in failure=500,short_paths,metrics=null,lacks=optional; the "
-        "switches are those of tinkerwire._server.Peculiarities, and docs/faults.md tells of each",
+        "switches are those of tinkerwire._server.Quirks, and docs/faults.md tells of each",
     )
     serve.set_defaults(run=_serve, error=serve.error)
     demo.register(commands)
@@ -130,17 +130,17 @@ def _alias(text: str) -> tuple[str, str]:
     return alias
 
 
-def _misbehaviour(text: str) -> str:
-    from ..local import Misbehaviour  # noqa: PLC0415
+def _fault_injection(text: str) -> str:
+    from ..local import FaultInjection  # noqa: PLC0415
 
-    _checked(lambda given: Misbehaviour.parse(given, 0), text)
+    _checked(lambda given: FaultInjection.parse(given, 0), text)
     return text
 
 
-def _peculiarities(text: str) -> Peculiarities:
-    from ..local import Peculiarities  # noqa: PLC0415
+def _quirks(text: str) -> Quirks:
+    from ..local import Quirks  # noqa: PLC0415
 
-    return _checked(Peculiarities.parse, text)
+    return _checked(Quirks.parse, text)
 
 
 def _checked(read: Callable[[S], T], given: S) -> T:
@@ -156,7 +156,7 @@ def _serve(options: argparse.Namespace) -> int:
     from .._server.http.allowed_hosts import AllowedHosts  # noqa: PLC0415
     from .._server.http.openapi import contract  # noqa: PLC0415
     from .._server.sessions.client_config import ClientConfig  # noqa: PLC0415
-    from ..local import EmbeddedServer, Misbehaviour  # noqa: PLC0415
+    from ..local import EmbeddedServer, FaultInjection  # noqa: PLC0415
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
@@ -167,19 +167,21 @@ def _serve(options: argparse.Namespace) -> int:
         AllowedHosts(options.allow_host)
     except ValueError as error:
         options.error(f"argument --allow-host: {error}")
+    spec = options.inject_faults
+    injection = FaultInjection.parse(spec, options.seed or 0) if spec else None
     try:
         server = EmbeddedServer(
             folder=options.folder,
             wire_version=options.wire,
-            hold_s=options.hold,
+            long_poll_s=options.long_poll,
             strict_sequence=options.strict_sequence,
             gap_wait_s=options.gap_wait,
             aliases=dict(options.alias),
             client_config=dict(options.flag),
             api_key=options.api_key,
             seed=options.seed,
-            misbehaviour=Misbehaviour.parse(options.misbehave, options.seed or 0) if options.misbehave else None,
-            peculiarities=options.peculiar or None,
+            fault_injection=injection,
+            quirks=options.quirks or None,
         )
     except (ValueError, OSError) as fault:
         return _failed(str(fault))

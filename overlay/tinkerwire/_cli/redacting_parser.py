@@ -11,7 +11,7 @@ WRONG_USAGE = 2
 """The exit code of wrong usage."""
 
 
-class Parser(argparse.ArgumentParser):
+class RedactingArgumentParser(argparse.ArgumentParser):
     """The usual one; ``is_discreet`` keeps what was given out of its errors, unknown arguments included."""
 
     def __init__(self, *args: Any, is_discreet: bool = False, **kwargs: Any) -> None:

@@ -55,7 +55,7 @@ class BuildRecorder:
 
         return read_and_record
 
-    async def exchange(self, request: WireRequest, traffic: Traffic, timeout_s: float, most_s: float) -> WireResponse:
+    async def exchange(self, request: WireRequest, traffic: Traffic, timeout_s: float, max_s: float) -> WireResponse:
         """Exchange in a task that goes on when its caller gives up: the response names what the server builds.
 
         Raises:
@@ -64,7 +64,7 @@ class BuildRecorder:
         if is_late():
             raise deadline_error()
         build, left_s = self._build, time_left()
-        limit_s = most_s if left_s == math.inf else left_s + self._late_s
+        limit_s = max_s if left_s == math.inf else left_s + self._late_s
         task = build.response = self._spawn(self._exchange(request, traffic, timeout_s, limit_s))
         await asyncio.wait([task])
         build.response = None

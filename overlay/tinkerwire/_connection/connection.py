@@ -29,7 +29,7 @@ from .._futures.operation_record import current
 from .._transport.backpressure import InFlightLimit, Traffic
 from .._transport.response_body import check_size
 from .._transport.transport import Transport, no_time_error
-from .._usage import Meter
+from .._usage import UsageCounter
 from .._wire.dialect import Dialect, given
 from .._wire.server_futures import DeferredResult, Submission
 from ..version import __version__
@@ -66,7 +66,7 @@ class Sending(Generic[T]):
     traffic: Traffic
     policy: RetryConfig
     timeout_s: float
-    not_here: tuple[type[TinkerError], ...]
+    raise_immediately: tuple[type[TinkerError], ...]
     on_fault: Callable[[TinkerError, float], Any] | None
     replace: Replace[T] | None
 
@@ -89,7 +89,7 @@ class Connection:
         self.dialects = DialectResolver(self._ask_config, dialect, base_url)
         self._is_transport_closed = False
         self.sampling_limit = InFlightLimit(retry.max_connections)
-        self.meter = Meter()
+        self.meter = UsageCounter()
         self.known_models = KnownModels()
         self.session_state = SessionState()
         self.throttled_log = ThrottledLog()
@@ -170,7 +170,7 @@ class Connection:
 
     def _record_error(self, error: Exception) -> None:
         if isinstance(error, TinkerError):
-            self._authorization.redaction.fault(error)
+            self._authorization.redaction.error(error)
         if self.telemetry is not None:
             with suppress(Exception):  # the error of the operation is what counts
                 self.telemetry.note(error)
@@ -202,7 +202,7 @@ class Connection:
         retry: RetryConfig | None = None,
         timeout_s: float = REQUEST_TIMEOUT_S,
         *,
-        not_here: tuple[type[TinkerError], ...] = (),
+        raise_immediately: tuple[type[TinkerError], ...] = (),
         on_fault: Callable[[TinkerError, float], Any] | None = None,
         replace: Replace[T] | None = None,
         is_in_line: bool = False,
@@ -221,7 +221,7 @@ class Connection:
         Raises:
             SessionExpiredError: the session that the request belongs to is gone.
         """
-        sending = Sending(traffic, retry or self.retry, timeout_s, not_here, on_fault, replace)
+        sending = Sending(traffic, retry or self.retry, timeout_s, raise_immediately, on_fault, replace)
         if request.path not in BUILDING_PATHS:
             return await self._send(request, read, sending, self.exchange)
         recorder = BuildRecorder(request, self.exchange, self.operations.spawn, is_in_line=is_in_line)
@@ -231,7 +231,7 @@ class Connection:
         self, request: WireRequest, read: Callable[[WireResponse], T], sending: Sending[T], exchange: Exchange
     ) -> T:
         traffic, policy, timeout_s = sending.traffic, sending.policy, sending.timeout_s
-        not_here, on_fault, replace = sending.not_here, sending.on_fault, sending.replace
+        raise_immediately, on_fault, replace = sending.raise_immediately, sending.on_fault, sending.replace
         if self.session_state.is_expired and self.session_state.is_used_by(traffic):
             raise self.session_state.expired_error("its heartbeat was answered so")
         started, attempt, track = time.monotonic(), 0, current()
@@ -248,38 +248,38 @@ class Connection:
             except DeferredResult as found:
                 deferred = found
                 break
-            except TinkerError as fault:
+            except TinkerError as error:
                 track.step = ""
-                self._authorization.redaction.fault(fault)
+                self._authorization.redaction.error(error)
                 # Whoever accepts a connection is there, even if no answer comes.
-                self._is_reached = self._is_reached or getattr(fault, "may_be_sent", False)
+                self._is_reached = self._is_reached or getattr(error, "may_be_sent", False)
                 now = time.monotonic()
                 elapsed, took = now - started, now - began
-                replacement = None if replace is None else replace(fault)
+                replacement = None if replace is None else replace(error)
                 if replacement is not None:
                     request, read = replacement.request, replacement.read
                     if replacement.is_due:
                         if on_fault is not None:
-                            on_fault(fault, 0.0)
+                            on_fault(error, 0.0)
                         continue
-                    fault = replacement.error
-                wait = policy.wait_before_retry(fault, attempt, elapsed, is_permanent=repeated.is_permanent(fault))
+                    error = replacement.error
+                wait = policy.wait_before_retry(error, attempt, elapsed, is_permanent=repeated.is_permanent(error))
                 if replacement is not None and replacement.is_hopeless:
                     wait = None
                 if (
                     wait is None
                     or wait >= time_left()
-                    or isinstance(fault, not_here)
-                    or self._is_hopeless(fault, policy, elapsed + wait + took)
+                    or isinstance(error, raise_immediately)
+                    or self._is_hopeless(error, policy, elapsed + wait + took)
                 ):
-                    if await self.session_state.is_ended_by(fault, traffic, not_here):
-                        raise self.session_state.expired_error(str(fault)) from fault
-                    raise fault
+                    if await self.session_state.is_ended_by(error, traffic, raise_immediately):
+                        raise self.session_state.expired_error(str(error)) from error
+                    raise error
                 if attempt > 1 or not self.last_heard:
-                    self.throttled_log.warn("retry", "%s; attempt %d follows in %.1f s", fault, attempt + 1, wait)
+                    self.throttled_log.warn("retry", "%s; attempt %d follows in %.1f s", error, attempt + 1, wait)
                 if on_fault is not None:
-                    on_fault(fault, wait)
-                track.step = str(fault)
+                    on_fault(error, wait)
+                track.step = str(error)
             await asyncio.sleep(wait)
         track.step = ""
         if self.fetch_result is None:
@@ -295,11 +295,11 @@ class Connection:
         return await self.send(request, self.codec.submission_reader(call, request), traffic)
 
     async def exchange(
-        self, request: WireRequest, traffic: Traffic, timeout_s: float, most_s: float = float("inf")
+        self, request: WireRequest, traffic: Traffic, timeout_s: float, max_s: float = float("inf")
     ) -> WireResponse:
         """Send and bring the answer, whatever its status; once more only if the server wants another token.
 
-        A large body gets more than ``timeout_s`` seconds, but never more than its operation has left, or ``most_s``
+        A large body gets more than ``timeout_s`` seconds, but never more than its operation has left, or ``max_s``
         where it is part of none.
         """
         if self._is_transport_closed:
@@ -310,7 +310,7 @@ class Connection:
             raise deadline_error()
         left_s = time_left()
         # An operation has one deadline; other requests have the time of their own policy.
-        timeout_s = min(timeout_s, most_s if left_s == math.inf else left_s)
+        timeout_s = min(timeout_s, max_s if left_s == math.inf else left_s)
         if timeout_s <= 0:
             raise no_time_error(request, self.base_url)
         request = attrs.evolve(request, limits=self._limits[traffic])
@@ -338,9 +338,9 @@ class Connection:
     async def _obtained(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             return await work
-        except TinkerError as fault:
+        except TinkerError as error:
             # Tried again already as often as it should be, and the request that waits for it was not taken up.
-            fault.__dict__["is_of_credential"] = True
+            error.__dict__["is_of_credential"] = True
             raise
 
     async def _token(self) -> Secret:
@@ -348,9 +348,9 @@ class Connection:
             answer = await self.call(auth_token(body=AuthTokenRequest()), Traffic.SESSION)
             token = Secret(answer.jwt)
             del answer
-        except APIResponseValidationError as fault:
+        except APIResponseValidationError as error:
             # Its text shows the answer, in which the token may stand under another name.
-            token, status = Secret(""), fault.status_code
+            token, status = Secret(""), error.status_code
         else:
             status = 200
         if not is_sendable(token.reveal()):
@@ -361,9 +361,9 @@ class Connection:
         """A JSON value without the secrets of this client."""
         return self._authorization.redaction.value(value)
 
-    def _is_hopeless(self, fault: TinkerError, policy: RetryConfig, end: float) -> bool:
+    def _is_hopeless(self, error: TinkerError, policy: RetryConfig, end: float) -> bool:
         """Return whether the address most likely leads nowhere, and the user did not set how long to try it."""
-        is_unreached = isinstance(fault, APIConnectionError) and not self._is_reached and not self.last_heard
+        is_unreached = isinstance(error, APIConnectionError) and not self._is_reached and not self.last_heard
         return is_unreached and policy.tries_by_default and end > UNREACHED_S
 
     # --- the dialect in use -------------------------------------------------------------------------------------------

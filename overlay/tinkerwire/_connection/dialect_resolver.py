@@ -16,7 +16,7 @@ from tinkerwire_generated.api.auth import client_config
 from tinkerwire_generated.models import ClientConfigRequest, ClientConfigResponse
 from tinkerwire_generated.times import NEWEST
 
-from .._futures.single_flight import Once
+from .._futures.single_flight import SingleFlight
 from .._futures.timeout import wait_for
 from .._transport import address
 from .._wire.dialect import Dialect, found
@@ -43,7 +43,7 @@ class DialectResolver:
         """None until it was asked for."""
         self.refused: set[str] = set()
         """The names of the forms of batches that the server has refused."""
-        self._discovery = Once(lambda: discover_dialect(ask, is_tinker=address.is_tinker_service(base_url)))
+        self._discovery = SingleFlight(lambda: discover_dialect(ask, is_tinker=address.is_tinker_service(base_url)))
         self._trial = asyncio.Lock()
 
     async def get(self) -> Dialect:

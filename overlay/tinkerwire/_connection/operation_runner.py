@@ -15,7 +15,7 @@ from .._futures.building import Build
 from .._futures.deadline import Deadline
 from .._futures.event_loop import LOOP
 from .._futures.future import APIFuture
-from .._futures.operation_record import OnWait, Track, Watch, begin, start_apart
+from .._futures.operation_record import OnWait, OperationRecord, WaitReporter, begin, start_apart
 from .retry import RetryConfig
 from .throttled_log import ThrottledLog
 
@@ -57,7 +57,7 @@ class OperationRunner:
         self._on_abandoned = on_abandoned
         self.closed = False
         self._pid = os.getpid()
-        self._under_way: dict[Track, None] = {}
+        self._under_way: dict[OperationRecord, None] = {}
         """Operations from their start to their end, in order; changed on any thread, one step at a time."""
         self._running: set[asyncio.Task[Any]] = set()
         self._background: set[asyncio.Task[Any]] = set()
@@ -78,7 +78,7 @@ class OperationRunner:
         """
         if self.closed or not self.is_of_this_process:
             raise self.closed_error()
-        track = Track(kind)
+        track = OperationRecord(kind)
         self._under_way[track] = None
         try:
             future = LOOP.start(lambda: self._run(work, track, deadline, owner))
@@ -98,7 +98,7 @@ class OperationRunner:
         task.add_done_callback(self._ended)
         return task
 
-    def under_way(self) -> list[Track]:
+    def under_way(self) -> list[OperationRecord]:
         """Return the operations that were started and have not ended."""
         return list(self._under_way)
 
@@ -132,7 +132,11 @@ class OperationRunner:
         return ClientClosedError(f"the client {why}; make a new ServiceClient")
 
     async def _run(
-        self, work: Callable[[], Coroutine[Any, Any, T]], track: Track, deadline: Deadline, owner: Owner | None
+        self,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        track: OperationRecord,
+        deadline: Deadline,
+        owner: Owner | None,
     ) -> T:
         task = asyncio.current_task()
         assert task is not None
@@ -142,7 +146,7 @@ class OperationRunner:
         task.add_done_callback(self._ended)
         begin(track)
         timer = deadline.begin(task)
-        watch = Watch(track, self._throttled_log.warn, None if owner is None else owner.on_wait)
+        watch = WaitReporter(track, self._throttled_log.warn, None if owner is None else owner.on_wait)
         try:
             return await work()
         except asyncio.CancelledError:
@@ -168,12 +172,12 @@ class OperationRunner:
             # An error keeps this frame, and must not keep the client open.
             del work, owner
 
-    def _abandon(self, track: Track) -> None:
+    def _abandon(self, track: OperationRecord) -> None:
         builds, track.builds = track.builds, []
         for build in builds:
             self._on_abandoned(build)
 
-    def _deadline_error(self, deadline: Deadline, track: Track) -> RequestTimeoutError:
+    def _deadline_error(self, deadline: Deadline, track: OperationRecord) -> RequestTimeoutError:
         error = deadline.error(track)
         self._on_error(error)
         return error

@@ -149,7 +149,7 @@ class RetryConfig(DataclassMethods):
         return full * (1 - self.jitter_factor * random.random())
 
     def wait_before_retry(
-        self, fault: TinkerError, attempt: int, elapsed: float, *, is_permanent: bool = False
+        self, error: TinkerError, attempt: int, elapsed: float, *, is_permanent: bool = False
     ) -> float | None:
         """Return the wait before the next request after ``fault``; None when there is to be no next one.
 
@@ -157,31 +157,31 @@ class RetryConfig(DataclassMethods):
         """
         if not self.enable_retry_logic or attempt >= self.max_attempts:
             return None
-        if not self.may_pass(fault, is_permanent=is_permanent):
+        if not self.may_pass(error, is_permanent=is_permanent):
             return None
-        wait = self.wait_after(fault, attempt)
+        wait = self.wait_after(error, attempt)
         return None if elapsed + wait > min(self.max_elapsed, self.time_limit) else wait
 
     def may_pass(
-        self, fault: TinkerError, statuses: Collection[int] = RETRIED_STATUSES, *, is_permanent: bool = False
+        self, error: TinkerError, statuses: Collection[int] = RETRIED_STATUSES, *, is_permanent: bool = False
     ) -> bool:
         """Whether sending again can help: the word of ``retry_if`` if it has one, else :func:`is_retryable`."""
-        word = self.word_on(fault)
+        word = self.word_on(error)
         if word is not None:
             return word
-        return not is_permanent and is_retryable(fault, statuses, self.retryable_exceptions)
+        return not is_permanent and is_retryable(error, statuses, self.retryable_exceptions)
 
-    def word_on(self, fault: TinkerError) -> bool | None:
+    def word_on(self, error: TinkerError) -> bool | None:
         """What ``retry_if`` says; None for what it is not asked about."""
-        is_asked = self.retry_if is not None and not getattr(fault, "is_of_credential", False)
-        word = self.retry_if(fault) if is_asked and self.retry_if is not None else None
+        is_asked = self.retry_if is not None and not getattr(error, "is_of_credential", False)
+        word = self.retry_if(error) if is_asked and self.retry_if is not None else None
         if word is not None and not isinstance(word, bool):
             raise TypeError(f"RetryConfig.retry_if returned {SHORT.repr(word)}; expected True, False or None")
         return word
 
-    def wait_after(self, fault: TinkerError, attempt: int) -> float:
+    def wait_after(self, error: TinkerError, attempt: int) -> float:
         """The wait after failed request number ``attempt``: the server's wish, within bounds, or else our own."""
-        wished = server_wish(fault)
+        wished = server_wish(error)
         return self.delay(attempt) if wished is None else min(wished, self.retry_after_max)
 
 
@@ -215,19 +215,19 @@ class RepeatedErrors:
 
 
 def is_retryable(
-    fault: TinkerError,
+    error: TinkerError,
     statuses: Collection[int] = RETRIED_STATUSES,
     exceptions: tuple[type[Exception], ...] = (APIConnectionError,),
 ) -> bool:
     """Return whether sending again can help: by the server's header, or for ``exceptions``, ``statuses`` and 5xx."""
-    if getattr(fault, "is_of_credential", False):
+    if getattr(error, "is_of_credential", False):
         return False
-    if isinstance(fault, APIStatusError):
-        word = fault.response.headers.get("x-should-retry", "").lower()
+    if isinstance(error, APIStatusError):
+        word = error.response.headers.get("x-should-retry", "").lower()
         if word in ("true", "false"):
             return word == "true"
-        return fault.status_code in statuses or fault.status_code >= 500 or isinstance(fault, exceptions)
-    return isinstance(fault, exceptions)
+        return error.status_code in statuses or error.status_code >= 500 or isinstance(error, exceptions)
+    return isinstance(error, exceptions)
 
 
 def _refuse_other_than_exceptions(given: object) -> None:
@@ -238,9 +238,9 @@ def _refuse_other_than_exceptions(given: object) -> None:
             raise TypeError(f"RetryConfig.retryable_exceptions: {SHORT.repr(each)} is not an exception class")
 
 
-def server_wish(fault: TinkerError) -> float | None:
+def server_wish(error: TinkerError) -> float | None:
     """The wait in seconds that an error answer asks for, if any; none is no wish, or it would be a hot loop."""
-    return (retry_after(fault.response.headers) or None) if isinstance(fault, APIStatusError) else None
+    return (retry_after(error.response.headers) or None) if isinstance(error, APIStatusError) else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

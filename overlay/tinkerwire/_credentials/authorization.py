@@ -13,9 +13,9 @@ from tinkerwire_generated.models import ClientConfigResponse
 from tinkerwire_generated.operations import OPERATIONS
 
 from .redaction import Redaction
-from .refreshing import Renewed
+from .refreshing import RefreshingCredential
 from .secret import Secret, is_sendable
-from .sources import Credential, Fixed, command_credential
+from .sources import Credential, StaticCredential, command_credential
 
 KEY_HEADER = "x-api-key"
 WITH_THE_CREDENTIAL_ITSELF = frozenset({OPERATIONS["client_config"].path, OPERATIONS["auth_token"].path})
@@ -49,11 +49,11 @@ class Authorization:
         for name, secret in self.headers.items():
             if name != "user-agent":
                 self.redaction.add(secret, is_lasting=True)
-        if isinstance(credential, Fixed):
+        if isinstance(credential, StaticCredential):
             self.redaction.add(credential.secret, is_lasting=True)
         self._credential = credential
         self._ask_for_token = exchange
-        self._tokens = Renewed(self._exchange, "the token")
+        self._tokens = RefreshingCredential(self._exchange, "the token")
         self._config: ClientConfigResponse | None = None
 
     def credential_for(self, request: WireRequest, config: ClientConfigResponse | None) -> Credential | None:
@@ -105,7 +105,7 @@ class Authorization:
 
     async def _exchange(self) -> Secret:
         wants_command = self._config is not None and self._config.credential_default_source == "credential_cmd"
-        if wants_command and isinstance(self._credential, Fixed) and not self._credential.secret.is_token:
+        if wants_command and isinstance(self._credential, StaticCredential) and not self._credential.secret.is_token:
             command = command_credential()
             if command is None:
                 raise TinkerError(

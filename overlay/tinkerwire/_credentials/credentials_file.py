@@ -59,8 +59,8 @@ def stored_content() -> dict[str, Any] | None:
             found = _parsed(file.read())
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except OSError as fault:
-        raise TinkerError(f"{path}: it cannot be read ({fault.strerror}); or set TINKER_API_KEY") from None
+    except OSError as error:
+        raise TinkerError(f"{path}: it cannot be read ({error.strerror}); or set TINKER_API_KEY") from None
     if isinstance(found, str):
         raise unusable(found)
     return found

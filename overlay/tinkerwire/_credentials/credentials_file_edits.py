@@ -176,8 +176,8 @@ def _changed(change: Callable[[Record], T]) -> T:
             stored["keys"] = {} if stored.get("keys") is None else stored["keys"]
             found = change(stored)
             _replace(path, json.dumps(stored, indent=2))
-    except OSError as fault:
-        raise TinkerError(f"{path}: it cannot be written ({fault.strerror})") from None
+    except OSError as error:
+        raise TinkerError(f"{path}: it cannot be written ({error.strerror})") from None
     return found
 
 

@@ -51,10 +51,10 @@ class Redaction:
         content = self.text(answer.content.decode("latin-1")).encode("latin-1")
         return attrs.evolve(answer, headers=headers, content=content)
 
-    def fault(self, fault: BaseException) -> None:
+    def error(self, error: BaseException) -> None:
         """Take the secrets out of an exception, its parts, and those that it came from."""
         seen: set[int] = set()
-        left: list[BaseException | None] = [fault]
+        left: list[BaseException | None] = [error]
         while left:
             each = left.pop()
             if each is None or id(each) in seen:

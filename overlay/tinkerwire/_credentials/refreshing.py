@@ -11,7 +11,7 @@ import attrs
 from tinkerwire_base.errors import TinkerError
 
 from .._futures.reporting import log
-from .._futures.single_flight import Once
+from .._futures.single_flight import SingleFlight
 from .secret import Secret
 
 MARGIN_S = 60.0
@@ -30,7 +30,7 @@ class _Held:
     end: float
 
 
-class Renewed:
+class RefreshingCredential:
     """The credential that ``obtain`` brings, for as long as it is good. Used on the loop thread.
 
     Args:
@@ -42,7 +42,7 @@ class Renewed:
         self._obtain = obtain
         self._name = name
         self._held: _Held | None = None
-        self._renewal: Once[Secret] | None = None
+        self._renewal: SingleFlight[Secret] | None = None
         self._quiet_until = 0.0
 
     async def get(self) -> Secret:
@@ -76,20 +76,20 @@ class Renewed:
         if self._renewal is not None:
             await self._renewal.close()
 
-    def _start(self) -> Once[Secret]:
+    def _start(self) -> SingleFlight[Secret]:
         if self._renewal is None:
-            self._renewal = Once(self._renew)
+            self._renewal = SingleFlight(self._renew)
         return self._renewal
 
     async def _renew(self) -> Secret:
         try:
             secret = await self._obtain()
-        except TinkerError as fault:
+        except TinkerError as error:
             now = asyncio.get_running_loop().time()
             self._quiet_until = now + RETRY_S
             if self._held is None or now >= self._held.end:
                 raise
-            log.warning("%s cannot be renewed yet; it lasts %.0f s more: %s", self._name, self._held.end - now, fault)
+            log.warning("%s cannot be renewed yet; it lasts %.0f s more: %s", self._name, self._held.end - now, error)
             return self._held.secret
         finally:
             self._renewal = None

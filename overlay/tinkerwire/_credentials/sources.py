@@ -11,7 +11,7 @@ from tinkerwire_base.errors import TinkerError
 from .._transport.address import EMBEDDED, is_embedded, is_loopback, refuse_plain_http
 from .command import credential_command, run_command
 from .credentials_file import FILE, stored_key
-from .refreshing import Renewed
+from .refreshing import RefreshingCredential
 from .secret import Secret, is_sendable
 
 HEADERS_VARIABLE = "TINKERWIRE_HEADERS"
@@ -33,7 +33,7 @@ class Credential(Protocol):
         ...
 
 
-class Fixed:
+class StaticCredential:
     """A key, or a token that nobody renews."""
 
     def __init__(self, secret: Secret) -> None:
@@ -67,7 +67,7 @@ def resolve_credential(
     if is_embedded(base_url):
         return None
     secret = given_key(api_key)
-    credential: Credential | None = command_credential() if secret is None else Fixed(secret)
+    credential: Credential | None = command_credential() if secret is None else StaticCredential(secret)
     if credential is None and not is_loopback(base_url):
         refuse_plain_http(base_url, plain_http_hosts)
         stored = stored_key()
@@ -77,7 +77,7 @@ def resolve_credential(
                 f"so that ~/{FILE} has one, or use the embedded server with base_url={EMBEDDED!r} (or "
                 f"TINKER_BASE_URL={EMBEDDED})"
             )
-        credential = Fixed(stored)
+        credential = StaticCredential(stored)
     if credential is not None:
         refuse_plain_http(base_url, plain_http_hosts)
     return credential
@@ -93,7 +93,7 @@ def given_key(api_key: str | None) -> Secret | None:
     return secret
 
 
-def command_credential() -> Renewed | None:
+def command_credential() -> RefreshingCredential | None:
     """The credential that TINKER_CREDENTIAL_CMD prints: run again before a token is over, or when it is refused."""
     command = credential_command()
     if command is None:
@@ -103,7 +103,7 @@ def command_credential() -> Renewed | None:
     async def run() -> Secret:
         return await run_command(hidden.reveal())
 
-    return Renewed(run, "the credential of TINKER_CREDENTIAL_CMD")
+    return RefreshingCredential(run, "the credential of TINKER_CREDENTIAL_CMD")
 
 
 def access_headers() -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing_extensions import Self
 from .future import APIFuture
 
 
-class Created:
+class AwaitableClient:
     """A client that is the future of its own creation, too: awaiting it gives the client itself."""
 
     _creation: APIFuture[str]
@@ -39,11 +39,11 @@ class Created:
         found.set_running_or_notify_cancel()
 
         def end(creation: APIFuture[str]) -> None:
-            fault = creation.exception()
-            if fault is None:
+            error = creation.exception()
+            if error is None:
                 found.set_result(self)
             else:
-                found.set_exception(fault)
+                found.set_exception(error)
 
         self._creation.when_done(end)
         return found

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from tinkerwire_base.errors import RequestTimeoutError
 from tinkerwire_base.model import SHORT
 
-from .operation_record import Track, current
+from .operation_record import OperationRecord, current
 
 T = TypeVar("T")
 SHORTEST_S = 0.001
@@ -85,7 +85,7 @@ class Deadline:
             return None
         return asyncio.get_running_loop().call_later(max(0.0, self.left_s), task.cancel)
 
-    def error(self, track: Track) -> RequestTimeoutError:
+    def error(self, track: OperationRecord) -> RequestTimeoutError:
         """Make the error of an operation that was not done in time."""
         request_id = track.request_ids[-1] if track.request_ids else ""
         if track.queue_state:

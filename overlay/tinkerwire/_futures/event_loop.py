@@ -155,8 +155,8 @@ def _ran_to_its_end(loop: asyncio.AbstractEventLoop) -> bool:
     """Run the loop until it is stopped; False when a user's function that it called wanted to end the process."""
     try:
         loop.run_forever()
-    except (SystemExit, KeyboardInterrupt) as fault:
-        log.error("%r on the client's own thread ends nothing; raise it where the result is", fault, exc_info=fault)
+    except (SystemExit, KeyboardInterrupt) as error:
+        log.error("%r on the client's own thread ends nothing; raise it where the result is", error, exc_info=error)
         return False
     return True
 
@@ -171,11 +171,11 @@ def _run_for(future: concurrent.futures.Future[T], work: Callable[[], Coroutine[
             future.cancel()
         if not future.set_running_or_notify_cancel():
             return
-        fault = task.exception()
-        if fault is None:
+        error = task.exception()
+        if error is None:
             future.set_result(task.result())
         else:
-            future.set_exception(fault)
+            future.set_exception(error)
 
     def cancel(_: object) -> None:
         # Not at once, as asyncio does since Python 3.14: what has begun can close what it was given.

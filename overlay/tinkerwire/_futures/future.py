@@ -14,7 +14,7 @@ from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError
 
 from .deadline import normalize_timeout
 from .event_loop import LOOP
-from .operation_record import FutureState, Progress, Track, held
+from .operation_record import FutureState, OperationRecord, Progress, held
 from .reporting import CALLBACKS, is_on_event_loop, log
 from .timeout import wait_for
 
@@ -30,8 +30,8 @@ class APIFuture(Generic[T]):
     once, when the future is dropped.
     """
 
-    def __init__(self, future: concurrent.futures.Future[T], track: Track | None = None) -> None:
-        self._track = track or Track()
+    def __init__(self, future: concurrent.futures.Future[T], track: OperationRecord | None = None) -> None:
+        self._track = track or OperationRecord()
         self._future = future
         # Last: __del__ takes one without it for one that a signal handler interrupted here.
         self._was_heard = False
@@ -277,11 +277,11 @@ def _cancelled() -> CancelledSubmissionError:
     )
 
 
-def _say_unheard(future: concurrent.futures.Future[Any], track: Track) -> None:
-    fault = None if future.cancelled() else future.exception()
+def _say_unheard(future: concurrent.futures.Future[Any], track: OperationRecord) -> None:
+    error = None if future.cancelled() else future.exception()
     track.is_error_retrieved = True
     # Who closes a client knows that what was open is lost.
-    if fault is None or isinstance(fault, ClientClosedError) or track.is_error_logged:
+    if error is None or isinstance(error, ClientClosedError) or track.is_error_logged:
         return
     what = " ".join((track.kind or "an operation", *track.request_ids[-1:]))
-    log.error("%s failed, and nobody asked for its result: %s", what, fault, exc_info=fault)
+    log.error("%s failed, and nobody asked for its result: %s", what, error, exc_info=error)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from .deadline import normalize_timeout
 from .event_loop import LOOP
 from .future import APIFuture
-from .operation_record import Track
+from .operation_record import OperationRecord
 from .progress import bar
 from .timeout import wait_for
 
@@ -41,7 +41,7 @@ def gather(
     """
     parts = _checked("gather", futures)
     whole: concurrent.futures.Future[list[T]] = concurrent.futures.Future()
-    track = Track("gather")
+    track = OperationRecord("gather")
     track.total = len(parts)
     shown = bar(len(parts), description, progress)
     # Each part takes one away; of a list, other than of a number, that is one step that no thread comes between.
@@ -59,8 +59,8 @@ def gather(
         shown.update()
         # Only an error that reaches the caller counts as asked for.
         if not return_exceptions and part.state != "done" and not whole.done():
-            fault = part.exception()
-            _settle(whole, lambda: whole.set_exception(fault))
+            error = part.exception()
+            _settle(whole, lambda: whole.set_exception(error))
         left.pop()
         if not left:
             finish()

@@ -26,7 +26,7 @@ FutureState = Literal["pending", "submitted", "done", "failed", "cancelled"]
 
 
 @attrs.frozen(kw_only=True)
-class Waiting:
+class WaitStatus:
     """What is waited for, for logs and for callbacks."""
 
     request_type: str
@@ -61,7 +61,7 @@ class Progress:
     """Seconds since the operation was asked for, until now or its end."""
 
 
-class Track:
+class OperationRecord:
     """The record of one operation. Written on the loop thread, read on any."""
 
     __slots__ = (
@@ -133,10 +133,10 @@ class Track:
         """Note that a request has its result or its error: nothing is left to cancel."""
         self.builds = [build for build in self.builds if build.request_id != request_id]
 
-    def waiting(self) -> Waiting:
+    def waiting(self) -> WaitStatus:
         """What is waited for now."""
         request_id, kind = next(iter(self._open.items()), ("", self.kind))
-        return Waiting(
+        return WaitStatus(
             request_type=kind,
             request_id=request_id,
             waited_s=self.elapsed_s,
@@ -154,17 +154,17 @@ class Track:
         return (self._ended or time.monotonic()) - self._started
 
 
-_current: ContextVar[Track | None] = ContextVar("tinkerwire_track", default=None)
+_current: ContextVar[OperationRecord | None] = ContextVar("tinkerwire_track", default=None)
 
 
-def begin(track: Track) -> None:
+def begin(track: OperationRecord) -> None:
     """Make a record that of the task that calls this, and of the tasks that it starts from now on."""
     _current.set(track)
 
 
-def current() -> Track:
+def current() -> OperationRecord:
     """The record of the operation that the caller is part of; one that nobody reads for work that is none."""
-    return _current.get() or Track()
+    return _current.get() or OperationRecord()
 
 
 class _Held(threading.local):
@@ -180,16 +180,18 @@ def start_apart(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     return Context().run(asyncio.create_task, work)
 
 
-OnWait = Callable[[Waiting], object]
+OnWait = Callable[[WaitStatus], object]
 
 
-class Watch:
+class WaitReporter:
     """Tells log and listener of an operation's wait until :meth:`end`: after 10 s, then once a minute.
 
     Used on the loop thread. ``say`` logs a message of a kind, see ``ThrottledLog.warn``.
     """
 
-    def __init__(self, track: Track, say: Callable[[str, str, object], None], listener: OnWait | None) -> None:
+    def __init__(
+        self, track: OperationRecord, say: Callable[[str, str, object], None], listener: OnWait | None
+    ) -> None:
         self._track = track
         self._say = say
         self._listener = listener
@@ -207,7 +209,7 @@ class Watch:
             CALLBACKS.call(partial(_call_listener, self._listener, waiting))
 
 
-def _call_listener(listener: OnWait, waiting: Waiting) -> None:
+def _call_listener(listener: OnWait, waiting: WaitStatus) -> None:
     try:
         listener(waiting)
     except BaseException as error:  # it is the user's, and takes nothing away from the result

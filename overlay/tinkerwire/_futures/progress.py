@@ -57,7 +57,7 @@ class LineBar:
         sys.stderr.flush()
 
 
-class Counting:
+class ThreadSafeProgress:
     """A bar that any thread may count on, and that ends once; one that cannot be shown any more shows nothing.
 
     It is drawn on a thread of its own, and waited for only so long: a terminal may be gone, or may have been stopped.
@@ -107,14 +107,14 @@ class Counting:
             bar.close()
 
 
-class NotCounting(Counting):
+class NotCounting(ThreadSafeProgress):
     """A bar that nobody watches."""
 
     def __init__(self) -> None:
         self._is_closed = True
 
 
-def bar(total: int, description: str, progress: bool | None) -> Counting:
+def bar(total: int, description: str, progress: bool | None) -> ThreadSafeProgress:
     """A bar of ``total`` steps; ``progress`` None shows it if standard error is a terminal."""
     if progress is None:
         progress = total > 0 and _is_watched()
@@ -129,7 +129,7 @@ def bar(total: int, description: str, progress: bool | None) -> Counting:
         found: Bar = tqdm.tqdm(total=total, desc=description or None)
         return found
 
-    return Counting(make)
+    return ThreadSafeProgress(make)
 
 
 def _is_watched() -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 LOG_WAIT_S = 0.25
 """Time that an event loop waits for a log handler, to keep records in order; it does not wait for a stuck one."""
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 """Calls that wait behind one that is stuck; further ones are dropped."""
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class SideThread:
         """Have a function called; wait for its end at most ``wait_s`` seconds, and not at all behind a stuck one."""
         end = threading.Event()
         with self._lock:
-            if len(self._calls) >= MOST_WAITING:
+            if len(self._calls) >= MAX_WAITING:
                 return
             self._calls.append((function, end))
             is_to_start, self._is_running = not self._is_running, True

@@ -11,7 +11,7 @@ from .deadline import deadline_error, library_seconds, start_without_deadline, t
 T = TypeVar("T")
 
 
-class Once(Generic[T]):
+class SingleFlight(Generic[T]):
     """The result of some work, which the first to ask starts; after a failure the next to ask tries again.
 
     Used on the loop thread. Whoever is cancelled while waiting takes nothing away from the others.

@@ -16,7 +16,7 @@ from .._connection.operation_runner import Owner
 from .._futures.deadline import normalize_timeout
 from .._futures.event_loop import LOOP
 from .._futures.future import APIFuture
-from .._futures.operation_record import OnWait, Track
+from .._futures.operation_record import OnWait, OperationRecord
 from .._futures.reporting import log
 from .._session.session import FinishStatus, Session, ended_by
 
@@ -54,7 +54,7 @@ class Lifetime(Owner):
         connection.keep_open_while(self)
         LOOP.acquire()
         _open.add(connection)
-        self._closing = Closing(connection, session)
+        self._closing = ConnectionCloser(connection, session)
         # The program's end does not close connections: that would take time, and servers end sessions by themselves.
         weakref.finalize(self, self._closing.begin_dropped).atexit = False
 
@@ -124,7 +124,7 @@ class CloseFuture(APIFuture[None]):
         LOOP.join()
 
 
-class Closing:
+class ConnectionCloser:
     """Closes a connection once; any thread may start it, also within a signal handler or a finalizer."""
 
     def __init__(self, connection: Connection, session: Session | None) -> None:
@@ -191,7 +191,7 @@ class Closing:
                 self._end.set_exception(error)
 
 
-def log_dropped(operations: Sequence[Track], why: str) -> None:
+def log_dropped(operations: Sequence[OperationRecord], why: str) -> None:
     """Log which operations are lost, by kind and request id; nothing if there are none."""
     if not operations:
         return

@@ -23,7 +23,7 @@ from .._futures.building import Build
 from .._futures.reporting import log
 from .._futures.timeout import wait_for
 from .._transport.backpressure import Traffic
-from .poller import Poll, Promise
+from .poller import PendingResult, Poll
 
 ABANDON_S = 5.0
 """Seconds in which the client tries to end what nobody waits for."""
@@ -137,7 +137,7 @@ class Abandoned:
 
     async def _wait_for_model(self) -> None:
         build, connection = self._build, self._connection
-        promise: Promise[CreateModelResponse | LoadWeightsResponse] = Promise(
+        promise: PendingResult[CreateModelResponse | LoadWeightsResponse] = PendingResult(
             submission=UntypedAPIFuture(request_id=build.request_id),
             request_type=build.kind,
             result_type=CreateModelResponse if build.kind == "CreateModel" else LoadWeightsResponse,

@@ -26,14 +26,14 @@ UNHEARD_S = 300.0
 ACK_AFTER_S = 1.0
 """What was heard is acknowledged by the next question, or after this time without one."""
 ACK_TIMEOUT_S = 5.0
-MOST_FAULTS = 5
+MAX_FAULTS = 5
 """After so many faults in a row the samples that wait ask for themselves; those that come later try again."""
-MOST_EARLY = 10_000
+MAX_EARLY = 10_000
 """Ended samples kept for who asks later; those of samples that were cancelled are never asked for."""
 ONCE = RetryConfig(enable_retry_logic=False)
 
 
-class Completions:
+class BatchedPoller:
     """The samples of one client, that of ``clone_id``, in its sampling session. Used on the loop thread."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Completions:
     @classmethod
     def where_wanted(
         cls, connection: Connection, dialect: Dialect, policy: RetryConfig, sampling_session_id: str, clone_id: int
-    ) -> Completions | None:
+    ) -> BatchedPoller | None:
         """Those of a client whose server wants to be asked so; None elsewhere."""
         if not (dialect.config.sample_use_retrieve_futures and dialect.may_have_operation("retrieve_futures")):
             return None
@@ -106,28 +106,28 @@ class Completions:
             if self._has_news and not self._is_off:
                 await self._ask(0.0, ACK_TIMEOUT_S / 2)
             raise
-        except TinkerError as fault:
+        except TinkerError as error:
             # Of an acknowledgement alone: the next question carries it.
             text = "acknowledging samples failed; the next poll acknowledges them again: %s"
-            self._connection.throttled_log.warn("acknowledgement", text, fault)
+            self._connection.throttled_log.warn("acknowledgement", text, error)
 
     async def _ask_in_spite_of_faults(self) -> None:
         faults = 0
         while self._waiting:
             try:
                 await self._ask(None, POLL_TIMEOUT_S)
-            except TinkerError as fault:
+            except TinkerError as error:
                 faults += 1
-                is_bad = isinstance(fault, BadRequestError)
-                if not is_bad and not self._policy.may_pass(fault):
+                is_bad = isinstance(error, BadRequestError)
+                if not is_bad and not self._policy.may_pass(error):
                     self._is_off = True
-                if self._is_off or faults > (BAD_REQUEST_RETRIES if is_bad else MOST_FAULTS):
+                if self._is_off or faults > (BAD_REQUEST_RETRIES if is_bad else MAX_FAULTS):
                     text = "retrieve_futures: %s; each sample is asked for by itself"
-                    self._connection.throttled_log.warn("retrieve_futures", text, fault)
+                    self._connection.throttled_log.warn("retrieve_futures", text, error)
                     self._is_off = self._is_off or is_bad
                     self._tell_all()
                     return
-                await asyncio.sleep(self._policy.wait_after(fault, faults))
+                await asyncio.sleep(self._policy.wait_after(error, faults))
             else:
                 return
 
@@ -138,10 +138,10 @@ class Completions:
         except asyncio.TimeoutError:
             await self._ask(0.0, ACK_TIMEOUT_S)
 
-    async def _ask(self, hold_s: float | None, timeout_s: float) -> None:
+    async def _ask(self, long_poll_s: float | None, timeout_s: float) -> None:
         asked, ids, cursor = time.monotonic(), sorted(self._fetched), self._cursor
         body = FuturesRetrieveRequest(
-            target=self._target, prev_cursor=cursor, timeout=hold_s, retrieved_request_ids=ids
+            target=self._target, prev_cursor=cursor, timeout=long_poll_s, retrieved_request_ids=ids
         )
         call = retrieve_futures(body=body)
         answer = await self._connection.call(call, Traffic.SAMPLING_FUTURES, retry=ONCE, timeout_s=timeout_s)
@@ -153,11 +153,11 @@ class Completions:
                 _tell(end)
             else:
                 self._early[completion.request_id] = None
-                if len(self._early) > MOST_EARLY:
+                if len(self._early) > MAX_EARLY:
                     self._early.popitem(last=False)
         if answer.completions or time.monotonic() - asked >= FAST_S:
             self._pause = FIRST_PAUSE_S
-        elif hold_s is None:
+        elif long_poll_s is None:
             await asyncio.sleep(self._pause)
             self._pause = min(self._pause * 2, LONGEST_PAUSE_S)
         # Who was told takes itself off the list before it is asked for again.

@@ -59,7 +59,7 @@ FAILURE_KEYS = ("error", "detail")
 
 
 @attrs.frozen(kw_only=True)
-class Promise(Generic[T]):
+class PendingResult(Generic[T]):
     """A future of the server: its id, and what comes out of it."""
 
     submission: Submission
@@ -94,7 +94,7 @@ class Poll(Generic[T]):
     def __init__(
         self,
         connection: Connection,
-        promise: Promise[T],
+        promise: PendingResult[T],
         policy: RetryConfig,
         ready: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
@@ -148,19 +148,19 @@ class Poll(Generic[T]):
             iteration += 1
             try:
                 answer = await self._connection.exchange(request, self._promise.traffic, POLL_TIMEOUT_S)
-            except APITimeoutError as fault:
+            except APITimeoutError as error:
                 if is_late():
-                    raise deadline_error() from fault
+                    raise deadline_error() from error
                 # Some servers hold a question for longer than this; that they answer others shows that they live.
                 is_held = self._connection.last_heard > asked
-                wait = self._wait_for_more(None, asked) if is_held else self._wait_after(fault)
-            except APIConnectionError as fault:
-                wait = self._wait_after(fault)
+                wait = self._wait_for_more(None, asked) if is_held else self._wait_after(error)
+            except APIConnectionError as error:
+                wait = self._wait_after(error)
             else:
                 if answer.status in REFUSED_FORMS and PROTOBUF in request.headers["accept"]:
                     self._connection.dialects.learn_json_results()
                     continue
-                if codec.is_binary(answer) and answer.status < 300:
+                if codec.is_protobuf(answer) and answer.status < 300:
                     return self._finish_binary(answer)
                 value = _json(answer)
                 if _is_final(answer, value):
@@ -210,30 +210,30 @@ class Poll(Generic[T]):
                 raise self._connection.session_state.expired_error(str(error)) from error
             raise
 
-    def _wait_after(self, fault: TinkerError) -> float:
+    def _wait_after(self, error: TinkerError) -> float:
         """The wait after a poll that brought a fault; raises it when waiting cannot help."""
         now = time.monotonic()
-        self._track.reason = str(fault)
-        if getattr(fault, "may_be_sent", False) or isinstance(fault, InternalServerError):
+        self._track.reason = str(error)
+        if getattr(error, "may_be_sent", False) or isinstance(error, InternalServerError):
             # The server may have given the result, and this response is all that arrived.
             self._was_known = True
-        if isinstance(fault, BadRequestError) and self._policy.word_on(fault) is None:
+        if isinstance(error, BadRequestError) and self._policy.word_on(error) is None:
             self._bad_requests += 1
             if self._bad_requests > BAD_REQUEST_RETRIES:
-                raise fault
-            return self._policy.wait_after(fault, self._bad_requests)
-        if not self._policy.may_pass(fault, POLLED_STATUSES):
-            if isinstance(fault, NotFoundError) and (
-                self._was_known or (self._promise.is_repeatable and names_missing_thing(fault))
+                raise error
+            return self._policy.wait_after(error, self._bad_requests)
+        if not self._policy.may_pass(error, POLLED_STATUSES):
+            if isinstance(error, NotFoundError) and (
+                self._was_known or (self._promise.is_repeatable and names_missing_thing(error))
             ):
-                raise self._lost(404, fault.response.text) from fault
-            raise fault
+                raise self._lost(404, error.response.text) from error
+            raise error
         self._faults += 1
         if self._faults == 1:
             self._faulty_since = now
         elif now - self._faulty_since > self._policy.max_elapsed:
-            raise fault
-        return self._policy.wait_after(fault, self._faults)
+            raise error
+        return self._policy.wait_after(error, self._faults)
 
     def _status_error(self, answer: WireResponse, value: Any) -> APIStatusError:
         request = RequestInfo(method="POST", url=f"{self._connection.base_url}/api/v1/retrieve_future")
@@ -248,7 +248,7 @@ class Poll(Generic[T]):
 
     def _read(self, answer: WireResponse) -> T:
         """Return the result that a response has."""
-        return self._finish_binary(answer) if codec.is_binary(answer) else self._finish(answer, _json(answer))
+        return self._finish_binary(answer) if codec.is_protobuf(answer) else self._finish(answer, _json(answer))
 
     def _finish(self, answer: WireResponse, value: Any) -> T:
         promise = self._promise
@@ -266,15 +266,15 @@ class Poll(Generic[T]):
             return cast(T, None)
         try:
             found: T = default_converter().structure(value, promise.result_type)
-        except ValueError as fault:
-            raise self._misfit(answer, str(fault)) from None
+        except ValueError as error:
+            raise self._misfit(answer, str(error)) from None
         return found
 
     def _finish_binary(self, answer: WireResponse) -> T:
         try:
             found: T = codec.decode(answer.content, self._promise.result_type or object)
-        except ValueError as fault:
-            raise self._misfit(answer, str(fault)) from None
+        except ValueError as error:
+            raise self._misfit(answer, str(error)) from None
         return found
 
     def _misfit(self, answer: WireResponse, why: str) -> APIResponseValidationError:
@@ -287,7 +287,7 @@ class Poll(Generic[T]):
 
 async def fetch_result(connection: Connection, deferred: DeferredResult, traffic: Traffic, policy: RetryConfig) -> Any:
     """Return the value of an operation that the server answered with a future; errors as for :meth:`Poll.result`."""
-    promise: Promise[Any] = Promise(
+    promise: PendingResult[Any] = PendingResult(
         submission=UntypedAPIFuture(request_id=deferred.request_id),
         request_type=deferred.request_type,
         result_type=deferred.result_type,

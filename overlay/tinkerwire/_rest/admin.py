@@ -16,10 +16,10 @@ from tinkerwire_generated.models import (
 )
 
 from .._futures.future import APIFuture
-from .base import Asking
+from .base import RestClientBase
 
 
-class AdminClient(Asking):
+class AdminClient(RestClientBase):
     """The audit log, the usage and the storage of an organization."""
 
     def get_audit_log(self, event_type: AuditEventType = "all", day: date | None = None) -> APIFuture[AuditLogResponse]:
@@ -84,5 +84,5 @@ def _time(name: str, given: datetime | str) -> datetime:
         return given if given.tzinfo else given.replace(tzinfo=timezone.utc)
     try:
         return parse_timestamp(given)
-    except ValueError as fault:
-        raise ValueError(f"{name}: {fault}") from None
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None

@@ -58,8 +58,8 @@ async def archive_url(connection: Connection, training_run_id: str, checkpoint_i
 
     try:
         return await connection.send(request, read, Traffic.REST)
-    except APIStatusError as fault:
-        if fault.status_code != NOT_SO:
+    except APIStatusError as error:
+        if error.status_code != NOT_SO:
             raise
         name, dialect = call.operation.name, await connection.dialect()
         odd = dialect_error(
@@ -69,7 +69,7 @@ async def archive_url(connection: Connection, training_run_id: str, checkpoint_i
             name="the wire of this server",
         )
         odd.dialect = dialect
-        raise odd from fault
+        raise odd from error
 
 
 async def download_archive(connection: Connection, training_run_id: str, checkpoint_id: str) -> bytes:

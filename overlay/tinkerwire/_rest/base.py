@@ -21,7 +21,7 @@ from .._transport.backpressure import Traffic
 T = TypeVar("T")
 
 
-class Asking:
+class RestClientBase:
     """A client each of whose methods asks a server one thing.
 
     Made by itself it has a connection of its own: use it as a context manager, or call :meth:`close`. One that a
@@ -56,19 +56,19 @@ class Asking:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._lifetime is not None:
-            self._lifetime.exit(fault)
+            self._lifetime.exit(error)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._lifetime is not None:
-            await self._lifetime.exit_async(fault)
+            await self._lifetime.exit_async(error)
 
     def close(self) -> None:
         """Close a connection of the client's own, and wait for that; operations under way are dropped, and logged."""

@@ -26,7 +26,7 @@ from .._checkpoints.weights_info import base_model_of, check_path_of_kind
 from .._connection.operation_runner import Owner
 from .._connection.retry import RetryConfig, RetryIf
 from .._credentials.shareable_headers import shareable_headers
-from .._futures.awaitable_client import Created
+from .._futures.awaitable_client import AwaitableClient
 from .._futures.deadline import Deadline, positive_timeout
 from .._futures.future import APIFuture, describe
 from .._session.session import Session
@@ -39,13 +39,13 @@ from . import response_checks as sample_answer
 from .context_length import check_context_length
 from .handles import SamplerHandle, joined
 from .request import sample_request
-from .sample_runner import Drawing
-from .sample_seq_ids import SampleNumbers, join
+from .sample_runner import SampleRunner
+from .sample_seq_ids import SampleSeqIds, join
 
 T = TypeVar("T")
 
 
-class SamplingClient(Created):
+class SamplingClient(AwaitableClient):
     """Samples from one set of weights. Made by a ServiceClient or a TrainingClient; awaiting it waits for that.
 
     It can be pickled, copied, and used in a forked process. What comes out is a client of the same sampling session,
@@ -66,7 +66,7 @@ class SamplingClient(Created):
         limit = (
             session.connection.sampling_limit if retry_config is None else InFlightLimit(retry_config.max_connections)
         )
-        self._drawing = Drawing(session, self._retry, limit, SampleNumbers())
+        self._drawing = SampleRunner(session, self._retry, limit, SampleSeqIds())
         # Servers whose wire has no such thing record nothing, which is what leaving it out asks for.
         self._record_stability_info = True if record_stability_info else None
         # Held for as long as this client is: the connection stays open.
@@ -201,7 +201,7 @@ class SamplingClient(Created):
             await session.id()
             return await join(connection, sampling_session_id)
 
-        self._drawing = Drawing(session, self._retry, connection.sampling_limit, SampleNumbers(ask))
+        self._drawing = SampleRunner(session, self._retry, connection.sampling_limit, SampleSeqIds(ask))
 
     def _deadline(self, timeout: float | None) -> Deadline:
         seconds = positive_timeout(timeout)

@@ -101,9 +101,9 @@ class SamplerHandle:
             state["headers"] = _checked_headers(state.get("headers", {}))
             state["omitted_headers"] = tuple(_checked_headers(dict.fromkeys(state.get("omitted_headers", ()), "")))
             return cls(**{**state, "base_url": resolve_base_url(state["base_url"])})
-        except (ValueError, TypeError, KeyError, AttributeError) as fault:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(
-                f"handle: {str(text)[:40]!r} is not what get_sampler_handle of this version gives: {fault}"
+                f"handle: {str(text)[:40]!r} is not what get_sampler_handle of this version gives: {error}"
             ) from None
 
 

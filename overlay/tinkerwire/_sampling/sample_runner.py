@@ -13,31 +13,31 @@ from tinkerwire_generated.models import SampleRequest, SampleResponse
 from .._connection.retry import RetryConfig
 from .._futures.deadline import time_left
 from .._futures.operation_record import current
-from .._polling.batched_poller import Completions
-from .._polling.poller import Poll, Promise
+from .._polling.batched_poller import BatchedPoller
+from .._polling.poller import PendingResult, Poll
 from .._session.session import Session
 from .._transport.backpressure import InFlightLimit, Traffic
-from .._usage import Meter
+from .._usage import UsageCounter
 from .._wire.dialect import Dialect
 from .._wire.server_futures import ImmediateResult, Submission
 from . import response_checks as sample_answer
-from .sample_seq_ids import SampleNumbers
+from .sample_seq_ids import SampleSeqIds
 
 BACKPRESSURE = {"x-tinker-sampling-backpressure": "1"}
 SERVICE_UNAVAILABLE = 503
 
 
-class Drawing:
+class SampleRunner:
     """What all samples of one client have in common. Used on the loop thread."""
 
-    def __init__(self, session: Session, retry: RetryConfig, limit: InFlightLimit, numbers: SampleNumbers) -> None:
+    def __init__(self, session: Session, retry: RetryConfig, limit: InFlightLimit, numbers: SampleSeqIds) -> None:
         self._connection = session.connection
         self._cancellations = session.cancellations
         self._retry = retry
         self.limit = limit
-        self.meter = Meter(session.connection.meter)
+        self.meter = UsageCounter(session.connection.meter)
         self.numbers = numbers
-        self._completions: Completions | None = None
+        self._completions: BatchedPoller | None = None
         self._is_prepared = False
 
     async def sample(self, request: SampleRequest, sampling_session_id: str) -> SampleResponse:
@@ -76,24 +76,24 @@ class Drawing:
                         self._connection.codec.submission_reader(call, encoded),
                         Traffic.SAMPLING,
                         self._retry,
-                        not_here=(RateLimitError,),
+                        raise_immediately=(RateLimitError,),
                         on_fault=self._on_fault,
                     )
-                except RateLimitError as fault:
+                except RateLimitError as error:
                     # The sample gives its place in flight back and stands in line anew, for as long as it takes.
                     refusals += 1
-                    wait = self._retry.wait_after(fault, refusals)
+                    wait = self._retry.wait_after(error, refusals)
                     is_late = wait > time_left()
-                    if is_late or not self._retry.may_pass(fault) or not self._retry.enable_retry_logic:
+                    if is_late or not self._retry.may_pass(error) or not self._retry.enable_retry_logic:
                         raise
                     self._back_off(wait)
-                    current().step = str(fault)
+                    current().step = str(error)
                 else:
                     slot.sent()
                     return await self._result(asked)
 
     async def _result(self, submission: Submission) -> SampleResponse:
-        promise = Promise(
+        promise = PendingResult(
             submission=submission,
             request_type="Sample",
             result_type=SampleResponse,
@@ -119,13 +119,13 @@ class Drawing:
         if not self._is_prepared:
             assert request.sampling_session_id is not None
             assert self.numbers.clone_id is not None
-            self._completions = Completions.where_wanted(
+            self._completions = BatchedPoller.where_wanted(
                 self._connection, dialect, self._retry, request.sampling_session_id, self.numbers.clone_id
             )
             self._is_prepared = True
 
-    def _on_fault(self, fault: TinkerError, wait: float) -> None:
-        if isinstance(fault, APIStatusError) and fault.status_code == SERVICE_UNAVAILABLE:
+    def _on_fault(self, error: TinkerError, wait: float) -> None:
+        if isinstance(error, APIStatusError) and error.status_code == SERVICE_UNAVAILABLE:
             self._back_off(wait)
 
     def _back_off(self, wait: float) -> None:

@@ -13,14 +13,14 @@ from tinkerwire_generated.models import JoinSamplingSessionRequest
 
 from .._connection.connection import Connection
 from .._connection.dialect_resolver import ABSENT
-from .._futures.single_flight import Once
+from .._futures.single_flight import SingleFlight
 from .._transport.backpressure import Traffic
 
 RANGE = 1_000_000_000
 """Seq_ids of one copy: copy 3 counts from 3 times this; the client itself is copy 0."""
 
 
-class SampleNumbers:
+class SampleSeqIds:
     """The seq_ids of one client. Used on the loop thread.
 
     Args:
@@ -32,7 +32,7 @@ class SampleNumbers:
         """Which copy the client is; None while that is not known."""
         self._ids = itertools.count()
         self._ask = ask
-        self._known = Once(self._find_out)
+        self._known = SingleFlight(self._find_out)
 
     async def next(self) -> int:
         """The number of the next sample."""
@@ -54,8 +54,8 @@ async def join(connection: Connection, sampling_session_id: str) -> int:
         body = JoinSamplingSessionRequest(sampling_session_id=sampling_session_id)
         try:
             return (await connection.call(join_sampling_session(body=body), Traffic.SESSION)).client_counter
-        except APIStatusError as fault:
-            if fault.status_code not in ABSENT:
+        except APIStatusError as error:
+            if error.status_code not in ABSENT:
                 raise
     # Not of the module random, whose state forked processes have in common.
     return 1 + secrets.randbelow(RANGE)

@@ -16,21 +16,21 @@ from typing import Any
 from typing_extensions import Self
 
 from tinkerwire._files import lock
-from tinkerwire._server.emulation.fault_injection import ConnectionDropped, Fault, Misbehaviour
-from tinkerwire._server.emulation.quirks import Peculiarities
-from tinkerwire._server.emulation.server_emulation import BATCHES, Disguise
+from tinkerwire._server.emulation.fault_injection import ConnectionDropped, FaultInjection, InjectedFault
+from tinkerwire._server.emulation.quirks import Quirks
+from tinkerwire._server.emulation.server_emulation import BATCHES, ServerEmulation
 from tinkerwire._server.futures.ids import RequestIds
 from tinkerwire._server.handlers import HANDLERS
-from tinkerwire._server.http.idempotency import REPEATABLE, FirstAnswers
+from tinkerwire._server.http.idempotency import REPEATABLE, IdempotencyCache
 from tinkerwire._server.http.openapi import contract
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import NO_RETRY, Answer, Refusal
+from tinkerwire._server.http.responses import NO_RETRY, HttpError, Response
 from tinkerwire._server.http.routing import Router
 from tinkerwire._server.http.validation import Validator
 from tinkerwire._server.sessions.catalogue import Catalogue
 from tinkerwire._server.sessions.client_config import ClientConfig
 from tinkerwire._server.sessions.tokens import PREFIX as TOKEN_PREFIX
-from tinkerwire._server.settings import Keeping
+from tinkerwire._server.settings import RetentionPolicy
 from tinkerwire._server.state import Settings, State
 from tinkerwire._server.storage import temporary_folder
 from tinkerwire._server.storage.archives import PREFIX as ARCHIVES
@@ -51,13 +51,13 @@ class EmbeddedServer:
         folder: where training runs and checkpoints are kept, by one server at a time; None for a temporary folder,
             removed at close.
         wire_version: whose contract is served.
-        hold_s: seconds that a request for a result is held before it is answered "try again".
+        long_poll_s: seconds that a request for a result is held before it is answered "try again".
         session_ttl_s: seconds without a sign of life after which a session expires; None for never.
         strict_sequence: whether a gap in a model's seq_ids is refused.
         gap_wait_s: seconds for which operations behind a gap in a model's seq_ids are held back, unless it is refused.
         api_key: the only X-API-Key that is let in; None lets in any, and none.
-        misbehaviour: failures on purpose.
-        peculiarities: the ways of other servers, taken on.
+        fault_injection: failures to inject.
+        quirks: behaviour of other servers to emulate.
         seed: makes adapters and samples that come without a seed the same in every run.
         most_queued_samples: unfinished requests beyond which samples are pushed back with 429.
         most_inline_bytes: larger results are answered by their size first, where a client allows that.
@@ -77,19 +77,19 @@ class EmbeddedServer:
         *,
         folder: str | Path | None = None,
         wire_version: str = DEFAULT_WIRE,
-        hold_s: float = 30.0,
+        long_poll_s: float = 30.0,
         session_ttl_s: float | None = 3600.0,
         strict_sequence: bool = False,
         gap_wait_s: float = 10.0,
         api_key: str | None = None,
-        misbehaviour: Misbehaviour | None = None,
-        peculiarities: Peculiarities | None = None,
+        fault_injection: FaultInjection | None = None,
+        quirks: Quirks | None = None,
         seed: int | None = None,
-        most_queued_samples: int = 20_000,
-        most_inline_bytes: int = 2**20,
+        max_queued_samples: int = 20_000,
+        max_inline_bytes: int = 2**20,
         aliases: Mapping[str, str] | None = None,
         client_config: Mapping[str, Any] | None = None,
-        keeping: Keeping | None = None,
+        retention: RetentionPolicy | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         document = contract(wire_version)
@@ -99,11 +99,11 @@ class EmbeddedServer:
         self._router = Router(document)
         self._validator = Validator(document)
         self._api_key = api_key
-        self._misbehaviour = misbehaviour
-        ways = peculiarities or Peculiarities()
-        self._disguise = Disguise(ways, hold_s)
-        keeping = keeping or Keeping()
-        self._first_answers = FirstAnswers(keeping.request_bytes)
+        self._fault_injection = fault_injection
+        ways = quirks or Quirks()
+        self._emulation = ServerEmulation(ways, long_poll_s)
+        retention = retention or RetentionPolicy()
+        self._first_answers = IdempotencyCache(retention.request_bytes)
         self._closed = False
         self.is_idle = False
         """After close: whether all work had ended within the time that close waits."""
@@ -114,19 +114,19 @@ class EmbeddedServer:
         self._leave_folder = weakref.finalize(self, _unless_forked, leave, os.getpid())
         settings = Settings(
             wire_version=wire_version,
-            hold_s=hold_s,
+            long_poll_s=long_poll_s,
             session_ttl_s=session_ttl_s,
             strict_sequence=strict_sequence,
             gap_wait_s=gap_wait_s,
-            most_queued_samples=most_queued_samples,
-            most_inline_bytes=most_inline_bytes,
+            max_queued_samples=max_queued_samples,
+            max_inline_bytes=max_inline_bytes,
             catalogue=Catalogue(aliases or {}),
             config=config,
             seed=seed,
-            keeping=keeping,
+            retention=retention,
             clock=clock,
         )
-        self._state = State(self.folder, settings, RequestIds(ways.ids), self._disguise.result)
+        self._state = State(self.folder, settings, RequestIds(ways.ids), self._emulation.result)
 
     @property
     def base_models(self) -> tuple[str, ...]:
@@ -150,21 +150,21 @@ class EmbeddedServer:
             if request.path.startswith(ARCHIVES):
                 return self._archive(request)
             operation, path = self._router.find(request.method, request.path)
-            fault = await self._misbehaviour.before(operation.name) if self._misbehaviour else Fault()
-            if fault.reset:
+            error = await self._fault_injection.before(operation.name) if self._fault_injection else InjectedFault()
+            if error.reset:
                 raise ConnectionDropped(f"{operation.name}: dropped on purpose, before it was handled")
-            response = fault.response or await self._disguised(operation, path, request)
-            if fault.lost_reply:
+            response = error.response or await self._disguised(operation, path, request)
+            if error.lost_reply:
                 raise ConnectionDropped(f"{operation.name}: dropped on purpose, after it was handled")
             return response
-        except Refusal as refusal:
+        except HttpError as refusal:
             return self._encode(refusal.answer())
         except ConnectionDropped:
             raise
         except Exception as unexpected:
             log.exception("%s %s failed", request.method, request.path)
             text = f"the server failed: {type(unexpected).__name__}: {unexpected}; its log has the traceback"
-            return self._encode(Answer(status=500, body={"detail": text}))
+            return self._encode(Response(status=500, body={"detail": text}))
 
     def close(self) -> None:
         """Stop all work and free what is held; later requests are answered 503."""
@@ -180,13 +180,13 @@ class EmbeddedServer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
     def _refuse_closed(self) -> None:
         if self._closed:
-            raise Refusal(503, "this server was closed", NO_RETRY)
+            raise HttpError(503, "this server was closed", NO_RETRY)
 
     def _check(self, request: WireRequest, headers: Mapping[str, str]) -> None:
         self._refuse_closed()
@@ -198,26 +198,26 @@ class EmbeddedServer:
                 self._state.tokens.check(given)
             elif given != self._api_key:
                 what = "wrong" if given else "missing"
-                raise Refusal(401, f"the API key is {what}; send the server's own in X-API-Key")
+                raise HttpError(401, f"the API key is {what}; send the server's own in X-API-Key")
 
     async def _disguised(self, operation: Operation, path: Mapping[str, str], request: WireRequest) -> WireResponse:
-        seen = self._disguise.incoming(operation.name, request)
-        early = await self._disguise.early(operation.name, seen)
+        seen = self._emulation.incoming(operation.name, request)
+        early = await self._emulation.early(operation.name, seen)
         if early is not None:
             return early
-        refusal = self._disguise.refusal_of_form(operation.name, seen)
-        if refusal is not None and not self._disguise.applies_refused:
+        refusal = self._emulation.refusal_of_form(operation.name, seen)
+        if refusal is not None and not self._emulation.applies_refused:
             raise refusal
         response = await self._answer(operation, path, seen)
         if refusal is not None:
             raise refusal
-        return self._disguise.outgoing(operation.name, response)
+        return self._emulation.outgoing(operation.name, response)
 
     async def _answer(self, operation: Operation, path: Mapping[str, str], wire: WireRequest) -> WireResponse:
         headers = {name.lower(): value for name, value in wire.headers.items()}
         fingerprint = _fingerprint(wire)
         has_key = wire.method != "GET" and operation.name not in REPEATABLE
-        has_key = has_key and not (operation.name in BATCHES and self._disguise.applies_refused)
+        has_key = has_key and not (operation.name in BATCHES and self._emulation.applies_refused)
         key = headers.get("x-idempotency-key") if has_key else None
         with self._state.lock:
             self._refuse_closed()
@@ -233,31 +233,31 @@ class EmbeddedServer:
                 key=key,
                 fingerprint=fingerprint,
             )
-            outcome = self._disguise.first_answer(request) or self._begin(request)
-            if isinstance(outcome, Answer):
-                self._disguise.keep(request, outcome)
+            outcome = self._emulation.first_answer(request) or self._begin(request)
+            if isinstance(outcome, Response):
+                self._emulation.keep(request, outcome)
                 response = self._encode(outcome)
                 if key:
                     self._first_answers.keep(key, operation.name, fingerprint, response)
                 return response
         return self._encode(await outcome)
 
-    def _begin(self, request: Request) -> Answer | Awaitable[Answer]:
+    def _begin(self, request: Request) -> Response | Awaitable[Response]:
         try:
-            self._disguise.check(request)
+            self._emulation.check(request)
             return HANDLERS[request.operation](self._state, request)
-        except Refusal as refusal:
-            self._disguise.refused(request, refusal.status)
+        except HttpError as refusal:
+            self._emulation.refused(request, refusal.status)
             self._state.skip(request.body)
             raise
 
     def _archive(self, request: WireRequest) -> WireResponse:
         if request.method != "GET":
-            raise Refusal(405, f"archives take GET, not {request.method}", {"allow": "GET"})
+            raise HttpError(405, f"archives take GET, not {request.method}", {"allow": "GET"})
         content = self._state.archives.read(request.path)
         return WireResponse(status=200, headers={"content-type": "application/octet-stream"}, content=content)
 
-    def _encode(self, answer: Answer) -> WireResponse:
+    def _encode(self, answer: Response) -> WireResponse:
         body: Any = answer.body
         if body is None:
             return WireResponse(status=answer.status, headers=answer.headers)

@@ -19,7 +19,7 @@ from tinkerwire_generated.models import (
     TensorData,
 )
 
-MOST_FILLED = 2**24
+MAX_FILLED = 2**24
 """Numbers that the sparse tensors of one request may stand for: a few bytes can ask for any number of them."""
 
 
@@ -49,13 +49,13 @@ def array(where: str, tensor: TensorData, pad_value: int = 0) -> npt.NDArray[Any
     """A tensor of the wire as an array of its shape, int64 or float32, with ``pad_value`` where a sparse one has none.
 
     Raises:
-        EngineError: data that is not of its dtype, or a sparse tensor of more than :data:`MOST_FILLED` numbers.
+        EngineError: data that is not of its dtype, or a sparse tensor of more than :data:`MAX_FILLED` numbers.
     """
     _check_filled(where, [tensor])
     try:
         return tensor.to_numpy(pad_value)
-    except (ValueError, TypeError, OverflowError) as fault:
-        raise EngineError(f"{where}: {fault}") from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise EngineError(f"{where}: {error}") from None
 
 
 def output(result: LossResult) -> ForwardBackwardOutput:
@@ -89,8 +89,8 @@ def _example(where: str, datum: Datum) -> Example:
 
 def _check_filled(where: str, tensors: Iterable[TensorData]) -> None:
     count = sum(math.prod(each.shape or ()) for each in tensors if each.sparse_crow_indices is not None)
-    if count > MOST_FILLED:
+    if count > MAX_FILLED:
         raise EngineError(
-            f"{where}: sparse tensors stand for {count} numbers, this server fills in {MOST_FILLED} at most; "
+            f"{where}: sparse tensors stand for {count} numbers, this server fills in {MAX_FILLED} at most; "
             "send fewer datums, or narrower tensors"
         )

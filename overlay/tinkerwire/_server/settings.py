@@ -16,7 +16,7 @@ def _positive(instance: object, attribute: attrs.Attribute[float], value: float)
 
 
 @attrs.frozen(kw_only=True)
-class Keeping:
+class RetentionPolicy:
     """Limits in time and memory of results, and of the records that recognize resent requests.
 
     A dropped result is answered with HTTP 410. A request that is resent after its result was dropped gets the same

@@ -13,10 +13,10 @@ from typing import Any
 import attrs
 
 from tinkerwire._server.futures.ids import RequestIds
-from tinkerwire._server.futures.store import Promises
+from tinkerwire._server.futures.store import FutureStore
 from tinkerwire._server.http.encoding import ResultEncoder
 from tinkerwire._server.http.openapi import contract
-from tinkerwire._server.ordering.seq_ids import NumberedRequests, Resends
+from tinkerwire._server.ordering.seq_ids import Deduplicator, NumberedRequests
 from tinkerwire._server.ordering.worker import Worker
 from tinkerwire._server.sessions.catalogue import Catalogue
 from tinkerwire._server.sessions.client_config import ClientConfig
@@ -24,7 +24,7 @@ from tinkerwire._server.sessions.models import Models, TrainedModel
 from tinkerwire._server.sessions.samplers import SamplingSessions
 from tinkerwire._server.sessions.sessions import Session, Sessions
 from tinkerwire._server.sessions.tokens import Tokens
-from tinkerwire._server.settings import Keeping
+from tinkerwire._server.settings import RetentionPolicy
 from tinkerwire._server.storage.archives import Archives
 from tinkerwire._server.storage.bounded import BoundedTable
 from tinkerwire._server.storage.checkpoint_paths import kinds_in
@@ -41,16 +41,16 @@ class Settings:
     """How a server behaves; see :class:`~tinkerwire._server.app.EmbeddedServer` for each."""
 
     wire_version: str
-    hold_s: float
+    long_poll_s: float
     session_ttl_s: float | None
     strict_sequence: bool
     gap_wait_s: float
-    most_queued_samples: int
-    most_inline_bytes: int
+    max_queued_samples: int
+    max_inline_bytes: int
     catalogue: Catalogue
     config: ClientConfig
     seed: int | None
-    keeping: Keeping
+    retention: RetentionPolicy
     clock: Callable[[], float]
 
 
@@ -63,11 +63,11 @@ class State:
         self.settings = settings
         self.lock = threading.RLock()
         self.encoder = ResultEncoder(settings.wire_version)
-        self.promises = Promises(self.encoder, settings.keeping, settings.clock, ids, dress)
+        self.futures = FutureStore(self.encoder, settings.retention, settings.clock, ids, dress)
         # Samples come by the thousand; they have a table of their own, so that they do not push out the others.
-        self.samples: NumberedRequests = BoundedTable(settings.keeping.request_bytes)
+        self.samples: NumberedRequests = BoundedTable(settings.retention.request_bytes)
         """Samples that were accepted, by sampling session and seq_id."""
-        self.requests: NumberedRequests = BoundedTable(settings.keeping.request_bytes)
+        self.requests: NumberedRequests = BoundedTable(settings.retention.request_bytes)
         """Other requests that were accepted, by session or model and number."""
         self.sessions = Sessions(settings.session_ttl_s, settings.clock, self._release, self.requests)
         self.models = Models()
@@ -92,11 +92,11 @@ class State:
             else:
                 model.sequence.turns.put(seq_id, job)
 
-        return self.promises.run(put, work, model.model_id)
+        return self.futures.run(put, work, model.model_id)
 
-    def resends_of(self, sampler_id: str) -> Resends:
+    def resends_of(self, sampler_id: str) -> Deduplicator:
         """Return what recognizes the samples of a sampling session by their seq_ids."""
-        return Resends("seq_id", sampler_id, self.samples)
+        return Deduplicator("seq_id", sampler_id, self.samples)
 
     def skip(self, body: Any) -> None:
         """Let operations on a model not wait for one that was refused."""
@@ -118,7 +118,7 @@ class State:
         for model in self.models.close():
             model.close()
             workers.append(model.worker)
-        self.promises.abandon(None, "the server was closed before this was done")
+        self.futures.abandon(None, "the server was closed before this was done")
         ended = [worker.join(JOIN_S) for worker in workers]
         return all(ended)
 
@@ -129,7 +129,7 @@ class State:
             model = self.models.remove(model_id, 410, reason)
             if model is not None:
                 model.close()
-                self.promises.abandon(model_id, f"model {model_id} is gone: {reason}")
+                self.futures.abandon(model_id, f"model {model_id} is gone: {reason}")
         session.losses.clear()
         for sampler_id in session.sampler_ids:
             self.samplers.remove(sampler_id)

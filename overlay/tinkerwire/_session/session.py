@@ -27,10 +27,10 @@ from .._connection.retry import RetryConfig
 from .._connection.session_loss import may_refuse_session, names_session
 from .._futures.operation_record import start_apart
 from .._futures.reporting import log
-from .._futures.single_flight import Once
+from .._futures.single_flight import SingleFlight
 from .._futures.timeout import wait_for
 from .._transport.backpressure import Traffic
-from .sample_canceller import Cancellations
+from .sample_canceller import SampleCanceller
 
 HEARTBEAT_S = 10.0
 HEARTBEAT_TIMEOUT_S = 10.0
@@ -57,13 +57,13 @@ class Session:
         display_name: str | None,
     ) -> None:
         self.connection = connection
-        self.cancellations = Cancellations(connection)
+        self.cancellations = SampleCanceller(connection)
         self._user_metadata = dict(user_metadata or {})
         self.project_id = project_id
         self._display_name = display_name
         self._session_id: str | None = None
         self._is_own = True
-        self._created = Once(self._create)
+        self._created = SingleFlight(self._create)
         self._heartbeat: asyncio.Task[None] | None = None
         self._models = 0
         self._samplers = 0
@@ -81,7 +81,7 @@ class Session:
         session = cls(connection, None, None, None)
         session._session_id = connection.session_state.id = session_id
         session._is_own = False
-        session._created = Once(session._join)
+        session._created = SingleFlight(session._join)
         return session
 
     async def id(self) -> str:
@@ -130,10 +130,10 @@ class Session:
         try:
             told = self.connection.call(call, Traffic.SESSION, retry=ONCE, timeout_s=FINISH_TIMEOUT_S)
             await wait_for(told, FINISH_TIMEOUT_S)
-        except (TinkerError, asyncio.TimeoutError) as fault:
+        except (TinkerError, asyncio.TimeoutError) as error:
             # The session runs out by itself, so nothing is lost but the reason.
-            if getattr(fault, "status_code", None) not in ABSENT:
-                log.warning("session %s: the server could not be told that it is over: %s", session_id, fault)
+            if getattr(error, "status_code", None) not in ABSENT:
+                log.warning("session %s: the server could not be told that it is over: %s", session_id, error)
 
     async def _create(self) -> str:
         dialect = await self.connection.dialect()
@@ -231,9 +231,9 @@ class Session:
         log.warning("session %s has expired on the server; its heartbeat ends", session_id)
 
 
-def ended_by(fault: BaseException | None) -> FinishStatus:
+def ended_by(error: BaseException | None) -> FinishStatus:
     """How a session ends whose client is left by an error, or by none."""
-    return "success" if fault is None else "errored" if isinstance(fault, Exception) else "interrupted"
+    return "success" if error is None else "errored" if isinstance(error, Exception) else "interrupted"
 
 
 def _tags() -> list[str]:

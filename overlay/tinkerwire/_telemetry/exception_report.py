@@ -15,45 +15,45 @@ from urllib.parse import urlsplit
 from tinkerwire_base.errors import APIError, RequestErrorCategory, RequestFailedError
 
 PACKAGES = ("tinkerwire", "tinkerwire_base", "tinkerwire_generated")
-MOST_CAUSES = 20
+MAX_CAUSES = 20
 """Exceptions that others come from are followed so far."""
 
 
-def is_users(fault: BaseException) -> bool:
+def is_users(error: BaseException) -> bool:
     """Whether the user rather than server, network or client is to blame, as far as can be told."""
     return any(
         (isinstance(each, RequestFailedError) and each.category is RequestErrorCategory.User)
         or (400 <= (_status(each) or 0) < 500 and _status(each) != 408)
-        for each in _chain(fault)
+        for each in _chain(error)
     )
 
 
-def details(fault: BaseException) -> dict[str, Any]:
+def details(error: BaseException) -> dict[str, Any]:
     """Class, status and a message made of what is known to be harmless."""
-    found: dict[str, Any] = {"error_type": type(fault).__name__, "message": summary(fault)}
-    if _status(fault) is not None:
-        found["status_code"] = _status(fault)
+    found: dict[str, Any] = {"error_type": type(error).__name__, "message": summary(error)}
+    if _status(error) is not None:
+        found["status_code"] = _status(error)
     return found
 
 
-def summary(fault: BaseException) -> str:
+def summary(error: BaseException) -> str:
     """The call and the status of an error; its own text is not in it."""
-    parts = [type(fault).__name__]
-    request = fault.request if isinstance(fault, APIError) else None
+    parts = [type(error).__name__]
+    request = error.request if isinstance(error, APIError) else None
     if request is not None:
         parts.append(f"{request.method} {urlsplit(request.url).path}")
-    if _status(fault) is not None:
-        parts.append(f"HTTP {_status(fault)}")
-    if isinstance(fault, RequestFailedError):
-        parts.append(f"category {fault.category}")
+    if _status(error) is not None:
+        parts.append(f"HTTP {_status(error)}")
+    if isinstance(error, RequestFailedError):
+        parts.append(f"category {error.category}")
     return ", ".join(parts)
 
 
-def places(fault: BaseException) -> str:
+def places(error: BaseException) -> str:
     """Where in this package it passed, one place a line; neither code nor paths nor frames of the user's."""
     frames = [
         f"{place}:{frame.lineno} in {frame.name}"
-        for frame in traceback.extract_tb(fault.__traceback__)
+        for frame in traceback.extract_tb(error.__traceback__)
         if (place := _place(Path(frame.filename))) is not None
     ]
     return "\n".join(frames)
@@ -68,14 +68,14 @@ def _place(file: Path) -> str | None:
     return None
 
 
-def _status(fault: BaseException) -> int | None:
-    status = getattr(fault, "status_code", None)
+def _status(error: BaseException) -> int | None:
+    status = getattr(error, "status_code", None)
     return status if isinstance(status, int) else None
 
 
-def _chain(fault: BaseException) -> Iterator[BaseException]:
-    each: BaseException | None = fault
-    for _ in range(MOST_CAUSES):
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    each: BaseException | None = error
+    for _ in range(MAX_CAUSES):
         if each is None:
             return
         yield each

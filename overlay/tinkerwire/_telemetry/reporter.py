@@ -47,9 +47,9 @@ ON = frozenset({"1", "true", "yes", "on"})
 """Values of TINKER_TELEMETRY that switch it on."""
 OFF = frozenset({"", "0", "false", "no", "off"})
 """Those that switch it off; so does any other, which is warned of."""
-MOST_WAITING = 10_000
+MAX_WAITING = 10_000
 """Events that wait to be sent; further ones are dropped."""
-MOST_AT_ONCE = 100
+MAX_AT_ONCE = 100
 LARGEST_DATA_BYTES = 4096
 """Data of one event; one with more is dropped."""
 FLUSH_S = 10.0
@@ -120,9 +120,9 @@ class Telemetry:
 
     # --- for the client itself, on the loop thread --------------------------------------------------------------------
 
-    def note(self, fault: BaseException) -> None:
+    def note(self, error: BaseException) -> None:
         """An operation failed with this; it is told soon."""
-        if not isinstance(fault, ClientClosedError) and self.log_exception(fault):
+        if not isinstance(error, ClientClosedError) and self.log_exception(error):
             self._wake.set()
 
     def begin(self, session_id: str) -> None:
@@ -156,7 +156,7 @@ class Telemetry:
         }
 
     def _add(self, event: TelemetryEvent) -> bool:
-        if self._is_over or len(self._waiting) >= MOST_WAITING:
+        if self._is_over or len(self._waiting) >= MAX_WAITING:
             return False
         self._waiting.append(event)
         return True
@@ -167,11 +167,11 @@ class Telemetry:
                 if not self._is_over:
                     await self._sleep()
                 while self._waiting:
-                    batch = [self._waiting.popleft() for _ in range(min(MOST_AT_ONCE, len(self._waiting)))]
+                    batch = [self._waiting.popleft() for _ in range(min(MAX_AT_ONCE, len(self._waiting)))]
                     await self._send(batch)
-        except Exception as fault:
+        except Exception as error:
             # Whatever it is, it concerns nobody but us; without its text, for the reasons given above.
-            log.debug("telemetry ends: %s", exception_report.summary(fault))
+            log.debug("telemetry ends: %s", exception_report.summary(error))
         finally:
             self._is_over = True
             self._waiting.clear()
@@ -203,8 +203,8 @@ class Telemetry:
                     telemetry(body=request), Traffic.TELEMETRY, retry=ONCE, timeout_s=SEND_TIMEOUT_S
                 )
                 return
-            except TinkerError as fault:
-                if getattr(fault, "status_code", None) in (401, 403, 404, 405) or self._is_over:
+            except TinkerError as error:
+                if getattr(error, "status_code", None) in (401, 403, 404, 405) or self._is_over:
                     raise
                 if left:
                     await asyncio.sleep(1)

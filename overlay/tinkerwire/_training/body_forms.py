@@ -34,7 +34,7 @@ ALWAYS_DOUBTED = frozenset({406, 415})
 """Statuses that always cast doubt on a form that the server has accepted before."""
 DOUBTED = frozenset({400, 405, 422, 501})
 """Statuses that do so unless the server is known to reject the other form."""
-MOST_IDENTICAL = 4
+MAX_IDENTICAL = 4
 """So many identical errors in one form end the operation where the other was refused; either may be the reason."""
 KEY = "x-idempotency-key"
 Read: TypeAlias = Callable[[WireResponse], Submission]
@@ -205,7 +205,7 @@ class Forms:
         may_be_of_batch = any(
             not (isinstance(each, APIStatusError) and each.status_code in MATTER_OF_FORM) for each in refusals
         )
-        return may_be_of_batch and sum(form.identical for form in self._tried if not form.is_out) >= MOST_IDENTICAL
+        return may_be_of_batch and sum(form.identical for form in self._tried if not form.is_out) >= MAX_IDENTICAL
 
     def _replacement(
         self, form: Form, error: TinkerError, *, is_due: bool = False, is_hopeless: bool = False

@@ -27,7 +27,7 @@ from .._connection.retry import RetryConfig
 from .._futures.future import APIFuture
 from .._sampling.client import SamplingClient
 from .._session.session import Session
-from .idempotent_saves import OwnSaves, Segment
+from .idempotent_saves import NamedSaves, Segment
 from .model_creation import load_call
 from .operations import CallOf, Operations
 
@@ -35,12 +35,12 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class SavesAndLoads:
+class CheckpointMixin:
     """The weights of one model, in and out, in the order of the calls."""
 
     _session: Session
     _operations: Operations
-    _saves: OwnSaves
+    _saves: NamedSaves
 
     def save_state(
         self,

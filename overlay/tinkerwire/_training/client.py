@@ -32,7 +32,7 @@ from tinkerwire_generated.models import (
     UntypedAPIFuture,
 )
 
-from .._futures.awaitable_client import Created
+from .._futures.awaitable_client import AwaitableClient
 from .._futures.future import APIFuture, describe
 from .._session.session import Session
 from .._telemetry.reporter import Telemetry
@@ -40,16 +40,16 @@ from .._tokenizers.lookup import load_tokenizer, tokenizer_id_of
 from .._transport.backpressure import Traffic
 from .._usage import Usage
 from .batch_data import check_data
-from .checkpointing import SavesAndLoads
+from .checkpointing import CheckpointMixin
 from .chunking import ChunkLimits
-from .idempotent_saves import OwnSaves
+from .idempotent_saves import NamedSaves
 from .losses.client_loss import ArrayKind, CustomLossFn
 from .losses.handles import LossHandle
 from .model_creation import Create
 from .operations import Operations
 
 
-class TrainingClient(SavesAndLoads, Created):
+class TrainingClient(CheckpointMixin, AwaitableClient):
     """One model being trained.
 
     Every method sends its request at once, in the order of the calls, and returns a future; waiting is never
@@ -64,7 +64,7 @@ class TrainingClient(SavesAndLoads, Created):
         self._owner = session.connection.owner
         self._operations = Operations(session.connection, chunk_limits, create)
         self._creation = self._operations.creation
-        self._saves = OwnSaves(session.connection, self._operations)
+        self._saves = NamedSaves(session.connection, self._operations)
 
     # --- the client as something that is being created -----------------------------------------------------------
 

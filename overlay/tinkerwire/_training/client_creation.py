@@ -10,7 +10,7 @@ from .client import TrainingClient
 from .model_creation import model_from_state, new_model
 
 
-class CreatesTrainingClients:
+class TrainingClientFactory:
     """Creation of training clients, for new adapters and from saved weights."""
 
     _session: Session

@@ -6,7 +6,7 @@ from collections import OrderedDict
 
 from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError
 
-from .._futures.operation_record import Track
+from .._futures.operation_record import OperationRecord
 from .._futures.reporting import log
 
 MAX_REMEMBERED = 100
@@ -17,9 +17,9 @@ class UnretrievedFailures:
     """The failed training steps of one model since its weights were last saved. Used on the loop thread."""
 
     def __init__(self) -> None:
-        self._failed: OrderedDict[Track, str] = OrderedDict()
+        self._failed: OrderedDict[OperationRecord, str] = OrderedDict()
 
-    def add(self, track: Track, error: Exception) -> None:
+    def add(self, track: OperationRecord, error: Exception) -> None:
         """Remember a failed step, and log its error if nobody waits for the result.
 
         The future may be kept without being read, and then nothing else would report the missing step.

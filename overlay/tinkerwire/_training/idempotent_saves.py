@@ -19,7 +19,7 @@ Segment = Literal["weights", "sampler_weights", "external_weights"]
 """The part of a checkpoint's path that says of what kind it is."""
 
 
-class OwnSaves:
+class NamedSaves:
     """The named saves of one model. Used on the loop thread."""
 
     def __init__(self, connection: Connection, operations: Operations) -> None:
@@ -36,12 +36,12 @@ class OwnSaves:
         was_used = (segment, name) in self._names
         self._names.add((segment, name))
         try:
-            return await self._operations.run(kind, call, result_type, not_here=(ConflictError,))
-        except TinkerError as fault:
+            return await self._operations.run(kind, call, result_type, raise_immediately=(ConflictError,))
+        except TinkerError as error:
             # Nobody else saves to this model, so a name that was free is now taken by the sending whose reply was lost.
             if current().may_be_taken:
                 path = None
-                if isinstance(fault, ConflictError) and not was_used:
+                if isinstance(error, ConflictError) and not was_used:
                     path = await self._find(f"{segment}/{name}")
                 if path is not None:
                     found: T = default_converter().structure({"path": path}, result_type)

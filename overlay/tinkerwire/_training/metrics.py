@@ -10,7 +10,7 @@ log = logging.getLogger("tinkerwire")
 Warn = Callable[[str, str], None]
 """Takes the name of a metric, and what is wrong with it."""
 INTEGER = re.compile(r"\s*[+-]?[0-9]{1,300}\s*")
-MOST_NAMES = 1000
+MAX_NAMES = 1000
 
 
 class MetricWarnings:
@@ -20,8 +20,8 @@ class MetricWarnings:
         self._names: set[str] = set()
 
     def warn(self, name: str, text: str) -> None:
-        """Log a warning of a metric, unless there was one of that name. Past MOST_NAMES names, log nothing."""
-        if name not in self._names and len(self._names) < MOST_NAMES:
+        """Log a warning of a metric, unless there was one of that name. Past MAX_NAMES names, log nothing."""
+        if name not in self._names and len(self._names) < MAX_NAMES:
             self._names.add(name)
             log.warning("metric %r: %s", name, text)
 

@@ -21,7 +21,7 @@ from tinkerwire_generated.models import (
     UntypedAPIFuture,
 )
 
-from .._checkpoints.weights_info import Source, base_model_of, check_path_of_kind, refuse_odd_token, source_of
+from .._checkpoints.weights_info import WeightsInfo, base_model_of, check_path_of_kind, refuse_odd_token, source_of
 from .._futures.operation_record import current
 from .._session.session import Session
 from .._transport.backpressure import Traffic
@@ -119,7 +119,7 @@ def model_from_state(
         session.connection.dialects.learn_separate_load()
         return model_id
 
-    async def create_and_load(operations: Operations, source: Source, number: int | None = None) -> str:
+    async def create_and_load(operations: Operations, source: WeightsInfo, number: int | None = None) -> str:
         lora = LoraConfig(
             rank=source.lora_rank,
             train_unembed=source.train_unembed,

@@ -18,14 +18,14 @@ import attrs
 
 from tinkerwire_base.errors import APIConnectionError, APIStatusError, PrecedingOperationError, TinkerError
 
-from .._futures.operation_record import Track, current
+from .._futures.operation_record import OperationRecord, current
 
 DOUBTFUL = frozenset({408, 409})
 """User errors after which the request may have been taken up all the same."""
 
 
 @attrs.define
-class Turn:
+class Ticket:
     """An operation's place in the line; made when the user calls, on the loop thread, in call order."""
 
     position: int
@@ -39,10 +39,10 @@ class Failure:
 
     position: int
     error: BaseException
-    track: Track
+    track: OperationRecord
 
 
-class Lane:
+class OperationQueue:
     """The line of operations on one model. Used on one event loop."""
 
     def __init__(self) -> None:
@@ -57,23 +57,23 @@ class Lane:
         self._rejected_until = 0
         self._failure: Failure | None = None
 
-    def queue(self) -> Turn:
+    def queue(self) -> Ticket:
         """Take the next place in the line."""
         self._position += 1
-        turn = Turn(position=self._position, before=self._last, done=asyncio.get_running_loop().create_future())
+        turn = Ticket(position=self._position, before=self._last, done=asyncio.get_running_loop().create_future())
         self._last = turn.done
         if self._failure is not None and not self._failure.track.is_error_retrieved:
             # Until the error is retrieved, the user cannot know that later operations build on nothing.
             self._rejected_until = self._position
         return turn
 
-    def reject_queued(self, turn: Turn, error: BaseException) -> None:
+    def reject_queued(self, turn: Ticket, error: BaseException) -> None:
         """Reject what was asked for after ``turn`` and before its error is retrieved; only while holding the turn."""
         self._failure = Failure(position=turn.position, error=error, track=current())
         self._rejected_until = self._position
 
     @asynccontextmanager
-    async def hold(self, turn: Turn) -> AsyncIterator[None]:
+    async def hold(self, turn: Ticket) -> AsyncIterator[None]:
         """Wait for everything before ``turn`` to be sent, and let the next one go when the block ends, however."""
         try:
             if turn.before is not None and not turn.before.done():
@@ -129,16 +129,16 @@ class Lane:
         return True
 
 
-def is_refusal(fault: TinkerError) -> bool:
+def is_refusal(error: TinkerError) -> bool:
     """Whether the server certainly did not take a request up: it said so, or could not even be connected to."""
-    if getattr(fault, "is_of_credential", False):
+    if getattr(error, "is_of_credential", False):
         return True
-    if isinstance(fault, APIStatusError):
-        return 300 <= fault.status_code < 500 and fault.status_code not in DOUBTFUL
-    return isinstance(fault, APIConnectionError) and not getattr(fault, "may_be_sent", True)
+    if isinstance(error, APIStatusError):
+        return 300 <= error.status_code < 500 and error.status_code not in DOUBTFUL
+    return isinstance(error, APIConnectionError) and not getattr(error, "may_be_sent", True)
 
 
-def _pass_on(turn: Turn) -> None:
+def _pass_on(turn: Ticket) -> None:
     """Mark a turn as over once all before it are: a cancelled one must not let the next overtake the previous."""
     if turn.before is None or turn.before.done():
         turn.done.set_result(None)

@@ -26,17 +26,17 @@ from .._connection.connection import Connection
 from .._futures.deadline import deadline_error, is_late, library_seconds, time_left
 from .._futures.future import APIFuture
 from .._futures.operation_record import current
-from .._polling.poller import Poll, Promise
+from .._polling.poller import PendingResult, Poll
 from .._transport.address import is_tinker_service
 from .._transport.backpressure import Traffic
-from .._usage import Meter
+from .._usage import UsageCounter
 from .._wire.server_futures import Submission
 from .batch_data import check_data
 from .chunking import ChunkLimits, split
 from .failures import UnretrievedFailures
 from .losses.client_loss import ArrayKind, CustomLoss, CustomLossFn
 from .metrics import MetricWarnings, read_metrics
-from .operation_queue import Lane, is_refusal
+from .operation_queue import OperationQueue, is_refusal
 from .output_checks import check_all_or_none, check_outputs
 from .request_size import request_size, size_around
 from .result_merging import combine
@@ -70,8 +70,8 @@ class Operations:
     ) -> None:
         self._connection = connection
         self._limits = limits
-        self._lane = Lane()
-        self.meter = Meter(connection.meter)
+        self._lane = OperationQueue()
+        self.meter = UsageCounter(connection.meter)
         self._metric_warnings = MetricWarnings()
         self.failures = UnretrievedFailures()
         self._model_id: str | None = None
@@ -83,7 +83,7 @@ class Operations:
         return self._connection.start(lambda: self._observed(self.run(kind, call, result_type)), kind)
 
     async def run(
-        self, kind: str, call: CallOf, result_type: type[T], not_here: tuple[type[TinkerError], ...] = ()
+        self, kind: str, call: CallOf, result_type: type[T], raise_immediately: tuple[type[TinkerError], ...] = ()
     ) -> T:
         """An operation from its place in the line to its result; faults of ``not_here`` are not sent again for."""
 
@@ -93,7 +93,7 @@ class Operations:
         polls: Polls[T]
         async with _polls() as polls:
             async with self._lane.hold(self._lane.queue()):
-                polls.append(await self._begin(self._created(), call, poll, not_here))
+                polls.append(await self._begin(self._created(), call, poll, raise_immediately))
                 if kind == "LoadWeights" and not is_tinker_service(self._connection.base_url):
                     # Some servers do not count loads.
                     self._lane.is_settled = False
@@ -145,7 +145,7 @@ class Operations:
     ) -> T:
         """Return the result of an operation that was submitted."""
         retry = self._connection.retry
-        promise = Promise(
+        promise = PendingResult(
             submission=asked,
             request_type=kind,
             result_type=result_type,
@@ -166,8 +166,8 @@ class Operations:
                 if is_late():
                     self._creation_fault = deadline_error()
                 raise
-            except Exception as fault:
-                self._creation_fault = fault
+            except Exception as error:
+                self._creation_fault = error
                 raise
         return self._model_id
 
@@ -179,9 +179,9 @@ class Operations:
             text = f"the model of this client was not created: {why}"
             # Of the class of the cause, so that whoever catches that class catches it here, too.
             cause = self._creation_fault
-            fault = copy.copy(cause) if isinstance(cause, TinkerError) else TinkerError(text)
-            fault.args, fault.message = (text,), text
-            raise fault from cause
+            error = copy.copy(cause) if isinstance(cause, TinkerError) else TinkerError(text)
+            error.args, error.message = (text,), text
+            raise error from cause
         return self._model_id
 
     async def _observed(self, work: Coroutine[Any, Any, T]) -> T:
@@ -201,21 +201,21 @@ class Operations:
         model_id: str,
         call: CallOf,
         poll: Callable[[Submission], Coroutine[Any, Any, T]],
-        not_here: tuple[type[TinkerError], ...] = (),
+        raise_immediately: tuple[type[TinkerError], ...] = (),
     ) -> asyncio.Task[T]:
         """Submit an operation, and start to poll its result; only while holding the turn.
 
         In an unsettled lane this returns with the result: no later operation is on its way while the server may still
         reject the number of this one, so that the operation can be sent again in its place.
         """
-        task = await self._submit(model_id, call, poll, not_here)
+        task = await self._submit(model_id, call, poll, raise_immediately)
         if not self._lane.is_settled:
             try:
                 await task
             except SequenceConflictError as conflict:
                 if conflict.expected_seq_id is None:
                     raise
-                task = await self._submit(model_id, call, poll, not_here)
+                task = await self._submit(model_id, call, poll, raise_immediately)
                 await task
             self._lane.is_settled = True
         return task
@@ -240,10 +240,10 @@ class Operations:
         model_id: str,
         call: CallOf,
         poll: Callable[[Submission], Coroutine[Any, Any, T]],
-        not_here: tuple[type[TinkerError], ...],
+        raise_immediately: tuple[type[TinkerError], ...],
     ) -> asyncio.Task[T]:
         """Send the request of an operation, to its end also when that is cancelled: half a request leaves a gap."""
-        sending = asyncio.create_task(self._send(model_id, call, not_here))
+        sending = asyncio.create_task(self._send(model_id, call, raise_immediately))
         try:
             await asyncio.wait([sending])
         except asyncio.CancelledError:
@@ -261,7 +261,7 @@ class Operations:
         return asyncio.create_task(self._polled(poll, asked, seq_id, self._lane.sent))
 
     async def _send(
-        self, model_id: str, call: CallOf, not_here: tuple[type[TinkerError], ...]
+        self, model_id: str, call: CallOf, raise_immediately: tuple[type[TinkerError], ...]
     ) -> tuple[int, Submission]:
         """Send it under the next number, and once more under the one that the server expects instead.
 
@@ -288,7 +288,7 @@ class Operations:
                 is_certain = is_certain and is_refusal(error)
                 track.may_be_taken = track.may_be_taken or not is_certain
 
-            at_once = not_here if other is None else (ConflictError,)
+            at_once = raise_immediately if other is None else (ConflictError,)
             try:
                 return seq_id, await submit(self._connection, call(model_id, seq_id), seq_id, note, at_once)
             except SequenceConflictError as error:

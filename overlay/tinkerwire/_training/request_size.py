@@ -39,7 +39,7 @@ from .._wire.dialect import Dialect
 LONGEST_INT = len("-9223372036854775808,")
 LONGEST_NUMBER = len("-2.2250738585072014e-308,")
 LONGEST_FLOAT32 = len("-1.17549435e-38,")
-MOST_PLAIN = 1e7
+MAX_PLAIN = 1e7
 """Whole floats below this are written without an exponent."""
 LONGEST_ESCAPE = len("\\u0000")
 AROUND_JSON = 200
@@ -85,7 +85,7 @@ class JsonSize:
 
     def bound(self, datum: Datum) -> int:
         """Return the bound of the table above."""
-        return _json_datum(datum, _most_text)
+        return _json_datum(datum, _max_text)
 
     def measure(self, datum: Datum) -> int:
         """Return the measured count of the table above."""
@@ -161,7 +161,7 @@ def _json_tensor(tensor: TensorData, text_of: TextOf) -> int:
     return AROUND_JSON + LONGEST_INT * dimensions + indices + text_of(tensor.raw, tensor.dtype)
 
 
-def _most_text(numbers: Any, dtype: str) -> int:
+def _max_text(numbers: Any, dtype: str) -> int:
     """Return how long the text of any so many numbers can be, with commas."""
     if dtype == "int64":
         return LONGEST_INT * len(numbers)
@@ -179,13 +179,13 @@ def _close_text(numbers: Any, dtype: str) -> int:
     is_whole = numbers.dtype.kind in "iub"
     if not is_whole and not float(numbers[0]).is_integer():
         # Spares most arrays of fractions the look at all of them.
-        return _most_text(numbers, dtype)
+        return _max_text(numbers, dtype)
     low, high = numbers.min(), numbers.max()
-    if not is_whole and -MOST_PLAIN < low <= high < MOST_PLAIN and (numbers == np.trunc(numbers)).all():
+    if not is_whole and -MAX_PLAIN < low <= high < MAX_PLAIN and (numbers == np.trunc(numbers)).all():
         # Such as weights of 0.0 and 1.0. There may be a -0.0 among them.
         return len(numbers) * (max(len(str(int(low))), len(str(int(high)))) + len("-.0,"))
     if not is_whole:
-        return _most_text(numbers, dtype)
+        return _max_text(numbers, dtype)
     return len(numbers) * (max(len(str(int(low))), len(str(int(high)))) + 1)
 
 

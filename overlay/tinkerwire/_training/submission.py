@@ -24,7 +24,7 @@ async def submit(
     call: Call[UntypedAPIFuture],
     seq_id: int,
     on_fault: OnFault,
-    not_here: tuple[type[TinkerError], ...],
+    raise_immediately: tuple[type[TinkerError], ...],
 ) -> Submission:
     """Send an operation on a model; a batch that the server refuses in one form is tried in the other.
 
@@ -48,12 +48,12 @@ async def submit(
 
         return read
 
-    at_once = (*not_here, SequenceConflictError)
+    at_once = (*raise_immediately, SequenceConflictError)
     dialect = await connection.dialect()
     if call.operation.name not in BATCHES or dialect.is_given:
         request = connection.codec.encode(call, dialect)
         return await connection.send(
-            request, reader(request), Traffic.TRAINING, not_here=at_once, on_fault=on_fault, is_in_line=True
+            request, reader(request), Traffic.TRAINING, raise_immediately=at_once, on_fault=on_fault, is_in_line=True
         )
 
     async def send_batch(dialect: Dialect) -> Submission:
@@ -61,7 +61,12 @@ async def submit(
         first = forms.current
         try:
             answer = await connection.send(
-                first.request, first.read, Traffic.TRAINING, not_here=at_once, on_fault=on_fault, replace=forms.after
+                first.request,
+                first.read,
+                Traffic.TRAINING,
+                raise_immediately=at_once,
+                on_fault=on_fault,
+                replace=forms.after,
             )
         except TinkerError as error:
             raised = forms.refused(error)

@@ -67,7 +67,7 @@ class InFlightLimit:
         self.waiting = 0
         self.push_backs = 0
         self._sending = 0
-        self._most_sending = sending
+        self._max_sending = sending
         self._steep_below = 0.0
         self._paused_until = 0.0
         self._line: deque[asyncio.Future[None]] = deque()
@@ -135,7 +135,7 @@ class InFlightLimit:
 
     def _is_open(self) -> bool:
         is_paused = asyncio.get_running_loop().time() < self._paused_until
-        return self.in_flight < self.window and self._sending < self._most_sending and not is_paused
+        return self.in_flight < self.window and self._sending < self._max_sending and not is_paused
 
     def _wake(self) -> None:
         while self._line and self._is_open():

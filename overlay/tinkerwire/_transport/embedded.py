@@ -51,10 +51,10 @@ class EmbeddedTransport:
         """
         try:
             return await wait_for(self.server.handle(request), timeout_s)
-        except asyncio.TimeoutError as fault:
-            raise timeout_error(request, self._address, timeout_s) from fault
-        except ConnectionDropped as fault:
-            raise connection_error(request, self._address, fault) from fault
+        except asyncio.TimeoutError as error:
+            raise timeout_error(request, self._address, timeout_s) from error
+        except ConnectionDropped as error:
+            raise connection_error(request, self._address, error) from error
 
     async def close(self) -> None:
         """Leave the server; the last client of a named folder closes it."""

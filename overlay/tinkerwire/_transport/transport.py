@@ -376,11 +376,11 @@ def connection_error(
     return error
 
 
-def _plain_cause(fault: BaseException) -> OSError | None:
+def _plain_cause(error: BaseException) -> OSError | None:
     """Return a copy of the system's own error behind one of a library's, whose parts and frames may hold headers."""
     seen: list[BaseException] = []
     found: OSError | None = None
-    each: BaseException | None = fault
+    each: BaseException | None = error
     while each is not None and each not in seen:
         seen.append(each)
         system = getattr(each, "os_error", each)

@@ -30,12 +30,12 @@ def encode(call: Call[Any], dialect: Dialect) -> WireRequest:
         if call.operation.name in BATCHES:
             refuse_non_finite_batch(call.body, dialect)
         return call.encode(dialect.converter)
-    except DialectError as fault:
-        fault.dialect = dialect
+    except DialectError as error:
+        error.dialect = dialect
         raise
 
 
-def is_binary(answer: WireResponse) -> bool:
+def is_protobuf(answer: WireResponse) -> bool:
     """Whether an answer is a binary message, whatever was asked for."""
     return PROTOBUF in answer.headers.get("content-type", "")
 

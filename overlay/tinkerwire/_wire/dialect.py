@@ -102,8 +102,8 @@ class Dialect:
 
     def accept(self, result_type: type) -> str:
         """The Accept header that asks for a result of a type."""
-        is_binary = self.has_binary_results and is_in(self.ceiling, BINARY_RESULTS_SINCE, None)
-        if result_type not in BINARY_RESULTS or not is_binary:
+        is_protobuf = self.has_binary_results and is_in(self.ceiling, BINARY_RESULTS_SINCE, None)
+        if result_type not in BINARY_RESULTS or not is_protobuf:
             return JSON
         return PROTOBUF if is_in(self.floor, ONLY_BINARY_SINCE, None) else f"{PROTOBUF}, {JSON}"
 
@@ -133,13 +133,13 @@ class Dialect:
         """The dialect once the server has taken the body of a call in a form."""
         if self.is_given or name not in BATCHES:
             return self
-        is_binary = name in form.binary
+        is_protobuf = name in form.binary
         if not self.is_guess:
-            binary = self.binary | {name} if is_binary else self.binary - {name}
-        elif is_binary == (name in self.binary):
+            binary = self.binary | {name} if is_protobuf else self.binary - {name}
+        elif is_protobuf == (name in self.binary):
             binary = self.binary
         else:
-            binary = BATCHES if is_binary else frozenset()
+            binary = BATCHES if is_protobuf else frozenset()
         # A forward that goes out as JSON all the same says nothing about forward_backward.
         is_guess = self.is_guess and bool(binary) and name not in binary
         taken = "protobuf" if binary else "JSON"
@@ -148,10 +148,10 @@ class Dialect:
         return attrs.evolve(
             self,
             binary=binary,
-            ceiling=NEWEST if is_binary else self.ceiling,
+            ceiling=NEWEST if is_protobuf else self.ceiling,
             is_guess=is_guess,
             source=self.source if is_guess else f"{self.source.partition(TAKES)[0]}{TAKES}{taken}",
-            config=form.config if is_binary else self.config,
+            config=form.config if is_protobuf else self.config,
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from tinkerwire_base.conversion.version_rules import Span, Vocabulary, dialect_error, is_in
+from tinkerwire_base.conversion.version_rules import Span, VersionRules, dialect_error, is_in
 from tinkerwire_generated.messages import BINARY_TIMES, MESSAGE_TIMES, message
 from tinkerwire_generated.times import FIELD_TIMES, NEWEST, REQUIRED_TIMES, VALUE_TIMES
 
@@ -17,8 +17,8 @@ def parsed(name: str, data: bytes) -> Any:
 
     try:
         return message(name).FromString(data)
-    except DecodeError as fault:
-        raise ValueError(f"{name}: {len(data)} bytes are no such message: {fault}") from None
+    except DecodeError as error:
+        raise ValueError(f"{name}: {len(data)} bytes are no such message: {error}") from None
 
 
 def serialized(filled: Any, version: str | None) -> bytes:
@@ -54,7 +54,7 @@ def check_model(model: Any, version: str | None) -> None:
 @cache
 def _checks(version: str, cls: Any) -> tuple[Any, ...]:
     # Kinds of values are fields of the message, each with times of its own.
-    words = Vocabulary(
+    words = VersionRules(
         floor=version,
         ceiling=version,
         name=f"wire {version}",

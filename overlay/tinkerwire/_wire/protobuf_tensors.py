@@ -84,8 +84,8 @@ def float32_bytes(place: str, values: Any) -> bytes:
     try:
         with np.errstate(over="ignore"):
             return np.asarray(values, "<f4").tobytes()
-    except (TypeError, ValueError) as fault:
-        raise ValueError(f"{place}: cannot be read as float32: {fault}") from None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{place}: cannot be read as float32: {error}") from None
 
 
 def put_tensor(message: Any, place: str, tensor: TensorData) -> None:
@@ -192,8 +192,8 @@ def _values(place: str, tensor: TensorData) -> Array:
         values = tensor.values()
     except NumberRangeError:
         raise
-    except ValueError as fault:
-        raise ValueError(f"{place}: {fault}") from None
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
     if tensor.dtype == "float32" and not (is_array and data.dtype == np.float32):
         lost = np.isfinite(np.asarray(data, np.float64)) & ~np.isfinite(values)
         if lost.any():
@@ -210,5 +210,5 @@ def _tensor(place: str, values: Array, shape: list[int], **rows: Array) -> Tenso
     dtype: Any = "int64" if values.dtype.kind == "i" else "float32"
     try:
         return TensorData(data=values, dtype=dtype, shape=shape, **rows)
-    except (TypeError, ValueError) as fault:
-        raise ValueError(f"{place}: {fault}") from None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{place}: {error}") from None

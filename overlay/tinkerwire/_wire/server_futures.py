@@ -109,7 +109,7 @@ def deferred_result(call: Call[Any], response: WireResponse) -> DeferredResult |
 def has_immediate_result(call: Call[UntypedAPIFuture], response: WireResponse) -> bool:
     """Check whether the response to an operation has its result in place of the future of the contract."""
     kind = RESULT_TYPES[call.operation.name]
-    if codec.is_binary(response):
+    if codec.is_protobuf(response):
         return codec.is_decodable(kind)
     value = _object(response)
     if isinstance(value.get("request_id"), str):

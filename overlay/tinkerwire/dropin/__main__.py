@@ -61,8 +61,8 @@ def _stubs(arguments: list[str]) -> int:
 def _is_module(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except ModuleNotFoundError as fault:
-        if fault.name is not None and f"{name}.".startswith(f"{fault.name}."):
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             return False
         raise
 

@@ -21,7 +21,7 @@ OWN = {"__version__": API_VERSION, "__title__": "tinker", "__file__": __file__}
 """What each module has of its own; the file says who answers for tinker, to those who ask where it came from."""
 
 
-class Facade(ModuleType):
+class ProxyModule(ModuleType):
     """A module of the official name, whose contents are those of one of ours."""
 
     def __getattr__(self, name: str) -> Any:
@@ -60,7 +60,7 @@ class Finder(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """A facade."""
-        return Facade(spec.name)
+        return ProxyModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Connect a facade with its module."""
@@ -81,7 +81,7 @@ def install(*, children: bool = False) -> None:
         RuntimeError: an official SDK was imported before, whose objects would not fit ours.
     """
     there = sys.modules.get("tinker")
-    if there is not None and not isinstance(there, Facade):
+    if there is not None and not isinstance(there, ProxyModule):
         raise RuntimeError(
             f"tinker was imported already, from {getattr(there, '__file__', None)}; call tinkerwire.dropin.install() "
             "before anything imports it, or run `python -m tinkerwire.dropin SCRIPT`"

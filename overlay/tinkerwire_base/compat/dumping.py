@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import attrs
 import orjson
 
-from ..model import Model, Open, default_of, fields_of, wire_name
+from ..model import AllowExtra, Model, default_of, fields_of, wire_name
 from ..unset import UNSET
 
 Choice: TypeAlias = Any
@@ -35,7 +35,7 @@ class Dump:
         found: dict[str, Any] = {}
         for attribute in fields_of(type(model)):
             self._put(found, model, attribute, include, exclude)
-        if isinstance(model, Open):
+        if isinstance(model, AllowExtra):
             for name, value in model.extra_fields.items():
                 if _is_chosen(name, include, exclude) and (self.nulls or value is not None):
                     found[name] = self.value(value, _within(include, name), _within(exclude, name))

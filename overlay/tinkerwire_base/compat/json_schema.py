@@ -85,8 +85,8 @@ def core_schema(cls: Any) -> Any:
     def read(value: Any) -> Any:
         try:
             return cls.model_validate(value)
-        except TypeError as fault:
-            raise ValueError(str(fault)) from None
+        except TypeError as error:
+            raise ValueError(str(error)) from None
 
     return core.no_info_plain_validator_function(
         read, serialization=core.plain_serializer_function_ser_schema(write, info_arg=True)

@@ -25,16 +25,26 @@ from cattrs.v import format_exception
 
 from ..compat.list_array import AsGiven
 from ..lazy_numpy import np
-from ..model import Open, Strict, by_value, default_of, essential_fields, fields_of, is_binary, resolve, wire_name
+from ..model import (
+    AllowExtra,
+    ForbidExtra,
+    by_value,
+    default_of,
+    essential_fields,
+    fields_of,
+    is_protobuf,
+    resolve,
+    wire_name,
+)
 from ..unset import UNSET
 from . import structure_hooks
 from .lenient import Report, essential_texts, lenient_fields, lenient_hook, lenient_structure, structure_texts
-from .version_rules import KindTimes, RequiredTimes, Span, Times, ValueTimes, Vocabulary, binary_only
+from .version_rules import KindTimes, RequiredTimes, Span, Times, ValueTimes, VersionRules, binary_only
 
 T = TypeVar("T")
 
 
-MOST_LEVELS = 128
+MAX_LEVELS = 128
 """Maximum nesting depth of a JSON text; no response of the contract comes near."""
 LARGE_TEXT = 1 << 16
 """From this size on numpy finds the brackets faster."""
@@ -48,7 +58,7 @@ def parse_json(text: bytes) -> Any:
     """Return the value of a JSON text; Python's NaN and Infinity are taken as well.
 
     Raises:
-        ValueError: the text is not JSON, or its values are nested deeper than :data:`MOST_LEVELS`.
+        ValueError: the text is not JSON, or its values are nested deeper than :data:`MAX_LEVELS`.
     """
     _refuse_deep(text)
     try:
@@ -63,23 +73,23 @@ def parse_json(text: bytes) -> Any:
 
 def _refuse_deep(text: bytes) -> None:
     # Code that shows, copies or redacts a value recurses into it, far below the caller's own frames.
-    if len(text) <= MOST_LEVELS:
+    if len(text) <= MAX_LEVELS:
         return
     if b"\\" in text:
         text = _ESCAPE.sub(b"", text)
     brackets = _STRING.sub(b"", _structure(text))
     # Each pass removes the innermost level, at the speed of C.
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_LEVELS):
         shorter = brackets.replace(b"[]", b"").replace(b"{}", b"")
         if len(shorter) == len(brackets):
             # Nothing is left, or the brackets do not match, which is an error of the decoder.
-            is_deep = len(brackets) > MOST_LEVELS
+            is_deep = len(brackets) > MAX_LEVELS
             break
         brackets = shorter
     else:
         is_deep = bool(brackets)
     if is_deep:
-        raise ValueError(f"the JSON text nests values deeper than {MOST_LEVELS} levels")
+        raise ValueError(f"the JSON text nests values deeper than {MAX_LEVELS} levels")
 
 
 def _structure(text: bytes) -> bytes:
@@ -127,9 +137,9 @@ class Converter:
         self.version = version
         self._is_whole = is_whole
         self._report = report
-        self._vocabulary: Vocabulary | None = None
+        self._vocabulary: VersionRules | None = None
         if version is not None:
-            self._vocabulary = Vocabulary(
+            self._vocabulary = VersionRules(
                 floor=floor or version,
                 ceiling=version,
                 name=name or f"wire {version}",
@@ -153,10 +163,10 @@ class Converter:
             return _dumps(plain)
         except RecursionError:
             raise _too_deep(value) from None
-        except TypeError as fault:
-            if "ecursion" in str(fault):
+        except TypeError as error:
+            if "ecursion" in str(error):
                 raise _too_deep(value) from None
-            raise TypeError("; ".join(_unencodable(plain, type(value).__name__)) or str(fault)) from None
+            raise TypeError("; ".join(_unencodable(plain, type(value).__name__)) or str(error)) from None
 
     def unstructure(self, value: Any) -> Any:
         """The JSON value of a model as dicts and lists; arrays stay arrays. Errors: see :meth:`encode`."""
@@ -164,15 +174,15 @@ class Converter:
             return self._fast.unstructure(value)
         except RecursionError:
             raise _too_deep(value) from None
-        except AttributeError as fault:
-            raise TypeError(f"{type(value).__name__}: holds something else than its types say: {fault}") from None
+        except AttributeError as error:
+            raise TypeError(f"{type(value).__name__}: holds something else than its types say: {error}") from None
 
     def structure(self, value: Any, kind: Any) -> Any:
         """The object of a JSON value; ValueError with one line per misfit, each with its place."""
         try:
             return self._fast.structure(value, kind)
-        except structure_hooks.FAULTS as fault:
-            raise ValueError("; ".join(self._explain(value, kind)) or str(fault)) from None
+        except structure_hooks.FAULTS as error:
+            raise ValueError("; ".join(self._explain(value, kind)) or str(error)) from None
 
     def decode(self, text: bytes, kind: type[T]) -> T:
         """The object of a JSON text; ValueError as in :meth:`structure`."""
@@ -182,10 +192,10 @@ class Converter:
     def _explain(self, value: Any, kind: Any) -> list[str]:
         try:
             self._detailed.structure(value, kind)
-        except cattrs.BaseValidationError as fault:
-            return cattrs.transform_error(fault, path=getattr(kind, "__name__", "$"), format_exception=_worded)
-        except structure_hooks.FAULTS as fault:
-            return [str(fault)]
+        except cattrs.BaseValidationError as error:
+            return cattrs.transform_error(error, path=getattr(kind, "__name__", "$"), format_exception=_worded)
+        except structure_hooks.FAULTS as error:
+            return [str(error)]
         return []
 
     @cached_property
@@ -231,7 +241,7 @@ class Converter:
         checks = [*binary_only(cls, self.version), *(words.checks(cls) if words else [])]
         absent = words.absent_fields(cls) if words else {}
         doubtful = words.doubtful_fields(cls) if words else []
-        fields = [a for a in fields_of(cls) if a.name not in absent and not is_binary(a)]
+        fields = [a for a in fields_of(cls) if a.name not in absent and not is_protobuf(a)]
         overrides: dict[str, Any] = _renames(cls, is_whole=False)
         overrides |= {name: override(omit=True) for name in absent}
         raw = {wire_name(a): vars(cls)[a.name] for a in fields if a.name in getattr(cls, "_as_given", ())}
@@ -241,7 +251,7 @@ class Converter:
         blank = [(a.name, wire_name(a), a.default) for a in fields if a.default is None or a.default is UNSET]
         known = [a for a in fields if a.name in doubtful and a.default is not None and a.default is not UNSET]
         plain = [(a.name, wire_name(a), default_of(a)) for a in known]
-        is_open = issubclass(cls, Open)
+        is_open = issubclass(cls, AllowExtra)
         kept = [(wire, AsGiven(listed).__get__) for wire, listed in raw.items()]
         if not checks and not blank and not plain and not is_open and not kept:
             return unstructure
@@ -265,9 +275,9 @@ class Converter:
         return unstructure_checked
 
 
-def _worded(fault: BaseException, kind: type | None) -> str:
+def _worded(error: BaseException, kind: type | None) -> str:
     # Where cattrs has words of its own for these, they say less.
-    return str(fault) if isinstance(fault, ValueError | TypeError) else format_exception(fault, kind)
+    return str(error) if isinstance(error, ValueError | TypeError) else format_exception(error, kind)
 
 
 def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool, report: Report | None) -> Callable[..., Any]:
@@ -281,12 +291,12 @@ def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool, repor
         special |= {a.name: (a, structure_texts) for a in essential_texts(cls)}
         overrides |= {name: override(rename=wire_name(a), struct_hook=hook) for name, (a, hook) in special.items()}
     inner: Callable[..., Any] = make_dict_structure_fn(
-        cls, conv, _cattrs_forbid_extra_keys=issubclass(cls, Strict), **overrides
+        cls, conv, _cattrs_forbid_extra_keys=issubclass(cls, ForbidExtra), **overrides
     )
     if report is not None and essential_fields(cls) is not None:
         inner = lenient_structure(cls, inner)
-    is_open = issubclass(cls, Open)
-    known = {wire_name(a) for a in fields_of(cls) if is_whole or not is_binary(a)}
+    is_open = issubclass(cls, AllowExtra)
+    known = {wire_name(a) for a in fields_of(cls) if is_whole or not is_protobuf(a)}
 
     def structure(value: Any, kind: Any) -> Any:
         if type(value) is not dict:
@@ -304,8 +314,8 @@ def _renames(cls: type, *, is_whole: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         a.name: override(rename=a.metadata["wire"]) for a in fields_of(cls) if "wire" in a.metadata
     }
-    found |= {a.name: override(omit=True) for a in fields_of(cls) if is_binary(a) and not is_whole}
-    if issubclass(cls, Open):
+    found |= {a.name: override(omit=True) for a in fields_of(cls) if is_protobuf(a) and not is_whole}
+    if issubclass(cls, AllowExtra):
         found["extra_fields"] = override(omit=True)
     return found
 
@@ -339,5 +349,5 @@ def _unencodable(value: Any, place: str) -> Iterator[str]:
     else:
         try:
             _dumps(value)
-        except TypeError as fault:
-            yield f"{place}: {value!r:.200} cannot be written as JSON: {fault}"
+        except TypeError as error:
+            yield f"{place}: {value!r:.200} cannot be written as JSON: {error}"

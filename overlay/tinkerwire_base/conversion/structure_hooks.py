@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import cattrs
 
-from ..model import SHORT, Strict, essential_fields, fields_of, members_of, resolve, wire_name
+from ..model import SHORT, ForbidExtra, essential_fields, fields_of, members_of, resolve, wire_name
 from ..timestamps import parse_timestamp
 from ..unset import UnsetType
 
@@ -205,7 +205,7 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type], *, is_lenie
             names = ", ".join(cls.__name__ for cls in models)
             raise ValueError(f"keys {sorted(keys)} (type {value.get('type')!r}) fit none of {names}")
         # One that refuses unknown keys is meant only by keys that it knows.
-        fitting = [cls for cls in fitting if not issubclass(cls, Strict) or keys <= known[cls]] or fitting
+        fitting = [cls for cls in fitting if not issubclass(cls, ForbidExtra) or keys <= known[cls]] or fitting
         ranks = {cls: _likeness(cls, len(known[cls] & keys), len(needs[cls]), keys) for cls in fitting}
         best = max(fitting, key=lambda cls: ranks[cls])
         alike = [cls.__name__ for cls in fitting if ranks[cls] == ranks[best]]

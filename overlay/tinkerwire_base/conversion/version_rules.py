@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from ..errors import DialectError
-from ..model import by_value, default_of, fields_of, is_binary, wire_name
+from ..model import by_value, default_of, fields_of, is_protobuf, wire_name
 from ..unset import UNSET
 from .versioning import parse_version
 
@@ -27,7 +27,7 @@ Check = Callable[[Any], None]
 
 
 @attrs.frozen(kw_only=True)
-class Vocabulary:
+class VersionRules:
     """The wire versions that the other side may speak, and the tables of what has not always been there.
 
     What no version of the range has is refused, what all have is sent, and what only some have is sent unless it is
@@ -139,7 +139,7 @@ class Vocabulary:
 def binary_only(cls: type, version: str | None) -> Iterator[Check]:
     """Checks that a model leaves the fields alone that JSON, of any version, has no place for."""
     for attribute in fields_of(cls):
-        if is_binary(attribute):
+        if is_protobuf(attribute):
             yield _not_in_json(f"{cls.__name__}.{attribute.name}", attribute, version)
 
 

@@ -53,7 +53,7 @@ def is_alive(node: Any, version: Version) -> bool:
     )
 
 
-def is_binary(node: Any) -> bool:
+def is_protobuf(node: Any) -> bool:
     """Whether ``node`` is a thing that JSON has no place for."""
     return isinstance(node, Mapping) and node.get("x-binary") is True
 
@@ -125,7 +125,7 @@ def _at(node: Any, now: Version, dead: set[str]) -> Any:
     found = {
         key: _at(item, now, dead)
         for key, item in node.items()
-        if key not in MARKERS and is_alive(item, now) and not is_binary(item)
+        if key not in MARKERS and is_alive(item, now) and not is_protobuf(item)
     }
     if isinstance(node.get("properties"), dict) and isinstance(node.get("required", []), list):
         _adjust_required(found, node, now)

@@ -1,4 +1,4 @@
-"""Methods of the models that have any, as mixins that the contract names by ``x-behaviour``.
+"""Methods of the models that have any, as mixins that the contract names by ``x-mixin``.
 
 ``_converts`` names the fields that a mixin takes in more forms than their type says, and makes the one form of.
 """
@@ -21,9 +21,9 @@ from ..model import SHORT
 from ..tensors import text_length, token_ids, wire_array, wire_dtype, wire_list
 from ..validators import NumberRangeError, is_number, is_str
 from .dmel import container_length
-from .sample_compat import PromptLogprobs as PromptLogprobs
-from .sample_compat import SampledTokens as SampledTokens
-from .tensor_data import TensorValues as TensorValues
+from .sample_compat import SampledSequenceMixin as SampledSequenceMixin
+from .sample_compat import SampleResponseMixin as SampleResponseMixin
+from .tensor_data import TensorDataMixin as TensorDataMixin
 
 FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 TINKER_SCHEME = "tinker://"
@@ -48,14 +48,14 @@ def _bytes(place: str, what: str, value: Any) -> bytes:
     if isinstance(value, str):
         try:
             return b64decode(value, validate=True)
-        except ValueError as fault:
-            raise ValueError(f"{place}: text that is not base64 ({fault})") from None
+        except ValueError as error:
+            raise ValueError(f"{place}: text that is not base64 ({error})") from None
     if not isinstance(value, bytes | bytearray | memoryview):
         raise TypeError(f"{place}: expected the bytes of {what}, or those in base64, got {type(value).__name__}")
     return bytes(value)
 
 
-class TextChunkLength:
+class EncodedTextChunkMixin:
     """A run of tokens; ``tokens`` is taken as a list, array or torch tensor of integers."""
 
     __slots__ = ("_text_length",)
@@ -83,7 +83,7 @@ class TextChunkLength:
         return len(self.tokens)
 
 
-class ImageLength:
+class ImageAssetMixin:
     """A chunk whose length is what the caller expects the server to count."""
 
     __slots__ = ()
@@ -100,7 +100,7 @@ class ImageLength:
         return known
 
 
-class ImageBytes(ImageLength):
+class ImageBytesMixin(ImageAssetMixin):
     """An image inline; ``data`` is taken as bytes or as base64 text."""
 
     __slots__ = ()
@@ -112,7 +112,7 @@ class ImageBytes(ImageLength):
         _set(self, "data", _bytes(f"{type(self).__name__}.data", "an image file", self.data))
 
 
-class ContainerLength:
+class DmelChunkMixin:
     """A chunk that holds a tensor in a container; ``dmel`` is taken as bytes or as base64 text."""
 
     __slots__ = ()
@@ -129,7 +129,7 @@ class ContainerLength:
         return container_length(self.dmel)
 
 
-class TokenSequence:
+class ModelInputMixin:
     """A prompt or training input: chunks of text tokens and images."""
 
     __slots__ = ()
@@ -171,13 +171,13 @@ class TokenSequence:
         """All token ids. Raises ValueError when a chunk is not text."""
         found: list[int] = []
         for position, chunk in enumerate(self.chunks):
-            if not isinstance(chunk, TextChunkLength):
+            if not isinstance(chunk, EncodedTextChunkMixin):
                 raise ValueError(f"chunks[{position}]: {type(chunk).__name__} has no token ids; only text chunks have")
             found.extend(map(int, chunk.tokens))
         return found
 
 
-class LossInputs:
+class DatumMixin:
     """One training example; ``loss_fn_inputs`` takes arrays, torch tensors and lists beside TensorData."""
 
     __slots__ = ()
@@ -230,19 +230,19 @@ def _check_cover(name: str, spans: Sequence[Any], length: int) -> None:
 
 def _tensor(tensor_type: Any, name: str, value: Any) -> Any:
     is_str("loss_fn_inputs key", name)
-    if not isinstance(value, TensorValues):
+    if not isinstance(value, TensorDataMixin):
         return tensor_type.from_array(name, value)
     raw = value.raw
     plain = _plain_array(name, value) if isinstance(raw, np.ndarray) else _plain_list(name, value)
     return value if plain is raw else attrs.evolve(value, data=plain)  # type: ignore[misc]
 
 
-def _plain_array(name: str, value: TensorValues) -> Array:
+def _plain_array(name: str, value: TensorDataMixin) -> Array:
     found = wire_array(name, value.raw)
     return found if wire_dtype(found) == value.dtype else found.astype(value.dtype)
 
 
-def _plain_list(name: str, value: TensorValues) -> Any:
+def _plain_list(name: str, value: TensorDataMixin) -> Any:
     """The list of a tensor, or one of the same numbers as Python has them. Errors: see :func:`wire_array`."""
     raw = value.raw
     if value.dtype == "int64":
@@ -268,7 +268,7 @@ def _is_float(place: str, value: Any) -> None:
         is_number(place, value)
 
 
-class LossSettings:
+class LossConfigMixin:
     """A batch and its loss; numbers of ``loss_fn_config`` may be infinite, as protobuf carries those."""
 
     __slots__ = ()
@@ -299,7 +299,7 @@ def _parts(tinker_path: str) -> list[str]:
     return parts
 
 
-class TinkerPath:
+class CheckpointPathMixin:
     """The parts of ``tinker://RUN/weights/NAME``, and the same with sampler_weights or external_weights."""
 
     __slots__ = ()
@@ -318,7 +318,7 @@ class TinkerPath:
         return found
 
 
-class SavedWeights:
+class SaveWeightsMixin:
     """Weights that were saved, and their page."""
 
     __slots__ = ()
@@ -331,7 +331,7 @@ class SavedWeights:
         return console_urls.checkpoint_page(run, "/".join(checkpoint))
 
 
-class SavedSamplerWeights(SavedWeights):
+class SaveSamplerWeightsMixin(SaveWeightsMixin):
     """Weights that were saved to sample from."""
 
     __slots__ = ()
@@ -341,7 +341,7 @@ class SavedSamplerWeights(SavedWeights):
         return console_urls.playground_page(self.path)
 
 
-class ErrorCategory:
+class ErrorCategoryMixin:
     """Whose fault a failed request is, in whatever letter case the server writes it; others stay as they came."""
 
     __slots__ = ()

@@ -75,7 +75,7 @@ def _taking_official(cls: Any, made: Callable[..., None]) -> Callable[..., None]
     return init
 
 
-class SampledTokens(_Results):
+class SampledSequenceMixin(_Results):
     """One sample."""
 
     __slots__ = ()
@@ -102,7 +102,7 @@ class SampledTokens(_Results):
         return found
 
 
-class PromptLogprobs(_Results):
+class SampleResponseMixin(_Results):
     """Samples, and what was computed on their prompt."""
 
     __slots__ = ()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch  # pyright: ignore[reportMissingImports]
 
 
-class TensorValues:
+class TensorDataMixin:
     """Values of a tensor: flat ``data`` of ``dtype``, and a ``shape`` whose absence means one-dimensional.
 
     With ``sparse_crow_indices`` it is a sparse matrix: ``data`` has the values that are there, in compressed rows.
@@ -195,8 +195,8 @@ class TensorValues:
             with np.errstate(over="ignore"):
                 flat = np.asarray(raw, self.dtype) if isinstance(raw, np.ndarray) else flat_array(raw, self.dtype)
             self._refuse_fractions(flat)
-        except (TypeError, ValueError, OverflowError) as fault:
-            raise ValueError(f"TensorData.data: cannot be read as {self.dtype}: {fault}") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"TensorData.data: cannot be read as {self.dtype}: {error}") from None
         return flat
 
     def _refuse_fractions(self, flat: Array) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import FAST, open_client, wait_until
-from support.scripted import PATIENCE_S, Answer, Scripted
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
 from tinkerwire._checkpoints.weights_info import check_path_of_kind, checkpoint_address
 
 PATHS = [
@@ -48,7 +48,7 @@ BY_IDS: dict[str, Method] = {
 }
 
 
-def outcome(method: Method, server: Scripted, path: str) -> tuple[Exception | None, list[str]]:
+def outcome(method: Method, server: ScriptedServer, path: str) -> tuple[Exception | None, list[str]]:
     """The error by which a method refuses a path, if any, and the requests that name the path."""
     names = path.rpartition("/")[2], path.partition("://")[2].partition("/")[0] or path.strip("/").partition("/")[0]
 
@@ -70,7 +70,7 @@ def outcome(method: Method, server: Scripted, path: str) -> tuple[Exception | No
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("name", [*TRAINING, *SAMPLING, *BY_IDS])
-def test_the_server_decides_about_a_path(server: Scripted, name: str, path: str) -> None:
+def test_the_server_decides_about_a_path(server: ScriptedServer, name: str, path: str) -> None:
     """Every method sends a path of any form, unless its weights are surely of the wrong kind, or it has no run."""
     is_wrong = (name in TRAINING and name != "copy_weights" and "/sampler_weights/" in path) or (
         name in SAMPLING and "/weights/" in path
@@ -84,7 +84,7 @@ def test_the_server_decides_about_a_path(server: Scripted, name: str, path: str)
 @pytest.mark.parametrize(("path", "expected"), [("", ValueError), (" ", ValueError), (None, TypeError), (7, TypeError)])
 @pytest.mark.parametrize("name", [*TRAINING, *BY_IDS])
 def test_what_is_certainly_no_path_is_refused(
-    server: Scripted, name: str, path: Any, expected: type[Exception]
+    server: ScriptedServer, name: str, path: Any, expected: type[Exception]
 ) -> None:
     """An empty path and what is not text are refused by name, before anything is sent."""
     with open_client(server.url, wire_version="0.35.0") as client, pytest.raises(expected, match=r"^(tinker_)?path: "):
@@ -124,9 +124,9 @@ def test_a_path_without_ids_says_what_is_missing() -> None:
 
 
 @pytest.mark.parametrize("path", ["other://run-9/first", "run-9/first"])
-def test_a_path_that_the_server_gave_is_loaded(server: Scripted, path: str) -> None:
+def test_a_path_that_the_server_gave_is_loaded(server: ScriptedServer, path: str) -> None:
     """The path that a save returns can be loaded, and goes back unchanged."""
-    server.on_poll("SaveWeights", lambda _: Answer({"path": path}))
+    server.on_poll("SaveWeights", lambda _: ScriptedResponse({"path": path}))
     with open_client(server.url) as client:
         training = client.create_lora_training_client("base")
         training.load_state(training.save_state("first").result(PATIENCE_S).path).result(PATIENCE_S)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
+from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._connection.retry import is_retryable, retry_after
 from tinkerwire._futures import operation_record
 from tinkerwire_base.errors import ResponseInfo, status_error
@@ -49,16 +49,16 @@ FAULTS = st.one_of(
 
 @given(POLICIES, FAULTS, st.integers(1, 30), st.floats(0, 2000))
 def test_the_policy_keeps_its_own_limits(
-    policy: tw.RetryConfig, fault: tw.TinkerError, attempt: int, elapsed: float
+    policy: tw.RetryConfig, error: tw.TinkerError, attempt: int, elapsed: float
 ) -> None:
     """No wait is negative, too long, past max_attempts, or past the time that an operation may take."""
-    wait = policy.wait_before_retry(fault, attempt, elapsed)
+    wait = policy.wait_before_retry(error, attempt, elapsed)
     if wait is None:
         return
     assert 0 <= wait <= max(policy.retry_delay_max, policy.retry_after_max)
     assert attempt < policy.max_attempts
     assert elapsed + wait <= min(policy.max_elapsed, policy.progress_timeout)
-    assert is_retryable(fault)
+    assert is_retryable(error)
 
 
 @given(POLICIES, st.integers(1, 2000))
@@ -201,17 +201,17 @@ OPERATIONS: dict[str, Callable[[tw.ServiceClient], Any]] = {
     "training_runs/m1/checkpoints/weights/a/archive": archive,
 }
 ALWAYS = {
-    "500": Answer({"detail": "broken"}, status=500),
-    "dropped": Answer(drop=True),
-    "409": Answer(status=409),
-    "408": Answer(status=408),
+    "500": ScriptedResponse({"detail": "broken"}, status=500),
+    "dropped": ScriptedResponse(drop=True),
+    "409": ScriptedResponse(status=409),
+    "408": ScriptedResponse(status=408),
 }
 
 
 @pytest.mark.parametrize("answer", ALWAYS.values(), ids=ALWAYS)
 @pytest.mark.parametrize(("name", "operation"), OPERATIONS.items(), ids=OPERATIONS)
 def test_attempts_are_never_multiplied(
-    server: Scripted, name: str, operation: Callable[[tw.ServiceClient], Any], answer: Answer
+    server: ScriptedServer, name: str, operation: Callable[[tw.ServiceClient], Any], answer: ScriptedResponse
 ) -> None:
     """An operation that never succeeds makes exactly max_attempts requests, all the same bytes under one key."""
     server.rules[name] = lambda _: answer
@@ -225,10 +225,10 @@ def test_attempts_are_never_multiplied(
     assert (keys == {None}) == (asked[0].method == "GET")
 
 
-def test_resends_use_no_number_up(server: Scripted, client: tw.ServiceClient) -> None:
+def test_resends_use_no_number_up(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """What is sent three times is still one operation: the next ones have the next numbers."""
     for name in ("save_weights_for_sampler", "create_sampling_session", "asample"):
-        server.rules[name] = in_turn(Answer(drop=True), Answer(status=500), server.happy)
+        server.rules[name] = in_order(ScriptedResponse(drop=True), ScriptedResponse(status=500), server.happy)
     training = client.create_lora_training_client("base")
     for _ in range(2):
         training.save_weights_and_get_sampling_client().result(PATIENCE_S)
@@ -242,11 +242,11 @@ def test_resends_use_no_number_up(server: Scripted, client: tw.ServiceClient) ->
 
 
 @pytest.mark.parametrize("name", ["client/config", "create_session", "create_model", "optim_step"])
-def test_a_bill_that_is_not_paid(server: Scripted, name: str) -> None:
+def test_a_bill_that_is_not_paid(server: ScriptedServer, name: str) -> None:
     """402 is a BillingError at whatever point it comes, in the server's words, and nothing is lost by the error."""
-    server.rules["client/config"] = lambda _: Answer({}, status=404)
-    server.rules[name] = in_turn(
-        Answer({"detail": "add funds first"}, status=402), *[server.rules.get(name, server.happy)]
+    server.rules["client/config"] = lambda _: ScriptedResponse({}, status=404)
+    server.rules[name] = in_order(
+        ScriptedResponse({"detail": "add funds first"}, status=402), *[server.rules.get(name, server.happy)]
     )
     with open_client(server.url, wire_version=None) as client:
         with pytest.raises(tw.BillingError, match="add funds first") as caught:
@@ -255,7 +255,7 @@ def test_a_bill_that_is_not_paid(server: Scripted, name: str) -> None:
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
 
 
-def test_different_operations_have_different_keys(server: Scripted, client: tw.ServiceClient) -> None:
+def test_different_operations_have_different_keys(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Every operation has a key of its own, also when it looks the same as another."""
     training = client.create_lora_training_client("base")
     sampling = client.create_sampling_client(base_model="base")
@@ -269,66 +269,70 @@ def test_different_operations_have_different_keys(server: Scripted, client: tw.S
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 410, 413, 422])
 @pytest.mark.parametrize("name", ["optim_step", "asample", "create_session"])
-def test_user_errors_are_sent_once(server: Scripted, client: tw.ServiceClient, name: str, status: int) -> None:
+def test_user_errors_are_sent_once(server: ScriptedServer, client: tw.ServiceClient, name: str, status: int) -> None:
     """A 4xx but 408, 409 and 429 fails the operation after one request."""
-    server.rules[name] = lambda _: Answer({"detail": "your fault"}, status=status)
+    server.rules[name] = lambda _: ScriptedResponse({"detail": "your fault"}, status=status)
     with pytest.raises(tw.TinkerError, match="your fault") as caught:
         OPERATIONS[name](client).result(PATIENCE_S)
     is_expired = status == 410 and name != "create_session"
     assert isinstance(caught.value, tw.SessionExpiredError if is_expired else tw.APIStatusError)
-    fault = caught.value.__cause__ if is_expired else caught.value
-    assert isinstance(fault, tw.APIStatusError)
-    assert fault.status_code == status
+    error = caught.value.__cause__ if is_expired else caught.value
+    assert isinstance(error, tw.APIStatusError)
+    assert error.status_code == status
     assert len(server.named(name)) == 1
 
 
 @pytest.mark.parametrize("category", ["user", "server", "unknown"])
-def test_failed_operations_are_sent_once(server: Scripted, client: tw.ServiceClient, category: str) -> None:
+def test_failed_operations_are_sent_once(server: ScriptedServer, client: tw.ServiceClient, category: str) -> None:
     """An operation that the server reports as failed is not sent again, whosever fault it is."""
-    server.rules["retrieve_future"] = in_turn(server.happy, Answer({"error": "no", "category": category}))
+    server.rules["retrieve_future"] = in_order(server.happy, ScriptedResponse({"error": "no", "category": category}))
     with pytest.raises(tw.RequestFailedError):
         optim_step(client).result(PATIENCE_S)
     assert len(server.named("optim_step")) == 1
 
 
-def test_the_servers_word_overrides(server: Scripted, client: tw.ServiceClient) -> None:
+def test_the_servers_word_overrides(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """x-should-retry makes a 500 final and a 404 passing."""
-    server.rules["optim_step"] = lambda _: Answer({}, status=500, headers={"x-should-retry": "false"})
+    server.rules["optim_step"] = lambda _: ScriptedResponse({}, status=500, headers={"x-should-retry": "false"})
     with pytest.raises(tw.InternalServerError):
         optim_step(client).result(PATIENCE_S)
     assert len(server.named("optim_step")) == 1
-    server.rules["asample"] = in_turn(Answer({}, status=404, headers={"x-should-retry": "true"}), server.happy)
+    server.rules["asample"] = in_order(
+        ScriptedResponse({}, status=404, headers={"x-should-retry": "true"}), server.happy
+    )
     sample(client).result(PATIENCE_S)
     assert len(server.named("asample")) == 2
 
 
 @pytest.mark.parametrize(("name", "operation"), OPERATIONS.items(), ids=OPERATIONS)
-def test_retrying_can_be_off(server: Scripted, name: str, operation: Callable[[tw.ServiceClient], Any]) -> None:
+def test_retrying_can_be_off(server: ScriptedServer, name: str, operation: Callable[[tw.ServiceClient], Any]) -> None:
     """With enable_retry_logic=False every operation is sent once."""
-    server.rules[name] = lambda _: Answer({}, status=503)
+    server.rules[name] = lambda _: ScriptedResponse({}, status=503)
     policy = tw.RetryConfig(enable_retry_logic=False)
     with open_client(server.url, retry=policy) as client, pytest.raises(tw.InternalServerError):
         operation(client).result(PATIENCE_S)
     assert len(server.named(name)) == 1
 
 
-def test_a_lost_reply_is_asked_for_under_the_same_number(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_lost_reply_is_asked_for_under_the_same_number(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A resend carries the same seq_id and key, so that a server that took the first does not train twice."""
-    server.rules["optim_step"] = in_turn(Answer(drop=True), server.happy)
+    server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), server.happy)
     optim_step(client).result(PATIENCE_S)
     first, second = server.named("optim_step")
     assert first.body == second.body
     assert first.headers["x-idempotency-key"] == second.headers["x-idempotency-key"]
 
 
-def test_resends_are_logged(server: Scripted, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture) -> None:
+def test_resends_are_logged(server: ScriptedServer, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture) -> None:
     """A server that keeps failing is named in the log; a single blip is not."""
     client.get_server_capabilities()
     with caplog.at_level(logging.WARNING, "tinkerwire"):
-        server.rules["optim_step"] = in_turn(Answer({}, status=500), server.happy)
+        server.rules["optim_step"] = in_order(ScriptedResponse({}, status=500), server.happy)
         optim_step(client).result(PATIENCE_S)
         assert not caplog.records
-        server.rules["optim_step"] = in_turn(*[Answer({"detail": "disk full"}, status=500)] * 3, server.happy)
+        server.rules["optim_step"] = in_order(
+            *[ScriptedResponse({"detail": "disk full"}, status=500)] * 3, server.happy
+        )
         optim_step(client).result(PATIENCE_S)
     assert len(caplog.records) == 1
     assert "disk full" in caplog.messages[0]
@@ -336,12 +340,15 @@ def test_resends_are_logged(server: Scripted, client: tw.ServiceClient, caplog: 
 
 
 def test_silence_is_logged(
-    server: Scripted, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture, pass_time: Callable[[float], None]
+    server: ScriptedServer,
+    client: tw.ServiceClient,
+    caplog: pytest.LogCaptureFixture,
+    pass_time: Callable[[float], None],
 ) -> None:
     """A request without an answer for ten seconds has a line in the log, long before its time is over."""
     assert operation_record.FIRST_WORD_S == 10.0
-    hold = Hold()
-    server.rules["create_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["create_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         training = client.create_lora_training_client("base")
         server.wait_for_requests("create_session")
@@ -353,12 +360,12 @@ def test_silence_is_logged(
     assert re.search(rf"CreateModel: no result after \d+ s; {silence}", caplog.text)
 
 
-def test_the_wait_is_the_servers(server: Scripted, client: tw.ServiceClient) -> None:
+def test_the_wait_is_the_servers(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Between two sendings lies at least what Retry-After asked for."""
 
-    def rule(asked: Asked) -> Answer:
+    def rule(asked: RecordedRequest) -> ScriptedResponse:
         is_first = len(server.named("optim_step")) == 1
-        return Answer({}, status=503, headers={"retry-after": "0.3"}) if is_first else server.happy(asked)
+        return ScriptedResponse({}, status=503, headers={"retry-after": "0.3"}) if is_first else server.happy(asked)
 
     server.rules["optim_step"] = rule
     optim_step(client).result(PATIENCE_S)
@@ -366,17 +373,17 @@ def test_the_wait_is_the_servers(server: Scripted, client: tw.ServiceClient) -> 
     assert second.time - first.time >= 0.3
 
 
-def test_listed_exceptions_decide_what_is_retried(server: Scripted) -> None:
+def test_listed_exceptions_decide_what_is_retried(server: ScriptedServer) -> None:
     """An error class in ``retryable_exceptions`` is retried; without APIConnectionError, a lost response is not."""
-    lost = Answer(drop=True)
+    lost = ScriptedResponse(drop=True)
     for exceptions, rule, is_retried in (
-        ((tw.APIConnectionError, tw.NotFoundError), Answer({"detail": "not yet"}, status=404), True),
+        ((tw.APIConnectionError, tw.NotFoundError), ScriptedResponse({"detail": "not yet"}, status=404), True),
         ((tw.APIConnectionError,), lost, True),
         ((), lost, False),
-        ((), Answer({"detail": "busy"}, status=503), True),
+        ((), ScriptedResponse({"detail": "busy"}, status=503), True),
     ):
         before = len(server.named("optim_step"))
-        server.rules["optim_step"] = in_turn(rule, server.happy)
+        server.rules["optim_step"] = in_order(rule, server.happy)
         policy = tw.RetryConfig(retry_delay_base=0.001, retryable_exceptions=exceptions)
         with open_client(server.url, retry=policy) as client:
             step = client.create_lora_training_client("base").optim_step(tw.AdamParams())
@@ -389,11 +396,11 @@ def test_listed_exceptions_decide_what_is_retried(server: Scripted) -> None:
 
 
 def test_without_stuck_detection_progress_timeout_does_not_count(
-    server: Scripted, pass_time: Callable[[float], None]
+    server: ScriptedServer, pass_time: Callable[[float], None]
 ) -> None:
     """A result that comes after it is still taken."""
     released: list[bool] = []
-    server.on_poll("OptimStep", lambda asked: server.happy(asked) if released else Answer(status=408))
+    server.on_poll("OptimStep", lambda asked: server.happy(asked) if released else ScriptedResponse(status=408))
     with open_client(server.url, retry=tw.RetryConfig(progress_timeout=50, enable_stuck_detection=False)) as client:
         step = client.create_lora_training_client("base").optim_step(ADAM)
         server.wait_for(lambda: len(server.polls("OptimStep")) >= 2, "polls")

@@ -9,17 +9,17 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
-NOT_YET = Answer({"detail": "no such trainer"}, status=404)
+NOT_YET = ScriptedResponse({"detail": "no such trainer"}, status=404)
 
 
-def starting_up(fault: tw.TinkerError) -> bool | None:
+def starting_up(error: tw.TinkerError) -> bool | None:
     """A fresh trainer says 404 for a while; a full disk does not pass; the rest is as ever."""
-    if isinstance(fault, tw.NotFoundError):
+    if isinstance(error, tw.NotFoundError):
         return True
-    return False if "disk full" in str(fault) else None
+    return False if "disk full" in str(error) else None
 
 
 def policy(**settings: object) -> tw.RetryConfig:
@@ -27,10 +27,10 @@ def policy(**settings: object) -> tw.RetryConfig:
     return tw.RetryConfig(retry_delay_base=0.001, retry_if=starting_up, **settings)  # type: ignore[arg-type]
 
 
-def test_it_makes_faults_pass(server: Scripted) -> None:
+def test_it_makes_faults_pass(server: ScriptedServer) -> None:
     """Of requests and of polls, under one key and one number."""
-    server.rules["optim_step"] = in_turn(NOT_YET, NOT_YET, server.happy)
-    server.on_poll("OptimStep", in_turn(NOT_YET, Answer(status=408), NOT_YET, server.happy))
+    server.rules["optim_step"] = in_order(NOT_YET, NOT_YET, server.happy)
+    server.on_poll("OptimStep", in_order(NOT_YET, ScriptedResponse(status=408), NOT_YET, server.happy))
     with open_client(server.url, retry=policy()) as client:
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
     assert [body["seq_id"] for body in server.bodies("optim_step")] == [1, 1, 1]
@@ -38,11 +38,11 @@ def test_it_makes_faults_pass(server: Scripted) -> None:
     assert len(server.polls("OptimStep")) == 4
 
 
-def test_it_ends_what_would_be_tried_again(server: Scripted) -> None:
+def test_it_ends_what_would_be_tried_again(server: ScriptedServer) -> None:
     """Of requests and of polls."""
-    full = Answer({"detail": "disk full"}, status=500)
-    server.rules["optim_step"] = in_turn(full, server.happy)
-    server.on_poll("OptimStep", in_turn(full))
+    full = ScriptedResponse({"detail": "disk full"}, status=500)
+    server.rules["optim_step"] = in_order(full, server.happy)
+    server.on_poll("OptimStep", in_order(full))
     with open_client(server.url, retry=policy()) as client:
         training = client.create_lora_training_client("base")
         for _ in range(2):
@@ -52,9 +52,9 @@ def test_it_ends_what_would_be_tried_again(server: Scripted) -> None:
     assert len(server.polls("OptimStep")) == 1
 
 
-def test_the_limits_hold_all_the_same(server: Scripted) -> None:
+def test_the_limits_hold_all_the_same(server: ScriptedServer) -> None:
     """max_attempts for requests, max_elapsed for polls."""
-    server.rules["optim_step"] = in_turn(*[NOT_YET] * 3, server.happy)
+    server.rules["optim_step"] = in_order(*[NOT_YET] * 3, server.happy)
     server.on_poll("OptimStep", lambda _: NOT_YET)
     for limit in ({"max_attempts": 3}, {"max_elapsed": 0.1}):
         with open_client(server.url, retry=policy(**limit)) as client, pytest.raises(tw.NotFoundError):
@@ -63,18 +63,20 @@ def test_the_limits_hold_all_the_same(server: Scripted) -> None:
     assert server.polls("OptimStep")
 
 
-def test_it_is_asked_of_bad_requests_too(server: Scripted) -> None:
+def test_it_is_asked_of_bad_requests_too(server: ScriptedServer) -> None:
     """A 400 at a poll, which has three more tries by itself, has none against its word."""
-    server.on_poll("OptimStep", lambda _: Answer({"detail": "disk full"}, status=400))
+    server.on_poll("OptimStep", lambda _: ScriptedResponse({"detail": "disk full"}, status=400))
     with open_client(server.url, retry=policy()) as client, pytest.raises(tw.BadRequestError):
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
     assert len(server.polls("OptimStep")) == 1
 
 
-def test_it_goes_with_a_pickled_client_and_not_with_a_handle(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_goes_with_a_pickled_client_and_not_with_a_handle(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A function is no text; it is not dropped in silence."""
     monkeypatch.setenv("TINKER_API_KEY", "tml-secret-0123456789")
-    server.rules["asample"] = in_turn(NOT_YET, server.happy)
+    server.rules["asample"] = in_order(NOT_YET, server.happy)
     with open_client(server.url, retry=policy()) as client:
         sampling = client.create_sampling_client(base_model="base")
         with pytest.raises(ValueError, match="retry_if"):
@@ -91,11 +93,11 @@ def test_what_is_no_function() -> None:
         tw.RetryConfig(retry_if=404)  # type: ignore[arg-type]
 
 
-async def later(fault: tw.TinkerError) -> bool:
+async def later(error: tw.TinkerError) -> bool:
     return True
 
 
-def test_a_word_that_is_none(server: Scripted) -> None:
+def test_a_word_that_is_none(server: ScriptedServer) -> None:
     """Async functions are refused, and so is any other answer than True, False and None."""
     with pytest.raises(TypeError, match="retry_if: expected a plain function"):
         tw.RetryConfig(retry_if=later)  # type: ignore[arg-type]

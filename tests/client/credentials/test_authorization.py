@@ -15,10 +15,10 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Scripted, in_turn, seq_ids
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order, seq_ids
 from support.tokens import token
 from tinkerwire._credentials.secret import Secret
-from tinkerwire._credentials.sources import Fixed, resolve_credential
+from tinkerwire._credentials.sources import StaticCredential, resolve_credential
 from tinkerwire._server.app import EmbeddedServer
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire._transport.embedded import EmbeddedTransport
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(60)
 TESTS = str(Path(__file__).parents[2])
 
 
-def test_the_key_goes_with_every_request(server: Scripted, client: tw.ServiceClient) -> None:
+def test_the_key_goes_with_every_request(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """X-API-Key is on every request of every kind; Authorization never is."""
     client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
     client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
@@ -38,7 +38,7 @@ def test_the_key_goes_with_every_request(server: Scripted, client: tw.ServiceCli
     assert not any("authorization" in asked.headers for asked in server.asked)
 
 
-def test_the_argument_goes_before_the_environment(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_argument_goes_before_the_environment(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Key and address: the argument, else TINKER_API_KEY and TINKER_BASE_URL; empty ones count as none."""
     monkeypatch.setenv("TINKER_API_KEY", "from-environment")
     monkeypatch.setenv("TINKER_BASE_URL", server.url + "/")
@@ -60,10 +60,10 @@ def test_the_argument_goes_before_the_environment(server: Scripted, monkeypatch:
 def test_loopback_needs_no_key(address: str) -> None:
     """A server on this machine takes a key over plain http, and does without one."""
     assert resolve_credential(None, address) is None
-    assert isinstance(resolve_credential(KEY, address), Fixed)
+    assert isinstance(resolve_credential(KEY, address), StaticCredential)
 
 
-def test_without_a_key(server: Scripted) -> None:
+def test_without_a_key(server: ScriptedServer) -> None:
     """Without a key no header is sent; a server elsewhere needs one, and the error says where it may come from."""
     with tw.ServiceClient(base_url=server.url) as client:
         client.get_server_capabilities()
@@ -93,23 +93,25 @@ def everything_in(thing: object, depth: int = 4) -> Iterator[str]:
                 yield from everything_in(getattr(thing, link), depth - 1)
 
 
-TROUBLE: dict[str, Callable[[Scripted], Any]] = {
-    "status": lambda server: server.rules.update({"asample": lambda _: Answer({"detail": "no"}, status=403)}),
-    "dropped": lambda server: server.rules.update({"asample": lambda _: Answer(drop=True)}),
-    "no HTTP": lambda server: server.rules.update({"asample": lambda _: Answer(raw=b"HTTP/9 banana\r\n\r\n")}),
-    "cut": lambda server: server.rules.update(
-        {"asample": lambda _: Answer(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{")}
+TROUBLE: dict[str, Callable[[ScriptedServer], Any]] = {
+    "status": lambda server: server.rules.update({"asample": lambda _: ScriptedResponse({"detail": "no"}, status=403)}),
+    "dropped": lambda server: server.rules.update({"asample": lambda _: ScriptedResponse(drop=True)}),
+    "no HTTP": lambda server: server.rules.update(
+        {"asample": lambda _: ScriptedResponse(raw=b"HTTP/9 banana\r\n\r\n")}
     ),
-    "misfit": lambda server: server.rules.update({"asample": lambda _: Answer([1])}),
-    "failed": lambda server: server.on_poll("Sample", lambda _: Answer({"error": "e"})),
-    "expired": lambda server: server.on_poll("Sample", lambda _: Answer(status=410)),
-    "late": lambda server: server.on_poll("Sample", lambda _: Answer(status=408)),
+    "cut": lambda server: server.rules.update(
+        {"asample": lambda _: ScriptedResponse(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{")}
+    ),
+    "misfit": lambda server: server.rules.update({"asample": lambda _: ScriptedResponse([1])}),
+    "failed": lambda server: server.on_poll("Sample", lambda _: ScriptedResponse({"error": "e"})),
+    "expired": lambda server: server.on_poll("Sample", lambda _: ScriptedResponse(status=410)),
+    "late": lambda server: server.on_poll("Sample", lambda _: ScriptedResponse(status=408)),
 }
 
 
 @pytest.mark.parametrize("kind", ["aiohttp", "httpx"])
 @pytest.mark.parametrize("trouble", TROUBLE.values(), ids=TROUBLE)
-def test_no_error_shows_the_key(server: Scripted, trouble: Callable[[Scripted], Any], kind: str) -> None:
+def test_no_error_shows_the_key(server: ScriptedServer, trouble: Callable[[ScriptedServer], Any], kind: str) -> None:
     """No error, its parts, causes, traceback or log line shows the key, whatever went wrong."""
     trouble(server)
     import httpx  # noqa: PLC0415
@@ -140,9 +142,9 @@ def test_no_error_shows_the_key(server: Scripted, trouble: Callable[[Scripted], 
     assert not [found for found in everything_in(caught.value) if KEY in found]
 
 
-def test_no_frame_of_an_error_holds_the_key(server: Scripted) -> None:
+def test_no_frame_of_an_error_holds_the_key(server: ScriptedServer) -> None:
     """The traceback of a failed request has no local variable with the key, as error reporters would send them."""
-    server.rules["get_server_capabilities"] = lambda _: Answer(raw=b"HTTP/9 banana\r\n\r\n")
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(raw=b"HTTP/9 banana\r\n\r\n")
     policy = tw.RetryConfig(enable_retry_logic=False)
     with open_client(server.url, retry=policy) as client, pytest.raises(tw.APIConnectionError) as caught:
         client.get_server_capabilities()
@@ -152,7 +154,7 @@ def test_no_frame_of_an_error_holds_the_key(server: Scripted) -> None:
     assert KEY not in text.replace(f"KEY = {KEY!r}", "")
 
 
-def test_headers_of_the_users_own(server: Scripted) -> None:
+def test_headers_of_the_users_own(server: ScriptedServer) -> None:
     """default_headers_overrides go with every request, and do not replace the key."""
     with open_client(server.url, default_headers_overrides={"CF-Access-Client-Id": "c", "X-Api-Key": "z"}) as client:
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
@@ -160,7 +162,7 @@ def test_headers_of_the_users_own(server: Scripted) -> None:
     assert {asked.headers["x-api-key"] for asked in server.asked} == {KEY}
 
 
-def test_headers_of_cloudflare(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_of_cloudflare(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the environment go with every request; one that is given goes before them, in any letter case."""
     monkeypatch.setenv("CLOUDFLARE_ACCESS_CLIENT_ID", "id")
     monkeypatch.setenv("CLOUDFLARE_ACCESS_CLIENT_SECRET", "cf-secret")
@@ -284,9 +286,9 @@ def test_a_token_that_is_refused(wanting: Wanting) -> None:
     assert len({idempotency for _, idempotency in submitted}) == 1
 
 
-def test_renewal_at_half_time(server: Scripted, pass_time: Callable[[float], None]) -> None:
+def test_renewal_at_half_time(server: ScriptedServer, pass_time: Callable[[float], None]) -> None:
     """A token past half its life is replaced although nobody refused it."""
-    server.rules["auth/token"] = lambda _: Answer({"jwt": token(3600.0)})
+    server.rules["auth/token"] = lambda _: ScriptedResponse({"jwt": token(3600.0)})
     options = {"wire_version": "0.38.0", "client_config": {"pjwt_auth_enabled": True}}
 
     def tokens() -> list[str]:
@@ -315,9 +317,9 @@ def test_a_key_that_is_not_exchanged(wanting: Wanting) -> None:
     assert wanting.transport.named("get_server_capabilities") == []
 
 
-def test_an_exchange_that_fails_is_not_retried_twice_over(server: Scripted) -> None:
+def test_an_exchange_that_fails_is_not_retried_twice_over(server: ScriptedServer) -> None:
     """The exchange is tried as often as the policy says, once, and not once more for each try of the request."""
-    server.rules["auth/token"] = lambda _: Answer({"detail": "busy"}, status=503)
+    server.rules["auth/token"] = lambda _: ScriptedResponse({"detail": "busy"}, status=503)
     options = {"wire_version": "0.38.0", "client_config": {"pjwt_auth_enabled": True}}
     policy = tw.RetryConfig(retry_delay_base=0.001, max_attempts=4)
     with open_client(server.url, retry=policy, **options) as client, pytest.raises(tw.InternalServerError):
@@ -325,15 +327,19 @@ def test_an_exchange_that_fails_is_not_retried_twice_over(server: Scripted) -> N
     assert len(server.named("auth/token")) == 4
 
 
-@pytest.mark.parametrize("fault", [Answer({"detail": "no"}, status=401), Answer({"detail": "busy"}, status=503)])
+@pytest.mark.parametrize(
+    "error", [ScriptedResponse({"detail": "no"}, status=401), ScriptedResponse({"detail": "busy"}, status=503)]
+)
 @pytest.mark.parametrize("doubt", [False, True])
-def test_a_number_is_free_again_unless_it_may_be_taken(server: Scripted, fault: Answer, doubt: bool) -> None:
+def test_a_number_is_free_again_unless_it_may_be_taken(
+    server: ScriptedServer, error: ScriptedResponse, doubt: bool
+) -> None:
     """A step without a credential was not sent: the next one has its number, unless an earlier try went out."""
-    exchange = in_turn(Answer({"jwt": token()}), fault, fault, Answer({"jwt": token()}))
+    exchange = in_order(ScriptedResponse({"jwt": token()}), error, error, ScriptedResponse({"jwt": token()}))
     server.rules["auth/token"] = exchange
-    over = Answer(status=401, headers={"www-authenticate": 'Bearer error="invalid_token"'})
-    tries = [Answer(status=500), over] if doubt else [over]
-    server.rules["optim_step"] = in_turn(server.happy, *tries, server.happy)
+    over = ScriptedResponse(status=401, headers={"www-authenticate": 'Bearer error="invalid_token"'})
+    tries = [ScriptedResponse(status=500), over] if doubt else [over]
+    server.rules["optim_step"] = in_order(server.happy, *tries, server.happy)
     options = {"wire_version": "0.38.0", "client_config": {"pjwt_auth_enabled": True}}
     policy = tw.RetryConfig(retry_delay_base=0.001, max_attempts=2)
     with open_client(server.url, retry=policy, **options) as client:
@@ -341,18 +347,18 @@ def test_a_number_is_free_again_unless_it_may_be_taken(server: Scripted, fault: 
         training.optim_step(ADAM).result(PATIENCE_S)
         with pytest.raises(tw.APIStatusError, match="auth/token"):
             training.optim_step(ADAM).result(PATIENCE_S)
-        if fault.status == 401:
+        if error.status == 401:
             # One answer of the exchange is left over, as a plain refusal is not asked for again.
-            server.rules["auth/token"] = lambda _: Answer({"jwt": token()})
+            server.rules["auth/token"] = lambda _: ScriptedResponse({"jwt": token()})
         training.optim_step(ADAM).result(PATIENCE_S)
     assert list(dict.fromkeys(seq_ids(server))) == ([1, 2, 3] if doubt else [1, 2])
     assert seq_ids(server)[-1] == (3 if doubt else 2)
 
 
 @pytest.mark.parametrize("body", [{"token": token()}, {"jwt": ""}, {"jwt": f"{token()}\n"}, [], {"jwt": 5}])
-def test_an_answer_without_a_token(server: Scripted, body: Any) -> None:
+def test_an_answer_without_a_token(server: ScriptedServer, body: Any) -> None:
     """It is an error that does not show the answer, in which a token may stand."""
-    server.rules["auth/token"] = lambda _: Answer(body)
+    server.rules["auth/token"] = lambda _: ScriptedResponse(body)
     options = {"wire_version": "0.38.0", "client_config": {"pjwt_auth_enabled": True}}
     with open_client(server.url, **options) as client, pytest.raises(tw.TinkerError) as caught:
         client.get_server_capabilities()
@@ -361,11 +367,13 @@ def test_an_answer_without_a_token(server: Scripted, body: Any) -> None:
     assert caught.value.__context__ is None
 
 
-def test_another_refusal_is_no_matter_of_tokens(server: Scripted) -> None:
+def test_another_refusal_is_no_matter_of_tokens(server: ScriptedServer) -> None:
     """A 401 that does not speak of the token stands, and so does a second one that does."""
-    server.rules["auth/token"] = lambda _: Answer({"jwt": token()})
+    server.rules["auth/token"] = lambda _: ScriptedResponse({"jwt": token()})
     refusals = iter(["Bearer", "", 'Bearer error="invalid_token"', 'Bearer error="invalid_token"'])
-    server.rules["get_server_capabilities"] = lambda _: Answer(status=401, headers={"www-authenticate": next(refusals)})
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(
+        status=401, headers={"www-authenticate": next(refusals)}
+    )
     options = {"wire_version": "0.38.0", "client_config": {"pjwt_auth_enabled": True}}
     with open_client(server.url, **options) as client:
         for tries, exchanges in ((1, 1), (2, 1), (4, 2)):
@@ -375,7 +383,7 @@ def test_another_refusal_is_no_matter_of_tokens(server: Scripted) -> None:
             assert len(server.named("auth/token")) == exchanges
 
 
-def test_a_key_that_is_a_token_and_over(server: Scripted) -> None:
+def test_a_key_that_is_a_token_and_over(server: ScriptedServer) -> None:
     """It is refused before anything is sent."""
     with open_client(server.url, api_key=token(-1)) as client, pytest.raises(tw.TinkerError, match="its time is over"):
         client.get_server_capabilities()

@@ -10,13 +10,13 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, open_client
-from support.scripted import PATIENCE_S, Answer, Asked, Scripted, in_turn, seq_ids
+from support.scripted import PATIENCE_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order, seq_ids
 from support.tokens import token
 from tinkerwire._credentials import command as command_module
 from tinkerwire._credentials.command import run_command
 
 pytestmark = pytest.mark.timeout(60)
-REFUSED = Answer({"detail": "who are you"}, status=401)
+REFUSED = ScriptedResponse({"detail": "who are you"}, status=401)
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_a_command_that_hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert not (tmp_path / "went-on").exists()
 
 
-def test_it_runs_when_it_is_needed(server: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_it_runs_when_it_is_needed(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Not before the first request, and once; again when what it printed is refused, and the request goes once more."""
     runs = tmp_path / "runs"
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", f"echo x >> {runs}; echo {KEY}-$(wc -l < {runs} | tr -d ' ')")
-    server.rules["get_server_capabilities"] = in_turn(server.happy, server.happy, REFUSED, server.happy, REFUSED)
+    server.rules["get_server_capabilities"] = in_order(server.happy, server.happy, REFUSED, server.happy, REFUSED)
     with open_client(server.url, api_key=None) as client:
         assert not runs.exists()
         for _ in range(3):
@@ -61,7 +61,7 @@ def test_it_runs_when_it_is_needed(server: Scripted, monkeypatch: pytest.MonkeyP
     assert [each.headers["x-api-key"][-1] for each in asked] == ["1", "1", "1", "2", "2", "3"]
 
 
-def test_one_run_for_all(server: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_one_run_for_all(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Many requests at once wait for one run."""
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", f"echo x >> {tmp_path / 'runs'}; sleep 0.2; echo {KEY}")
     with open_client(server.url, api_key=None) as client:
@@ -71,7 +71,9 @@ def test_one_run_for_all(server: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_
     assert (tmp_path / "runs").read_text() == "x\n"
 
 
-def test_a_command_that_fails_is_not_retried(server: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_command_that_fails_is_not_retried(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Its error surfaces at once, nothing is sent, and the next request tries again."""
     runs = tmp_path / "runs"
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", f"echo x >> {runs}; exit 1")
@@ -84,17 +86,17 @@ def test_a_command_that_fails_is_not_retried(server: Scripted, monkeypatch: pyte
 
 
 def test_a_number_that_may_be_taken_is_not_given_out_again(
-    server: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A step whose first try may have arrived keeps its number, although the command fails for the second."""
     broken = tmp_path / "broken"
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", f"test ! -e {broken} && echo {KEY}")
 
-    def refuse(_: Asked) -> Answer:
+    def refuse(_: RecordedRequest) -> ScriptedResponse:
         broken.touch()
         return REFUSED
 
-    server.rules["optim_step"] = in_turn(Answer(status=500), refuse, server.happy)
+    server.rules["optim_step"] = in_order(ScriptedResponse(status=500), refuse, server.happy)
     with open_client(server.url, api_key=None) as client:
         training = client.create_lora_training_client("base")
         with pytest.raises(tw.TinkerError, match="exit status 1"):

@@ -13,7 +13,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import KEY
 from tinkerwire._credentials.credentials_file import stored_key
-from tinkerwire._credentials.sources import Fixed, resolve_credential
+from tinkerwire._credentials.sources import StaticCredential, resolve_credential
 from tinkerwire_base.call import default_converter
 from tinkerwire_generated.models import StoredCredentialsV1
 
@@ -115,11 +115,11 @@ def test_when_the_file_is_asked(file: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """Only when there is neither key nor command, and not for servers on this machine."""
     write(file, {"default": "a", "keys": KEYS})
     found = resolve_credential(None, "https://example.org")
-    assert isinstance(found, Fixed)
+    assert isinstance(found, StaticCredential)
     assert found.secret.reveal() == KEY
     assert resolve_credential(None, "http://127.0.0.1:1") is None
     write(file, "broken")
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", "false")
-    assert not isinstance(resolve_credential(None, "https://example.org"), Fixed)
+    assert not isinstance(resolve_credential(None, "https://example.org"), StaticCredential)
     monkeypatch.setenv("TINKER_API_KEY", "tml-x")
-    assert isinstance(resolve_credential(None, "https://example.org"), Fixed)
+    assert isinstance(resolve_credential(None, "https://example.org"), StaticCredential)

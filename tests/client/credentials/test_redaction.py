@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import KEY, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Scripted
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
 from support.tokens import token
 from tinkerwire._connection import throttled_log
 from tinkerwire._credentials.redaction import REMEMBERED, Redaction
@@ -105,13 +105,13 @@ def test_no_secret_comes_back(key: str, mine: str, place: str, status: int, shap
             transport=parrot,
             retry=policy,
         ) as client:
-            fault = client.create_sampling_client(base_model="b").sample(PROMPT, 1, PARAMS).exception(PATIENCE_S)
+            error = client.create_sampling_client(base_model="b").sample(PROMPT, 1, PARAMS).exception(PATIENCE_S)
     finally:
         logging.getLogger("tinkerwire").removeHandler(handler)
-    assert isinstance(fault, tw.TinkerError)
+    assert isinstance(error, tw.TinkerError)
     assert key in parrot.seen
-    content = pickle.dumps(fault).decode("latin-1")
-    shown = [*traceback.format_exception(fault), log.getvalue(), content, *texts(fault, set())]
+    content = pickle.dumps(error).decode("latin-1")
+    shown = [*traceback.format_exception(error), log.getvalue(), content, *texts(error, set())]
     for secret in secrets:
         # As it is, and as it stands in the JSON that the server repeats it in.
         for form in (secret, json.dumps(secret)[1:-1]):
@@ -146,23 +146,23 @@ def test_parts_of_errors() -> None:
     redaction.add(Secret("tml-secret"))
     info = ResponseInfo(status_code=400, headers={"h": "tml-secret"}, text="tml-secret")
     body = {"tml-secret": ["tml-secret", 1, None, {"a": 2.5}]}
-    fault = tw.APIStatusError("tml-secret!", response=info, body=body)
-    fault.__cause__ = ValueError("tml-secret", 5)
-    fault.__cause__.__context__ = fault
-    redaction.fault(fault)
-    assert (str(fault), fault.message, fault.body) == ("***!", "***!", {"***": ["***", 1, None, {"a": 2.5}]})
-    assert (fault.response.text, fault.response.headers) == ("***", {"h": "***"})
-    assert fault.__cause__.args == ("***", 5)
+    error = tw.APIStatusError("tml-secret!", response=info, body=body)
+    error.__cause__ = ValueError("tml-secret", 5)
+    error.__cause__.__context__ = error
+    redaction.error(error)
+    assert (str(error), error.message, error.body) == ("***!", "***!", {"***": ["***", 1, None, {"a": 2.5}]})
+    assert (error.response.text, error.response.headers) == ("***", {"h": "***"})
+    assert error.__cause__.args == ("***", 5)
 
 
 def test_what_is_logged_while_waiting(
-    server: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The reason why a result is waited for is what the server said, without the key."""
     monkeypatch.setattr(operation_record, "FIRST_WORD_S", 0.02)
     monkeypatch.setattr(operation_record, "WORD_EVERY_S", 0.02)
     monkeypatch.setattr(throttled_log, "WARNING_INTERVAL_S", 0.0)
-    busy = Answer({"detail": f"{KEY} is busy"}, status=500)
+    busy = ScriptedResponse({"detail": f"{KEY} is busy"}, status=500)
     server.on_poll("Sample", lambda asked: server.happy(asked) if "is busy" in caplog.text else busy)
     with open_client(server.url) as client:
         client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)

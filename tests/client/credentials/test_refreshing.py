@@ -12,7 +12,7 @@ import pytest
 import tinkerwire as tw
 from support.tokens import token
 from support.virtual_time import run
-from tinkerwire._credentials.refreshing import MARGIN_S, RETRY_S, Renewed
+from tinkerwire._credentials.refreshing import MARGIN_S, RETRY_S, RefreshingCredential
 from tinkerwire._credentials.secret import Secret
 from tinkerwire_base.errors import ResponseInfo
 
@@ -25,14 +25,14 @@ class Source:
     def __init__(self, life_s: float = LIFE_S) -> None:
         self.life_s = life_s
         self.asked: list[float] = []
-        self.fault: Exception | None = None
-        self.renewed = Renewed(self.obtain, "it")
+        self.error: Exception | None = None
+        self.renewed = RefreshingCredential(self.obtain, "it")
 
     async def obtain(self) -> Secret:
         self.asked.append(asyncio.get_running_loop().time())
         await asyncio.sleep(1)
-        if self.fault is not None:
-            raise self.fault
+        if self.error is not None:
+            raise self.error
         return Secret(token(self.life_s))
 
 
@@ -98,7 +98,7 @@ def test_a_renewal_that_fails(status: int, caplog: pytest.LogCaptureFixture) -> 
 
     async def check(source: Source) -> None:
         first = await source.renewed.get()
-        source.fault = tw.APIStatusError("no", response=ResponseInfo(status_code=status))
+        source.error = tw.APIStatusError("no", response=ResponseInfo(status_code=status))
         started = asyncio.get_running_loop().time()
         while asyncio.get_running_loop().time() < started + LIFE_S - 10:
             assert await source.renewed.get() is first
@@ -107,7 +107,7 @@ def test_a_renewal_that_fails(status: int, caplog: pytest.LogCaptureFixture) -> 
         await asyncio.sleep(20)
         with pytest.raises(tw.APIStatusError):
             await source.renewed.get()
-        source.fault = None
+        source.error = None
         assert await source.renewed.get() is not first
 
     with caplog.at_level(logging.WARNING, "tinkerwire"):

@@ -9,18 +9,18 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
+from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
 
 
 def test_a_sample_that_takes_too_long(
-    server: Scripted, client: tw.ServiceClient, pass_time: Callable[[float], None]
+    server: ScriptedServer, client: tw.ServiceClient, pass_time: Callable[[float], None]
 ) -> None:
     """Ends with RequestTimeoutError after its own time, naming request, limit and queue; others go on."""
-    hold = Hold()
-    paused = Answer({"queue_state": "paused_capacity", "queue_state_reason": "no GPUs"}, status=408)
-    server.on_poll("Sample", in_turn(paused, Answer({}, hold=hold)))
+    hold = Gate()
+    paused = ScriptedResponse({"queue_state": "paused_capacity", "queue_state_reason": "no GPUs"}, status=408)
+    server.on_poll("Sample", in_order(paused, ScriptedResponse({}, hold=hold)))
     sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
     sample = sampling.sample(PROMPT, 1, PARAMS, timeout=50)
     server.wait_for(lambda: len(server.polls("Sample")) == 2, "the word of the queue, and another poll")
@@ -36,21 +36,21 @@ def test_a_sample_that_takes_too_long(
     hold.release()
 
 
-def test_the_limit_counts_what_comes_before(server: Scripted, client: tw.ServiceClient) -> None:
+def test_the_limit_counts_what_comes_before(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The creation of the sampler, and the wait for a place among too many, are part of the time."""
-    hold = Hold()
-    server.rules["create_sampling_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["create_sampling_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     sampling = client.create_sampling_client(base_model="base")
     with pytest.raises(tw.RequestTimeoutError, match="not submitted"):
         sampling.compute_logprobs(PROMPT, timeout=0.2).result(PATIENCE_S)
     hold.release()
 
 
-def test_the_server_hears_that_nobody_waits(server: Scripted, pass_time: Callable[[float], None]) -> None:
+def test_the_server_hears_that_nobody_waits(server: ScriptedServer, pass_time: Callable[[float], None]) -> None:
     """Where it can be told, a sample that took too long is cancelled there."""
-    server.rules["client/dynamic_config"] = lambda _: Answer({"sample_cancel_enabled": True})
-    hold = Hold()
-    server.on_poll("Sample", lambda _: Answer({}, hold=hold))
+    server.rules["client/dynamic_config"] = lambda _: ScriptedResponse({"sample_cancel_enabled": True})
+    hold = Gate()
+    server.on_poll("Sample", lambda _: ScriptedResponse({}, hold=hold))
     with open_client(server.url, wire_version=None) as client:
         sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
         sample = sampling.sample(PROMPT, 1, PARAMS, timeout=50)

@@ -13,7 +13,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, loop_threads, open_client, wait_until
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted
+from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer
 from tinkerwire._futures.event_loop import LOOP
 from tinkerwire._futures.future import APIFuture
 
@@ -22,21 +22,21 @@ pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.fixture
-def held(server: Scripted) -> Hold:
+def held(server: ScriptedServer) -> Gate:
     """Holds back the results of optimizer steps until it is released."""
-    hold = Hold()
-    server.on_poll("OptimStep", lambda asked: Answer(server.happy(asked).body, hold=hold))
+    hold = Gate()
+    server.on_poll("OptimStep", lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold))
     return hold
 
 
-def test_it_is_submitted_and_polled_before_anybody_asks(server: Scripted, training: tw.TrainingClient) -> None:
+def test_it_is_submitted_and_polled_before_anybody_asks(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """An operation nobody waits for reaches the server, and its result is fetched."""
     future = training.optim_step(ADAM)
     server.wait_for(lambda: len(server.polls("OptimStep")) == 1, "the poll")
     assert future.result(PATIENCE_S) is future.result()
 
 
-def test_two_event_loops_and_threads_get_the_same_object(training: tw.TrainingClient, held: Hold) -> None:
+def test_two_event_loops_and_threads_get_the_same_object(training: tw.TrainingClient, held: Gate) -> None:
     """Coroutines on two loops and threads that wait together get one result object."""
     future = training.optim_step(ADAM)
 
@@ -54,9 +54,9 @@ def test_two_event_loops_and_threads_get_the_same_object(training: tw.TrainingCl
     assert asyncio.run(future.coroutine()) is found[0]
 
 
-def test_an_error_is_kept(server: Scripted, training: tw.TrainingClient) -> None:
+def test_an_error_is_kept(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """A failed operation raises the same error to everybody who asks, in threads and coroutines."""
-    server.on_poll("OptimStep", lambda _: Answer({"error": "no", "category": "user"}))
+    server.on_poll("OptimStep", lambda _: ScriptedResponse({"error": "no", "category": "user"}))
     future = training.optim_step(ADAM)
     with pytest.raises(tw.RequestFailedError) as first:
         future.result(PATIENCE_S)
@@ -69,7 +69,7 @@ def test_an_error_is_kept(server: Scripted, training: tw.TrainingClient) -> None
     assert first.value is second.value is future.exception()
 
 
-def test_a_time_out_leaves_it_running(training: tw.TrainingClient, held: Hold) -> None:
+def test_a_time_out_leaves_it_running(training: tw.TrainingClient, held: Gate) -> None:
     """A wait that times out, in a thread or a coroutine, says so; the result still comes."""
     future = training.optim_step(ADAM)
     with pytest.raises(TimeoutError, match=r"no result within 0\.01 s; the operation goes on"):
@@ -88,7 +88,7 @@ def test_a_time_out_leaves_it_running(training: tw.TrainingClient, held: Hold) -
 
 
 def test_a_closed_loop_that_waited_disturbs_nobody(
-    training: tw.TrainingClient, held: Hold, caplog: pytest.LogCaptureFixture
+    training: tw.TrainingClient, held: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """When a loop that timed out is closed before the result comes, nothing is logged and the result is there."""
     future = training.optim_step(ADAM)
@@ -103,9 +103,9 @@ def test_a_closed_loop_that_waited_disturbs_nobody(
     assert not caplog.records
 
 
-def test_cancelling_the_waiting_task_cancels_the_operation(server: Scripted, client: tw.ServiceClient) -> None:
+def test_cancelling_the_waiting_task_cancels_the_operation(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A sample whose await is cancelled gives its place in flight back."""
-    server.rules["retrieve_future"] = lambda asked: Answer(server.happy(asked).body, hold=Hold())
+    server.rules["retrieve_future"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=Gate())
     sampling = client.create_sampling_client(base_model="base")
 
     async def run() -> APIFuture[tw.SampleResponse]:
@@ -123,7 +123,7 @@ def test_cancelling_the_waiting_task_cancels_the_operation(server: Scripted, cli
         future.result(PATIENCE_S)
 
 
-def test_a_future_that_another_cancelled_does_not_cancel_the_waiter(training: tw.TrainingClient, held: Hold) -> None:
+def test_a_future_that_another_cancelled_does_not_cancel_the_waiter(training: tw.TrainingClient, held: Gate) -> None:
     """Who awaits a future that somebody else cancels gets an ordinary error, not a cancellation of its own task."""
     future = training.optim_step(ADAM)
     assert future.cancel()
@@ -157,7 +157,7 @@ def test_looking_on_cancels_nothing() -> None:
     assert asyncio.run(future.watch()) == 7
 
 
-def test_blocking_the_clients_own_loop_is_refused(training: tw.TrainingClient, held: Hold) -> None:
+def test_blocking_the_clients_own_loop_is_refused(training: tw.TrainingClient, held: Gate) -> None:
     """``result()`` on the loop thread, which could never end, raises at once; for a finished future it works."""
     future = training.optim_step(ADAM)
 
@@ -171,7 +171,7 @@ def test_blocking_the_clients_own_loop_is_refused(training: tw.TrainingClient, h
     assert LOOP.start(block).result(PATIENCE_S) is None
 
 
-def test_clients_are_awaitable_too(server: Scripted, client: tw.ServiceClient) -> None:
+def test_clients_are_awaitable_too(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Training and sampling clients can be awaited, also by their _async makers, and waited for with a time limit."""
 
     async def run() -> None:
@@ -191,10 +191,10 @@ def test_clients_are_awaitable_too(server: Scripted, client: tw.ServiceClient) -
 
 
 def test_the_result_error_of_an_operation_is_no_time_out_of_the_wait(
-    server: Scripted, pass_time: Callable[[float], None]
+    server: ScriptedServer, pass_time: Callable[[float], None]
 ) -> None:
     """An operation that failed by its own deadline shows that error, though it is a TimeoutError as well."""
-    server.on_poll("OptimStep", lambda _: Answer(hold=Hold()))
+    server.on_poll("OptimStep", lambda _: ScriptedResponse(hold=Gate()))
     with open_client(server.url, retry=tw.RetryConfig(progress_timeout=50)) as client:
         future = client.create_lora_training_client("base").optim_step(ADAM)
         server.wait_for(lambda: len(server.polls("OptimStep")) == 1, "the poll")
@@ -230,7 +230,7 @@ def test_the_loop_thread_counts_its_users() -> None:
 
 
 def test_callbacks_that_would_end_the_process(
-    training: tw.TrainingClient, held: Hold, caplog: pytest.LogCaptureFixture
+    training: tw.TrainingClient, held: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
     """On the client's own thread they end nothing: others are called, and operations go on."""
     called = threading.Event()
@@ -253,7 +253,7 @@ def test_callbacks_that_would_end_the_process(
         future.add_done_callback(leave)
 
 
-def test_a_close_that_is_waited_for_where_an_operation_is_being_started(server: Scripted) -> None:
+def test_a_close_that_is_waited_for_where_an_operation_is_being_started(server: ScriptedServer) -> None:
     """As by a signal handler that comes in between: the end comes, and soon the thread's, too."""
     with open_client(server.url) as client:
         client.create_lora_training_client("base").result(PATIENCE_S)
@@ -264,7 +264,7 @@ def test_a_close_that_is_waited_for_where_an_operation_is_being_started(server: 
 
 
 def test_a_client_that_is_closed_while_an_operation_is_being_started(
-    server: Scripted, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The operation is refused as any on a closed client."""
     start = LOOP.start

@@ -13,7 +13,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT
-from support.scripted import PATIENCE_S, Scripted
+from support.scripted import PATIENCE_S, ScriptedServer
 from tinkerwire._futures import progress
 from tinkerwire._futures.event_loop import LOOP
 
@@ -45,7 +45,7 @@ def test_results_stand_in_the_order_of_the_futures() -> None:
     assert tw.gather([]).result(0) == []
 
 
-def test_gather_of_samples_is_awaitable(server: Scripted, client: tw.ServiceClient) -> None:
+def test_gather_of_samples_is_awaitable(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Real samples, awaited on a loop of the user's."""
     sampling = client.create_sampling_client(base_model="base")
 
@@ -75,12 +75,12 @@ def test_errors_in_the_places_of_results() -> None:
     """With return_exceptions nothing is raised, not even by a part that was cancelled."""
     inner, futures = open_futures(3)
     whole = tw.gather(futures, return_exceptions=True)
-    fault = tw.TinkerError("no")
-    inner[0].set_exception(fault)
+    error = tw.TinkerError("no")
+    inner[0].set_exception(error)
     futures[1].cancel()
     inner[2].set_result(2)
     first, second, third = whole.result(PATIENCE_S)
-    assert first is fault  # type: ignore[comparison-overlap]
+    assert first is error  # type: ignore[comparison-overlap]
     assert isinstance(second, tw.CancelledSubmissionError)
     assert third == 2
 

@@ -15,12 +15,12 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, open_client, wait_until
-from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
+from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._connection import throttled_log
 from tinkerwire._futures import operation_record
 
 pytestmark = pytest.mark.timeout(60)
-FAILED = Answer({"error": "no memory", "category": "server"})
+FAILED = ScriptedResponse({"error": "no memory", "category": "server"})
 
 
 async def outcome(future: tw.APIFuture[Any]) -> None:
@@ -29,12 +29,12 @@ async def outcome(future: tw.APIFuture[Any]) -> None:
         await future
 
 
-def test_the_way_of_an_operation(server: Scripted, training: tw.TrainingClient) -> None:
+def test_the_way_of_an_operation(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """pending, submitted with id and queue, done; the repr says the same."""
-    taken, kept = Hold(), Hold()
-    server.rules["optim_step"] = lambda asked: Answer(server.happy(asked).body, hold=taken)
-    paused = Answer({"queue_state": "paused_capacity", "queue_state_reason": "busy"}, status=408)
-    server.on_poll("OptimStep", in_turn(paused, lambda asked: Answer(server.happy(asked).body, hold=kept)))
+    taken, kept = Gate(), Gate()
+    server.rules["optim_step"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=taken)
+    paused = ScriptedResponse({"queue_state": "paused_capacity", "queue_state_reason": "busy"}, status=408)
+    server.on_poll("OptimStep", in_order(paused, lambda asked: ScriptedResponse(server.happy(asked).body, hold=kept)))
     future = training.optim_step(ADAM)
     server.wait_for_requests("optim_step")
     assert (future.state, future.request_id, future.queue_state) == ("pending", None, None)
@@ -53,9 +53,9 @@ def test_the_way_of_an_operation(server: Scripted, training: tw.TrainingClient) 
     assert future.progress.elapsed_s == future.progress.elapsed_s > 0
 
 
-def test_failed_and_cancelled(server: Scripted, training: tw.TrainingClient) -> None:
+def test_failed_and_cancelled(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """The other two ends."""
-    server.on_poll("OptimStep", in_turn(FAILED, lambda asked: Answer(server.happy(asked).body, hold=Hold())))
+    server.on_poll("OptimStep", in_order(FAILED, lambda asked: ScriptedResponse(server.happy(asked).body, hold=Gate())))
     failed = training.optim_step(ADAM)
     assert isinstance(failed.exception(PATIENCE_S), tw.RequestFailedError)
     assert failed.state == "failed"
@@ -66,14 +66,14 @@ def test_failed_and_cancelled(server: Scripted, training: tw.TrainingClient) -> 
     assert (cancelled.state, "cancelled" in repr(cancelled)) == ("cancelled", True)
 
 
-def test_the_progress_of_a_large_batch(server: Scripted) -> None:
+def test_the_progress_of_a_large_batch(server: ScriptedServer) -> None:
     """A batch of three requests counts those whose results are there."""
-    hold = Hold()
+    hold = Gate()
     polls: list[str] = []
 
-    def rule(asked: Any) -> Answer:
+    def rule(asked: Any) -> ScriptedResponse:
         polls.append(asked.body["request_id"])
-        return Answer(server.happy(asked).body, hold=hold if len(polls) > 1 else None)
+        return ScriptedResponse(server.happy(asked).body, hold=hold if len(polls) > 1 else None)
 
     server.on_poll("ForwardBackward", rule)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
@@ -86,10 +86,10 @@ def test_the_progress_of_a_large_batch(server: Scripted) -> None:
         assert (future.progress.done, future.progress.total) == (3, 3)
 
 
-def test_callbacks(server: Scripted, training: tw.TrainingClient) -> None:
+def test_callbacks(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """A callback gets the future, done, whether it is added before the end or after it."""
-    hold = Hold()
-    server.on_poll("OptimStep", lambda asked: Answer(server.happy(asked).body, hold=hold))
+    hold = Gate()
+    server.on_poll("OptimStep", lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold))
     future = training.optim_step(ADAM)
     heard: list[tw.APIFuture[tw.OptimStepResponse]] = []
     future.on_done(heard.append)
@@ -102,13 +102,13 @@ def test_callbacks(server: Scripted, training: tw.TrainingClient) -> None:
 
 
 @pytest.mark.usefixtures("soon")
-def test_a_client_with_a_listener(server: Scripted) -> None:
+def test_a_client_with_a_listener(server: ScriptedServer) -> None:
     """The callback of the service hears of every long wait; one that fails takes nothing away."""
-    hold = Hold()
-    server.on_poll("Sample", lambda asked: Answer(server.happy(asked).body, hold=hold))
-    heard: list[tw.Waiting] = []
+    hold = Gate()
+    server.on_poll("Sample", lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold))
+    heard: list[tw.WaitStatus] = []
 
-    def listen(waiting: tw.Waiting) -> None:
+    def listen(waiting: tw.WaitStatus) -> None:
         heard.append(waiting)
         raise RuntimeError("mine")
 
@@ -122,11 +122,11 @@ def test_a_client_with_a_listener(server: Scripted) -> None:
 
 @pytest.mark.parametrize("when", ["before the end", "after the end"])
 def test_a_failure_that_nobody_asked_for(
-    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, when: str
+    server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, when: str
 ) -> None:
     """It is logged once, with its cause, whether the future is dropped while it runs or when it has failed."""
-    hold = Hold()
-    server.on_poll("OptimStep", lambda _: Answer(FAILED.body, hold=hold))
+    hold = Gate()
+    server.on_poll("OptimStep", lambda _: ScriptedResponse(FAILED.body, hold=hold))
     future = training.optim_step(ADAM)
     ended = future.done
     inner = future._future
@@ -159,7 +159,7 @@ def test_a_failure_that_nobody_asked_for(
     ],
 )
 def test_a_failure_that_somebody_asked_for(
-    server: Scripted,
+    server: ScriptedServer,
     training: tw.TrainingClient,
     caplog: pytest.LogCaptureFixture,
     ask: Callable[[tw.APIFuture[Any]], object],
@@ -175,9 +175,9 @@ def test_a_failure_that_somebody_asked_for(
     assert not caplog.records
 
 
-def test_what_close_ends_is_logged_once(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_close_ends_is_logged_once(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """Operations that end by close are named together, and not logged again as errors that nobody asked for."""
-    server.on_poll("Sample", lambda asked: Answer(server.happy(asked).body, hold=Hold()))
+    server.on_poll("Sample", lambda asked: ScriptedResponse(server.happy(asked).body, hold=Gate()))
     with open_client(server.url) as client:
         sampling = client.create_sampling_client(base_model="base")
         for _ in range(5):
@@ -201,10 +201,10 @@ def test_blocking_inside_a_running_loop_works(training: tw.TrainingClient) -> No
     assert asyncio.run(cell()) == tw.OptimStepResponse(metrics={})
 
 
-def test_reprs_of_clients(server: Scripted) -> None:
+def test_reprs_of_clients(server: ScriptedServer) -> None:
     """They name the server and what they stand for, without waiting and without the key."""
-    hold = Hold()
-    server.rules["create_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["create_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     with open_client(server.url) as client:
         assert repr(client) == f"<ServiceClient {server.url}, no session so far>"
         training = client.create_lora_training_client("base")
@@ -216,7 +216,7 @@ def test_reprs_of_clients(server: Scripted) -> None:
         assert repr(sampling) == f"<SamplingClient sampler sampler1 at {server.url}>"
         assert repr(client) == f"<ServiceClient {server.url}, s1>"
         assert repr(client.create_rest_client()) == f"<RestClient {server.url}>"
-        server.rules["create_sampling_session"] = lambda _: Answer(status=403)
+        server.rules["create_sampling_session"] = lambda _: ScriptedResponse(status=403)
         refused = client.create_sampling_client(base_model="base")
         with pytest.raises(tw.PermissionDeniedError):
             refused.result(PATIENCE_S)
@@ -249,18 +249,22 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize("name", ["create_session", "create_model"])
 @pytest.mark.parametrize("is_silent", [True, False])
-def test_waiting_for_what_the_server_has_not_taken(server: Scripted, name: str, is_silent: bool) -> None:
+def test_waiting_for_what_the_server_has_not_taken(server: ScriptedServer, name: str, is_silent: bool) -> None:
     """A wait before there is any request id has its word, too: the listener hears what was sent and what came."""
-    hold = Hold()
+    hold = Gate()
 
-    def rule(asked: Asked) -> Answer:
+    def rule(asked: RecordedRequest) -> ScriptedResponse:
         if hold.is_over:
             return server.happy(asked)
-        return Answer(server.happy(asked).body, hold=hold) if is_silent else Answer({"detail": "on fire"}, status=503)
+        return (
+            ScriptedResponse(server.happy(asked).body, hold=hold)
+            if is_silent
+            else ScriptedResponse({"detail": "on fire"}, status=503)
+        )
 
     server.rules[name] = rule
     reason = f"{name}: no answer so far to attempt 1" if is_silent else "on fire"
-    heard: list[tw.Waiting] = []
+    heard: list[tw.WaitStatus] = []
     policy = tw.RetryConfig(retry_delay_base=0.1, retry_delay_max=0.1, max_attempts=1000)
     with open_client(server.url, on_wait=heard.append, retry=policy) as client:
         training = client.create_lora_training_client("base")
@@ -272,7 +276,7 @@ def test_waiting_for_what_the_server_has_not_taken(server: Scripted, name: str, 
 
 @pytest.mark.usefixtures("soon")
 def test_waiting_in_line(
-    server: Scripted,
+    server: ScriptedServer,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
     pass_time: Callable[[float], None],
@@ -283,9 +287,9 @@ def test_waiting_in_line(
         r"SaveWeights: no result after \d+ s; it waits for what was asked for before it",
         r"OptimStep: .*/api/v1/optim_step: no answer so far to attempt 1",
     )
-    hold = Hold()
-    server.rules["optim_step"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
-    heard: list[tw.Waiting] = []
+    hold = Gate()
+    server.rules["optim_step"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    heard: list[tw.WaitStatus] = []
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url, on_wait=heard.append) as client:
         training = client.create_lora_training_client("base")
         step, save = training.optim_step(ADAM), training.save_state("a")
@@ -300,12 +304,12 @@ def test_waiting_in_line(
 
 
 @pytest.mark.usefixtures("soon")
-def test_waiting_for_a_server_that_is_too_busy(server: Scripted) -> None:
+def test_waiting_for_a_server_that_is_too_busy(server: ScriptedServer) -> None:
     """A sample that the server does not take says why it is still here."""
-    hold = Hold()
-    busy = Answer({"detail": "all seats taken"}, status=429)
+    hold = Gate()
+    busy = ScriptedResponse({"detail": "all seats taken"}, status=429)
     server.rules["asample"] = lambda asked: server.happy(asked) if hold.is_over else busy
-    heard: list[tw.Waiting] = []
+    heard: list[tw.WaitStatus] = []
     with open_client(server.url, on_wait=heard.append) as client:
         sample = client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS)
         wait_until(lambda: any("all seats taken" in waiting.reason for waiting in heard), "the reason")

@@ -20,7 +20,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._futures import operation_record
 
 pytestmark = pytest.mark.timeout(60)
@@ -131,7 +131,7 @@ def handler() -> Iterator[Callable[[Callable[[logging.LogRecord], None]], None]]
 
 @pytest.mark.parametrize("error", FAILURES, ids=repr)
 def test_a_log_handler_that_raises(
-    server: Scripted,
+    server: ScriptedServer,
     client: tw.ServiceClient,
     handler: Callable[[Callable[[logging.LogRecord], None]], None],
     error: BaseException,
@@ -144,13 +144,13 @@ def test_a_log_handler_that_raises(
         raise error
 
     handler(emit)
-    server.rules["optim_step"] = in_turn(*[Answer({"detail": "full"}, status=500)] * 3, server.happy)
+    server.rules["optim_step"] = in_order(*[ScriptedResponse({"detail": "full"}, status=500)] * 3, server.happy)
     assert client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
     assert any("full" in message for message in seen)
 
 
 def test_a_log_handler_that_blocks(
-    server: Scripted, client: tw.ServiceClient, handler: Callable[[Callable[[logging.LogRecord], None]], None]
+    server: ScriptedServer, client: tw.ServiceClient, handler: Callable[[Callable[[logging.LogRecord], None]], None]
 ) -> None:
     """Operations go on while a handler waits for something that never comes."""
     is_over, seen = threading.Event(), threading.Event()
@@ -160,7 +160,7 @@ def test_a_log_handler_that_blocks(
         is_over.wait(PATIENCE_S * 2)
 
     handler(emit)
-    server.rules["optim_step"] = in_turn(*[Answer({}, status=500)] * 3, server.happy)
+    server.rules["optim_step"] = in_order(*[ScriptedResponse({}, status=500)] * 3, server.happy)
     assert client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
     assert seen.is_set()
     is_over.set()
@@ -169,19 +169,19 @@ def test_a_log_handler_that_blocks(
 @pytest.mark.parametrize("error", FAILURES, ids=repr)
 @pytest.mark.parametrize("blocks", [True, False])
 def test_on_wait_that_raises_or_blocks(
-    server: Scripted, monkeypatch: pytest.MonkeyPatch, error: BaseException, blocks: bool
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, error: BaseException, blocks: bool
 ) -> None:
     """The function is called, and the result arrives whatever it does."""
     monkeypatch.setattr(operation_record, "FIRST_WORD_S", 0.0)
     is_over, called = threading.Event(), threading.Event()
 
-    def listen(waiting: tw.Waiting) -> None:
+    def listen(waiting: tw.WaitStatus) -> None:
         called.set()
         if blocks:
             is_over.wait(PATIENCE_S * 2)
         raise error
 
-    server.rules["asample"] = lambda asked: Answer(server.happy(asked).body, delay_s=0.1)
+    server.rules["asample"] = lambda asked: ScriptedResponse(server.happy(asked).body, delay_s=0.1)
     with open_client(server.url, on_wait=listen) as client:
         assert len(tw.gather(three_samples(client)).result(PATIENCE_S)) == 3
         assert called.wait(PATIENCE_S)
@@ -211,7 +211,7 @@ def test_a_callback_that_raises_or_blocks(client: tw.ServiceClient, error: BaseE
     is_over.set()
 
 
-def test_telemetry_and_usage_that_fail(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_telemetry_and_usage_that_fail(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reporter that raises changes no error, and a count that cannot be made loses no result."""
     monkeypatch.setenv("TINKER_TELEMETRY", "1")
 
@@ -224,7 +224,7 @@ def test_telemetry_and_usage_that_fail(server: Scripted, monkeypatch: pytest.Mon
         monkeypatch.setattr(telemetry, "note", fail)
         monkeypatch.setattr("tinkerwire._usage.of_sample", fail)
         monkeypatch.setattr("tinkerwire._usage.of_batch", fail)
-        server.rules["training_runs"] = lambda _: Answer({}, status=400)
+        server.rules["training_runs"] = lambda _: ScriptedResponse({}, status=400)
         with pytest.raises(tw.BadRequestError):
             client.create_rest_client().list_training_runs().result(PATIENCE_S)
         assert len(tw.gather(three_samples(client)).result(PATIENCE_S)) == 3
@@ -245,9 +245,9 @@ os.write(int(sys.argv[2]), b"done")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no pseudo terminals")
-def test_a_program_whose_terminal_goes_away(server: Scripted) -> None:
+def test_a_program_whose_terminal_goes_away(server: ScriptedServer) -> None:
     """A process that ignores the hangup gets its results after its terminal is gone, and ends."""
-    server.rules["asample"] = lambda asked: Answer(server.happy(asked).body, delay_s=1.0)
+    server.rules["asample"] = lambda asked: ScriptedResponse(server.happy(asked).body, delay_s=1.0)
     try:
         ours, theirs = os.openpty()
     except OSError:

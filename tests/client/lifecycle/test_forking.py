@@ -12,7 +12,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted
+from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer
 from tinkerwire._futures import event_loop as loop_module
 from tinkerwire._futures.event_loop import LOOP
 
@@ -78,7 +78,7 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("seed", range(PROCESSES))
-def test_children_of_any_moment_use_clients(server: Scripted, processes: list[str], seed: int) -> None:
+def test_children_of_any_moment_use_clients(server: ScriptedServer, processes: list[str], seed: int) -> None:
     """A child that is forked while its parent imports, connects or waits makes clients and uses inherited ones."""
     command = [*processes, server.url, str(seed), str(FORKS)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=550, check=False)
@@ -86,13 +86,13 @@ def test_children_of_any_moment_use_clients(server: Scripted, processes: list[st
 
 
 def test_a_fork_does_not_wait_for_a_loop_that_waits_for_it(
-    server: Scripted, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A callback that needs what the forking thread holds delays the fork for a limited time only."""
     monkeypatch.setattr(loop_module, "PAUSE_S", 0.05)
     held, entered = threading.Lock(), threading.Event()
-    hold = Hold()
-    server.rules["get_server_capabilities"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["get_server_capabilities"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     future = client._capabilities()
 
     def callback(_: object) -> None:
@@ -112,7 +112,7 @@ def test_a_fork_does_not_wait_for_a_loop_that_waits_for_it(
     sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
 
 
-def test_a_fork_on_the_clients_own_thread_works(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_fork_on_the_clients_own_thread_works(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Code on the loop's thread may fork: the loop cannot wait for itself."""
     status: list[int] = []
 

@@ -18,20 +18,20 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, KEY, PARAMS, PROMPT, loop_threads, open_client, wait_until
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted
+from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(120)
 SAVED = "save_weights"
 
 
-def hold_saves(server: Scripted) -> Hold:
+def hold_saves(server: ScriptedServer) -> Gate:
     """Keep the results of saves back until the test lets them go."""
-    hold = Hold()
-    server.on_poll("SaveWeights", lambda asked: Answer(server.result(asked.body["request_id"]), hold=hold))
+    hold = Gate()
+    server.on_poll("SaveWeights", lambda asked: ScriptedResponse(server.result(asked.body["request_id"]), hold=hold))
     return hold
 
 
-def wait_for_save(server: Scripted) -> None:
+def wait_for_save(server: ScriptedServer) -> None:
     """Wait until a save is polled for."""
     server.wait_for(lambda: bool(server.polls("SaveWeights")), "the save is polled")
 
@@ -41,12 +41,12 @@ def start_save(client: tw.ServiceClient) -> None:
     client.create_lora_training_client("base").save_state("a")
 
 
-def is_finished(server: Scripted) -> bool:
+def is_finished(server: ScriptedServer) -> bool:
     """Check whether the server has finished with the save."""
     return not server.active["retrieve_future"]
 
 
-def test_the_end_of_a_block_waits_for_a_save_that_nobody_awaits(server: Scripted) -> None:
+def test_the_end_of_a_block_waits_for_a_save_that_nobody_awaits(server: ScriptedServer) -> None:
     """An unawaited save is sent, polled to its end, and only then the client closes."""
     hold = hold_saves(server)
     left = threading.Event()
@@ -65,7 +65,7 @@ def test_the_end_of_a_block_waits_for_a_save_that_nobody_awaits(server: Scripted
     thread.join()
 
 
-def test_operations_that_a_callback_starts_are_waited_for(server: Scripted) -> None:
+def test_operations_that_a_callback_starts_are_waited_for(server: ScriptedServer) -> None:
     """Also the last of a chain of operations, each of which starts the next one when it is done, is done."""
     done: list[str] = []
 
@@ -82,7 +82,7 @@ def test_operations_that_a_callback_starts_are_waited_for(server: Scripted) -> N
     assert len(server.named("optim_step")) == 6
 
 
-def test_a_block_of_coroutines_waits_too(server: Scripted) -> None:
+def test_a_block_of_coroutines_waits_too(server: ScriptedServer) -> None:
     """``async with`` waits as ``with`` does, and leaves the event loop running meanwhile."""
     hold = hold_saves(server)
 
@@ -105,7 +105,7 @@ def test_a_block_of_coroutines_waits_too(server: Scripted) -> None:
     assert asyncio.run(run()) == ["running", "left"]
 
 
-def test_gathered_results_arrive(server: Scripted) -> None:
+def test_gathered_results_arrive(server: ScriptedServer) -> None:
     """A gather that is in progress when the block ends has all its results afterwards."""
     with open_client(server.url, exit_timeout=None) as client:
         sampling = client.create_sampling_client(base_model="base")
@@ -114,10 +114,10 @@ def test_gathered_results_arrive(server: Scripted) -> None:
     assert len(whole.result()) == 20
 
 
-def test_a_rest_client_waits_too(server: Scripted) -> None:
+def test_a_rest_client_waits_too(server: ScriptedServer) -> None:
     """The end of its block waits for its requests."""
-    hold = Hold()
-    server.rules["training_runs"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["training_runs"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     with tw.RestClient(base_url=server.url, api_key=KEY) as rest:
         future = rest.list_training_runs()
         server.wait_for_requests("training_runs")
@@ -125,7 +125,7 @@ def test_a_rest_client_waits_too(server: Scripted) -> None:
     assert future.state == "done"
 
 
-def test_the_wait_has_a_limit(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_wait_has_a_limit(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """After exit_timeout seconds what is still under way is dropped, and named with kind and request id."""
     hold = hold_saves(server)
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url, exit_timeout=0.2) as client:
@@ -137,7 +137,7 @@ def test_the_wait_has_a_limit(server: Scripted, caplog: pytest.LogCaptureFixture
 
 
 @pytest.mark.parametrize("value", [-1, -(10**400), float("nan"), "5", True])
-def test_odd_limits_are_refused(server: Scripted, value: Any) -> None:
+def test_odd_limits_are_refused(server: ScriptedServer, value: Any) -> None:
     """An invalid number of seconds raises an error that names the argument, and starts nothing."""
     with pytest.raises((TypeError, ValueError), match="exit_timeout"):
         tw.ServiceClient(base_url=server.url, api_key=KEY, exit_timeout=value)
@@ -145,13 +145,13 @@ def test_odd_limits_are_refused(server: Scripted, value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [0, 1e300, 10**400, float("inf")])
-def test_any_number_of_seconds_is_an_exit_timeout(server: Scripted, value: float) -> None:
+def test_any_number_of_seconds_is_an_exit_timeout(server: ScriptedServer, value: float) -> None:
     """Every number that is not negative is accepted, also one that is too large for a float."""
     with tw.ServiceClient(base_url=server.url, api_key=KEY, exit_timeout=value):
         pass
 
 
-def test_an_error_ends_the_block_at_once(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_ends_the_block_at_once(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """The error comes out without a wait, and what is dropped is logged: a few by name, all by number."""
     hold = hold_saves(server)
     caplog.set_level(logging.WARNING, "tinkerwire")
@@ -168,10 +168,10 @@ def test_an_error_ends_the_block_at_once(server: Scripted, caplog: pytest.LogCap
     hold.release()
 
 
-def test_close_logs_what_it_drops(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+def test_close_logs_what_it_drops(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """Also operations that were queued behind others and never submitted."""
-    hold = Hold()
-    server.rules[SAVED] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules[SAVED] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
         training = client.create_lora_training_client("base")
         training.save_state("a")
@@ -185,7 +185,7 @@ def test_close_logs_what_it_drops(server: Scripted, caplog: pytest.LogCaptureFix
     hold.release()
 
 
-def test_a_close_with_nothing_under_way_logs_nothing(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_close_with_nothing_under_way_logs_nothing(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """Heartbeats and pollers are not operations."""
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
@@ -203,7 +203,7 @@ def ctrl_c_interrupts() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("ctrl_c_interrupts")
-def test_ctrl_c_ends_the_wait(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+def test_ctrl_c_ends_the_wait(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """A KeyboardInterrupt comes out of the block, which closes the client and logs what it drops."""
     hold = hold_saves(server)
 
@@ -223,7 +223,7 @@ def test_ctrl_c_ends_the_wait(server: Scripted, caplog: pytest.LogCaptureFixture
     hold.release()
 
 
-def test_a_close_elsewhere_ends_the_wait(server: Scripted) -> None:
+def test_a_close_elsewhere_ends_the_wait(server: ScriptedServer) -> None:
     """Another thread may close a client whose block waits: both end."""
     hold = hold_saves(server)
     with open_client(server.url, exit_timeout=None) as client:
@@ -244,7 +244,7 @@ sys.stdin.readline()
 """
 
 
-def test_the_end_of_the_program_logs_what_it_drops(server: Scripted) -> None:
+def test_the_end_of_the_program_logs_what_it_drops(server: ScriptedServer) -> None:
     """A program that forgets to wait for a save ends with a line that names it."""
     hold = hold_saves(server)
     command = [sys.executable, "-c", PROGRAM, server.url]
@@ -259,18 +259,18 @@ def test_the_end_of_the_program_logs_what_it_drops(server: Scripted) -> None:
 # --- clients that nobody closes --------------------------------------------------------------------------------------
 
 
-def open_alone(server: Scripted, **options: Any) -> tw.ServiceClient:
+def open_alone(server: ScriptedServer, **options: Any) -> tw.ServiceClient:
     """A client outside of a block."""
     return tw.ServiceClient(**{"base_url": server.url, "api_key": KEY, "wire_version": "0.16.1", **options})
 
 
-def assert_ended(server: Scripted) -> None:
+def assert_ended(server: ScriptedServer) -> None:
     """Nothing of any client is left: neither thread nor connection."""
     gc.collect()
     wait_until(lambda: not loop_threads(), "the loop ends")
 
 
-def test_a_dropped_client_ends(server: Scripted) -> None:
+def test_a_dropped_client_ends(server: ScriptedServer) -> None:
     """Its heartbeat, its connections and the loop's thread end when the last reference goes."""
     client = open_alone(server)
     client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
@@ -284,20 +284,20 @@ def test_a_dropped_client_ends(server: Scripted) -> None:
 class Trainer:
     """A program's object that refers to the client which refers to it."""
 
-    def __init__(self, server: Scripted) -> None:
+    def __init__(self, server: ScriptedServer) -> None:
         retry = tw.RetryConfig(retry_if=self.decide)
         self.client = open_alone(server, on_wait=self.note, retry=retry)
         self.sampling = self.client.create_sampling_client(base_model="base")
         self.itself = self
 
-    def note(self, waiting: tw.Waiting) -> None:
+    def note(self, waiting: tw.WaitStatus) -> None:
         """Take note of a wait."""
 
-    def decide(self, fault: Exception) -> bool | None:
+    def decide(self, error: Exception) -> bool | None:
         """Leave it to the client."""
 
 
-def test_a_cycle_through_the_users_functions_ends(server: Scripted) -> None:
+def test_a_cycle_through_the_users_functions_ends(server: ScriptedServer) -> None:
     """A client whose on_wait and retry_if are methods of what holds it is collected with it."""
     trainer = Trainer(server)
     trainer.sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
@@ -308,7 +308,7 @@ def test_a_cycle_through_the_users_functions_ends(server: Scripted) -> None:
 
 
 @pytest.mark.parametrize("kind", ["training", "sampling", "rest"])
-def test_clients_made_from_it_keep_it_open(server: Scripted, kind: str) -> None:
+def test_clients_made_from_it_keep_it_open(server: ScriptedServer, kind: str) -> None:
     """They work without the service, whatever the garbage collector does, and end it when they go."""
     client = open_alone(server)
     training = client.create_lora_training_client("base")
@@ -330,7 +330,7 @@ def test_clients_made_from_it_keep_it_open(server: Scripted, kind: str) -> None:
     assert_ended(server)
 
 
-def test_a_result_that_is_waited_for_arrives(server: Scripted) -> None:
+def test_a_result_that_is_waited_for_arrives(server: ScriptedServer) -> None:
     """A caller that holds only the future of an operation gets its result."""
     hold = hold_saves(server)
     future = open_alone(server).create_lora_training_client("base").save_state("a")
@@ -341,7 +341,9 @@ def test_a_result_that_is_waited_for_arrives(server: Scripted) -> None:
     assert_ended(server)
 
 
-def test_an_operation_that_nobody_waits_for_is_finished(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_operation_that_nobody_waits_for_is_finished(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
     """A function that saves and returns, without a client that outlives it, has saved."""
     hold = hold_saves(server)
     start_save(open_alone(server))
@@ -353,7 +355,7 @@ def test_an_operation_that_nobody_waits_for_is_finished(server: Scripted, caplog
     assert "dropped" not in caplog.text
 
 
-def test_another_client_keeps_the_loop(server: Scripted, client: tw.ServiceClient) -> None:
+def test_another_client_keeps_the_loop(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The end of a dropped client leaves the others alone."""
     client.get_server_capabilities()
     other = open_alone(server)
@@ -364,7 +366,7 @@ def test_another_client_keeps_the_loop(server: Scripted, client: tw.ServiceClien
     assert loop_threads()
 
 
-def test_a_dropped_rest_client_ends(server: Scripted) -> None:
+def test_a_dropped_rest_client_ends(server: ScriptedServer) -> None:
     """A client that was made by itself ends like a service."""
     rest = tw.RestClient(base_url=server.url, api_key=KEY)
     rest.list_training_runs().result(PATIENCE_S)
@@ -372,7 +374,7 @@ def test_a_dropped_rest_client_ends(server: Scripted) -> None:
     assert_ended(server)
 
 
-def test_the_server_is_not_told_that_a_dropped_session_succeeded(server: Scripted) -> None:
+def test_the_server_is_not_told_that_a_dropped_session_succeeded(server: ScriptedServer) -> None:
     """Copies in other processes may use the session: it runs out by itself."""
     client = open_alone(server, wire_version="0.38.0", client_config={})
     assert client.session_id == "s1"

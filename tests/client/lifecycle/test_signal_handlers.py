@@ -16,7 +16,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
-from support.scripted import PATIENCE_S, Scripted
+from support.scripted import PATIENCE_S, ScriptedServer
 from tinkerwire._futures.event_loop import LOOP
 from tinkerwire._telemetry.reporter import Telemetry
 
@@ -60,7 +60,7 @@ def reporter(client: tw.ServiceClient) -> Telemetry:
     return found
 
 
-def calls(client: tw.ServiceClient, server: Scripted) -> dict[str, Callable[[], object]]:
+def calls(client: tw.ServiceClient, server: ScriptedServer) -> dict[str, Callable[[], object]]:
     """The public methods that are interrupted, and that the handler calls."""
     training = client.create_lora_training_client("base").result(PATIENCE_S)
     sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
@@ -87,7 +87,7 @@ def calls(client: tw.ServiceClient, server: Scripted) -> dict[str, Callable[[], 
     "name", ["log", "log_exception", "operation", "sample", "gather", "as_completed", "handle", "usage", "open"]
 )
 def test_a_handler_may_call_what_it_interrupts(
-    server: Scripted, name: str, handle: Callable[[Callable[[], object]], None]
+    server: ScriptedServer, name: str, handle: Callable[[Callable[[], object]], None]
 ) -> None:
     """The same method, called by a handler at each line of it, gives its result, and so does the one interrupted."""
     with open_client(server.url) as client:
@@ -114,7 +114,7 @@ def test_a_handler_may_call_what_it_interrupts(
 
 
 def test_a_handler_may_use_everything_while_a_client_is_opened(
-    server: Scripted, handle: Callable[[Callable[[], object]], None]
+    server: ScriptedServer, handle: Callable[[Callable[[], object]], None]
 ) -> None:
     """Opening the first client of a process is interrupted at each line by one that is opened, used and closed."""
     used: list[None] = []

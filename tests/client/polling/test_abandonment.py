@@ -11,9 +11,9 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, datum, open_client, wait_until
-from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted
+from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer
 from tinkerwire._training.losses.handles import CustomLosses
-from tinkerwire._training.losses.tracing import Traced
+from tinkerwire._training.losses.tracing import TracedLoss
 from tinkerwire_generated.models import CustomLossGraph, CustomLossInput
 
 pytestmark = pytest.mark.timeout(60)
@@ -36,7 +36,7 @@ def sampler_of_weights(client: tw.ServiceClient) -> tw.APIFuture[Any]:
 
 def custom_loss(client: tw.ServiceClient) -> tw.APIFuture[Any]:
     """Start to hand a loss over; its graph needs no torch here."""
-    traced = Traced("mine", (CustomLossInput(name="logprobs", rank=1),), CustomLossGraph(nodes=[]), None)
+    traced = TracedLoss("mine", (CustomLossInput(name="logprobs", rank=1),), CustomLossGraph(nodes=[]), None)
     losses = CustomLosses(client._session)
     return client._connection.start(lambda: losses.create(traced), "CreateCustomLoss")
 
@@ -54,44 +54,44 @@ NEWER = ("copy_weights", "create_custom_loss")
 """Operations that old wires do not have."""
 
 
-def hold_results(server: Scripted, name: str) -> Hold:
+def hold_results(server: ScriptedServer, name: str) -> Gate:
     """Have a server take one operation, and hold its result back."""
-    hold = Hold()
+    hold = Gate()
     others = server.happy
 
-    def poll(asked: Asked) -> Answer:
+    def poll(asked: RecordedRequest) -> ScriptedResponse:
         if asked.body["request_id"] != "late":
             return others(asked)
         values = {"create_sampling_session": {"sampling_session_id": "sampler1"}}
-        return Answer(values.get(name, {}) if name in (*values, *NEWER) else server.result(name), hold=hold)
+        return ScriptedResponse(values.get(name, {}) if name in (*values, *NEWER) else server.result(name), hold=hold)
 
-    server.rules[name] = lambda _: Answer({"request_id": "late", "status": "pending"})
+    server.rules[name] = lambda _: ScriptedResponse({"request_id": "late", "status": "pending"})
     server.rules["retrieve_future"] = poll
-    server.rules["cancel_future"] = lambda _: Answer({})
+    server.rules["cancel_future"] = lambda _: ScriptedResponse({})
     return hold
 
 
-def hold_response(server: Scripted, name: str) -> Hold:
+def hold_response(server: ScriptedServer, name: str) -> Gate:
     """Have a server hold back the response to one operation, which then is a future."""
-    hold = Hold()
-    server.rules[name] = lambda _: Answer({"request_id": "late", "status": "pending"}, hold=hold)
-    server.rules["cancel_future"] = lambda _: Answer({})
+    hold = Gate()
+    server.rules[name] = lambda _: ScriptedResponse({"request_id": "late", "status": "pending"}, hold=hold)
+    server.rules["cancel_future"] = lambda _: ScriptedResponse({})
     return hold
 
 
-def wait_for_polls(server: Scripted) -> None:
+def wait_for_polls(server: ScriptedServer) -> None:
     """Wait until the result that is held back was asked for."""
     server.wait_for(lambda: any(body["request_id"] == "late" for body in server.bodies("retrieve_future")), "a poll")
 
 
-def cancelled(server: Scripted) -> list[str]:
+def cancelled(server: ScriptedServer) -> list[str]:
     """The ids for which the server was asked to cancel something."""
     return [body["request_id"] for body in server.bodies("cancel_future")]
 
 
 @pytest.mark.parametrize("name", START)
 def test_a_cancelled_operation_is_cancelled_on_the_server(
-    server: Scripted, name: str, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Once, by its request id, and without a log line."""
     hold_results(server, name)
@@ -106,7 +106,7 @@ def test_a_cancelled_operation_is_cancelled_on_the_server(
 
 
 @pytest.mark.parametrize("name", START)
-def test_an_operation_that_is_cancelled_while_it_is_sent(server: Scripted, name: str) -> None:
+def test_an_operation_that_is_cancelled_while_it_is_sent(server: ScriptedServer, name: str) -> None:
     """The response still arrives, and its request id is cancelled."""
     hold = hold_response(server, name)
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
@@ -120,7 +120,7 @@ def test_an_operation_that_is_cancelled_while_it_is_sent(server: Scripted, name:
 
 
 @pytest.mark.parametrize("name", START)
-def test_an_operation_that_reaches_its_deadline(server: Scripted, name: str) -> None:
+def test_an_operation_that_reaches_its_deadline(server: ScriptedServer, name: str) -> None:
     """The caller gets RequestTimeoutError at once, and the server is asked to cancel the operation."""
     hold_results(server, name)
     retry = attrs.evolve(FAST, progress_timeout=1.0)
@@ -134,7 +134,7 @@ def test_an_operation_that_reaches_its_deadline(server: Scripted, name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["create_model", "create_sampling_session", "copy_weights"])
-def test_a_deadline_while_the_request_is_sent(server: Scripted, name: str) -> None:
+def test_a_deadline_while_the_request_is_sent(server: ScriptedServer, name: str) -> None:
     """The response that comes after the deadline is used."""
     hold = hold_response(server, name)
     retry = attrs.evolve(FAST, progress_timeout=0.5)
@@ -146,13 +146,13 @@ def test_a_deadline_while_the_request_is_sent(server: Scripted, name: str) -> No
     assert cancelled(server) == ["late"]
 
 
-def test_a_cancelled_gather_cancels_every_operation(server: Scripted) -> None:
+def test_a_cancelled_gather_cancels_every_operation(server: ScriptedServer) -> None:
     """Each of them by its own id; operations that build nothing are left alone."""
-    hold = Hold()
-    server.rules["cancel_future"] = lambda _: Answer({})
+    hold = Gate()
+    server.rules["cancel_future"] = lambda _: ScriptedResponse({})
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         models = [training(client) for _ in range(2)]
-        server.rules["retrieve_future"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+        server.rules["retrieve_future"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
         futures = [each.save_state("a") for each in models]
         steps = [each.optim_step(ADAM) for each in models]
         both: list[tw.APIFuture[Any]] = [*futures, *steps]
@@ -172,7 +172,7 @@ def test_a_cancelled_gather_cancels_every_operation(server: Scripted) -> None:
     assert sorted(cancelled(server)) == ids
 
 
-def test_waiting_with_a_time_limit_gives_nothing_up(server: Scripted) -> None:
+def test_waiting_with_a_time_limit_gives_nothing_up(server: ScriptedServer) -> None:
     """The operation goes on, and its result arrives."""
     hold = hold_results(server, "save_weights")
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
@@ -186,7 +186,9 @@ def test_waiting_with_a_time_limit_gives_nothing_up(server: Scripted) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in START if name not in ("create_model", *NEWER)])
-def test_what_cannot_be_cancelled_is_logged(server: Scripted, name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_cancelled_is_logged(
+    server: ScriptedServer, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """One line names the operation, its request and what it is about; the model goes on to be used."""
     hold = hold_results(server, name)
     with open_client(server.url, wire_version=OLD) as client:
@@ -207,7 +209,7 @@ def test_what_cannot_be_cancelled_is_logged(server: Scripted, name: str, caplog:
 
 @pytest.mark.parametrize("name", ["load_weights", "save_weights"])
 def test_the_line_names_a_request_without_a_response(
-    server: Scripted, name: str, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its deadline came before the response: the line names the model and the path."""
     hold = hold_response(server, name)
@@ -221,7 +223,9 @@ def test_the_line_names_a_request_without_a_response(
     assert caplog.text.count(LINE) == 1
 
 
-def test_a_model_is_unloaded_where_the_server_cannot_cancel(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_model_is_unloaded_where_the_server_cannot_cancel(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
     """Before wire 0.26.2 the model is awaited for a few seconds, and unloaded."""
     hold = hold_results(server, "create_model")
     with open_client(server.url, wire_version=OLD) as client:
@@ -235,7 +239,7 @@ def test_a_model_is_unloaded_where_the_server_cannot_cancel(server: Scripted, ca
     assert LINE not in caplog.text
 
 
-def test_a_model_whose_weights_are_being_loaded_is_unloaded(server: Scripted) -> None:
+def test_a_model_whose_weights_are_being_loaded_is_unloaded(server: ScriptedServer) -> None:
     """It is of no use without its weights."""
     hold = hold_results(server, "load_weights")
     with open_client(server.url, wire_version=OLD) as client:
@@ -248,10 +252,12 @@ def test_a_model_whose_weights_are_being_loaded_is_unloaded(server: Scripted) ->
 
 
 @pytest.mark.parametrize("status", [404, 422, 500])
-def test_a_refused_cancellation_is_logged(server: Scripted, status: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_cancellation_is_logged(
+    server: ScriptedServer, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
     """It is sent once; the line has the response, and later operations succeed."""
     hold = hold_results(server, "save_weights")
-    server.rules["cancel_future"] = lambda _: Answer({"detail": "only samples"}, status=status)
+    server.rules["cancel_future"] = lambda _: ScriptedResponse({"detail": "only samples"}, status=status)
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START["save_weights"](client)
         wait_for_polls(server)
@@ -264,12 +270,12 @@ def test_a_refused_cancellation_is_logged(server: Scripted, status: int, caplog:
 
 
 def test_a_server_that_never_answers_is_left_after_a_while(
-    server: Scripted, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The attempt ends, and the line comes."""
     monkeypatch.setattr("tinkerwire._polling.abandonment.ABANDON_S", 0.2)
     hold_results(server, "save_weights")
-    server.rules["cancel_future"] = lambda _: Answer(hold=Hold())
+    server.rules["cancel_future"] = lambda _: ScriptedResponse(hold=Gate())
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START["save_weights"](client)
         wait_for_polls(server)
@@ -277,10 +283,10 @@ def test_a_server_that_never_answers_is_left_after_a_while(
         wait_until(lambda: LINE in caplog.text, "the line")
 
 
-def test_close_ends_an_attempt(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+def test_close_ends_an_attempt(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """The line names what is left then."""
     hold_results(server, "save_weights")
-    server.rules["cancel_future"] = lambda _: Answer(hold=Hold())
+    server.rules["cancel_future"] = lambda _: ScriptedResponse(hold=Gate())
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START["save_weights"](client)
         wait_for_polls(server)
@@ -290,9 +296,11 @@ def test_close_ends_an_attempt(server: Scripted, caplog: pytest.LogCaptureFixtur
     assert "the client was closed" in caplog.text
 
 
-def test_a_request_that_the_server_refused_leaves_nothing(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_that_the_server_refused_leaves_nothing(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
     """Cancelled while the request is tried again: there is nothing to cancel or to log."""
-    server.rules["create_model"] = lambda _: Answer({"detail": "busy"}, 429, {"retry-after": "30"})
+    server.rules["create_model"] = lambda _: ScriptedResponse({"detail": "busy"}, 429, {"retry-after": "30"})
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START["create_model"](client)
         server.wait_for_requests("create_model")
@@ -303,7 +311,7 @@ def test_a_request_that_the_server_refused_leaves_nothing(server: Scripted, capl
     assert LINE not in caplog.text
 
 
-def test_the_line_shows_no_token(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_line_shows_no_token(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """An access token is part of the request, and not of the line."""
     hold = hold_results(server, "load_weights")
     with open_client(server.url, wire_version="0.22.7") as client:

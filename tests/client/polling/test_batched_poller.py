@@ -13,7 +13,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import FAST, PARAMS, PROMPT, open_client
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
+from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._polling import batched_poller
 
 pytestmark = pytest.mark.timeout(120)
@@ -23,27 +23,27 @@ WANTED = {"wire_version": "0.38.0", "client_config": {"sample_use_retrieve_futur
 class Ends:
     """The server's side: every sample that it took has ended, and is told of once."""
 
-    def __init__(self, server: Scripted) -> None:
+    def __init__(self, server: ScriptedServer) -> None:
         self._server = server
         self._cursor = itertools.count(10, 10)
         self._told: set[str] = set()
         self._lock = threading.Lock()
         server.rules["retrieve_futures"] = self.tell
 
-    def tell(self, asked: Asked) -> Answer:
+    def tell(self, asked: RecordedRequest) -> ScriptedResponse:
         """What has ended since."""
         with self._lock:
             taken = [f"asample/{i + 1}/{body['seq_id']}" for i, body in enumerate(self._server.bodies("asample"))]
             new = [name for name in taken if name not in self._told]
             self._told.update(new)
             if not new:
-                return Answer({"completions": [], "cursor": asked.body["prev_cursor"]})
+                return ScriptedResponse({"completions": [], "cursor": asked.body["prev_cursor"]})
             found = [{"state": "finished", "request_id": name} for name in new]
-            return Answer({"completions": found, "cursor": next(self._cursor)})
+            return ScriptedResponse({"completions": found, "cursor": next(self._cursor)})
 
 
 @contextmanager
-def sampler(server: Scripted, **options: Any) -> Iterator[tw.SamplingClient]:
+def sampler(server: ScriptedServer, **options: Any) -> Iterator[tw.SamplingClient]:
     """A client that asks for all its samples at once."""
     with open_client(server.url, **{**WANTED, **options}) as client:
         yield client.create_sampling_client(base_model="base").result(PATIENCE_S)
@@ -54,7 +54,7 @@ def draw(sampling: tw.SamplingClient, number: int) -> list[tw.SampleResponse]:
     return tw.gather([sampling.sample(PROMPT, 1, PARAMS) for _ in range(number)]).result(PATIENCE_S)
 
 
-def test_one_question_for_many(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_question_for_many(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each result is fetched once; the questions name the client, give the cursor back, and the ids that arrived."""
     monkeypatch.setattr(batched_poller, "ACK_AFTER_S", 0.01)
     Ends(server)
@@ -87,14 +87,14 @@ def test_one_question_for_many(server: Scripted, monkeypatch: pytest.MonkeyPatch
     [{"client_config": {}}, {"wire_version": "0.25.0"}, {"wire_version": "0.16.1"}],
     ids=["no flag", "no such call", "older"],
 )
-def test_one_poll_per_sample_elsewhere(server: Scripted, options: dict[str, Any]) -> None:
+def test_one_poll_per_sample_elsewhere(server: ScriptedServer, options: dict[str, Any]) -> None:
     """Where the server does not ask for it, or its wire has no such call, every sample asks for itself."""
     with sampler(server, **options) as sampling:
         assert len(draw(sampling, 3)) == 3
     assert not server.named("retrieve_futures")
 
 
-def test_a_wire_without_ids(server: Scripted) -> None:
+def test_a_wire_without_ids(server: ScriptedServer) -> None:
     """Before 0.36.0 the cursor alone acknowledges."""
     Ends(server)
     with sampler(server, wire_version="0.26.2") as sampling:
@@ -107,22 +107,24 @@ def test_a_wire_without_ids(server: Scripted) -> None:
 @pytest.mark.parametrize(
     ("trouble", "times", "is_over"),
     [
-        (Answer(status=500), 2, False),
-        (Answer(drop=True), 2, False),
-        (Answer({"detail": "slow"}, status=429), 2, False),
-        (Answer({"detail": "odd"}, status=400), 3, False),
-        (Answer({"detail": "odd"}, status=400), 4, True),
-        (Answer(status=500), 6, False),
-        (Answer(status=404), 1, True),
-        (Answer(status=422), 1, True),
-        (Answer(b"<html>"), 1, True),
+        (ScriptedResponse(status=500), 2, False),
+        (ScriptedResponse(drop=True), 2, False),
+        (ScriptedResponse({"detail": "slow"}, status=429), 2, False),
+        (ScriptedResponse({"detail": "odd"}, status=400), 3, False),
+        (ScriptedResponse({"detail": "odd"}, status=400), 4, True),
+        (ScriptedResponse(status=500), 6, False),
+        (ScriptedResponse(status=404), 1, True),
+        (ScriptedResponse(status=422), 1, True),
+        (ScriptedResponse(b"<html>"), 1, True),
     ],
     ids=str,
 )
-def test_trouble_changes_no_result(server: Scripted, trouble: Answer, times: int, is_over: bool) -> None:
+def test_trouble_changes_no_result(
+    server: ScriptedServer, trouble: ScriptedResponse, times: int, is_over: bool
+) -> None:
     """Faults are met again, or every sample asks for itself; results come in any case."""
     ends = Ends(server)
-    server.rules["retrieve_futures"] = in_turn(*[trouble] * times, ends.tell)
+    server.rules["retrieve_futures"] = in_order(*[trouble] * times, ends.tell)
     with sampler(server) as sampling:
         assert len(draw(sampling, 1)) == 1
         asked = len(server.named("retrieve_futures"))
@@ -131,34 +133,37 @@ def test_trouble_changes_no_result(server: Scripted, trouble: Answer, times: int
         assert (len(server.named("retrieve_futures")) == asked) is is_over
 
 
-def test_a_failed_sample_fails_as_ever(server: Scripted) -> None:
+def test_a_failed_sample_fails_as_ever(server: ScriptedServer) -> None:
     """The answer says only that it failed; why is fetched."""
-    server.rules["retrieve_futures"] = in_turn(
-        Answer({"completions": [{"state": "failed", "request_id": "asample/1/0"}], "cursor": 1}), Answer(hold=Hold())
+    server.rules["retrieve_futures"] = in_order(
+        ScriptedResponse({"completions": [{"state": "failed", "request_id": "asample/1/0"}], "cursor": 1}),
+        ScriptedResponse(hold=Gate()),
     )
-    server.on_poll("Sample", lambda _: Answer({"error": "no", "category": "user"}))
+    server.on_poll("Sample", lambda _: ScriptedResponse({"error": "no", "category": "user"}))
     with sampler(server) as sampling:
-        fault = sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S)
-    assert isinstance(fault, tw.RequestFailedError)
+        error = sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S)
+    assert isinstance(error, tw.RequestFailedError)
 
 
-def test_a_lost_word_costs_time_alone(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_word_costs_time_alone(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sample that is never told of asks for itself in the end."""
     assert batched_poller.UNHEARD_S == 300.0
     monkeypatch.setattr(batched_poller, "UNHEARD_S", 0.05)
-    server.rules["retrieve_futures"] = lambda _: Answer(hold=Hold())
+    server.rules["retrieve_futures"] = lambda _: ScriptedResponse(hold=Gate())
     with sampler(server) as sampling:
         assert len(draw(sampling, 1)) == 1
         assert len(server.named("retrieve_futures")) == 1
 
 
-def test_an_end_that_is_told_before_anybody_asks(server: Scripted) -> None:
+def test_an_end_that_is_told_before_anybody_asks(server: ScriptedServer) -> None:
     """A sample that has ended before the answer to its submission is here is not waited for."""
-    hold = Hold()
-    server.rules["asample"] = in_turn(server.happy, lambda asked: Answer(server.happy(asked).body, hold=hold))
+    hold = Gate()
+    server.rules["asample"] = in_order(
+        server.happy, lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    )
     both = [{"state": "finished", "request_id": f"asample/{i + 1}/{i}"} for i in range(2)]
-    server.rules["retrieve_futures"] = in_turn(
-        Answer({"completions": both, "cursor": 2}, hold=(told := Hold())), Answer(hold=Hold())
+    server.rules["retrieve_futures"] = in_order(
+        ScriptedResponse({"completions": both, "cursor": 2}, hold=(told := Gate())), ScriptedResponse(hold=Gate())
     )
     with sampler(server) as sampling:
         first = sampling.sample(PROMPT, 1, PARAMS)
@@ -171,15 +176,15 @@ def test_an_end_that_is_told_before_anybody_asks(server: Scripted) -> None:
         assert second.result(PATIENCE_S).sequences
 
 
-def test_close_acknowledges(server: Scripted) -> None:
+def test_close_acknowledges(server: ScriptedServer) -> None:
     """What has arrived is told at close, also while a question is held; and nothing holds close up."""
     ends = Ends(server)
-    server.rules["retrieve_futures"] = in_turn(
-        ends.tell, lambda asked: Answer(hold=None if "timeout" in asked.body else Hold())
+    server.rules["retrieve_futures"] = in_order(
+        ends.tell, lambda asked: ScriptedResponse(hold=None if "timeout" in asked.body else Gate())
     )
     with sampler(server) as sampling:
         draw(sampling, 1)
-        server.on_poll("Sample", lambda _: Answer(hold=Hold()))
+        server.on_poll("Sample", lambda _: ScriptedResponse(hold=Gate()))
         pending = sampling.sample(PROMPT, 1, PARAMS)
         server.wait_for_requests("retrieve_futures", 2)
     assert isinstance(pending.exception(PATIENCE_S), tw.ClientClosedError)
@@ -189,11 +194,12 @@ def test_close_acknowledges(server: Scripted) -> None:
     assert "asample/1/0" in told
 
 
-def test_close_acknowledges_between_two_tries(server: Scripted) -> None:
+def test_close_acknowledges_between_two_tries(server: ScriptedServer) -> None:
     """Also while a question has failed and the next is not due."""
     ends = Ends(server)
-    server.rules["retrieve_futures"] = in_turn(
-        ends.tell, lambda asked: Answer({"completions": [], "cursor": 10}, 200 if "timeout" in asked.body else 500)
+    server.rules["retrieve_futures"] = in_order(
+        ends.tell,
+        lambda asked: ScriptedResponse({"completions": [], "cursor": 10}, 200 if "timeout" in asked.body else 500),
     )
     with sampler(server, retry=tw.RetryConfig(retry_delay_base=60, retry_delay_max=60)) as sampling:
         draw(sampling, 1)
@@ -204,9 +210,9 @@ def test_close_acknowledges_between_two_tries(server: Scripted) -> None:
     assert "asample/1/0" in last["retrieved_request_ids"]
 
 
-def test_empty_answers_are_spaced_out(server: Scripted) -> None:
+def test_empty_answers_are_spaced_out(server: ScriptedServer) -> None:
     """A server that answers at once that nothing has ended is not asked in a hot loop."""
-    server.rules["retrieve_futures"] = lambda _: Answer({"completions": [], "cursor": 0})
+    server.rules["retrieve_futures"] = lambda _: ScriptedResponse({"completions": [], "cursor": 0})
     with sampler(server) as sampling:
         sampling.sample(PROMPT, 1, PARAMS)
         times = [asked.time for asked in server.wait_for_requests("retrieve_futures", 7)]
@@ -221,7 +227,7 @@ def test_both_ways_give_the_same(misbehave: str) -> None:
     for wanted in ("true", "false"):
         options = ["--wire", "0.38.0", "--seed", "1", "--flag", f"sample_use_retrieve_futures={wanted}"]
         if misbehave:
-            options += ["--misbehave", misbehave]
+            options += ["--inject-faults", misbehave]
         with embedded_http_server(*options) as url, tw.ServiceClient(base_url=url, retry=FAST) as client:
             sampling = client.create_sampling_client(base_model="tinkerwire/byte-nano")
             params = [tw.SamplingParams(max_tokens=8, seed=seed) for seed in range(100)]

@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import KEY
-from support.scripted import PATIENCE_S, Answer, Scripted
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(60)
 EAST = timezone(timedelta(hours=2))
@@ -19,7 +19,7 @@ Ask = Callable[[tw.AdminClient], Any]
 
 
 @pytest.fixture(params=[tw.AdminClient, tw.RestClient])
-def admin(server: Scripted, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+def admin(server: ScriptedServer, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A client of its own; the methods are those of RestClient as well."""
     monkeypatch.setenv("TINKER_WIRE_VERSION", "0.38.0")
     with request.param(base_url=server.url, api_key=KEY) as client:
@@ -64,16 +64,16 @@ def admin(server: Scripted, request: pytest.FixtureRequest, monkeypatch: pytest.
     ],
 )
 def test_what_is_asked_for(
-    server: Scripted, admin: tw.AdminClient, ask: Ask, path: str, query: dict[str, str], answer: Any
+    server: ScriptedServer, admin: tw.AdminClient, ask: Ask, path: str, query: dict[str, str], answer: Any
 ) -> None:
     """Path and query are those of the wire; times without an offset count as UTC."""
-    server.rules[path] = lambda _: Answer(answer)
+    server.rules[path] = lambda _: ScriptedResponse(answer)
     ask(admin).result(PATIENCE_S)
     (asked,) = server.asked
     assert (asked.method, asked.name, asked.query) == ("GET", path, query)
 
 
-def test_what_is_refused(server: Scripted, admin: tw.AdminClient) -> None:
+def test_what_is_refused(server: ScriptedServer, admin: tw.AdminClient) -> None:
     """Kinds of events, days and times that are none are named, and nothing is sent."""
     with pytest.raises(ValueError, match="event_type: 'logins' is not one of 'all', 'checkpoints"):
         admin.get_audit_log("logins")  # type: ignore[arg-type]

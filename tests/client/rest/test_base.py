@@ -8,12 +8,12 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import KEY
-from support.scripted import PATIENCE_S, Scripted
+from support.scripted import PATIENCE_S, ScriptedServer
 
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_by_itself(server: Scripted) -> None:
+def test_by_itself(server: ScriptedServer) -> None:
     """It asks with its key, and without a session; after its end it refuses to."""
     with tw.RestClient(base_url=server.url, api_key=KEY) as rest:
         assert rest.get_server_capabilities().result(PATIENCE_S).supported_models[0].model_name == "base"
@@ -24,7 +24,7 @@ def test_by_itself(server: Scripted) -> None:
         rest.get_server_capabilities()
 
 
-def test_async(server: Scripted) -> None:
+def test_async(server: ScriptedServer) -> None:
     """The same on an event loop."""
 
     async def ask() -> int:
@@ -42,7 +42,7 @@ def test_a_shared_connection_stays_open(client: tw.ServiceClient) -> None:
     rest.get_server_capabilities().result(PATIENCE_S)
 
 
-def test_address_and_key(monkeypatch: pytest.MonkeyPatch, server: Scripted, client: tw.ServiceClient) -> None:
+def test_address_and_key(monkeypatch: pytest.MonkeyPatch, server: ScriptedServer, client: tw.ServiceClient) -> None:
     """They come from the environment, too; a connection that is given has its own."""
     monkeypatch.setenv("TINKER_BASE_URL", server.url)
     with tw.RestClient() as rest:

@@ -13,7 +13,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import open_client
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire import types
 
 pytestmark = pytest.mark.timeout(60)
@@ -157,7 +157,7 @@ def rest(client: tw.ServiceClient) -> tw.RestClient:
 
 @pytest.mark.parametrize(("ask", "method", "path", "query", "body", "answer"), METHODS.values(), ids=METHODS)
 def test_what_is_asked_for(
-    server: Scripted,
+    server: ScriptedServer,
     rest: tw.RestClient,
     ask: Ask,
     method: str,
@@ -167,7 +167,7 @@ def test_what_is_asked_for(
     answer: Any,
 ) -> None:
     """Method, path, query and body of each call are those of the wire; its answer comes as the model, or as None."""
-    server.rules[path] = lambda _: Answer(answer)
+    server.rules[path] = lambda _: ScriptedResponse(answer)
     found = ask(rest).result(PATIENCE_S)
     (asked,) = server.asked
     assert (asked.method, asked.name, asked.query, asked.body) == (method, path, query, body)
@@ -175,9 +175,18 @@ def test_what_is_asked_for(
 
 
 @pytest.mark.parametrize(
-    "answer", [Answer(b"", status=204), Answer(b"null"), Answer({"any": "thing"}), Answer(b"")], ids=str
+    "answer",
+    [
+        ScriptedResponse(b"", status=204),
+        ScriptedResponse(b"null"),
+        ScriptedResponse({"any": "thing"}),
+        ScriptedResponse(b""),
+    ],
+    ids=str,
 )
-def test_calls_without_a_result_take_any_success(server: Scripted, rest: tw.RestClient, answer: Answer) -> None:
+def test_calls_without_a_result_take_any_success(
+    server: ScriptedServer, rest: tw.RestClient, answer: ScriptedResponse
+) -> None:
     """Delete, publish and time to live do not care what a successful answer holds."""
     server.rules[AT] = server.rules[f"{AT}/publish"] = server.rules[f"{AT}/ttl"] = lambda _: answer
     for future in (
@@ -189,9 +198,9 @@ def test_calls_without_a_result_take_any_success(server: Scripted, rest: tw.Rest
 
 
 @pytest.mark.parametrize("status", [404, 405])
-def test_what_a_server_lacks(server: Scripted, rest: tw.RestClient, status: int) -> None:
+def test_what_a_server_lacks(server: ScriptedServer, rest: tw.RestClient, status: int) -> None:
     """An endpoint that a server does not have is an error with its address, after one request."""
-    server.rules["checkpoints"] = lambda _: Answer({"detail": "Not Found"}, status=status)
+    server.rules["checkpoints"] = lambda _: ScriptedResponse({"detail": "Not Found"}, status=status)
     with pytest.raises(tw.APIStatusError, match=f"/api/v1/checkpoints: HTTP {status}: .*Not Found"):
         rest.list_user_checkpoints().result(PATIENCE_S)
     assert len(server.asked) == 1
@@ -235,10 +244,10 @@ NEWER: dict[str, tuple[Ask, str, str, dict[str, str], Any, Any]] = {
 
 @pytest.mark.parametrize(("ask", "method", "path", "query", "body", "answer"), NEWER.values(), ids=NEWER)
 def test_what_the_newest_wire_is_asked_for(
-    server: Scripted, ask: Ask, method: str, path: str, query: dict[str, str], body: Any, answer: Any
+    server: ScriptedServer, ask: Ask, method: str, path: str, query: dict[str, str], body: Any, answer: Any
 ) -> None:
     """The same for what wire 0.16.1 does not have; there it is refused with the version that has it."""
-    server.rules[path] = lambda _: Answer(answer)
+    server.rules[path] = lambda _: ScriptedResponse(answer)
     with open_client(server.url, wire_version="0.38.0") as client:
         found = ask(client.create_rest_client()).result(PATIENCE_S)
     (asked,) = server.asked
@@ -250,7 +259,7 @@ def test_what_the_newest_wire_is_asked_for(
     assert len(server.asked) == 1
 
 
-def test_other_weights_have_no_external_addresses(server: Scripted, rest: tw.RestClient) -> None:
+def test_other_weights_have_no_external_addresses(server: ScriptedServer, rest: tw.RestClient) -> None:
     """Only paths of save_weights_external are asked about."""
     with pytest.raises(ValueError, match="holds training weights"):
         rest.get_external_weights_urls(PATH)
@@ -259,10 +268,10 @@ def test_other_weights_have_no_external_addresses(server: Scripted, rest: tw.Res
     assert not server.asked
 
 
-def test_an_archive_by_redirect(server: Scripted, rest: tw.RestClient) -> None:
+def test_an_archive_by_redirect(server: ScriptedServer, rest: tw.RestClient) -> None:
     """302 is the success: the address is its Location, which is not fetched; Expires says until when."""
     headers = {"location": "https://store.example/a.tar?sig=1", "expires": "Wed, 21 Oct 2026 07:28:00 GMT"}
-    server.rules[f"{AT}/archive"] = lambda _: Answer(b"", status=302, headers=headers)
+    server.rules[f"{AT}/archive"] = lambda _: ScriptedResponse(b"", status=302, headers=headers)
     found = rest.get_checkpoint_archive_url("m1", "weights/a").result(PATIENCE_S)
     assert found.url == "https://store.example/a.tar?sig=1"
     assert found.expires == datetime(2026, 10, 21, 7, 28, tzinfo=timezone.utc)
@@ -271,32 +280,34 @@ def test_an_archive_by_redirect(server: Scripted, rest: tw.RestClient) -> None:
 
 @pytest.mark.parametrize("expires", [{}, {"expires": "soon"}, {"expires": "0"}], ids=str)
 def test_an_archive_that_does_not_say_until_when(
-    server: Scripted, rest: tw.RestClient, expires: dict[str, str]
+    server: ScriptedServer, rest: tw.RestClient, expires: dict[str, str]
 ) -> None:
     """Without a date that can be read, an address lasts 15 minutes."""
-    server.rules[f"{AT}/archive"] = lambda _: Answer(b"", status=302, headers={"location": "https://x", **expires})
+    server.rules[f"{AT}/archive"] = lambda _: ScriptedResponse(
+        b"", status=302, headers={"location": "https://x", **expires}
+    )
     before = datetime.now(timezone.utc)
     found = rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S)
     assert before + timedelta(minutes=15) <= found.expires <= datetime.now(timezone.utc) + timedelta(minutes=15)
 
 
-def test_an_archive_by_answer(server: Scripted, rest: tw.RestClient) -> None:
+def test_an_archive_by_answer(server: ScriptedServer, rest: tw.RestClient) -> None:
     """A 200 with address and date is a success as well."""
     body = {"url": "https://store.example/a.tar", "expires": "2026-10-21T07:28:00Z"}
-    server.rules[f"{AT}/archive"] = lambda _: Answer(body)
+    server.rules[f"{AT}/archive"] = lambda _: ScriptedResponse(body)
     found = rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S)
     assert (found.url, found.expires.hour) == ("https://store.example/a.tar", 7)
 
 
-def test_an_archive_that_is_not_there(server: Scripted, rest: tw.RestClient) -> None:
+def test_an_archive_that_is_not_there(server: ScriptedServer, rest: tw.RestClient) -> None:
     """A redirect to nowhere and an error are errors; a 5xx is tried again."""
     answers = [
-        Answer(b"", status=302),
-        Answer({"detail": "none"}, status=404),
-        Answer(status=500),
-        Answer(status=302, headers={"location": "https://x"}),
+        ScriptedResponse(b"", status=302),
+        ScriptedResponse({"detail": "none"}, status=404),
+        ScriptedResponse(status=500),
+        ScriptedResponse(status=302, headers={"location": "https://x"}),
     ]
-    server.rules[f"{AT}/archive"] = in_turn(*answers)
+    server.rules[f"{AT}/archive"] = in_order(*answers)
     with pytest.raises(tw.APIResponseValidationError, match="Location"):
         rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S)
     with pytest.raises(tw.NotFoundError, match="none"):
@@ -304,13 +315,13 @@ def test_an_archive_that_is_not_there(server: Scripted, rest: tw.RestClient) -> 
     assert rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S).url == "https://x"
 
 
-def test_an_archive_is_downloaded_without_the_key(server: Scripted, rest: tw.RestClient) -> None:
+def test_an_archive_is_downloaded_without_the_key(server: ScriptedServer, rest: tw.RestClient) -> None:
     """The content comes as bytes, from wherever the address leads; the API key stays with the server."""
     content = bytes(range(256)) * 5000
-    server.rules[f"{AT}/archive"] = lambda _: Answer(
+    server.rules[f"{AT}/archive"] = lambda _: ScriptedResponse(
         b"", status=302, headers={"location": f"{server.url}/api/v1/stored?sig=secret"}
     )
-    server.rules["stored"] = lambda _: Answer(content)
+    server.rules["stored"] = lambda _: ScriptedResponse(content)
     assert rest.download_checkpoint_archive_from_tinker_path(PATH).result(PATIENCE_S) == content
     assert rest.download_checkpoint_archive("m1", "weights/a").result(PATIENCE_S) == content
     stored = server.named("stored")
@@ -321,15 +332,17 @@ def test_an_archive_is_downloaded_without_the_key(server: Scripted, rest: tw.Res
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (Answer({"detail": "expired"}, status=403), tw.PermissionDeniedError),
-        (Answer(status=500), tw.InternalServerError),
-        (Answer(drop=True), tw.APIConnectionError),
+        (ScriptedResponse({"detail": "expired"}, status=403), tw.PermissionDeniedError),
+        (ScriptedResponse(status=500), tw.InternalServerError),
+        (ScriptedResponse(drop=True), tw.APIConnectionError),
     ],
     ids=["refused", "broken", "dropped"],
 )
-def test_a_download_that_fails(server: Scripted, rest: tw.RestClient, answer: Answer, error: type[Exception]) -> None:
+def test_a_download_that_fails(
+    server: ScriptedServer, rest: tw.RestClient, answer: ScriptedResponse, error: type[Exception]
+) -> None:
     """It ends with an error of this client, which does not show the address."""
-    server.rules[f"{AT}/archive"] = lambda _: Answer(
+    server.rules[f"{AT}/archive"] = lambda _: ScriptedResponse(
         b"", status=302, headers={"location": f"{server.url}/api/v1/stored?sig=secret"}
     )
     server.rules["stored"] = lambda _: answer
@@ -338,9 +351,11 @@ def test_a_download_that_fails(server: Scripted, rest: tw.RestClient, answer: An
     assert "secret" not in str(caught.value)
 
 
-def test_an_archive_of_another_scheme_is_not_downloaded(server: Scripted, rest: tw.RestClient) -> None:
+def test_an_archive_of_another_scheme_is_not_downloaded(server: ScriptedServer, rest: tw.RestClient) -> None:
     """A server cannot make the client read a file of its own machine."""
-    server.rules[f"{AT}/archive"] = lambda _: Answer(b"", status=302, headers={"location": "file:///etc/passwd"})
+    server.rules[f"{AT}/archive"] = lambda _: ScriptedResponse(
+        b"", status=302, headers={"location": "file:///etc/passwd"}
+    )
     with pytest.raises(tw.TinkerError, match="a file URL, which cannot be downloaded"):
         rest.download_checkpoint_archive_from_tinker_path(PATH).result(PATIENCE_S)
 
@@ -375,7 +390,7 @@ BY_PATH = {name for name in dir(tw.RestClient) if name.endswith("_tinker_path")}
 
 @pytest.mark.parametrize("name", sorted(BY_PATH))
 @pytest.mark.parametrize("path", ["", " ", "tinker://m1", "m1", "tinker://", "/"])
-def test_what_is_no_path(server: Scripted, rest: tw.RestClient, name: str, path: str) -> None:
+def test_what_is_no_path(server: ScriptedServer, rest: tw.RestClient, name: str, path: str) -> None:
     """Methods by ids refuse a path that does not have them, before anything is sent."""
     with pytest.raises(ValueError, match=r"^tinker_path: "):
         getattr(rest, name)(path, *([1] if "ttl" in name else []))
@@ -385,7 +400,9 @@ def test_what_is_no_path(server: Scripted, rest: tw.RestClient, name: str, path:
 @pytest.mark.parametrize(
     ("run", "checkpoint"), [("", "weights/a"), ("..", "weights/a"), ("m", "weights/../.."), ("m", "")]
 )
-def test_ids_that_would_be_another_address(server: Scripted, rest: tw.RestClient, run: str, checkpoint: str) -> None:
+def test_ids_that_would_be_another_address(
+    server: ScriptedServer, rest: tw.RestClient, run: str, checkpoint: str
+) -> None:
     """An id that would change the path of the request is refused before sending."""
     with pytest.raises(ValueError, match="cannot stand in a path"):
         rest.delete_checkpoint(run, checkpoint).result(PATIENCE_S)
@@ -434,7 +451,7 @@ def test_the_twins_pass_their_arguments_on(monkeypatch: pytest.MonkeyPatch, rest
         asyncio.run(run(name))
 
 
-def test_wires_without_a_call(server: Scripted) -> None:
+def test_wires_without_a_call(server: ScriptedServer) -> None:
     """A call that the wire version in use does not have is refused with the version that brought it."""
     with tw.ServiceClient(base_url=server.url, wire_version="0.4.1") as client:
         with pytest.raises(tw.DialectError, match=r"get_sampler.*0\.4\.1"):

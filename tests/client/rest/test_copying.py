@@ -6,7 +6,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import open_client
-from support.scripted import PATIENCE_S, Answer, Scripted
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(60)
 PATH = "tinker://other/weights/a"
@@ -15,16 +15,16 @@ HEADER = "x-tinker-weights-access-token"
 
 
 @pytest.fixture(autouse=True)
-def copies(server: Scripted) -> None:
-    server.rules["copy_weights"] = lambda _: Answer({"tinker_path": COPY})
+def copies(server: ScriptedServer) -> None:
+    server.rules["copy_weights"] = lambda _: ScriptedResponse({"tinker_path": COPY})
 
 
-def sent(server: Scripted) -> dict[str, object]:
+def sent(server: ScriptedServer) -> dict[str, object]:
     """The last body, without nulls."""
     return {key: value for key, value in server.bodies("copy_weights")[-1].items() if value is not None}
 
 
-def test_into_a_project(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_into_a_project(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The project is named in the body, the token in a header; RestClient reads the environment, too."""
     with open_client(server.url, wire_version="0.38.0", project_id="p") as client:
         copy = client.copy_weights(PATH, ttl_seconds=60, weights_access_token="token")
@@ -41,7 +41,7 @@ def test_into_a_project(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> No
     assert not server.named("create_session")
 
 
-def test_into_a_session(server: Scripted) -> None:
+def test_into_a_session(server: ScriptedServer) -> None:
     """Before wire 0.34.0 the copy is one of the session's models, and the token is in the body."""
     with open_client(server.url, wire_version="0.30.4") as client:
         client.copy_weights(PATH, weights_access_token="token").result(PATIENCE_S)
@@ -52,7 +52,7 @@ def test_into_a_session(server: Scripted) -> None:
     assert len(server.named("copy_weights")) == 1
 
 
-def test_what_is_refused(server: Scripted) -> None:
+def test_what_is_refused(server: ScriptedServer) -> None:
     """No project, no path, and a wire without the call; nothing is sent."""
     with open_client(server.url, wire_version="0.38.0") as client:
         with pytest.raises(ValueError, match="into which project"):

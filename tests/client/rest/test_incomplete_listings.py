@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import open_client
-from support.scripted import PATIENCE_S, Answer, Scripted
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
 from tinkerwire import types
 from tinkerwire_base.conversion import lenient
 
@@ -96,10 +96,10 @@ def nothing_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("ask", "path", "answer", "fields"), LISTINGS.values(), ids=LISTINGS)
 def test_a_listing_with_gaps_arrives(
-    server: Scripted, caplog: pytest.LogCaptureFixture, ask: Ask, path: str, answer: Any, fields: list[str]
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture, ask: Ask, path: str, answer: Any, fields: list[str]
 ) -> None:
     """Nothing of it is lost, and each gap is warned of once, however often it is read."""
-    server.rules[path] = lambda _: Answer(answer)
+    server.rules[path] = lambda _: ScriptedResponse(answer)
     with open_client(server.url, wire_version="0.38.0") as client, caplog.at_level(logging.WARNING, "tinkerwire"):
         rest = client.create_rest_client()
         found = [ask(rest).result(PATIENCE_S) for _ in range(2)]
@@ -108,9 +108,9 @@ def test_a_listing_with_gaps_arrives(
     assert sorted(text.partition(" is ")[0] for text in warnings) == sorted(fields)
 
 
-def test_what_is_there_is_kept(server: Scripted) -> None:
+def test_what_is_there_is_kept(server: ScriptedServer) -> None:
     """Runs without owner and time keep their ids and the rest."""
-    server.rules["training_runs"] = lambda _: Answer({"training_runs": [RUN]})
+    server.rules["training_runs"] = lambda _: ScriptedResponse({"training_runs": [RUN]})
     with open_client(server.url) as client:
         found = client.create_rest_client().list_training_runs().result(PATIENCE_S)
     (run,) = found.training_runs
@@ -132,22 +132,22 @@ def test_what_is_there_is_kept(server: Scripted) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_id_or_path_is_never_left_out(server: Scripted, path: str, answer: Any, place: str) -> None:
+def test_an_id_or_path_is_never_left_out(server: ScriptedServer, path: str, answer: Any, place: str) -> None:
     """A missing essential field raises an error that names the entry."""
     asks = {
         "training_runs": lambda r: r.list_training_runs(),
         "checkpoints": lambda r: r.list_user_checkpoints(),
         "sessions": lambda r: r.list_sessions(),
     }
-    server.rules[path] = lambda _: Answer(answer)
+    server.rules[path] = lambda _: ScriptedResponse(answer)
     with open_client(server.url) as client, pytest.raises(tw.APIResponseValidationError) as caught:
         asks[path](client.create_rest_client()).result(PATIENCE_S)
     assert place in str(caught.value)
 
 
-def test_a_base_model_that_is_needed_is_an_error(server: Scripted) -> None:
+def test_a_base_model_that_is_needed_is_an_error(server: ScriptedServer) -> None:
     """A sampler without its base model can be described, but no name is made up for it."""
-    server.rules["samplers/sampler1"] = lambda _: Answer({"sampler_id": "sampler1", "base_model": None})
+    server.rules["samplers/sampler1"] = lambda _: ScriptedResponse({"sampler_id": "sampler1", "base_model": None})
     with open_client(server.url) as client:
         assert client.create_rest_client().get_sampler("sampler1").result(PATIENCE_S).base_model is None
         with pytest.raises(tw.TinkerError, match="sampler1: the server does not say of which base model"):

@@ -8,11 +8,11 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import open_client
-from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._rest import traces
 
 pytestmark = pytest.mark.timeout(60)
-PENDING = Answer({"status": "pending"})
+PENDING = ScriptedResponse({"status": "pending"})
 
 
 @pytest.fixture(autouse=True)
@@ -20,10 +20,10 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traces, "ASK_EVERY_S", 0.001)
 
 
-def test_it_is_waited_for(server: Scripted, caplog: pytest.LogCaptureFixture) -> None:
+def test_it_is_waited_for(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """While it is made, the log says so once; then comes its address."""
-    ready = Answer({"status": "ready", "url": "https://x"})
-    server.rules["sessions/s1/trace_export"] = in_turn(PENDING, PENDING, ready)
+    ready = ScriptedResponse({"status": "ready", "url": "https://x"})
+    server.rules["sessions/s1/trace_export"] = in_order(PENDING, PENDING, ready)
     caplog.set_level(logging.WARNING, "tinkerwire")
     with open_client(server.url, wire_version="0.38.0") as client:
         assert client.create_rest_client().export_session_trace("s1").result(PATIENCE_S) == "https://x"
@@ -35,8 +35,8 @@ def test_it_is_waited_for(server: Scripted, caplog: pytest.LogCaptureFixture) ->
     ("answer", "why"),
     [({"status": "failed", "error": "too large"}, "too large"), ({"status": "ready"}, "does not say why")],
 )
-def test_it_cannot_be_made(server: Scripted, answer: dict[str, str], why: str) -> None:
+def test_it_cannot_be_made(server: ScriptedServer, answer: dict[str, str], why: str) -> None:
     """A failure, or an address that is missing, is an error with the server's reason."""
-    server.rules["sessions/s1/trace_export"] = in_turn(PENDING, Answer(answer))
+    server.rules["sessions/s1/trace_export"] = in_order(PENDING, ScriptedResponse(answer))
     with open_client(server.url, wire_version="0.38.0") as client, pytest.raises(tw.TinkerError, match=why):
         client.create_rest_client().export_session_trace("s1").result(PATIENCE_S)

@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
+from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
 PATH = "tinker://m1/sampler_weights/a"
@@ -28,7 +28,7 @@ def sent(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("source", [{"base_model": "base"}, {"model_path": PATH}, {"model_path": "tinker://m1/odd"}])
-def test_creation(server: Scripted, client: tw.ServiceClient, source: dict[str, str]) -> None:
+def test_creation(server: ScriptedServer, client: tw.ServiceClient, source: dict[str, str]) -> None:
     """A sampler is asked for by base model or by path, whatever form the server gives its paths."""
     first, second = client.create_sampling_client(**source), client.create_sampling_client(**source)
     assert first.result(PATIENCE_S).sampling_session_id == "sampler1"
@@ -38,7 +38,7 @@ def test_creation(server: Scripted, client: tw.ServiceClient, source: dict[str, 
     ]
 
 
-def test_sample(server: Scripted, sampling: tw.SamplingClient) -> None:
+def test_sample(server: ScriptedServer, sampling: tw.SamplingClient) -> None:
     """Every argument of sample arrives in its place."""
     params = tw.SamplingParams(max_tokens=9, seed=3, stop=["\n"], temperature=0.5, top_k=7, top_p=0.9)
     response = sampling.sample(PROMPT, 2, params, include_prompt_logprobs=True, topk_prompt_logprobs=5).result(
@@ -64,28 +64,28 @@ def test_sample(server: Scripted, sampling: tw.SamplingClient) -> None:
     }
 
 
-def test_samples_count_from_zero(server: Scripted, sampling: tw.SamplingClient) -> None:
+def test_samples_count_from_zero(server: ScriptedServer, sampling: tw.SamplingClient) -> None:
     """Each sample of a client has a number of its own, from 0."""
     for future in [sampling.sample(PROMPT, 1, PARAMS) for _ in range(100)]:
         future.result(PATIENCE_S)
     assert sorted(body["seq_id"] for body in server.bodies("asample")) == list(range(100))
 
 
-def test_one_failed_sample_is_one_failed_sample(server: Scripted, sampling: tw.SamplingClient) -> None:
+def test_one_failed_sample_is_one_failed_sample(server: ScriptedServer, sampling: tw.SamplingClient) -> None:
     """A sample that fails says so by itself, with category and id; the others come."""
-    failed = Answer({"error": "Unknown error", "category": "server"})
-    server.on_poll("Sample", in_turn(server.happy, failed, server.happy))
+    failed = ScriptedResponse({"error": "Unknown error", "category": "server"})
+    server.on_poll("Sample", in_order(server.happy, failed, server.happy))
     futures = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(10)]
-    faults = [future.exception(PATIENCE_S) for future in futures]
-    (fault,) = [fault for fault in faults if fault is not None]
-    assert isinstance(fault, tw.RequestFailedError)
-    assert fault.request_id
-    assert fault.category is tw.RequestErrorCategory.Server
+    errors = [future.exception(PATIENCE_S) for future in futures]
+    (error,) = [error for error in errors if error is not None]
+    assert isinstance(error, tw.RequestFailedError)
+    assert error.request_id
+    assert error.category is tw.RequestErrorCategory.Server
 
 
-def test_a_failed_creation_reaches_every_sample(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_failed_creation_reaches_every_sample(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """When there is nothing to sample from, client and samples fail with the server's words, and nothing is sent."""
-    server.rules["create_sampling_session"] = lambda _: Answer({"detail": "no such model"}, status=404)
+    server.rules["create_sampling_session"] = lambda _: ScriptedResponse({"detail": "no such model"}, status=404)
     sampling = client.create_sampling_client(base_model="typo")
     for waiting in (sampling, sampling.sample(PROMPT, 1, PARAMS), sampling.compute_logprobs(PROMPT)):
         with pytest.raises(tw.NotFoundError, match="no such model"):
@@ -93,10 +93,10 @@ def test_a_failed_creation_reaches_every_sample(server: Scripted, client: tw.Ser
     assert not server.named("asample")
 
 
-def test_samples_wait_for_the_creation_alone(server: Scripted, client: tw.ServiceClient) -> None:
+def test_samples_wait_for_the_creation_alone(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A sample that is cancelled while the sampler is being made leaves the sampler to the others."""
-    hold = Hold()
-    server.rules["create_sampling_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["create_sampling_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     sampling = client.create_sampling_client(base_model="base")
     first, second = sampling.sample(PROMPT, 1, PARAMS), sampling.sample(PROMPT, 1, PARAMS)
     server.wait_for_requests("create_sampling_session")
@@ -106,12 +106,14 @@ def test_samples_wait_for_the_creation_alone(server: Scripted, client: tw.Servic
     assert len(server.named("asample")) == 1
 
 
-def logprobs(*values: float | None) -> Answer:
-    return Answer({"sequences": [{"stop_reason": "length", "tokens": [5]}], "prompt_logprobs": list(values)})
+def logprobs(*values: float | None) -> ScriptedResponse:
+    return ScriptedResponse({"sequences": [{"stop_reason": "length", "tokens": [5]}], "prompt_logprobs": list(values)})
 
 
 @pytest.mark.parametrize("values", [(None, -1.0, -2.0), (-1.0, -2.0)], ids=["all", "without the first"])
-def test_compute_logprobs(server: Scripted, sampling: tw.SamplingClient, values: tuple[float | None, ...]) -> None:
+def test_compute_logprobs(
+    server: ScriptedServer, sampling: tw.SamplingClient, values: tuple[float | None, ...]
+) -> None:
     """One value per token, None for the first, also from servers that leave that one out."""
     server.on_poll("Sample", lambda _: logprobs(*values))
     prompt = tw.ModelInput.from_ints([1, 2, 3])
@@ -121,24 +123,28 @@ def test_compute_logprobs(server: Scripted, sampling: tw.SamplingClient, values:
     assert (body["num_samples"], body["prompt_logprobs"], body["sampling_params"]["max_tokens"]) == (1, True, 1)
 
 
-@pytest.mark.parametrize("answer", [logprobs(), logprobs(-1.0, -1.0, -1.0, -1.0), Answer({"sequences": []})], ids=str)
-def test_logprobs_that_do_not_fit(server: Scripted, sampling: tw.SamplingClient, answer: Answer) -> None:
+@pytest.mark.parametrize(
+    "answer", [logprobs(), logprobs(-1.0, -1.0, -1.0, -1.0), ScriptedResponse({"sequences": []})], ids=str
+)
+def test_logprobs_that_do_not_fit(
+    server: ScriptedServer, sampling: tw.SamplingClient, answer: ScriptedResponse
+) -> None:
     """Another number of values, or none, is an error that says how many came for how many tokens."""
     server.on_poll("Sample", lambda _: answer)
     with pytest.raises(tw.APIResponseValidationError, match=r"gave (no|0|4) prompt logprobs for 3 tokens"):
         sampling.compute_logprobs(tw.ModelInput.from_ints([1, 2, 3])).result(PATIENCE_S)
 
 
-def test_logprobs_of_a_prompt_of_unknown_length(server: Scripted, sampling: tw.SamplingClient) -> None:
+def test_logprobs_of_a_prompt_of_unknown_length(server: ScriptedServer, sampling: tw.SamplingClient) -> None:
     """With an image whose length only the server knows, its values are given as they come."""
     server.on_poll("Sample", lambda _: logprobs(None, -1.0, -2.0, -3.0))
     prompt = tw.ModelInput.from_ints([1]).append(IMAGE)
     assert sampling.compute_logprobs(prompt).result(PATIENCE_S) == [None, -1.0, -2.0, -3.0]
 
 
-def test_get_base_model(server: Scripted, sampling: tw.SamplingClient) -> None:
+def test_get_base_model(server: ScriptedServer, sampling: tw.SamplingClient) -> None:
     """The base model is what the server says of the sampler."""
-    server.rules["samplers/sampler1"] = lambda _: Answer({"sampler_id": "sampler1", "base_model": "found"})
+    server.rules["samplers/sampler1"] = lambda _: ScriptedResponse({"sampler_id": "sampler1", "base_model": "found"})
     assert sampling.get_base_model() == "found"
     assert asyncio.run(sampling.get_base_model_async()) == "found"
 
@@ -167,7 +173,7 @@ WRONG: dict[str, tuple[Callable[[tw.SamplingClient], Any], type[Exception], str]
 
 @pytest.mark.parametrize(("attempt", "kind", "text"), WRONG.values(), ids=WRONG)
 def test_wrong_arguments(
-    server: Scripted,
+    server: ScriptedServer,
     sampling: tw.SamplingClient,
     attempt: Callable[[tw.SamplingClient], Any],
     kind: type[Exception],

@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import open_client
-from support.scripted import PATIENCE_S, Answer, Scripted
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(120)
 CONTEXT = 10
@@ -22,10 +22,10 @@ def prompt(length: int) -> tw.ModelInput:
     return tw.ModelInput.from_ints(list(range(length)))
 
 
-def limit_context(server: Scripted, *models: dict[str, Any]) -> None:
+def limit_context(server: ScriptedServer, *models: dict[str, Any]) -> None:
     """Let the server report these models in its capabilities."""
     listed = models or ({"model_name": "base", "max_context_length": CONTEXT},)
-    server.rules["get_server_capabilities"] = lambda _: Answer({"supported_models": list(listed)})
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse({"supported_models": list(listed)})
 
 
 def from_base_model(client: tw.ServiceClient) -> tw.SamplingClient:
@@ -57,11 +57,11 @@ MAKERS = [from_base_model, from_trained_model, from_saved_path, from_loaded_stat
 
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_sample_beyond_the_context_is_refused_before_sending(
-    server: Scripted, make: Callable[[tw.ServiceClient], tw.SamplingClient]
+    server: ScriptedServer, make: Callable[[tw.ServiceClient], tw.SamplingClient]
 ) -> None:
     """The error names both numbers and the way out; a sample that just fits is sent."""
     limit_context(server)
-    server.rules["samplers/sampler1"] = lambda _: Answer({"sampler_id": "sampler1", "base_model": "base"})
+    server.rules["samplers/sampler1"] = lambda _: ScriptedResponse({"sampler_id": "sampler1", "base_model": "base"})
     with open_client(server.url, wire_version="0.22.7") as client:
         client.get_server_capabilities()
         sampling = make(client)
@@ -95,7 +95,7 @@ CASES: dict[str, tuple[tw.ModelInput, int | None, str | None]] = {
 
 @pytest.mark.parametrize(("given", "max_tokens", "text"), CASES.values(), ids=CASES)
 def test_what_fits_and_what_does_not(
-    server: Scripted, given: tw.ModelInput, max_tokens: int | None, text: str | None
+    server: ScriptedServer, given: tw.ModelInput, max_tokens: int | None, text: str | None
 ) -> None:
     """The prompt's tokens and max_tokens count together; prompts with an image are the server's to judge."""
     limit_context(server)
@@ -123,7 +123,7 @@ def test_what_fits_and_what_does_not(
     ],
     ids=["never asked", "another model", "no limit", "null", "zero", "no name", "the longer of two"],
 )
-def test_an_unknown_context_refuses_nothing(server: Scripted, models: list[dict[str, Any]]) -> None:
+def test_an_unknown_context_refuses_nothing(server: ScriptedServer, models: list[dict[str, Any]]) -> None:
     """Without a known limit the client sends the sample, and makes no request to find one."""
     if models:
         limit_context(server, *models)
@@ -135,12 +135,12 @@ def test_an_unknown_context_refuses_nothing(server: Scripted, models: list[dict[
     assert len(server.named("get_server_capabilities")) == bool(models)
 
 
-def test_compute_logprobs_counts_the_prompt_alone(server: Scripted) -> None:
+def test_compute_logprobs_counts_the_prompt_alone(server: ScriptedServer) -> None:
     """A prompt that fills the context is sent, a longer one is not."""
     limit_context(server)
     logprobs = [None] + [-1.0] * (CONTEXT - 1)
     drawn = {"stop_reason": "length", "tokens": [5], "logprobs": [-1.0]}
-    server.on_poll("Sample", lambda _: Answer({"sequences": [drawn], "prompt_logprobs": logprobs}))
+    server.on_poll("Sample", lambda _: ScriptedResponse({"sequences": [drawn], "prompt_logprobs": logprobs}))
     with open_client(server.url, wire_version="0.22.7") as client:
         client.get_server_capabilities()
         sampling = from_base_model(client)
@@ -150,7 +150,7 @@ def test_compute_logprobs_counts_the_prompt_alone(server: Scripted) -> None:
     assert len(server.named("asample")) == 1
 
 
-def test_copies_and_handles_keep_the_context_length(server: Scripted) -> None:
+def test_copies_and_handles_keep_the_context_length(server: ScriptedServer) -> None:
     """A copy refuses what its original does, without a request of its own."""
     limit_context(server)
     with open_client(server.url, wire_version="0.22.7") as client:
@@ -169,7 +169,9 @@ def test_copies_and_handles_keep_the_context_length(server: Scripted) -> None:
 
 @pytest.mark.parametrize("version", ["0.16.1", "0.25.0", "0.38.0"])
 @pytest.mark.parametrize("params", [tw.SamplingParams(), tw.SamplingParams(max_tokens=None)], ids=["left out", "None"])
-def test_without_max_tokens_the_request_has_none(server: Scripted, version: str, params: tw.SamplingParams) -> None:
+def test_without_max_tokens_the_request_has_none(
+    server: ScriptedServer, version: str, params: tw.SamplingParams
+) -> None:
     """The key is left out on every wire; of the official clients only 0.16.1 sends null, for a None that was given."""
     with open_client(server.url, wire_version=version) as client:
         from_base_model(client).sample(prompt(3), 1, params).result(PATIENCE_S)

@@ -16,7 +16,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import FAST, KEY, PARAMS, PROMPT, loop_threads, open_client, wait_until
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S, Scripted
+from support.scripted import PATIENCE_S, ScriptedServer
 from tinkerwire._sampling.handles import SamplerHandle
 from tinkerwire._session import session
 
@@ -30,7 +30,7 @@ def state_of(handle: str) -> dict[str, object]:
     return found
 
 
-def test_what_a_handle_says(server: Scripted) -> None:
+def test_what_a_handle_says(server: ScriptedServer) -> None:
     """Address, session, sampling session, dialect and policy; neither the key nor secret headers."""
     with open_client(server.url, default_headers_overrides={"x-secret": "hidden"}) as client:
         sampling = client.create_sampling_client(base_model="base", record_stability_info=True)
@@ -46,7 +46,7 @@ def test_what_a_handle_says(server: Scripted) -> None:
         assert secret not in json.dumps(state_of(handle))
 
 
-def test_a_copy_brings_the_servers_wishes_and_its_own_policy(server: Scripted) -> None:
+def test_a_copy_brings_the_servers_wishes_and_its_own_policy(server: ScriptedServer) -> None:
     """Flags of the server, what is known of its bodies, and the policy of this client arrive as they were."""
     policy = tw.RetryConfig(max_connections=None, progress_timeout=float("inf"))
     with open_client(server.url, wire_version="0.38.0", client_config={"sample_no_retries": True}) as client:
@@ -56,7 +56,7 @@ def test_a_copy_brings_the_servers_wishes_and_its_own_policy(server: Scripted) -
         assert decoded.retry == policy
 
 
-def test_a_handle_has_the_default_retryable_exceptions(server: Scripted) -> None:
+def test_a_handle_has_the_default_retryable_exceptions(server: ScriptedServer) -> None:
     """Classes are no text; a pickled client keeps them."""
     policy = tw.RetryConfig(5, enable_stuck_detection=False, retryable_exceptions=(tw.NotFoundError,))
     with open_client(server.url) as client:
@@ -66,7 +66,7 @@ def test_a_handle_has_the_default_retryable_exceptions(server: Scripted) -> None
         assert pickle.loads(pickle.dumps(policy)) == policy
 
 
-def test_the_receiver_finds_its_own_key(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_receiver_finds_its_own_key(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The key is that of the environment or of the argument, and goes into no handle."""
     with open_client(server.url) as client:
         handle = client.create_sampling_client(base_model="base").get_sampler_handle()
@@ -98,7 +98,7 @@ def test_the_embedded_server_stays_at_home() -> None:
             pickle.dumps(sampling)
 
 
-def test_a_client_that_was_not_created_has_no_handle(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_client_that_was_not_created_has_no_handle(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The error of the creation, not one of pickling."""
     server.rules["create_sampling_session"] = lambda asked: server.happy(asked).__class__(status=403)
     with pytest.raises(tw.PermissionDeniedError):
@@ -106,7 +106,7 @@ def test_a_client_that_was_not_created_has_no_handle(server: Scripted, client: t
 
 
 def test_copies_share_a_connection_and_leave_nothing(
-    server: Scripted, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Copies in one process share connection and heart; with the last of them all of it ends, the session does not."""
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
@@ -127,7 +127,7 @@ def test_copies_share_a_connection_and_leave_nothing(
     assert not server.named("sessions/s1/finish")
 
 
-def test_a_copy_of_a_copy_follows_the_same_session(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_copy_of_a_copy_follows_the_same_session(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A copy can be sent on; it says the same again."""
     original = client.create_sampling_client(base_model="base")
     clone = pickle.loads(pickle.dumps(original))
@@ -209,13 +209,13 @@ SECRET_HEADERS = {
 SHARED_HEADERS = {"X-Route": "blue/green-7", "x-org": "research", "User-Agent": "study/1.0 (Linux; x86_64)"}
 
 
-def sampled_with(server: Scripted) -> dict[str, str]:
+def sampled_with(server: ScriptedServer) -> dict[str, str]:
     """The headers of the last sample."""
     return {name.lower(): value for name, value in server.named("asample")[-1].headers.items()}
 
 
 @pytest.mark.parametrize("by", ["handle", "pickle"])
-def test_headers_without_a_credential_travel(server: Scripted, by: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_headers_without_a_credential_travel(server: ScriptedServer, by: str, caplog: pytest.LogCaptureFixture) -> None:
     """A copy sends them as the client did; those with a credential stay behind, and are named."""
     with open_client(server.url, default_headers_overrides={**SECRET_HEADERS, **SHARED_HEADERS}) as client:
         sampling = client.create_sampling_client(base_model="base")
@@ -236,7 +236,7 @@ def test_headers_without_a_credential_travel(server: Scripted, by: str, caplog: 
 
 
 def test_the_other_process_gives_secret_headers(
-    server: Scripted, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By an argument, or by TINKERWIRE_HEADERS, which pickles and services use, too; then nothing is missing."""
     headers = {"Authorization": "Bearer first", "x-route": "blue"}
@@ -264,7 +264,7 @@ def test_headers_of_the_environment_that_cannot_be_read(monkeypatch: pytest.Monk
     assert "hidden" not in str(found.value)
 
 
-def test_an_older_handle_has_no_headers(server: Scripted) -> None:
+def test_an_older_handle_has_no_headers(server: ScriptedServer) -> None:
     """It is read as before; odd headers are refused."""
     with open_client(server.url) as client:
         state = state_of(client.create_sampling_client(base_model="base").get_sampler_handle())

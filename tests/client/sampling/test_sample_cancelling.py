@@ -9,21 +9,21 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
-from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted
+from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(60)
-ENABLED = Answer({"sample_cancel_enabled": True, "sample_cancel_max_batch_size": 2})
+ENABLED = ScriptedResponse({"sample_cancel_enabled": True, "sample_cancel_max_batch_size": 2})
 
 
 @pytest.fixture(autouse=True)
-def held(server: Scripted) -> Hold:
+def held(server: ScriptedServer) -> Gate:
     """Holds back the results of samples."""
-    hold = Hold()
-    server.on_poll("Sample", lambda asked: Answer(server.happy(asked).body, hold=hold))
+    hold = Gate()
+    server.on_poll("Sample", lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold))
     return hold
 
 
-def cancel_some(server: Scripted, client: tw.ServiceClient, number: int) -> list[str]:
+def cancel_some(server: ScriptedServer, client: tw.ServiceClient, number: int) -> list[str]:
     """The ids of samples that were cancelled while they were polled."""
     sampling = client.create_sampling_client(base_model="base")
     futures = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(number)]
@@ -34,17 +34,17 @@ def cancel_some(server: Scripted, client: tw.ServiceClient, number: int) -> list
     return ids
 
 
-def goes_on(server: Scripted, client: tw.ServiceClient, hold: Hold) -> None:
+def goes_on(server: ScriptedServer, client: tw.ServiceClient, hold: Gate) -> None:
     """Samples still come."""
     hold.release()
     assert client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
 
 
-def test_the_server_is_told(server: Scripted, held: Hold) -> None:
+def test_the_server_is_told(server: ScriptedServer, held: Gate) -> None:
     """Each cancelled sample once, no more at a time than it wants; the settings are asked for once, when needed."""
     server.rules["client/dynamic_config"] = lambda _: ENABLED
-    told = Hold()
-    server.rules["cancel_future"] = lambda _: Answer(hold=told)
+    told = Gate()
+    server.rules["cancel_future"] = lambda _: ScriptedResponse(hold=told)
     with open_client(server.url, wire_version="0.38.0") as client:
         client.create_sampling_client(base_model="base").result(PATIENCE_S)
         assert not server.named("client/dynamic_config")
@@ -63,19 +63,19 @@ def test_the_server_is_told(server: Scripted, held: Hold) -> None:
 @pytest.mark.parametrize(
     ("answer", "options"),
     [
-        (Answer({"sample_cancel_enabled": False}), {}),
-        (Answer({}), {}),
-        (Answer(status=404), {}),
-        (Answer(status=500), {}),
-        (Answer(b"<html>"), {}),
-        (Answer(drop=True), {}),
+        (ScriptedResponse({"sample_cancel_enabled": False}), {}),
+        (ScriptedResponse({}), {}),
+        (ScriptedResponse(status=404), {}),
+        (ScriptedResponse(status=500), {}),
+        (ScriptedResponse(b"<html>"), {}),
+        (ScriptedResponse(drop=True), {}),
         (ENABLED, {"wire_version": "0.26.1"}),
         (ENABLED, {"wire_version": "0.16.1"}),
     ],
     ids=str,
 )
 def test_a_server_that_does_not_want_to_know(
-    server: Scripted, held: Hold, answer: Answer, options: dict[str, Any]
+    server: ScriptedServer, held: Gate, answer: ScriptedResponse, options: dict[str, Any]
 ) -> None:
     """Without the setting, the call or the wire version nothing is sent; the settings are asked for once at most."""
     server.rules["client/dynamic_config"] = lambda _: answer
@@ -90,11 +90,16 @@ def test_a_server_that_does_not_want_to_know(
 
 @pytest.mark.parametrize(
     "answer",
-    [Answer(status=500), Answer(status=404), Answer(drop=True), Answer(hold=Hold())],
+    [
+        ScriptedResponse(status=500),
+        ScriptedResponse(status=404),
+        ScriptedResponse(drop=True),
+        ScriptedResponse(hold=Gate()),
+    ],
     ids=["500", "404", "drop", "held"],
 )
 def test_a_refused_cancellation_disturbs_nobody(
-    server: Scripted, held: Hold, answer: Answer, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, held: Gate, answer: ScriptedResponse, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is sent once, not again, whatever comes back; later samples come, and close is not held up."""
     server.rules["client/dynamic_config"] = lambda _: ENABLED
@@ -108,16 +113,16 @@ def test_a_refused_cancellation_disturbs_nobody(
     assert not caplog.records
 
 
-def test_only_samples_in_flight(server: Scripted, held: Hold) -> None:
+def test_only_samples_in_flight(server: ScriptedServer, held: Gate) -> None:
     """A sample that was not sent, one that is done, and other operations are not told of; nor is what close ends."""
     server.rules["client/dynamic_config"] = lambda _: ENABLED
-    taken = Hold()
+    taken = Gate()
 
-    def hold_samples(asked: Asked) -> Answer:
-        return Answer(server.happy(asked).body, hold=taken)
+    def hold_samples(asked: RecordedRequest) -> ScriptedResponse:
+        return ScriptedResponse(server.happy(asked).body, hold=taken)
 
     server.rules["asample"] = hold_samples
-    server.on_poll("OptimStep", lambda _: Answer(hold=Hold()))
+    server.on_poll("OptimStep", lambda _: ScriptedResponse(hold=Gate()))
     with open_client(server.url, wire_version="0.38.0") as client:
         sampling = client.create_sampling_client(base_model="base")
         sending = sampling.sample(PROMPT, 1, PARAMS)

@@ -11,7 +11,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import FAST, PARAMS, open_client
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S, Answer, Scripted
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(120)
 TOKENS = [72, 101, 108, 108, 111]
@@ -41,7 +41,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("question", "text"), WRONG.values(), ids=WRONG)
-def test_what_nobody_can_answer(server: Scripted, question: dict[str, Any], text: str) -> None:
+def test_what_nobody_can_answer(server: ScriptedServer, question: dict[str, Any], text: str) -> None:
     """It is refused before anything is sent, with the numbers."""
     with open_client(server.url, wire_version="0.38.0") as client:
         sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
@@ -62,9 +62,11 @@ def test_what_nobody_can_answer(server: Scripted, question: dict[str, Any], text
     ],
     ids=["alternatives", "the last two"],
 )
-def test_what_a_server_passes_over(server: Scripted, question: Any, answer: Any, text: str) -> None:
+def test_what_a_server_passes_over(server: ScriptedServer, question: Any, answer: Any, text: str) -> None:
     """An answer that would be taken for another one is an error."""
-    server.on_poll("Sample", lambda _: Answer({"sequences": [{"stop_reason": "length", "tokens": [5]}], **answer}))
+    server.on_poll(
+        "Sample", lambda _: ScriptedResponse({"sequences": [{"stop_reason": "length", "tokens": [5]}], **answer})
+    )
     with open_client(server.url, wire_version="0.38.0") as client:
         sampling = client.create_sampling_client(base_model="base")
         with pytest.raises(tw.APIResponseValidationError, match=text):

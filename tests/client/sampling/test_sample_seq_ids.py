@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._sampling.sample_seq_ids import RANGE
 
 pytestmark = pytest.mark.timeout(60)
@@ -24,12 +24,12 @@ def draw(*clients: tw.SamplingClient) -> None:
         future.result(PATIENCE_S)
 
 
-def numbers(server: Scripted) -> list[int]:
+def numbers(server: ScriptedServer) -> list[int]:
     """The seq_ids of all samples."""
     return sorted(body["seq_id"] for body in server.bodies("asample"))
 
 
-def test_copies_count_in_ranges_by_chance(server: Scripted, client: tw.ServiceClient) -> None:
+def test_copies_count_in_ranges_by_chance(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Without a server that numbers copies, each copy, and each copy of a copy, has a range of its own."""
     original = client.create_sampling_client(base_model="base")
     first = copy.copy(original)
@@ -43,9 +43,11 @@ def test_copies_count_in_ranges_by_chance(server: Scripted, client: tw.ServiceCl
     assert not server.named("join_sampling_session")
 
 
-def test_copies_ask_the_server_once_before_their_first_sample(server: Scripted) -> None:
+def test_copies_ask_the_server_once_before_their_first_sample(server: ScriptedServer) -> None:
     """Where the flag says so, the server numbers the copies; who never samples never asks."""
-    server.rules["join_sampling_session"] = in_turn(Answer({"client_counter": 7}), Answer({"client_counter": 8}))
+    server.rules["join_sampling_session"] = in_order(
+        ScriptedResponse({"client_counter": 7}), ScriptedResponse({"client_counter": 8})
+    )
     with open_client(server.url, **JOINS) as client:
         original = client.create_sampling_client(base_model="base")
         first, second, _ = (copy.copy(original) for _ in range(3))
@@ -56,9 +58,9 @@ def test_copies_ask_the_server_once_before_their_first_sample(server: Scripted) 
 
 
 @pytest.mark.parametrize(("status", "is_fatal"), [(404, False), (405, False), (403, True)])
-def test_a_server_that_has_no_numbers_after_all(server: Scripted, status: int, is_fatal: bool) -> None:
+def test_a_server_that_has_no_numbers_after_all(server: ScriptedServer, status: int, is_fatal: bool) -> None:
     """A server without the call leaves it to chance; other refusals fail the sample, and the next asks again."""
-    server.rules["join_sampling_session"] = lambda _: Answer(status=status)
+    server.rules["join_sampling_session"] = lambda _: ScriptedResponse(status=status)
     with open_client(server.url, **JOINS) as client:
         clone = copy.copy(client.create_sampling_client(base_model="base"))
         for _ in range(2):

@@ -8,18 +8,18 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client, wait_until
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted
+from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer
 from tinkerwire._session import session
 from tinkerwire._transport.embedded import embedded_transport
 from tinkerwire.local import EmbeddedServer
 
 pytestmark = pytest.mark.timeout(60)
-GONE = Answer({"detail": "no sign of life"}, status=410)
+GONE = ScriptedResponse({"detail": "no sign of life"}, status=410)
 
 
 @pytest.mark.parametrize("name", ["optim_step", "asample", "create_model", "create_sampling_session"])
 def test_an_operation_that_is_refused_because_the_session_is_gone(
-    server: Scripted, client: tw.ServiceClient, name: str
+    server: ScriptedServer, client: tw.ServiceClient, name: str
 ) -> None:
     """410 to an operation is the session's end: the error names it, the server's words and the way out; no resend."""
     sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
@@ -41,7 +41,7 @@ def test_an_operation_that_is_refused_because_the_session_is_gone(
 
 
 def test_a_heartbeat_that_is_answered_so(
-    server: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After it operations are refused without a request; what needs no session goes on, and close says nothing."""
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
@@ -63,7 +63,7 @@ def test_a_heartbeat_that_is_answered_so(
     assert "could not be told" not in caplog.text
 
 
-def test_a_missing_checkpoint_is_no_expiry(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_missing_checkpoint_is_no_expiry(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """410 to what belongs to no session, and before there is one, stays what it is."""
     server.rules["training_runs"] = lambda _: GONE
     server.rules["create_session"] = lambda _: GONE
@@ -87,10 +87,12 @@ def test_a_real_server_that_lets_go() -> None:
                 training.optim_step(ADAM).result(PATIENCE_S)
 
 
-def test_a_heartbeat_whose_session_is_not_known_any_longer(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_heartbeat_whose_session_is_not_known_any_longer(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """404 after heartbeats that were answered is the end, as after a restart; from the first one on it says nothing."""
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
-    unknown = Answer({"detail": "Session not found"}, status=404)
+    unknown = ScriptedResponse({"detail": "Session not found"}, status=404)
     server.rules["session_heartbeat"] = lambda _: unknown
     with open_client(server.url) as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
@@ -106,13 +108,13 @@ def test_a_heartbeat_whose_session_is_not_known_any_longer(server: Scripted, mon
             training.optim_step(ADAM).result(PATIENCE_S)
 
 
-def test_a_heartbeat_that_hangs_delays_no_error(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_heartbeat_that_hangs_delays_no_error(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 404 to many operations is theirs, soon, where nobody says whether the session is gone."""
     monkeypatch.setattr(session, "HEARTBEAT_TIMEOUT_S", 1000.0)
     monkeypatch.setattr(session, "PATIENCE_S", 0.1)
-    hold = Hold()
-    server.rules["session_heartbeat"] = lambda _: Answer({}, hold=hold)
-    server.rules["asample"] = lambda _: Answer({"detail": "no such sampler"}, status=404)
+    hold = Gate()
+    server.rules["session_heartbeat"] = lambda _: ScriptedResponse({}, hold=hold)
+    server.rules["asample"] = lambda _: ScriptedResponse({"detail": "no such sampler"}, status=404)
     with open_client(server.url) as client:
         sampling = client.create_sampling_client(base_model="base")
         for future in [sampling.sample(PROMPT, 1, PARAMS) for _ in range(20)]:

@@ -9,7 +9,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, open_client
-from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
+from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._session import session
 
 pytestmark = pytest.mark.timeout(60)
@@ -27,10 +27,10 @@ SUBMITTED = {
 }
 PATHS = {"custom": "forward"}
 LOST_HEARTBEATS = {
-    "names the session": Answer({"detail": "Session s1 not found"}, status=404),
-    "says session": Answer({"error": {"code": "session_not_found"}}, status=404),
-    "400": Answer({"detail": "Unknown session_id"}, status=400),
-    "410": Answer({"detail": "no sign of life"}, status=410),
+    "names the session": ScriptedResponse({"detail": "Session s1 not found"}, status=404),
+    "says session": ScriptedResponse({"error": {"code": "session_not_found"}}, status=404),
+    "400": ScriptedResponse({"detail": "Unknown session_id"}, status=400),
+    "410": ScriptedResponse({"detail": "no sign of life"}, status=410),
 }
 
 
@@ -60,11 +60,11 @@ def operations(client: tw.ServiceClient) -> dict[str, Callable[[], Any]]:
 @pytest.mark.parametrize("heartbeat", LOST_HEARTBEATS.values(), ids=LOST_HEARTBEATS)
 @pytest.mark.parametrize("name", [*SUBMITTED, "create_sampling_session"])
 def test_an_operation_sent_after_a_restart(
-    server: Scripted, client: tw.ServiceClient, name: str, heartbeat: Answer
+    server: ScriptedServer, client: tw.ServiceClient, name: str, heartbeat: ScriptedResponse
 ) -> None:
     """Each fails as expired before the first regular heartbeat, although the server speaks of a model."""
     start = operations(client)[name]
-    server.rules[PATHS.get(name, name)] = lambda _: Answer({"detail": "Model m1 not found"}, status=404)
+    server.rules[PATHS.get(name, name)] = lambda _: ScriptedResponse({"detail": "Model m1 not found"}, status=404)
     server.rules["session_heartbeat"] = lambda _: heartbeat
     with pytest.raises(tw.SessionExpiredError, match="session s1"):
         start().result(PATIENCE_S)
@@ -72,11 +72,13 @@ def test_an_operation_sent_after_a_restart(
 
 @pytest.mark.parametrize("status", [400, 404, 410])
 @pytest.mark.parametrize("name", SUBMITTED)
-def test_a_result_polled_after_a_restart(server: Scripted, client: tw.ServiceClient, name: str, status: int) -> None:
+def test_a_result_polled_after_a_restart(
+    server: ScriptedServer, client: tw.ServiceClient, name: str, status: int
+) -> None:
     """A result that is being polled fails as expired, not as a missing result; nothing is submitted again."""
     start = operations(client)[name]
-    lost = Answer({"detail": "Future not found"}, status=status)
-    server.on_poll(SUBMITTED[name], in_turn(Answer(status=408), lost))
+    lost = ScriptedResponse({"detail": "Future not found"}, status=status)
+    server.on_poll(SUBMITTED[name], in_order(ScriptedResponse(status=408), lost))
     server.rules["session_heartbeat"] = lambda _: LOST_HEARTBEATS["names the session"]
     before = len(server.named(PATHS.get(name, name)))
     with pytest.raises(tw.SessionExpiredError, match="session s1"):
@@ -85,16 +87,16 @@ def test_a_result_polled_after_a_restart(server: Scripted, client: tw.ServiceCli
 
 
 @pytest.mark.parametrize("body", [{"error": "busy"}, {"detail": "Not Found"}, b""], ids=str)
-def test_a_heartbeat_route_shows_that_a_404_is_about_the_session(server: Scripted, body: Any) -> None:
+def test_a_heartbeat_route_shows_that_a_404_is_about_the_session(server: ScriptedServer, body: Any) -> None:
     """If the text of a 404 is empty, a GET that is refused with 405 shows that the server has heartbeats."""
 
-    def heartbeat(asked: Asked) -> Answer:
-        return Answer(body, status=404 if asked.method == "POST" else 405)
+    def heartbeat(asked: RecordedRequest) -> ScriptedResponse:
+        return ScriptedResponse(body, status=404 if asked.method == "POST" else 405)
 
     with open_client(server.url) as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
         server.rules["session_heartbeat"] = heartbeat
-        server.rules["optim_step"] = lambda _: Answer({"detail": "Not Found"}, status=404)
+        server.rules["optim_step"] = lambda _: ScriptedResponse({"detail": "Not Found"}, status=404)
         with pytest.raises(tw.SessionExpiredError):
             training.optim_step(ADAM).result(PATIENCE_S)
 
@@ -111,12 +113,12 @@ def test_a_heartbeat_route_shows_that_a_404_is_about_the_session(server: Scripte
     ],
     ids=str,
 )
-def test_a_server_without_heartbeats_was_not_restarted(server: Scripted, body: Any) -> None:
+def test_a_server_without_heartbeats_was_not_restarted(server: ScriptedServer, body: Any) -> None:
     """Its 404 to an operation stays what it is, and the next operation goes out."""
     with open_client(server.url) as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
-        server.rules["session_heartbeat"] = lambda _: Answer(body, status=404)
-        server.rules["save_weights"] = lambda _: Answer({"detail": "Model not found"}, status=404)
+        server.rules["session_heartbeat"] = lambda _: ScriptedResponse(body, status=404)
+        server.rules["save_weights"] = lambda _: ScriptedResponse({"detail": "Model not found"}, status=404)
         with pytest.raises(tw.NotFoundError, match="Model not found"):
             training.save_state("a").result(PATIENCE_S)
         training.optim_step(ADAM).result(PATIENCE_S)
@@ -135,12 +137,12 @@ def test_a_server_without_heartbeats_was_not_restarted(server: Scripted, body: A
     ],
     ids=str,
 )
-def test_an_operation_whose_error_names_the_session(server: Scripted, body: Any, status: int) -> None:
+def test_an_operation_whose_error_names_the_session(server: ScriptedServer, body: Any, status: int) -> None:
     """Such an error is enough, also on a server without heartbeats."""
     with open_client(server.url) as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
-        server.rules["session_heartbeat"] = lambda _: Answer({"detail": "Not Found"}, status=404)
-        server.rules["optim_step"] = lambda _: Answer(body, status=status)
+        server.rules["session_heartbeat"] = lambda _: ScriptedResponse({"detail": "Not Found"}, status=404)
+        server.rules["optim_step"] = lambda _: ScriptedResponse(body, status=status)
         with pytest.raises(tw.SessionExpiredError, match="session s1"):
             training.optim_step(ADAM).result(PATIENCE_S)
 
@@ -155,35 +157,35 @@ def test_an_operation_whose_error_names_the_session(server: Scripted, body: Any,
     ],
     ids=str,
 )
-def test_other_things_that_are_missing_from_a_living_session(server: Scripted, body: Any, status: int) -> None:
+def test_other_things_that_are_missing_from_a_living_session(server: ScriptedServer, body: Any, status: int) -> None:
     """A sampler, a model or a bad argument is no lost session."""
     with open_client(server.url) as client:
         sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
-        server.rules["asample"] = lambda _: Answer(body, status=status)
+        server.rules["asample"] = lambda _: ScriptedResponse(body, status=status)
         with pytest.raises(tw.APIStatusError) as caught:
             sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
         assert caught.value.status_code == status
 
 
 def test_a_result_that_is_never_ready_ends_with_its_session(
-    server: Scripted, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A restarted server may answer every poll with "not ready"; the poll ends once a heartbeat found the loss."""
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
     training = client.create_lora_training_client("base").result(PATIENCE_S)
-    server.on_poll("OptimStep", lambda _: Answer(status=408))
+    server.on_poll("OptimStep", lambda _: ScriptedResponse(status=408))
     step = training.optim_step(ADAM)
     server.wait_for(lambda: bool(server.polls("OptimStep")), "a poll")
-    server.rules["session_heartbeat"] = lambda _: Answer({"detail": "no"}, status=410)
+    server.rules["session_heartbeat"] = lambda _: ScriptedResponse({"detail": "no"}, status=410)
     with pytest.raises(tw.SessionExpiredError):
         step.result(PATIENCE_S)
 
 
-def test_operations_in_line_behind_a_lost_session(server: Scripted, client: tw.ServiceClient) -> None:
+def test_operations_in_line_behind_a_lost_session(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Those that wait for their turn during the restart fail as expired too."""
     training = client.create_lora_training_client("base").result(PATIENCE_S)
-    hold = Hold()
-    server.rules["forward_backward"] = lambda _: Answer({"detail": "Model not found"}, status=404, hold=hold)
+    hold = Gate()
+    server.rules["forward_backward"] = lambda _: ScriptedResponse({"detail": "Model not found"}, status=404, hold=hold)
     server.rules["session_heartbeat"] = lambda _: LOST_HEARTBEATS["names the session"]
     futures = [
         training.forward_backward([datum()], "cross_entropy"),
@@ -197,10 +199,10 @@ def test_operations_in_line_behind_a_lost_session(server: Scripted, client: tw.S
             future.result(PATIENCE_S)
 
 
-def test_rest_calls_do_not_belong_to_the_session(server: Scripted, client: tw.ServiceClient) -> None:
+def test_rest_calls_do_not_belong_to_the_session(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A checkpoint that is missing is a NotFoundError, whatever became of the session."""
     client.create_lora_training_client("base").result(PATIENCE_S)
     server.rules["session_heartbeat"] = lambda _: LOST_HEARTBEATS["names the session"]
-    server.rules["training_runs/r1"] = lambda _: Answer({"detail": "not found"}, status=404)
+    server.rules["training_runs/r1"] = lambda _: ScriptedResponse({"detail": "not found"}, status=404)
     with pytest.raises(tw.NotFoundError):
         client.create_rest_client().get_training_run("r1").result(PATIENCE_S)

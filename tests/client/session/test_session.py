@@ -9,7 +9,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
+from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._session import session
 from tinkerwire._transport import transport
 
@@ -23,7 +23,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
 
 
-def test_it_is_created_when_it_is_needed(server: Scripted, client: tw.ServiceClient) -> None:
+def test_it_is_created_when_it_is_needed(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Neither the constructor nor calls without a session create one."""
     client.get_server_capabilities()
     assert not server.named("create_session")
@@ -31,10 +31,10 @@ def test_it_is_created_when_it_is_needed(server: Scripted, client: tw.ServiceCli
     assert len(server.named("create_session")) == 1
 
 
-def test_it_is_created_once_for_all(server: Scripted, client: tw.ServiceClient) -> None:
+def test_it_is_created_once_for_all(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Forty clients made at once by eight threads share one session, and have numbers of their own in it."""
-    hold = Hold()
-    server.rules["create_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["create_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     with ThreadPoolExecutor(8) as pool:
         training = [pool.submit(client.create_lora_training_client, "base") for _ in range(20)]
         sampling = [pool.submit(client.create_sampling_client, None, "base") for _ in range(20)]
@@ -47,7 +47,7 @@ def test_it_is_created_once_for_all(server: Scripted, client: tw.ServiceClient) 
     assert numbers == list(range(20))
 
 
-def test_model_numbers_are_those_of_the_calls(server: Scripted, client: tw.ServiceClient) -> None:
+def test_model_numbers_are_those_of_the_calls(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Models are numbered in the order in which they were asked for."""
     for future in [client.create_lora_training_client(f"base{i}") for i in range(10)]:
         future.result(PATIENCE_S)
@@ -55,10 +55,12 @@ def test_model_numbers_are_those_of_the_calls(server: Scripted, client: tw.Servi
     assert found == {f"base{i}": i for i in range(10)}
 
 
-def test_a_failed_creation_is_tried_again_by_the_next(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_failed_creation_is_tried_again_by_the_next(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """All who wait for a session that cannot be created get the error; who asks later gets a new try."""
-    hold = Hold()
-    server.rules["create_session"] = in_turn(Answer({"detail": "no seats"}, status=403, hold=hold), server.happy)
+    hold = Gate()
+    server.rules["create_session"] = in_order(
+        ScriptedResponse({"detail": "no seats"}, status=403, hold=hold), server.happy
+    )
     waiting = [client.create_lora_training_client("base") for _ in range(3)]
     server.wait_for_requests("create_session")
     hold.release()
@@ -69,10 +71,10 @@ def test_a_failed_creation_is_tried_again_by_the_next(server: Scripted, client: 
     assert len(server.named("create_session")) == 2
 
 
-def test_one_who_stops_waiting_does_not_stop_the_others(server: Scripted, client: tw.ServiceClient) -> None:
+def test_one_who_stops_waiting_does_not_stop_the_others(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A client whose creation is cancelled while the session is created leaves the session to the others."""
-    hold = Hold()
-    server.rules["create_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["create_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     first, second = client.create_lora_training_client("base"), client.create_lora_training_client("base")
     server.wait_for_requests("create_session")
     first._operations.creation.cancel()
@@ -81,7 +83,7 @@ def test_one_who_stops_waiting_does_not_stop_the_others(server: Scripted, client
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_heart_beats_until_close(server: Scripted, client: tw.ServiceClient) -> None:
+def test_the_heart_beats_until_close(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Heartbeats name the session, keep coming, and stop at close."""
     client.create_lora_training_client("base").result(PATIENCE_S)
     beats = server.wait_for_requests("session_heartbeat", 5)
@@ -97,9 +99,17 @@ def test_the_heart_beats_until_close(server: Scripted, client: tw.ServiceClient)
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
-    "trouble", [Answer(status=500), Answer(drop=True), Answer(status=404), Answer(b"<html>"), Answer(b"null")], ids=str
+    "trouble",
+    [
+        ScriptedResponse(status=500),
+        ScriptedResponse(drop=True),
+        ScriptedResponse(status=404),
+        ScriptedResponse(b"<html>"),
+        ScriptedResponse(b"null"),
+    ],
+    ids=str,
 )
-def test_the_heart_survives(server: Scripted, client: tw.ServiceClient, trouble: Answer) -> None:
+def test_the_heart_survives(server: ScriptedServer, client: tw.ServiceClient, trouble: ScriptedResponse) -> None:
     """A heartbeat that fails in whatever way is followed by the next, without a resend of its own."""
     server.rules["session_heartbeat"] = lambda _: trouble
     client.create_lora_training_client("base").result(PATIENCE_S)
@@ -107,7 +117,7 @@ def test_the_heart_survives(server: Scripted, client: tw.ServiceClient, trouble:
     assert len({beat.headers["x-idempotency-key"] for beat in beats}) == len(beats)
 
 
-def test_a_heart_over_a_broken_transport_survives(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_heart_over_a_broken_transport_survives(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even an error of a foreign kind, from a transport of the user's, ends the heartbeat."""
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.01)
     inner = transport.AiohttpTransport(server.url)
@@ -131,10 +141,10 @@ def test_a_heart_over_a_broken_transport_survives(server: Scripted, monkeypatch:
 
 @pytest.mark.usefixtures("quick")
 def test_an_expired_session_has_no_heart(
-    server: Scripted, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """410 ends the heartbeat, and says so once."""
-    server.rules["session_heartbeat"] = lambda _: Answer(status=410)
+    server.rules["session_heartbeat"] = lambda _: ScriptedResponse(status=410)
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         client.create_lora_training_client("base").result(PATIENCE_S)
         heart = client._session._heartbeat
@@ -150,12 +160,12 @@ def test_an_expired_session_has_no_heart(
 
 @pytest.mark.usefixtures("quick")
 def test_long_silence_is_worth_a_word(
-    server: Scripted, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """When no heartbeat gets through for two minutes the log says so, with the reason."""
     assert session.SILENCE_S == 120.0
     monkeypatch.setattr(session, "SILENCE_S", 0.0)
-    server.rules["session_heartbeat"] = lambda _: Answer({"detail": "on fire"}, status=500)
+    server.rules["session_heartbeat"] = lambda _: ScriptedResponse({"detail": "on fire"}, status=500)
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         client.create_lora_training_client("base").result(PATIENCE_S)
         server.wait_for_requests("session_heartbeat", 3)
@@ -164,18 +174,18 @@ def test_long_silence_is_worth_a_word(
 
 
 def test_what_the_server_has_to_say_is_logged(
-    server: Scripted, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Messages that come with the session go to the log at their levels."""
     said = {"info_message": "hello", "warning_message": "careful", "error_message": "alas"}
-    server.rules["create_session"] = lambda _: Answer({"session_id": "s1", **said})
+    server.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s1", **said})
     with caplog.at_level(logging.INFO, "tinkerwire"):
         client.create_lora_training_client("base").result(PATIENCE_S)
     found = {(record.levelname, record.message) for record in caplog.records}
     assert {("INFO", "hello"), ("WARNING", "careful"), ("ERROR", "alas")} <= found
 
 
-def test_what_the_session_tells(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_session_tells(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Metadata, project and tags of the session are sent, from arguments and environment."""
     monkeypatch.setenv("TINKER_TAGS", "a,b")
     monkeypatch.setenv("TINKER_PROJECT_ID", "from-environment")
@@ -193,10 +203,10 @@ def test_what_the_session_tells(server: Scripted, monkeypatch: pytest.MonkeyPatc
     assert first["sdk_version"] == "0.16.1"
 
 
-def test_sessions_end_with_pending_work(server: Scripted) -> None:
+def test_sessions_end_with_pending_work(server: ScriptedServer) -> None:
     """Closing while the session is still being created ends what waits for it."""
-    hold = Hold()
-    server.rules["create_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["create_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     with open_client(server.url) as client:
         training, sampling = (
             client.create_lora_training_client("base"),
@@ -211,7 +221,7 @@ def test_sessions_end_with_pending_work(server: Scripted) -> None:
 
 
 @pytest.fixture
-def beaten(server: Scripted, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch) -> tw.TrainingClient:
+def beaten(server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch) -> tw.TrainingClient:
     """A training client whose session's heart has beaten, and does so again only when it is asked."""
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
     monkeypatch.setattr(session, "SAME_ANSWER_S", 0.0)
@@ -224,11 +234,11 @@ def beaten(server: Scripted, client: tw.ServiceClient, monkeypatch: pytest.Monke
 
 
 def test_a_server_that_was_started_again_has_lost_the_session(
-    server: Scripted, client: tw.ServiceClient, beaten: tw.TrainingClient
+    server: ScriptedServer, client: tw.ServiceClient, beaten: tw.TrainingClient
 ) -> None:
     """Such a server speaks of an unknown model; the error speaks of the session, and so do all that follow."""
     for name in ("session_heartbeat", "optim_step"):
-        server.rules[name] = lambda _: Answer({"detail": "Model not found"}, status=404)
+        server.rules[name] = lambda _: ScriptedResponse({"detail": "Model not found"}, status=404)
     steps = [beaten.optim_step(ADAM) for _ in range(3)]
     for step in steps:
         with pytest.raises(tw.SessionExpiredError, match="session s1: the server says that it is gone"):
@@ -237,16 +247,18 @@ def test_a_server_that_was_started_again_has_lost_the_session(
         client.create_lora_training_client("base").result(PATIENCE_S)
 
 
-def test_what_is_not_found_in_a_living_session_is_told_as_that(server: Scripted, beaten: tw.TrainingClient) -> None:
+def test_what_is_not_found_in_a_living_session_is_told_as_that(
+    server: ScriptedServer, beaten: tw.TrainingClient
+) -> None:
     """The server is asked for the session, and knows it."""
-    server.rules["optim_step"] = lambda _: Answer({"detail": "Model not found"}, status=404)
+    server.rules["optim_step"] = lambda _: ScriptedResponse({"detail": "Model not found"}, status=404)
     beats = len(server.named("session_heartbeat"))
     with pytest.raises(tw.NotFoundError, match="Model not found"):
         beaten.optim_step(ADAM).result(PATIENCE_S)
     assert len(server.named("session_heartbeat")) > beats
 
 
-def test_the_session_id_is_public(server: Scripted) -> None:
+def test_the_session_id_is_public(server: ScriptedServer) -> None:
     """It creates the session and waits for it, costs one request, and outlives the client."""
     with open_client(server.url) as client:
         assert client.session_id == client.session_id == "s1"
@@ -254,9 +266,9 @@ def test_the_session_id_is_public(server: Scripted) -> None:
     assert client.session_id == "s1"
 
 
-def test_a_session_that_cannot_be_created_has_no_id(server: Scripted) -> None:
+def test_a_session_that_cannot_be_created_has_no_id(server: ScriptedServer) -> None:
     """Its error is raised where the id is read, and a client that was closed before it had one says so."""
-    server.rules["create_session"] = lambda _: Answer(status=403)
+    server.rules["create_session"] = lambda _: ScriptedResponse(status=403)
     with open_client(server.url) as client, pytest.raises(tw.PermissionDeniedError):
         _ = client.session_id
     with pytest.raises(tw.ClientClosedError):

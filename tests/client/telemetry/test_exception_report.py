@@ -26,7 +26,7 @@ def caused(outer: Exception, inner: BaseException) -> Exception:
 
 
 @pytest.mark.parametrize(
-    ("fault", "is_users"),
+    ("error", "is_users"),
     [
         (status_fault(400), True),
         (status_fault(429), True),
@@ -39,9 +39,9 @@ def caused(outer: Exception, inner: BaseException) -> Exception:
         (caused(tw.TinkerError(DATA), status_fault(502)), False),
     ],
 )
-def test_whose_fault(fault: Exception, is_users: bool) -> None:
+def test_whose_fault(error: Exception, is_users: bool) -> None:
     """The user's: what the server refused or blames on the user, also as the cause of something else."""
-    assert exception_report.is_users(fault) is is_users
+    assert exception_report.is_users(error) is is_users
 
 
 def test_a_ring_of_causes() -> None:
@@ -69,11 +69,11 @@ def test_what_is_told() -> None:
 @given(st.text(min_size=12).map("~^".__add__), st.sampled_from([400, 422, 500]))
 def test_no_text_of_an_error_is_told(text: str, status: int) -> None:
     """Whatever is in the text, body or answer of an error."""
-    for fault in (status_fault(status, text), tw.TinkerError(text), ValueError(text), tw.RequestFailedError(text)):
+    for error in (status_fault(status, text), tw.TinkerError(text), ValueError(text), tw.RequestFailedError(text)):
         told = [
-            exception_report.summary(fault),
-            exception_report.places(fault),
-            *map(str, exception_report.details(fault).values()),
+            exception_report.summary(error),
+            exception_report.places(error),
+            *map(str, exception_report.details(error).values()),
         ]
         assert text not in "\n".join(told)
 

@@ -12,7 +12,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, PARAMS, open_client, wait_until
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted
+from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer
 from tinkerwire._server.app import EmbeddedServer
 from tinkerwire._telemetry import reporter as telemetry
 from tinkerwire._telemetry.reporter import is_switched_on
@@ -32,7 +32,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(telemetry, "FLUSH_S", 1000.0)
 
 
-def told(server: Scripted) -> list[dict[str, Any]]:
+def told(server: ScriptedServer) -> list[dict[str, Any]]:
     """The events that arrived."""
     return [event for body in server.bodies("telemetry") for event in body["events"]]
 
@@ -59,7 +59,7 @@ def test_where_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
     ("word", "is_odd"), [("banana", True), ("enabled", True), ("on", False), ("Off ", False), ("", False)]
 )
 def test_a_word_that_is_neither(
-    server: Scripted, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, word: str, is_odd: bool
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, word: str, is_odd: bool
 ) -> None:
     """Nothing is told, as whoever sets it wants something else than what is; and that is said."""
     monkeypatch.setenv("TINKER_TELEMETRY", word)
@@ -69,10 +69,10 @@ def test_a_word_that_is_neither(
     assert (f"TINKER_TELEMETRY={word} is neither 1 nor 0; nothing is told, as with 0" in said) is is_odd
 
 
-def test_off(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_off(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Switched off there is no reporter, and nothing is sent."""
     monkeypatch.delenv("TINKER_TELEMETRY")
-    server.rules["asample"] = lambda _: Answer(status=400)
+    server.rules["asample"] = lambda _: ScriptedResponse(status=400)
     with open_client(server.url) as client:
         sampling = client.create_sampling_client(base_model="base")
         assert isinstance(sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S), tw.BadRequestError)
@@ -80,7 +80,7 @@ def test_off(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.named("telemetry") == []
 
 
-def test_a_session(server: Scripted) -> None:
+def test_a_session(server: ScriptedServer) -> None:
     """Start, what was logged and end, in this order and counted, under the session's id; one reporter for all."""
     with open_client(server.url, wire_version="0.38.0") as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
@@ -105,7 +105,7 @@ def test_a_session(server: Scripted) -> None:
     assert not reporter.log("too late")
 
 
-def test_older_wire_and_no_session(server: Scripted) -> None:
+def test_older_wire_and_no_session(server: ScriptedServer) -> None:
     """An older wire has no process_uuid; a client that needed no session tells nothing."""
     with open_client(server.url) as client:
         client.get_server_capabilities()
@@ -138,10 +138,10 @@ def test_the_embedded_server_takes_it(wire: str) -> None:
     assert set(statuses) == {200}
 
 
-def test_errors_are_told_soon(server: Scripted) -> None:
+def test_errors_are_told_soon(server: ScriptedServer) -> None:
     """The user's as such, others as unhandled exceptions; without what was sent or said, or any secret."""
     said = f"bad prompt 770077 for {KEY}"
-    answers = iter([Answer({"detail": said}, status=422), Answer({"detail": said}, status=501)])
+    answers = iter([ScriptedResponse({"detail": said}, status=422), ScriptedResponse({"detail": said}, status=501)])
     server.rules["asample"] = lambda _: next(answers)
     policy = tw.RetryConfig(enable_retry_logic=False)
     with open_client(server.url, retry=policy, default_headers_overrides={"x-mine": "my-secret"}) as client:
@@ -174,21 +174,24 @@ def test_errors_are_told_soon(server: Scripted) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(status=500),
-        Answer(status=404),
-        Answer(drop=True),
-        Answer([1]),
-        Answer(status=429, headers={"retry-after": "60"}),
+        ScriptedResponse(status=500),
+        ScriptedResponse(status=404),
+        ScriptedResponse(drop=True),
+        ScriptedResponse([1]),
+        ScriptedResponse(status=429, headers={"retry-after": "60"}),
         None,
     ],
 )
 def test_it_delays_and_fails_nothing(
-    server: Scripted, answer: Answer | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer,
+    answer: ScriptedResponse | None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """However its endpoint behaves: errors surface at once, work goes on, the end comes, the log is quiet."""
-    hold = Hold()
-    server.rules["telemetry"] = lambda _: answer or Answer(hold=hold)
-    server.rules["asample"] = lambda _: Answer(status=400)
+    hold = Gate()
+    server.rules["telemetry"] = lambda _: answer or ScriptedResponse(hold=hold)
+    server.rules["asample"] = lambda _: ScriptedResponse(status=400)
     monkeypatch.setattr(telemetry, "DRAIN_S", 0.2)
     monkeypatch.setattr(telemetry, "SEND_TIMEOUT_S", 1000.0)
     with caplog.at_level(logging.INFO, "tinkerwire"), open_client(server.url) as client:
@@ -201,10 +204,10 @@ def test_it_delays_and_fails_nothing(
     hold.release()
 
 
-def test_a_server_that_wants_none_is_left_alone(server: Scripted) -> None:
+def test_a_server_that_wants_none_is_left_alone(server: ScriptedServer) -> None:
     """After 404 nothing more is sent, and nothing more is kept."""
-    server.rules["telemetry"] = lambda _: Answer(status=404)
-    server.rules["asample"] = lambda _: Answer(status=400)
+    server.rules["telemetry"] = lambda _: ScriptedResponse(status=404)
+    server.rules["asample"] = lambda _: ScriptedResponse(status=400)
     with open_client(server.url, retry=FAST) as client:
         sampling = client.create_sampling_client(base_model="base")
         sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S)
@@ -215,9 +218,9 @@ def test_a_server_that_wants_none_is_left_alone(server: Scripted) -> None:
     assert len(server.named("telemetry")) == 1
 
 
-def test_bounds(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounds(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The queue, the data of one event and the batches are bounded; what is no JSON is not told."""
-    monkeypatch.setattr(telemetry, "MOST_WAITING", 250)
+    monkeypatch.setattr(telemetry, "MAX_WAITING", 250)
     with open_client(server.url) as client:
         reporter = client.get_telemetry()
         assert reporter is not None
@@ -232,10 +235,10 @@ def test_bounds(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [event["event_name"] for event in told(server)] == [f"e{n}" for n in accepted]
 
 
-def test_a_batch_is_tried_again_and_dropped(server: Scripted) -> None:
+def test_a_batch_is_tried_again_and_dropped(server: ScriptedServer) -> None:
     """A batch that is not taken goes again with the same events."""
-    busy = iter([Answer(status=500)])
-    server.rules["telemetry"] = lambda asked: next(busy, Answer({"status": "accepted"}))
+    busy = iter([ScriptedResponse(status=500)])
+    server.rules["telemetry"] = lambda asked: next(busy, ScriptedResponse({"status": "accepted"}))
     with open_client(server.url) as client:
         client.create_sampling_client(base_model="base").result(PATIENCE_S)
         client._connection.start(lambda: _wake(client)).result(PATIENCE_S)

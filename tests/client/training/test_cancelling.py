@@ -9,15 +9,15 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn, seq_ids
+from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order, seq_ids
 
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_cancelled_before_it_was_sent(server: Scripted, training: tw.TrainingClient) -> None:
+def test_cancelled_before_it_was_sent(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Operations cancelled in the line are never sent, leave no gap, and hold up nobody; order is kept."""
-    hold = Hold()
-    server.rules["forward_backward"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     first = training.forward_backward([datum()], "cross_entropy")
     server.wait_for_requests("forward_backward")
     futures = [training.optim_step(ADAM) for _ in range(10)]
@@ -33,10 +33,10 @@ def test_cancelled_before_it_was_sent(server: Scripted, training: tw.TrainingCli
     assert seq_ids(server) == list(range(1, 7))
 
 
-def test_cancelling_in_line_lets_nobody_overtake(server: Scripted, training: tw.TrainingClient) -> None:
+def test_cancelling_in_line_lets_nobody_overtake(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """When the operation in the middle is cancelled, the last still waits for the first to be taken."""
-    hold = Hold()
-    server.rules["forward_backward"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     first = training.forward_backward([datum()], "cross_entropy")
     server.wait_for_requests("forward_backward")
     middle, last = training.optim_step(ADAM), training.save_state("a")
@@ -49,10 +49,10 @@ def test_cancelling_in_line_lets_nobody_overtake(server: Scripted, training: tw.
     last.result(PATIENCE_S)
 
 
-def test_cancelled_while_it_is_sent(server: Scripted, training: tw.TrainingClient) -> None:
+def test_cancelled_while_it_is_sent(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """An operation cancelled with its request on the way fails at once; the request goes to its end, without a gap."""
-    hold = Hold()
-    server.rules["forward_backward"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     sent = training.forward_backward([datum()], "cross_entropy")
     server.wait_for_requests("forward_backward")
     following = training.optim_step(ADAM)
@@ -69,11 +69,11 @@ def test_cancelled_while_it_is_sent(server: Scripted, training: tw.TrainingClien
 
 
 def test_cancelled_while_it_is_sent_and_then_refused(
-    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """When the request of a cancelled operation is refused in the end, its number is free, and nobody hears of it."""
-    hold = Hold()
-    server.rules["optim_step"] = in_turn(Answer({"detail": "bad"}, status=422, hold=hold), server.happy)
+    hold = Gate()
+    server.rules["optim_step"] = in_order(ScriptedResponse({"detail": "bad"}, status=422, hold=hold), server.happy)
     sent = training.optim_step(ADAM)
     server.wait_for_requests("optim_step")
     following = training.optim_step(ADAM)
@@ -85,10 +85,10 @@ def test_cancelled_while_it_is_sent_and_then_refused(
     assert not caplog.records
 
 
-def test_cancelled_while_it_is_sent_and_then_closed(server: Scripted) -> None:
+def test_cancelled_while_it_is_sent_and_then_closed(server: ScriptedServer) -> None:
     """Close does not wait for the request of a cancelled operation."""
-    hold = Hold()
-    server.rules["optim_step"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["optim_step"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     with open_client(server.url) as client:
         sent = client.create_lora_training_client("base").optim_step(ADAM)
         server.wait_for_requests("optim_step")

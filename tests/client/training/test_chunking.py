@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
-from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
+from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._training.chunking import numbers_in, split
 from tinkerwire._training.request_size import ProtobufSize
 
@@ -78,23 +78,23 @@ def test_the_limits() -> None:
             tw.ChunkLimits(**wrong)
 
 
-def echo(asked: Asked) -> Answer:
+def echo(asked: RecordedRequest) -> ScriptedResponse:
     """Take a chunk up under an id that tells what was in it."""
     (part,) = [asked.body[key] for key in asked.body if key.endswith("_input")]
     tokens = [datum["model_input"]["chunks"][0]["tokens"][0] for datum in part["data"]]
-    return Answer({"request_id": ",".join(map(str, tokens))})
+    return ScriptedResponse({"request_id": ",".join(map(str, tokens))})
 
 
-def output_of(asked: Asked) -> Answer:
+def output_of(asked: RecordedRequest) -> ScriptedResponse:
     """The result of such a chunk: its tokens, their mean and sum."""
     tokens = [int(token) for token in asked.body["request_id"].split(",")]
     outputs = [{"logprobs": {"data": [float(t)], "dtype": "float32", "shape": [1]}} for t in tokens]
     metrics = {"token:mean": sum(tokens) / len(tokens), "token:sum": float(sum(tokens))}
-    return Answer({"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": metrics})
+    return ScriptedResponse({"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": metrics})
 
 
 @pytest.mark.parametrize(("name", "kind"), [("forward_backward", "ForwardBackward"), ("forward", "Forward")])
-def test_a_large_batch_end_to_end(server: Scripted, name: str, kind: str) -> None:
+def test_a_large_batch_end_to_end(server: ScriptedServer, name: str, kind: str) -> None:
     """A batch of 10 in chunks of 4: three requests in order under consecutive numbers, nothing between, one result."""
     server.rules[name] = echo
     server.on_poll(kind, output_of)
@@ -112,7 +112,7 @@ def test_a_large_batch_end_to_end(server: Scripted, name: str, kind: str) -> Non
     assert [len(body[f"{name}_input"]["data"]) for body in server.bodies(name)] == [4, 4, 2]
 
 
-def test_chunks_of_two_callers_do_not_mix(server: Scripted) -> None:
+def test_chunks_of_two_callers_do_not_mix(server: ScriptedServer) -> None:
     """The chunks of one call have consecutive numbers, whoever else calls in between."""
     server.rules["forward_backward"] = echo
     server.on_poll("ForwardBackward", output_of)
@@ -128,12 +128,13 @@ def test_chunks_of_two_callers_do_not_mix(server: Scripted) -> None:
     assert asked == [10 * n + i for n in range(5) for i in range(3)]
 
 
-def test_results_in_any_order_make_the_same_output(server: Scripted) -> None:
+def test_results_in_any_order_make_the_same_output(server: ScriptedServer) -> None:
     """When the last chunk's result comes first, outputs are still in the order of the batch."""
-    hold = Hold()
+    hold = Gate()
     server.rules["forward_backward"] = echo
     server.on_poll(
-        "ForwardBackward", lambda a: Answer(output_of(a).body, hold=hold if a.body["request_id"] == "0" else None)
+        "ForwardBackward",
+        lambda a: ScriptedResponse(output_of(a).body, hold=hold if a.body["request_id"] == "0" else None),
     )
     with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
         future = client.create_lora_training_client("base").forward_backward([datum(0), datum(1)], "cross_entropy")
@@ -143,10 +144,10 @@ def test_results_in_any_order_make_the_same_output(server: Scripted) -> None:
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 2])
-def test_a_refused_chunk_fails_the_call_only(server: Scripted, chunk: int) -> None:
+def test_a_refused_chunk_fails_the_call_only(server: ScriptedServer, chunk: int) -> None:
     """A chunk that is refused fails its call; the chunks behind it are not sent, and the client goes on."""
-    answers = [echo] * chunk + [Answer({"detail": "bad datum"}, status=422), echo]
-    server.rules["forward_backward"] = in_turn(*answers)
+    answers = [echo] * chunk + [ScriptedResponse({"detail": "bad datum"}, status=422), echo]
+    server.rules["forward_backward"] = in_order(*answers)
     server.on_poll("ForwardBackward", output_of)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
         training = client.create_lora_training_client("base")
@@ -158,12 +159,12 @@ def test_a_refused_chunk_fails_the_call_only(server: Scripted, chunk: int) -> No
     assert [b["seq_id"] for b in server.bodies("forward_backward")] == [*range(1, chunk + 2), chunk + 1]
 
 
-def test_several_failed_chunks_make_one_error(server: Scripted) -> None:
+def test_several_failed_chunks_make_one_error(server: ScriptedServer) -> None:
     """When a chunk's result and a later chunk's submission both fail, the call fails once, quietly otherwise."""
-    hold = Hold()
-    refuse = Answer({"detail": "bad datum"}, status=422, hold=hold)
-    server.rules["forward_backward"] = in_turn(echo, refuse, echo)
-    server.on_poll("ForwardBackward", lambda _: Answer({"error": "boom"}))
+    hold = Gate()
+    refuse = ScriptedResponse({"detail": "bad datum"}, status=422, hold=hold)
+    server.rules["forward_backward"] = in_order(echo, refuse, echo)
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse({"error": "boom"}))
     with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
         training = client.create_lora_training_client("base")
         broken = training.forward_backward([datum(i) for i in range(3)], "cross_entropy")
@@ -174,11 +175,11 @@ def test_several_failed_chunks_make_one_error(server: Scripted) -> None:
         training.optim_step(ADAM).result(PATIENCE_S)
 
 
-def test_a_failed_result_of_a_chunk_fails_the_call_only(server: Scripted) -> None:
+def test_a_failed_result_of_a_chunk_fails_the_call_only(server: ScriptedServer) -> None:
     """A chunk whose result is a failure fails the call, while another chunk's poll is given up."""
     server.rules["forward_backward"] = echo
-    failed = Answer({"error": "boom", "category": "server"})
-    hung = Answer(hold=Hold())
+    failed = ScriptedResponse({"error": "boom", "category": "server"})
+    hung = ScriptedResponse(hold=Gate())
     server.on_poll("ForwardBackward", lambda asked: failed if asked.body["request_id"] == "1" else hung)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
         training = client.create_lora_training_client("base")
@@ -189,11 +190,11 @@ def test_a_failed_result_of_a_chunk_fails_the_call_only(server: Scripted) -> Non
         training.optim_step(ADAM).result(PATIENCE_S)
 
 
-def test_a_cancelled_batch_stops_sending(server: Scripted) -> None:
+def test_a_cancelled_batch_stops_sending(server: ScriptedServer) -> None:
     """Cancelling a batch stops its chunks that are not sent yet, and its polls; the client goes on."""
-    hold = Hold()
-    server.rules["forward_backward"] = in_turn(echo, lambda asked: Answer(echo(asked).body, hold=hold), echo)
-    server.on_poll("ForwardBackward", lambda _: Answer(hold=hold))
+    hold = Gate()
+    server.rules["forward_backward"] = in_order(echo, lambda asked: ScriptedResponse(echo(asked).body, hold=hold), echo)
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(hold=hold))
     with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
         training = client.create_lora_training_client("base")
         batch = training.forward_backward([datum(i) for i in range(5)], "cross_entropy")

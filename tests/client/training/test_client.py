@@ -11,20 +11,20 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, open_client
-from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
 PATH = "tinker://m1/weights/a"
 SAMPLER_PATH = "tinker://m1/sampler_weights/a"
 
 
-def sent(server: Scripted, name: str) -> dict[str, Any]:
+def sent(server: ScriptedServer, name: str) -> dict[str, Any]:
     """The one body that was sent to a path, without nulls and the tag."""
     (body,) = server.bodies(name)
     return {key: value for key, value in body.items() if value is not None and key != "type"}
 
 
-def test_create_lora_training_client(server: Scripted, client: tw.ServiceClient) -> None:
+def test_create_lora_training_client(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Every argument arrives in its place; what is not given is left to the server."""
     client.create_lora_training_client(
         "base", rank=4, seed=7, train_mlp=False, train_unembed=False, user_metadata={"a": "b"}
@@ -41,7 +41,7 @@ def test_create_lora_training_client(server: Scripted, client: tw.ServiceClient)
 @pytest.mark.parametrize(
     ("name", "field"), [("forward", "forward_input"), ("forward_backward", "forward_backward_input")]
 )
-def test_forward_and_backward(server: Scripted, training: tw.TrainingClient, name: str, field: str) -> None:
+def test_forward_and_backward(server: ScriptedServer, training: tw.TrainingClient, name: str, field: str) -> None:
     """Arrays, lists and settings of the loss arrive as numbers, types and shapes."""
     data = tw.Datum(
         model_input=tw.ModelInput.from_ints(np.array([5, 6, 7])),
@@ -59,17 +59,17 @@ def test_forward_and_backward(server: Scripted, training: tw.TrainingClient, nam
     }
 
 
-def test_outputs_come_as_tensors(server: Scripted, training: tw.TrainingClient) -> None:
+def test_outputs_come_as_tensors(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Outputs, metrics and unknown fields of a result are there to be read."""
     outputs = [{"logprobs": {"data": [-1.0, -2.0], "dtype": "float32", "shape": None}}]
     body = {"loss_fn_output_type": "Scalar", "loss_fn_outputs": outputs, "metrics": {"loss:sum": 3.0}, "new": 1}
-    server.on_poll("ForwardBackward", lambda _: Answer(body))
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(body))
     found = training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
     assert found.loss_fn_outputs[0]["logprobs"].to_numpy().tolist() == [-1.0, -2.0]
     assert found.metrics == {"loss:sum": 3.0}
 
 
-def test_optim_step(server: Scripted, training: tw.TrainingClient) -> None:
+def test_optim_step(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """All settings of Adam are sent, those not given at their defaults, by position and by name."""
     training.optim_step(tw.AdamParams(learning_rate=0.5)).result(PATIENCE_S)
     assert sent(server, "optim_step")["adam_params"] == {
@@ -86,7 +86,7 @@ def test_optim_step(server: Scripted, training: tw.TrainingClient) -> None:
     training.optim_step(adam_params=ADAM).result(PATIENCE_S)
 
 
-def test_save_and_load(server: Scripted, training: tw.TrainingClient) -> None:
+def test_save_and_load(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Names, life times and the optimizer flag arrive; saving gives the path."""
     assert training.save_state("a", ttl_seconds=60).result(PATIENCE_S).path == PATH
     assert training.save_weights_for_sampler("b", 90).result(PATIENCE_S).path == SAMPLER_PATH
@@ -98,7 +98,7 @@ def test_save_and_load(server: Scripted, training: tw.TrainingClient) -> None:
     assert server.bodies("load_weights")[1]["optimizer"] is True
 
 
-def test_loading_on_an_old_wire(server: Scripted) -> None:
+def test_loading_on_an_old_wire(server: ScriptedServer) -> None:
     """A wire without the optimizer flag loads weights without saying so, and refuses to pretend it loads more."""
     with open_client(server.url, wire_version="0.4.1") as client:
         training = client.create_lora_training_client("base")
@@ -108,7 +108,7 @@ def test_loading_on_an_old_wire(server: Scripted) -> None:
     assert "optimizer" not in server.bodies("load_weights")[0]
 
 
-def test_a_sampling_client_of_the_weights_as_they_are(server: Scripted, training: tw.TrainingClient) -> None:
+def test_a_sampling_client_of_the_weights_as_they_are(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Without a name the answer's sampling session is used, with no further request; its place in line is kept."""
     training.optim_step(ADAM)
     sampling = training.save_weights_and_get_sampling_client()
@@ -122,19 +122,19 @@ def test_a_sampling_client_of_the_weights_as_they_are(server: Scripted, training
     assert server.bodies("asample")[0]["sampling_session_id"] == "sampler2"
 
 
-def test_a_sampling_client_of_named_weights(server: Scripted, training: tw.TrainingClient) -> None:
+def test_a_sampling_client_of_named_weights(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """With a name the weights are kept under it, and the path that comes back is sampled from."""
-    server.on_poll("SaveWeightsForSampler", lambda _: Answer({"path": "tinker://m1/named"}))
+    server.on_poll("SaveWeightsForSampler", lambda _: ScriptedResponse({"path": "tinker://m1/named"}))
     training.save_weights_and_get_sampling_client("named").result(PATIENCE_S)
     assert sent(server, "save_weights_for_sampler") == {"model_id": "m1", "path": "named", "seq_id": 1}
     assert sent(server, "create_sampling_session")["model_path"] == "tinker://m1/named"
 
 
 def test_a_name_given_twice_samples_from_the_new_weights(
-    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The second save has no name, as the first keeps it; the log says so, and later operations keep their order."""
-    server.on_poll("SaveWeightsForSampler", lambda _: Answer({"path": "tinker://m1/sampler_weights/named"}))
+    server.on_poll("SaveWeightsForSampler", lambda _: ScriptedResponse({"path": "tinker://m1/sampler_weights/named"}))
     first = training.save_weights_and_get_sampling_client("named")
     second = training.save_weights_and_get_sampling_client("named")
     step = training.optim_step(tw.AdamParams())
@@ -161,23 +161,23 @@ def test_a_name_given_twice_to_a_server() -> None:
             again.result(PATIENCE_S)
 
 
-def test_an_answer_that_names_nothing_to_sample_from(server: Scripted, training: tw.TrainingClient) -> None:
+def test_an_answer_that_names_nothing_to_sample_from(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """When neither session nor path comes back, the client and its samples fail and say so."""
-    server.on_poll("SaveWeightsForSampler", lambda _: Answer({"type": "save_weights_for_sampler"}))
+    server.on_poll("SaveWeightsForSampler", lambda _: ScriptedResponse({"type": "save_weights_for_sampler"}))
     sampling = training.save_weights_and_get_sampling_client()
     for waiting in (sampling, sampling.sample(PROMPT, 1, PARAMS)):
         with pytest.raises(tw.TinkerError, match="neither a sampling session nor a path"):
             waiting.result(PATIENCE_S)
 
 
-def test_a_sampling_client_of_a_path(server: Scripted, training: tw.TrainingClient) -> None:
+def test_a_sampling_client_of_a_path(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """create_sampling_client of a training client samples from saved weights."""
     training.create_sampling_client(SAMPLER_PATH).result(PATIENCE_S)
     assert asyncio.run(training.create_sampling_client_async(SAMPLER_PATH)).sampling_session_id == "sampler1"
     assert [body["model_path"] for body in server.bodies("create_sampling_session")] == [SAMPLER_PATH] * 2
 
 
-def test_get_info_and_model_id(server: Scripted, training: tw.TrainingClient) -> None:
+def test_get_info_and_model_id(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Facts of the model come from the server, its id from its creation."""
     assert training.model_id == "m1"
     assert training.get_info().model_id == "m1"
@@ -186,10 +186,10 @@ def test_get_info_and_model_id(server: Scripted, training: tw.TrainingClient) ->
 
 
 @pytest.mark.parametrize("optimizer", [False, True])
-def test_a_client_from_saved_state(server: Scripted, client: tw.ServiceClient, optimizer: bool) -> None:
+def test_a_client_from_saved_state(server: ScriptedServer, client: tw.ServiceClient, optimizer: bool) -> None:
     """The model is made like the one that was saved, loaded under seq_id 1 with or without optimizer, then goes on."""
     info = {"base_model": "found", "is_lora": True, "lora_rank": 3, "train_mlp": False, "train_unembed": None}
-    server.rules["weights_info"] = lambda _: Answer(info)
+    server.rules["weights_info"] = lambda _: ScriptedResponse(info)
     make = (
         client.create_training_client_from_state_with_optimizer
         if optimizer
@@ -205,7 +205,7 @@ def test_a_client_from_saved_state(server: Scripted, client: tw.ServiceClient, o
     assert sent(server, "optim_step")["seq_id"] == 2
 
 
-def test_a_client_from_saved_state_async(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_client_from_saved_state_async(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The async makers wait for the load, and a base model that is given goes before the one that was found."""
 
     async def run() -> None:
@@ -228,11 +228,15 @@ RUN = {
 }
 
 
-@pytest.mark.parametrize("missing", [Answer({"detail": "no"}, status=404), Answer(status=405)], ids=str)
-def test_servers_without_weights_info(server: Scripted, client: tw.ServiceClient, missing: Answer) -> None:
+@pytest.mark.parametrize(
+    "missing", [ScriptedResponse({"detail": "no"}, status=404), ScriptedResponse(status=405)], ids=str
+)
+def test_servers_without_weights_info(
+    server: ScriptedServer, client: tw.ServiceClient, missing: ScriptedResponse
+) -> None:
     """Where weights_info is missing the training run tells rank and metadata; given metadata goes on top."""
     server.rules["weights_info"] = lambda _: missing
-    server.rules["training_runs/m1"] = lambda _: Answer(RUN)
+    server.rules["training_runs/m1"] = lambda _: ScriptedResponse(RUN)
     client.create_training_client_from_state(PATH, user_metadata={"a": "b"}).result(PATIENCE_S)
     model = sent(server, "create_model")
     assert (model["base_model"], model["lora_config"]["rank"]) == ("of-run", 5)
@@ -242,21 +246,30 @@ def test_servers_without_weights_info(server: Scripted, client: tw.ServiceClient
 @pytest.mark.parametrize(
     ("answers", "why"),
     [
-        ({"weights_info": Answer({"detail": "not yours"}, status=403)}, "not yours"),
-        ({"weights_info": Answer({"base_model": "b", "is_lora": True})}, "which LoRA rank"),
-        ({"weights_info": Answer(status=404), "training_runs/m1": Answer({"detail": "no run"}, status=404)}, "no run"),
+        ({"weights_info": ScriptedResponse({"detail": "not yours"}, status=403)}, "not yours"),
+        ({"weights_info": ScriptedResponse({"base_model": "b", "is_lora": True})}, "which LoRA rank"),
         (
-            {"weights_info": Answer(status=404), "training_runs/m1": Answer({**RUN, "base_model": None})},
+            {
+                "weights_info": ScriptedResponse(status=404),
+                "training_runs/m1": ScriptedResponse({"detail": "no run"}, status=404),
+            },
+            "no run",
+        ),
+        (
+            {
+                "weights_info": ScriptedResponse(status=404),
+                "training_runs/m1": ScriptedResponse({**RUN, "base_model": None}),
+            },
             "which base model .* give base_model",
         ),
     ],
 )
 def test_state_that_cannot_be_had(
-    server: Scripted, client: tw.ServiceClient, answers: dict[str, Answer], why: str
+    server: ScriptedServer, client: tw.ServiceClient, answers: dict[str, ScriptedResponse], why: str
 ) -> None:
     """When nothing can be found out about the weights, client and operations say why; no model is made."""
     for name, answer in answers.items():
-        server.rules[name] = in_turn(answer)
+        server.rules[name] = in_order(answer)
     training = client.create_training_client_from_state(PATH)
     for waiting in (training, training.optim_step(ADAM)):
         with pytest.raises(tw.TinkerError, match=why):
@@ -264,10 +277,10 @@ def test_state_that_cannot_be_had(
     assert not server.named("create_model")
 
 
-def test_a_path_of_no_known_form(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_path_of_no_known_form(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A path that only its server can read works with weights_info; without, the error reaches the operations."""
     client.create_training_client_from_state("tinker://odd").result(PATIENCE_S)
-    server.rules["weights_info"] = lambda _: Answer(status=404)
+    server.rules["weights_info"] = lambda _: ScriptedResponse(status=404)
     training = client.create_training_client_from_state("tinker://odd")
     with pytest.raises(ValueError, match="tinker://odd' must name a run and a checkpoint"):
         training.result(PATIENCE_S)
@@ -312,7 +325,7 @@ WRONG: dict[str, tuple[Attempt, type[Exception], str]] = {
 
 @pytest.mark.parametrize(("attempt", "kind", "text"), WRONG.values(), ids=WRONG)
 def test_wrong_arguments(
-    server: Scripted, client: tw.ServiceClient, attempt: Attempt, kind: type[Exception], text: str
+    server: ScriptedServer, client: tw.ServiceClient, attempt: Attempt, kind: type[Exception], text: str
 ) -> None:
     """A wrong argument raises where it is given, says what would be right, and neither sends nor counts anything."""
     training = client.create_lora_training_client("base").result(PATIENCE_S)
@@ -324,7 +337,7 @@ def test_wrong_arguments(
     assert server.bodies("optim_step")[0]["seq_id"] == 1
 
 
-def test_data_may_come_from_a_generator(server: Scripted, training: tw.TrainingClient) -> None:
+def test_data_may_come_from_a_generator(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Any iterable of datums is a batch."""
     training.forward((datum(i) for i in range(3)), "cross_entropy").result(PATIENCE_S)  # type: ignore[arg-type]
     assert len(server.bodies("forward")[0]["forward_input"]["data"]) == 3
@@ -350,9 +363,11 @@ def test_every_method_has_its_async_twin(training: tw.TrainingClient) -> None:
     asyncio.run(run())
 
 
-def test_weights_to_download(server: Scripted) -> None:
+def test_weights_to_download(server: ScriptedServer) -> None:
     """save_weights_external sends what it is given, in line; older wires refuse it."""
-    server.on_poll("SaveWeightsExternal", lambda _: Answer({"path": "tinker://m1/external_weights/a", "size_bytes": 1}))
+    server.on_poll(
+        "SaveWeightsExternal", lambda _: ScriptedResponse({"path": "tinker://m1/external_weights/a", "size_bytes": 1})
+    )
     with open_client(server.url, wire_version="0.38.0") as client:
         training = client.create_lora_training_client("base")
         saved = training.save_weights_external("a", 60, ["age1x"]).result(PATIENCE_S)
@@ -365,9 +380,9 @@ def test_weights_to_download(server: Scripted) -> None:
         old.create_lora_training_client("base").save_weights_external("a").result(PATIENCE_S)
 
 
-def test_unload_model(server: Scripted, training: tw.TrainingClient) -> None:
+def test_unload_model(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """It goes out behind what was asked for before; wires that have it no more refuse it."""
-    server.on_poll("UnloadModel", lambda _: Answer({"model_id": "m1"}))
+    server.on_poll("UnloadModel", lambda _: ScriptedResponse({"model_id": "m1"}))
     training.optim_step(ADAM)
     assert training.unload_model().result(PATIENCE_S).model_id == "m1"
     assert [asked.name for asked in server.asked if asked.name in ("optim_step", "unload_model")] == [

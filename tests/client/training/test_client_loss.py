@@ -14,7 +14,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client, wait_until
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S, SUBMISSIONS, Answer, Scripted, seq_ids
+from support.scripted import PATIENCE_S, SUBMISSIONS, ScriptedResponse, ScriptedServer, seq_ids
 from tinkerwire import ChunkLimits
 
 pytestmark = pytest.mark.timeout(60)
@@ -34,10 +34,10 @@ def output(count: int, metrics: dict[str, float]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def training(server: Scripted) -> Iterator[tw.TrainingClient]:
+def training(server: ScriptedServer) -> Iterator[tw.TrainingClient]:
     """A model whose batches go out one datum at a time."""
-    server.on_poll("Forward", lambda _: Answer(output(1, {"loss:sum": 0.0})))
-    server.on_poll("ForwardBackward", lambda _: Answer(output(1, {"loss:sum": 5.0, "tokens:sum": 2.0})))
+    server.on_poll("Forward", lambda _: ScriptedResponse(output(1, {"loss:sum": 0.0})))
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(output(1, {"loss:sum": 5.0, "tokens:sum": 2.0})))
     with open_client(server.url, chunk_limits=ChunkLimits(datums=1)) as client:
         yield client.create_lora_training_client("base")
 
@@ -48,13 +48,13 @@ def squares(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
     return loss, {"datums": len(data)}, [2 * each for each in logprobs]
 
 
-def sent(server: Scripted, name: str) -> list[dict[str, Any]]:
+def sent(server: ScriptedServer, name: str) -> list[dict[str, Any]]:
     """The data of all requests of a kind."""
     field = {"forward": "forward_input", "forward_backward": "forward_backward_input"}[name]
     return [each for body in server.bodies(name) for each in body[field]["data"]]
 
 
-def test_forward_then_backward_by_the_gradients(server: Scripted, training: tw.TrainingClient) -> None:
+def test_forward_then_backward_by_the_gradients(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Only targets and weights go out: forward as they are, back minus the gradients; the metrics are the loss's."""
     rich = tw.Datum(
         model_input=tw.ModelInput.from_ints([5, 6]),
@@ -87,16 +87,16 @@ def test_forward_then_backward_by_the_gradients(server: Scripted, training: tw.T
     assert len(found.loss_fn_outputs) == 2
 
 
-def test_the_loss_wins_over_a_metric_of_its_name(server: Scripted, training: tw.TrainingClient) -> None:
+def test_the_loss_wins_over_a_metric_of_its_name(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """A server without loss:sum is no error, and a metric called so does not hide the loss."""
-    server.on_poll("ForwardBackward", lambda _: Answer(output(1, {})))
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(output(1, {})))
     found = training.forward_backward_custom(
         [datum()], lambda d, lp: (3.0, {"loss:sum": 1.0, "kl:mean": np.float32(0.5)}, lp), arrays="numpy"
     ).result(PATIENCE_S)
     assert found.metrics == {"loss:sum": 3.0, "kl:mean": 0.5}
 
 
-def test_later_operations_keep_their_place(server: Scripted, training: tw.TrainingClient) -> None:
+def test_later_operations_keep_their_place(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """What is asked for while the function runs goes out after the backward pass; the loop runs on meanwhile."""
     entered, go_on = threading.Event(), threading.Event()
 
@@ -120,7 +120,7 @@ def test_later_operations_keep_their_place(server: Scripted, training: tw.Traini
 
 
 @pytest.mark.parametrize(
-    ("fault", "expected", "text"),
+    ("error", "expected", "text"),
     [
         (KeyError("advantages"), KeyError, "advantages"),
         (StopIteration("over"), RuntimeError, "loss_fn ended with StopIteration"),
@@ -129,12 +129,12 @@ def test_later_operations_keep_their_place(server: Scripted, training: tw.Traini
     ],
 )
 def test_a_failing_function_fails_what_is_queued_behind_it(
-    server: Scripted, training: tw.TrainingClient, fault: BaseException, expected: type[Exception], text: str
+    server: ScriptedServer, training: tw.TrainingClient, error: BaseException, expected: type[Exception], text: str
 ) -> None:
     """Nothing is trained or saved without the gradients; once the error is retrieved, training continues."""
 
     def failing(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
-        raise fault
+        raise error
 
     custom = training.forward_backward_custom([datum()], failing, arrays="numpy")
     queued = [training.optim_step(ADAM), training.save_state("a"), training.save_weights_for_sampler("b")]
@@ -170,7 +170,7 @@ def test_a_failing_function_fails_what_is_queued_behind_it(
     ],
 )
 def test_what_a_function_may_not_return(
-    server: Scripted, training: tw.TrainingClient, returned: Any, expected: type[Exception], text: str
+    server: ScriptedServer, training: tw.TrainingClient, returned: Any, expected: type[Exception], text: str
 ) -> None:
     """Each wrong result is said, and nothing goes back."""
     with pytest.raises(expected, match=text):
@@ -178,7 +178,7 @@ def test_what_a_function_may_not_return(
     assert not server.named("forward_backward")
 
 
-def test_refused_before_anything_is_sent(server: Scripted, training: tw.TrainingClient) -> None:
+def test_refused_before_anything_is_sent(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """No data, no targets, no function, an async one, a kind of array or of loss that there is not."""
     training.result(PATIENCE_S)
     bare = tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={})
@@ -209,7 +209,7 @@ def test_the_old_argument_warns(training: tw.TrainingClient) -> None:
 
 
 @pytest.mark.skipif(HAS_TORCH, reason="torch is installed")
-def test_without_torch(server: Scripted, training: tw.TrainingClient) -> None:
+def test_without_torch(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Numpy arrays are the default, and torch is refused with the way out."""
     assert training.forward_backward_custom([datum()], squares).result(PATIENCE_S).metrics["loss:sum"] == 5.0
     with pytest.raises(ValueError, match="torch is not installed; install it, or say arrays='numpy'"):
@@ -217,16 +217,16 @@ def test_without_torch(server: Scripted, training: tw.TrainingClient) -> None:
 
 
 @pytest.mark.parametrize("outputs", [[], [{}], [{"logprobs": tensor([-1.0], [1])}]])
-def test_logprobs_that_do_not_fit(server: Scripted, training: tw.TrainingClient, outputs: list[Any]) -> None:
+def test_logprobs_that_do_not_fit(server: ScriptedServer, training: tw.TrainingClient, outputs: list[Any]) -> None:
     """A server whose log probabilities are not those of the targets is caught before the function sees them."""
     body = {"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {}}
-    server.on_poll("Forward", lambda _: Answer(body))
+    server.on_poll("Forward", lambda _: ScriptedResponse(body))
     with pytest.raises(tw.APIResponseValidationError, match=r"(logprobs|outputs)"):
         training.forward_backward_custom([datum()], squares, arrays="numpy").result(PATIENCE_S)
 
 
 @needs_torch
-def test_torch_differentiates(server: Scripted, training: tw.TrainingClient) -> None:
+def test_torch_differentiates(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Tensors are float32 leaves; what the loss leaves out has a gradient of nothing."""
     seen: list[Any] = []
 
@@ -284,14 +284,14 @@ def test_it_trains_like_the_loss_it_is(wire_version: str) -> None:
 
 @needs_torch
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
-def test_matrices_that_are_mostly_empty(server: Scripted, dtype: str) -> None:
+def test_matrices_that_are_mostly_empty(server: ScriptedServer, dtype: str) -> None:
     """Targets and weights of two dimensions, sparse or not, of any dtype; gradients go back in their shape."""
     import torch  # noqa: PLC0415
 
     shape = [2, 50]
     body = {"loss_fn_output_type": "T", "loss_fn_outputs": [{"logprobs": tensor([-1.0] * 100, shape)}], "metrics": {}}
-    server.on_poll("Forward", lambda _: Answer(body))
-    server.on_poll("ForwardBackward", lambda _: Answer(body))
+    server.on_poll("Forward", lambda _: ScriptedResponse(body))
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(body))
     targets = torch.zeros(shape, dtype=torch.int64)
     targets[1, 7] = 9
     weights = torch.zeros(shape, dtype=getattr(torch, dtype))
@@ -305,7 +305,7 @@ def test_matrices_that_are_mostly_empty(server: Scripted, dtype: str) -> None:
             assert found.result(PATIENCE_S).metrics["loss:sum"] == -1.5
 
 
-def test_a_function_that_waits_for_what_waits_for_it(server: Scripted, training: tw.TrainingClient) -> None:
+def test_a_function_that_waits_for_what_waits_for_it(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Such a wait raises an error instead of a deadlock, and what the function asked for is not sent."""
     before = training.optim_step(ADAM)
     asked: list[Any] = []
@@ -326,7 +326,7 @@ def test_a_function_that_waits_for_what_waits_for_it(server: Scripted, training:
     assert not server.named("forward_backward")
 
 
-def test_a_function_that_waits_for_another_client(server: Scripted, training: tw.TrainingClient) -> None:
+def test_a_function_that_waits_for_another_client(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """That one has a line of its own."""
     with open_client(server.url) as service:
         other = service.create_lora_training_client("base")
@@ -339,7 +339,7 @@ def test_a_function_that_waits_for_another_client(server: Scripted, training: tw
     assert server.named("forward_backward")
 
 
-def test_the_functions_list_is_its_own(server: Scripted, training: tw.TrainingClient) -> None:
+def test_the_functions_list_is_its_own(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """What it does to the list of datums changes nothing of what is trained on."""
 
     def careless(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
@@ -361,7 +361,7 @@ def test_the_functions_list_is_its_own(server: Scripted, training: tw.TrainingCl
     [(None, {}, [np.zeros(2)]), (0.0, {"m": None}, [np.zeros(2)]), (0.0, {}, [np.zeros(2) + 1j]), (0.0, {}, [None])],
     ids=["loss", "metric", "complex gradient", "no gradient"],
 )
-def test_what_is_no_real_number(server: Scripted, training: tw.TrainingClient, returned: Any) -> None:
+def test_what_is_no_real_number(server: ScriptedServer, training: tw.TrainingClient, returned: Any) -> None:
     """Nothing is read as another number, and nothing is trained."""
     with pytest.raises(TypeError, match=r"loss_fn: .* not a real number"):
         training.forward_backward_custom([datum(1, 2)], lambda *_: returned, arrays="numpy").result(PATIENCE_S)

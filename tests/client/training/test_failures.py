@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, datum, wait_until
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
+from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
 NO_MEMORY = {"error": "out of memory", "category": "server"}
@@ -27,10 +27,10 @@ def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
 
 
 def test_a_failure_is_logged_at_once_though_its_future_is_kept(
-    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The future of a failed batch may be kept and never asked for; the failure is in the log, once."""
-    server.on_poll("ForwardBackward", lambda _: Answer(NO_MEMORY))
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(NO_MEMORY))
     kept = training.forward_backward([datum()], "cross_entropy")
     wait_until(lambda: bool(messages(caplog, logging.ERROR)), "the failure is logged")
     (text,) = messages(caplog, logging.ERROR)
@@ -42,11 +42,11 @@ def test_a_failure_is_logged_at_once_though_its_future_is_kept(
 
 @pytest.mark.parametrize("how", ["result", "callback", "gather"])
 def test_a_failure_that_somebody_waits_for_is_not_logged(
-    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, how: str
+    server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     """Whoever waits gets the error itself; a log line beside it would be noise."""
-    hold = Hold()
-    server.on_poll("ForwardBackward", lambda _: Answer(NO_MEMORY, hold=hold))
+    hold = Gate()
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(NO_MEMORY, hold=hold))
     future = training.forward_backward([datum()], "cross_entropy")
     done = threading.Event()
     if how == "callback":
@@ -64,10 +64,10 @@ def test_a_failure_that_somebody_waits_for_is_not_logged(
 
 @pytest.mark.parametrize("how", ["save_state", "save_weights_for_sampler", "save_weights_and_get_sampling_client"])
 def test_a_save_names_the_failed_steps_that_it_lacks(
-    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, how: str
+    server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     """Weights that are saved after a failed batch look trained; a warning names the batch, once."""
-    server.on_poll("ForwardBackward", lambda _: Answer(NO_MEMORY))
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(NO_MEMORY))
     kept = training.forward_backward([datum()], "cross_entropy")
     wait_until(kept.done, "the failure")
     for name in ("first", "second"):
@@ -78,10 +78,10 @@ def test_a_save_names_the_failed_steps_that_it_lacks(
 
 
 def test_a_save_after_a_retrieved_error_warns_of_nothing(
-    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whoever got the error may have repeated the batch."""
-    server.on_poll("ForwardBackward", in_turn(Answer(NO_MEMORY), server.happy))
+    server.on_poll("ForwardBackward", in_order(ScriptedResponse(NO_MEMORY), server.happy))
     with pytest.raises(tw.RequestFailedError):
         training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
     training.save_state("a").result(PATIENCE_S)
@@ -94,7 +94,7 @@ def squares(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("stage", ["forward", "backward", "cancelled"])
 def test_a_custom_loss_that_fails_elsewhere_fails_what_is_queued(
-    server: Scripted, training: tw.TrainingClient, stage: str
+    server: ScriptedServer, training: tw.TrainingClient, stage: str
 ) -> None:
     """A rejected pass of the server, and a cancellation while the function runs, leave no gradients either."""
     go_on = threading.Event()
@@ -103,7 +103,7 @@ def test_a_custom_loss_that_fails_elsewhere_fails_what_is_queued(
         go_on.wait(PATIENCE_S)
         return squares(data, logprobs)
 
-    rejected = Answer({"detail": "too long"}, status=422)
+    rejected = ScriptedResponse({"detail": "too long"}, status=422)
     if stage == "forward":
         server.rules["forward"] = lambda _: rejected
     if stage == "backward":
@@ -122,7 +122,7 @@ def test_a_custom_loss_that_fails_elsewhere_fails_what_is_queued(
     assert len(server.named("optim_step")) == 1
 
 
-def test_training_continues_after_a_cancelled_custom_loss(server: Scripted, training: tw.TrainingClient) -> None:
+def test_training_continues_after_a_cancelled_custom_loss(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Whoever cancels knows how it ends, and need not ask for the error before going on."""
     go_on = threading.Event()
 
@@ -130,7 +130,7 @@ def test_training_continues_after_a_cancelled_custom_loss(server: Scripted, trai
         go_on.wait(PATIENCE_S)
         return squares(data, logprobs)
 
-    server.on_poll("Forward", lambda _: Answer(OUTPUT))
+    server.on_poll("Forward", lambda _: ScriptedResponse(OUTPUT))
     custom = training.forward_backward_custom([datum()], waiting, arrays="numpy")
     wait_until(lambda: bool(server.named("retrieve_future")), "the forward pass is under way")
     assert custom.cancel()

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import tinkerwire as tw
-from support.scripted import PATIENCE_S, Answer, Asked, Scripted, in_turn
+from support.scripted import PATIENCE_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
-TAKEN = Answer({"detail": "Checkpoint 'a' already exists"}, status=409)
+TAKEN = ScriptedResponse({"detail": "Checkpoint 'a' already exists"}, status=409)
 SAVES: dict[str, Callable[[tw.TrainingClient], Any]] = {
     "save_weights": lambda training: training.save_state("a"),
     "save_weights_for_sampler": lambda training: training.save_weights_for_sampler("a"),
@@ -22,7 +22,7 @@ SEGMENTS = {"save_weights": "weights", "save_weights_for_sampler": "sampler_weig
 class Shelf:
     """Checkpoints of the model, as a server keeps them: one of a name; each name that is taken is a 409."""
 
-    def __init__(self, server: Scripted) -> None:
+    def __init__(self, server: ScriptedServer) -> None:
         self.server = server
         self.names: set[str] = set()
         self.lost = 0
@@ -31,15 +31,15 @@ class Shelf:
             server.rules[name] = self.save
         server.rules["training_runs/m1/checkpoints"] = self.listed
 
-    def save(self, asked: Asked) -> Answer:
+    def save(self, asked: RecordedRequest) -> ScriptedResponse:
         checkpoint = f"{SEGMENTS[asked.name]}/{asked.body['path']}"
         if checkpoint in self.names:
             return TAKEN
         self.names.add(checkpoint)
         self.lost -= 1
-        return Answer(drop=True) if self.lost >= 0 else self.server.happy(asked)
+        return ScriptedResponse(drop=True) if self.lost >= 0 else self.server.happy(asked)
 
-    def listed(self, _: Asked) -> Answer:
+    def listed(self, _: RecordedRequest) -> ScriptedResponse:
         found = [
             {
                 "checkpoint_id": name,
@@ -49,16 +49,16 @@ class Shelf:
             }
             for name in sorted(self.names)
         ]
-        return Answer({"checkpoints": found})
+        return ScriptedResponse({"checkpoints": found})
 
 
 @pytest.fixture
-def shelf(server: Scripted) -> Shelf:
+def shelf(server: ScriptedServer) -> Shelf:
     return Shelf(server)
 
 
 @pytest.mark.parametrize("name", SAVES)
-def test_what_was_just_saved(server: Scripted, shelf: Shelf, training: tw.TrainingClient, name: str) -> None:
+def test_what_was_just_saved(server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient, name: str) -> None:
     """The first sending saved, its reply was lost, the resend is a conflict: that is success, with the path."""
     shelf.lost = 1
     assert SAVES[name](training).result(PATIENCE_S).path == f"tinker://m1/{SEGMENTS[name]}/a"
@@ -68,7 +68,7 @@ def test_what_was_just_saved(server: Scripted, shelf: Shelf, training: tw.Traini
 
 
 @pytest.mark.parametrize("name", SAVES)
-def test_a_name_that_is_taken(server: Scripted, shelf: Shelf, training: tw.TrainingClient, name: str) -> None:
+def test_a_name_that_is_taken(server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient, name: str) -> None:
     """A conflict about an earlier save is an error, at once, in the server's words; a second sending cannot help."""
     SAVES[name](training).result(PATIENCE_S)
     with pytest.raises(tw.ConflictError, match="already exists"):
@@ -76,15 +76,17 @@ def test_a_name_that_is_taken(server: Scripted, shelf: Shelf, training: tw.Train
     assert len(server.named(name)) == 2
 
 
-def test_a_name_that_is_taken_and_a_lost_reply(server: Scripted, shelf: Shelf, training: tw.TrainingClient) -> None:
+def test_a_name_that_is_taken_and_a_lost_reply(
+    server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient
+) -> None:
     """A lost reply makes nobody's earlier save this one's."""
     training.save_state("a").result(PATIENCE_S)
-    server.rules["save_weights"] = in_turn(Answer(drop=True), shelf.save)
+    server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), shelf.save)
     with pytest.raises(tw.ConflictError):
         training.save_state("a").result(PATIENCE_S)
 
 
-def test_two_saves_of_one_name(server: Scripted, shelf: Shelf, training: tw.TrainingClient) -> None:
+def test_two_saves_of_one_name(server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient) -> None:
     """Of two under way, the first is found again, and the second is a conflict."""
     shelf.lost = 1
     first, second = training.save_state("a"), training.save_state("a")
@@ -93,47 +95,51 @@ def test_two_saves_of_one_name(server: Scripted, shelf: Shelf, training: tw.Trai
         second.result(PATIENCE_S)
 
 
-def test_a_conflict_that_the_promise_tells(server: Scripted, shelf: Shelf, training: tw.TrainingClient) -> None:
+def test_a_conflict_that_the_promise_tells(server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient) -> None:
     """Servers that run the resend, too, find the conflict only then."""
     shelf.names.add("weights/a")
-    server.rules["save_weights"] = in_turn(Answer(drop=True), server.happy)
+    server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), server.happy)
     server.on_poll("SaveWeights", lambda _: TAKEN)
     assert training.save_state("a").result(PATIENCE_S).path == "tinker://m1/weights/a"
 
 
-@pytest.mark.parametrize("listed", [Answer({"checkpoints": []}), Answer(status=404)])
-def test_a_conflict_about_something_else(server: Scripted, training: tw.TrainingClient, listed: Answer) -> None:
+@pytest.mark.parametrize("listed", [ScriptedResponse({"checkpoints": []}), ScriptedResponse(status=404)])
+def test_a_conflict_about_something_else(
+    server: ScriptedServer, training: tw.TrainingClient, listed: ScriptedResponse
+) -> None:
     """When the server does not have the checkpoint, or cannot say, the conflict stays one."""
-    server.rules["save_weights"] = in_turn(Answer(drop=True), TAKEN)
+    server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), TAKEN)
     server.rules["training_runs/m1/checkpoints"] = lambda _: listed
     with pytest.raises(tw.ConflictError, match="already exists"):
         training.save_state("a").result(PATIENCE_S)
     assert training.optim_step(tw.AdamParams(learning_rate=1e-3)).result(PATIENCE_S)
 
 
-def test_a_save_that_is_still_being_written(server: Scripted, shelf: Shelf, training: tw.TrainingClient) -> None:
+def test_a_save_that_is_still_being_written(server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient) -> None:
     """It is waited for."""
-    server.rules["save_weights"] = in_turn(Answer(drop=True), TAKEN)
-    nothing = Answer({"checkpoints": []})
+    server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), TAKEN)
+    nothing = ScriptedResponse({"checkpoints": []})
 
-    def listed(asked: Asked) -> Answer:
+    def listed(asked: RecordedRequest) -> ScriptedResponse:
         shelf.names.add("weights/a")
         return shelf.listed(asked)
 
-    server.rules["training_runs/m1/checkpoints"] = in_turn(nothing, nothing, listed)
+    server.rules["training_runs/m1/checkpoints"] = in_order(nothing, nothing, listed)
     assert training.save_state("a").result(PATIENCE_S).path == "tinker://m1/weights/a"
 
 
-def test_a_failed_save_takes_no_name(server: Scripted, shelf: Shelf, training: tw.TrainingClient) -> None:
+def test_a_failed_save_takes_no_name(server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient) -> None:
     """A name whose save failed is free: a later save of it is found again."""
-    server.rules["save_weights"] = in_turn(Answer({"detail": "disk full"}, status=422), shelf.save)
+    server.rules["save_weights"] = in_order(ScriptedResponse({"detail": "disk full"}, status=422), shelf.save)
     with pytest.raises(tw.UnprocessableEntityError):
         training.save_state("a").result(PATIENCE_S)
     shelf.lost = 1
     assert training.save_state("a").result(PATIENCE_S).path == "tinker://m1/weights/a"
 
 
-def test_a_sampling_client_of_what_was_just_saved(server: Scripted, shelf: Shelf, training: tw.TrainingClient) -> None:
+def test_a_sampling_client_of_what_was_just_saved(
+    server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient
+) -> None:
     """The same for weights that are saved under a name in order to sample from them."""
     shelf.lost = 1
     training.save_weights_and_get_sampling_client("a").result(PATIENCE_S)

@@ -11,9 +11,9 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
-from support.scripted import PATIENCE_S, Answer, Scripted, seq_ids
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, seq_ids
 from tinkerwire import _service as service_module
-from tinkerwire._training.losses.tracing import Traced
+from tinkerwire._training.losses.tracing import TracedLoss
 from tinkerwire_base.tensors import is_torch_installed
 from tinkerwire_generated.models import CustomLossGraph, CustomLossInput, CustomLossNode
 
@@ -48,11 +48,11 @@ def with_beta(beta: Any = 0.5) -> tw.Datum:
     return tw.Datum(model_input=tw.ModelInput.from_ints([1, 2]), loss_fn_inputs=targets)
 
 
-def recorded(fn: Any, input_ranks: Any) -> Traced:
+def recorded(fn: Any, input_ranks: Any) -> TracedLoss:
     """The graph above, under the name of the function."""
     inputs = (CustomLossInput(name="logprobs", rank=1), CustomLossInput(name="beta", rank=0))
     graph = CustomLossGraph(nodes=[CustomLossNode(**node) for node in NODES])
-    return Traced(fn.__name__, inputs, graph, None)
+    return TracedLoss(fn.__name__, inputs, graph, None)
 
 
 def mine() -> None:
@@ -70,14 +70,14 @@ def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def handing(server: Scripted, without_torch: None) -> Iterator[tw.ServiceClient]:
+def handing(server: ScriptedServer, without_torch: None) -> Iterator[tw.ServiceClient]:
     """A client whose server computes losses."""
-    server.on_poll("CreateCustomLoss", lambda asked: Answer({"loss_id": asked.body["request_id"]}))
+    server.on_poll("CreateCustomLoss", lambda asked: ScriptedResponse({"loss_id": asked.body["request_id"]}))
     with open_client(server.url, **SERVER_SIDE) as client:
         yield client
 
 
-def test_a_loss_is_handed_over(server: Scripted, handing: tw.ServiceClient) -> None:
+def test_a_loss_is_handed_over(server: ScriptedServer, handing: tw.ServiceClient) -> None:
     """As the official SDK 0.38.0 does it; what trains on it is sent whole, with its id."""
     handle = handing.create_custom_loss(mine, {"logprobs": 1, "beta": 0}).result(PATIENCE_S)
     assert server.bodies("create_custom_loss") == [
@@ -103,9 +103,9 @@ def test_a_loss_is_handed_over(server: Scripted, handing: tw.ServiceClient) -> N
     assert sent["data"][0]["loss_fn_inputs"].keys() == {"target_tokens", "beta"}
 
 
-def test_losses_of_a_session_are_counted(server: Scripted, handing: tw.ServiceClient) -> None:
+def test_losses_of_a_session_are_counted(server: ScriptedServer, handing: tw.ServiceClient) -> None:
     """Each is made once; one whose making failed may be made again."""
-    refusal = Answer({"detail": "no"}, status=422)
+    refusal = ScriptedResponse({"detail": "no"}, status=422)
     server.rules["create_custom_loss"] = lambda asked: (
         refusal if asked.body["custom_loss_seq_id"] == 0 else server.happy(asked)
     )
@@ -121,7 +121,9 @@ def test_losses_of_a_session_are_counted(server: Scripted, handing: tw.ServiceCl
 @pytest.mark.parametrize(
     "options", [{"wire_version": "0.16.1"}, {"wire_version": "0.38.0"}, {"wire_version": "0.38.0", "client_config": {}}]
 )
-def test_where_the_server_does_not_compute_it(server: Scripted, without_torch: None, options: dict[str, Any]) -> None:
+def test_where_the_server_does_not_compute_it(
+    server: ScriptedServer, without_torch: None, options: dict[str, Any]
+) -> None:
     """There is a handle all the same, of the session, and nothing is sent for it but that."""
     with open_client(server.url, **options) as client:
         handle = client.create_custom_loss(mine, {}).result(PATIENCE_S)
@@ -129,10 +131,10 @@ def test_where_the_server_does_not_compute_it(server: Scripted, without_torch: N
     assert not server.named("create_custom_loss")
 
 
-def test_a_handle_is_of_its_session(server: Scripted, handing: tw.ServiceClient) -> None:
+def test_a_handle_is_of_its_session(server: ScriptedServer, handing: tw.ServiceClient) -> None:
     """Others refuse it before anything is sent, also those that have no session so far."""
     handle = handing.create_custom_loss(mine, {}).result(PATIENCE_S)
-    server.rules["create_session"] = lambda _: Answer({"session_id": "s2"})
+    server.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s2"})
     with open_client(server.url, **SERVER_SIDE) as stranger:
         training = stranger.create_lora_training_client("base").result(PATIENCE_S)
         with pytest.raises(ValueError, match="loss mine: it was made in session s1, this client is of s2"):
@@ -141,7 +143,7 @@ def test_a_handle_is_of_its_session(server: Scripted, handing: tw.ServiceClient)
 
 
 @pytest.mark.parametrize(
-    ("data", "options", "fault"),
+    ("data", "options", "error"),
     [
         ([], {}, "no datums"),
         ([with_beta(), datum()], {}, r"data\[1\]: no beta among its loss_fn_inputs; loss mine reads it"),
@@ -155,18 +157,18 @@ def test_a_handle_is_of_its_session(server: Scripted, handing: tw.ServiceClient)
     ],
 )
 def test_refused_before_anything_is_sent(
-    server: Scripted, handing: tw.ServiceClient, data: Any, options: Any, fault: str
+    server: ScriptedServer, handing: tw.ServiceClient, data: Any, options: Any, error: str
 ) -> None:
     """Datums that do not have what the loss reads; the next operation is numbered as if nothing had been."""
     handle = handing.create_custom_loss(mine, {}).result(PATIENCE_S)
     training = handing.create_lora_training_client("base")
-    with pytest.raises(ValueError, match=fault):
+    with pytest.raises(ValueError, match=error):
         training.forward_backward_custom(data, handle, **options)
     training.optim_step(ADAM).result(PATIENCE_S)
     assert seq_ids(server) == [1]
 
 
-def test_without_torch(client: tw.ServiceClient, server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torch(client: tw.ServiceClient, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says what is missing; nothing is sent."""
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setitem(sys.modules, "torch.fx", None)
@@ -185,12 +187,12 @@ def scaled(logprobs: Any, beta: Any) -> Any:
 
 
 @needs_torch
-def test_it_is_computed_here(server: Scripted) -> None:
+def test_it_is_computed_here(server: ScriptedServer) -> None:
     """Datum by datum; losses are summed, metrics are sums or means over the datums of all requests."""
     outputs = [{"logprobs": {"data": [-1.0, -2.0], "dtype": "float32", "shape": [2]}}]
     body = {"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {"loss:sum": 7.0}}
-    server.on_poll("Forward", lambda _: Answer(body))
-    server.on_poll("ForwardBackward", lambda _: Answer(body))
+    server.on_poll("Forward", lambda _: ScriptedResponse(body))
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(body))
     with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
         handle = client.create_custom_loss(scaled, {"logprobs": 1, "beta": 0}).result(PATIENCE_S)
         training = client.create_lora_training_client("base")
@@ -222,7 +224,7 @@ def test_the_key_of_a_loss(client: tw.ServiceClient) -> None:
 
 @needs_torch
 @pytest.mark.parametrize(
-    ("loss", "fault"),
+    ("loss", "error"),
     [
         (lambda logprobs: (logprobs * 2, {}), r"data\[0\]: its loss has the shape \[2\]; make it a tensor of one"),
         (lambda logprobs: (logprobs.size(0), {}), r"data\[0\]: its loss has the type int"),
@@ -230,14 +232,16 @@ def test_the_key_of_a_loss(client: tw.ServiceClient) -> None:
         (lambda logprobs: (logprobs.detach().sum(), {}), "does not follow from the logprobs"),
     ],
 )
-def test_what_only_running_it_shows(server: Scripted, loss: Any, fault: str) -> None:
+def test_what_only_running_it_shows(server: ScriptedServer, loss: Any, error: str) -> None:
     """Is the error of the operation, and nothing goes back."""
     outputs = [{"logprobs": {"data": [-1.0, -2.0], "dtype": "float32", "shape": [2]}}]
-    server.on_poll("Forward", lambda _: Answer({"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {}}))
+    server.on_poll(
+        "Forward", lambda _: ScriptedResponse({"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {}})
+    )
     with open_client(server.url) as client:
         handle = client.create_custom_loss(loss, {"logprobs": 1}).result(PATIENCE_S)
         training = client.create_lora_training_client("base")
-        with pytest.raises(ValueError, match=fault):
+        with pytest.raises(ValueError, match=error):
             training.forward_backward_custom([datum()], handle).result(PATIENCE_S)
     assert not server.named("forward_backward")
 
@@ -263,7 +267,7 @@ async def _later(logprobs: Any) -> Any:
 
 @needs_torch
 @pytest.mark.parametrize(
-    ("loss", "ranks", "fault"),
+    ("loss", "ranks", "error"),
     [
         (lambda logprobs: (logprobs.sum() if logprobs[0] > 0 else 0, {}), {"logprobs": 1}, "cannot be taken down"),
         (lambda logprobs: (logprobs.sum().item(), {}), {"logprobs": 1}, r"it calls .item\(\)"),
@@ -296,10 +300,10 @@ async def _later(logprobs: Any) -> Any:
     ],
 )
 def test_what_cannot_be_taken_down(
-    client: tw.ServiceClient, server: Scripted, loss: Any, ranks: dict[str, Any], fault: str
+    client: tw.ServiceClient, server: ScriptedServer, loss: Any, ranks: dict[str, Any], error: str
 ) -> None:
     """Each rule is told, at the call, with nothing sent."""
-    with pytest.raises(ValueError, match=f"create_custom_loss: .*{fault}"):
+    with pytest.raises(ValueError, match=f"create_custom_loss: .*{error}"):
         client.create_custom_loss(loss, ranks)
     assert not server.asked
 

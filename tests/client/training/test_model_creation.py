@@ -8,15 +8,15 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
-from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn, seq_ids
+from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order, seq_ids
 
 pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.mark.parametrize("step", ["create_session", "create_model", "retrieve_future"])
-def test_a_failed_creation_reaches_every_operation(server: Scripted, client: tw.ServiceClient, step: str) -> None:
+def test_a_failed_creation_reaches_every_operation(server: ScriptedServer, client: tw.ServiceClient, step: str) -> None:
     """When the model cannot be created, each queued operation fails with the reason and its cause; nothing is sent."""
-    server.rules[step] = lambda _: Answer({"detail": "out of GPUs"}, status=404)
+    server.rules[step] = lambda _: ScriptedResponse({"detail": "out of GPUs"}, status=404)
     training = client.create_lora_training_client("base")
     futures = [training.optim_step(ADAM), training.save_state("a"), training.forward([datum()], "cross_entropy")]
     sampling = training.save_weights_and_get_sampling_client()
@@ -31,10 +31,10 @@ def test_a_failed_creation_reaches_every_operation(server: Scripted, client: tw.
     assert seq_ids(server) == []
 
 
-def test_a_cancelled_creation_is_said(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_cancelled_creation_is_said(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Operations behind a creation that was cancelled say so."""
-    hold = Hold()
-    server.rules["create_model"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["create_model"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     training = client.create_lora_training_client("base")
     future = training.optim_step(ADAM)
     server.wait_for_requests("create_model")
@@ -49,9 +49,9 @@ def test_a_cancelled_creation_is_said(server: Scripted, client: tw.ServiceClient
     hold.release()
 
 
-def test_a_model_whose_weights_did_not_load_trains_nothing(server: Scripted, client: tw.ServiceClient) -> None:
+def test_a_model_whose_weights_did_not_load_trains_nothing(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """create_training_client_from_state: when the load fails, no operation runs on the bare model."""
-    server.on_poll("LoadWeights", lambda _: Answer({"error": "no such checkpoint", "category": "user"}))
+    server.on_poll("LoadWeights", lambda _: ScriptedResponse({"error": "no such checkpoint", "category": "user"}))
     training = client.create_training_client_from_state("tinker://m0/weights/a")
     with pytest.raises(tw.TinkerError, match="no such checkpoint"):
         training.optim_step(ADAM).result(PATIENCE_S)
@@ -64,12 +64,14 @@ PATH = "tinker://m0/weights/a"
 
 @pytest.mark.parametrize("status", [400, 404, 405, 422, 501])
 @pytest.mark.parametrize("wire_version", [None, "0.24.1"])
-def test_a_server_whose_load_creates_no_model(server: Scripted, status: int, wire_version: str | None) -> None:
+def test_a_server_whose_load_creates_no_model(server: ScriptedServer, status: int, wire_version: str | None) -> None:
     """Its flag says that load_weights creates models: the client falls back to create_model and load, and keeps it."""
-    server.rules["client/config"] = lambda _: Answer(FLAGS)
+    server.rules["client/config"] = lambda _: ScriptedResponse(FLAGS)
 
-    def load(asked: Asked) -> Answer:
-        return server.happy(asked) if asked.body.get("model_id") else Answer({"detail": "no model_id"}, status)
+    def load(asked: RecordedRequest) -> ScriptedResponse:
+        return (
+            server.happy(asked) if asked.body.get("model_id") else ScriptedResponse({"detail": "no model_id"}, status)
+        )
 
     server.rules["load_weights"] = load
     flags = FLAGS if wire_version else None
@@ -82,24 +84,26 @@ def test_a_server_whose_load_creates_no_model(server: Scripted, status: int, wir
     assert loads == [None] * (3 if status == 501 else 1) + ["m1", "m1"]
 
 
-def test_a_load_that_may_have_created_a_model_is_not_repeated(server: Scripted) -> None:
+def test_a_load_that_may_have_created_a_model_is_not_repeated(server: ScriptedServer) -> None:
     """A refusal after a lost response, or after a future, says nothing about the first attempt: no second model."""
-    refusal = Answer({"detail": "it exists"}, 400)
-    server.rules["load_weights"] = in_turn(Answer(drop=True), refusal)
+    refusal = ScriptedResponse({"detail": "it exists"}, 400)
+    server.rules["load_weights"] = in_order(ScriptedResponse(drop=True), refusal)
     with open_client(server.url, wire_version="0.24.1", client_config=FLAGS) as client:
         with pytest.raises(tw.BadRequestError, match="it exists"):
             client.create_training_client_from_state(PATH).result(PATIENCE_S)
         del server.rules["load_weights"]
-        server.on_poll("LoadWeights", lambda _: Answer({"detail": "lost"}, 404))
+        server.on_poll("LoadWeights", lambda _: ScriptedResponse({"detail": "lost"}, 404))
         with pytest.raises(tw.TinkerError, match="lost"):
             client.create_training_client_from_state(PATH).result(PATIENCE_S)
     assert not server.named("create_model")
 
 
-def test_a_refused_path_shows_the_first_error(server: Scripted) -> None:
+def test_a_refused_path_shows_the_first_error(server: ScriptedServer) -> None:
     """If the server does not know the path either, the error is that of load_weights."""
-    server.rules["load_weights"] = lambda _: Answer({"detail": "no such checkpoint"}, 404)
-    server.rules["weights_info"] = server.rules["training_runs/m0"] = lambda _: Answer({"detail": "what?"}, 404)
+    server.rules["load_weights"] = lambda _: ScriptedResponse({"detail": "no such checkpoint"}, 404)
+    server.rules["weights_info"] = server.rules["training_runs/m0"] = lambda _: ScriptedResponse(
+        {"detail": "what?"}, 404
+    )
     with open_client(server.url, wire_version="0.24.1", client_config=FLAGS) as client:
         with pytest.raises(tw.NotFoundError, match="no such checkpoint"):
             client.create_training_client_from_state(PATH).result(PATIENCE_S)

@@ -15,9 +15,18 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, datum, open_client
-from support.scripted import PATIENCE_S, SUBMISSIONS, Answer, Asked, Hold, Scripted, in_turn, seq_ids
+from support.scripted import (
+    PATIENCE_S,
+    SUBMISSIONS,
+    Gate,
+    RecordedRequest,
+    ScriptedResponse,
+    ScriptedServer,
+    in_order,
+    seq_ids,
+)
 from tinkerwire._futures.future import APIFuture
-from tinkerwire._training.operation_queue import Lane, is_refusal
+from tinkerwire._training.operation_queue import OperationQueue, is_refusal
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire._transport.transport import AiohttpTransport
 from tinkerwire_base.call import WireRequest, WireResponse
@@ -40,7 +49,7 @@ def anything(training: tw.TrainingClient, which: int) -> Any:
     return kinds[which % len(kinds)]()
 
 
-def test_hundreds_from_threads_and_tasks_arrive_in_order(server: Scripted, training: tw.TrainingClient) -> None:
+def test_hundreds_from_threads_and_tasks_arrive_in_order(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """400 operations of six kinds from 8 threads and 4 event loops: ids 1 to 400, in the order of arrival."""
 
     def in_thread(start: int) -> list[Any]:
@@ -62,11 +71,11 @@ def test_hundreds_from_threads_and_tasks_arrive_in_order(server: Scripted, train
     assert seq_ids(server) == list(range(1, 401))
 
 
-def test_the_order_is_that_of_the_calls(server: Scripted, training: tw.TrainingClient) -> None:
+def test_the_order_is_that_of_the_calls(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """What one thread asks for arrives as asked for, though submissions take different times."""
     pauses = random.Random(7)
     for name in ("forward_backward", "optim_step"):
-        server.rules[name] = lambda asked: Answer(server.happy(asked).body, delay_s=pauses.random() / 50)
+        server.rules[name] = lambda asked: ScriptedResponse(server.happy(asked).body, delay_s=pauses.random() / 50)
     futures: list[APIFuture[Any]] = []
     for i in range(20):
         futures.append(training.forward_backward([datum(100 + i)], "cross_entropy"))
@@ -85,23 +94,23 @@ def test_the_order_is_that_of_the_calls(server: Scripted, training: tw.TrainingC
     assert tokens == [[100 + i] for i in range(20)]
 
 
-def test_one_submission_at_a_time(server: Scripted, training: tw.TrainingClient) -> None:
+def test_one_submission_at_a_time(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """The next request leaves only when the server has taken the one before."""
-    server.rules["optim_step"] = lambda asked: Answer(server.happy(asked).body, delay_s=0.005)
+    server.rules["optim_step"] = lambda asked: ScriptedResponse(server.happy(asked).body, delay_s=0.005)
     for future in [training.optim_step(ADAM) for _ in range(20)]:
         future.result(PATIENCE_S)
     assert server.peak["optim_step"] == 1
 
 
-def test_two_models_do_not_wait_for_each_other(server: Scripted, client: tw.ServiceClient) -> None:
+def test_two_models_do_not_wait_for_each_other(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A submission that hangs on one model holds up no other model, and each counts for itself."""
-    server.on_poll("CreateModel", in_turn(Answer({"model_id": "m1"}), Answer({"model_id": "m2"})))
+    server.on_poll("CreateModel", in_order(ScriptedResponse({"model_id": "m1"}), ScriptedResponse({"model_id": "m2"})))
     first = client.create_lora_training_client("base").result(PATIENCE_S)
     second = client.create_lora_training_client("base").result(PATIENCE_S)
-    hold = Hold()
+    hold = Gate()
 
-    def rule(asked: Asked) -> Answer:
-        return Answer(server.happy(asked).body, hold=hold if asked.body["model_id"] == "m1" else None)
+    def rule(asked: RecordedRequest) -> ScriptedResponse:
+        return ScriptedResponse(server.happy(asked).body, hold=hold if asked.body["model_id"] == "m1" else None)
 
     server.rules["optim_step"] = rule
     stuck = first.optim_step(ADAM)
@@ -113,10 +122,10 @@ def test_two_models_do_not_wait_for_each_other(server: Scripted, client: tw.Serv
 
 
 @pytest.mark.parametrize("status", [302, 307, 400, 401, 403, 404, 422])
-def test_a_refused_operation_leaves_no_gap(server: Scripted, training: tw.TrainingClient, status: int) -> None:
+def test_a_refused_operation_leaves_no_gap(server: ScriptedServer, training: tw.TrainingClient, status: int) -> None:
     """A 3xx or 4xx fails its own future with the server's words; the next operation gets the number it did not use."""
-    refusal = Answer({"detail": "bad adam"}, status=status)
-    server.rules["optim_step"] = in_turn(server.happy, refusal, server.happy)
+    refusal = ScriptedResponse({"detail": "bad adam"}, status=status)
+    server.rules["optim_step"] = in_order(server.happy, refusal, server.happy)
     futures = [training.optim_step(ADAM) for _ in range(3)]
     futures[0].result(PATIENCE_S)
     with pytest.raises(tw.APIStatusError, match="bad adam"):
@@ -125,11 +134,11 @@ def test_a_refused_operation_leaves_no_gap(server: Scripted, training: tw.Traini
     assert seq_ids(server) == [1, 2, 2]
 
 
-def test_too_many_requests_to_the_end_leave_no_gap(server: Scripted) -> None:
+def test_too_many_requests_to_the_end_leave_no_gap(server: ScriptedServer) -> None:
     """An operation that only ever met 429 was never taken up, so its number is free again."""
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=3)) as client:
         training = client.create_lora_training_client("base")
-        server.rules["optim_step"] = in_turn(*[Answer({}, status=429)] * 3, server.happy)
+        server.rules["optim_step"] = in_order(*[ScriptedResponse({}, status=429)] * 3, server.happy)
         failed, fine = training.optim_step(ADAM), training.optim_step(ADAM)
         with pytest.raises(tw.RateLimitError):
             failed.result(PATIENCE_S)
@@ -138,13 +147,20 @@ def test_too_many_requests_to_the_end_leave_no_gap(server: Scripted) -> None:
 
 
 @pytest.mark.parametrize(
-    "doubt", [Answer({}, status=500), Answer({}, status=409), Answer({}, status=408), Answer(drop=True)], ids=str
+    "doubt",
+    [
+        ScriptedResponse({}, status=500),
+        ScriptedResponse({}, status=409),
+        ScriptedResponse({}, status=408),
+        ScriptedResponse(drop=True),
+    ],
+    ids=str,
 )
-def test_a_number_that_may_be_used_is_never_used_again(server: Scripted, doubt: Answer) -> None:
+def test_a_number_that_may_be_used_is_never_used_again(server: ScriptedServer, doubt: ScriptedResponse) -> None:
     """After an operation whose fate is unknown, the next one gets a fresh number, and goes on."""
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=2)) as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
-        server.rules["optim_step"] = in_turn(doubt, doubt, server.happy)
+        server.rules["optim_step"] = in_order(doubt, doubt, server.happy)
         failed, fine = training.optim_step(ADAM), training.optim_step(ADAM)
         with pytest.raises(tw.APIError):
             failed.result(PATIENCE_S)
@@ -152,9 +168,9 @@ def test_a_number_that_may_be_used_is_never_used_again(server: Scripted, doubt: 
     assert seq_ids(server) == [1, 1, 2]
 
 
-def test_a_refusal_after_a_doubt_frees_nothing(server: Scripted, training: tw.TrainingClient) -> None:
+def test_a_refusal_after_a_doubt_frees_nothing(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """A reply that was lost and a refusal of the resend: the first may have been taken up, so the number is used."""
-    server.rules["optim_step"] = in_turn(Answer(drop=True), Answer({}, status=422), server.happy)
+    server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), ScriptedResponse({}, status=422), server.happy)
     failed, fine = training.optim_step(ADAM), training.optim_step(ADAM)
     with pytest.raises(tw.UnprocessableEntityError):
         failed.result(PATIENCE_S)
@@ -162,7 +178,7 @@ def test_a_refusal_after_a_doubt_frees_nothing(server: Scripted, training: tw.Tr
     assert seq_ids(server) == [1, 1, 2]
 
 
-def test_a_server_that_is_away_leaves_no_gap(server: Scripted) -> None:
+def test_a_server_that_is_away_leaves_no_gap(server: ScriptedServer) -> None:
     """An operation for which there was never a connection was not taken up; when the server is back, all is well."""
     inner, away = AiohttpTransport(server.url), AiohttpTransport("http://127.0.0.1:1")
 
@@ -188,7 +204,7 @@ def test_a_server_that_is_away_leaves_no_gap(server: Scripted) -> None:
     assert seq_ids(server) == [1, 2]
 
 
-def test_what_cannot_be_encoded_leaves_no_gap(server: Scripted) -> None:
+def test_what_cannot_be_encoded_leaves_no_gap(server: ScriptedServer) -> None:
     """An operation that the wire version in use does not have fails by itself, unsent; the next gets its number."""
     with open_client(server.url, wire_version="0.4.1") as client:
         training = client.create_lora_training_client("base")
@@ -199,11 +215,11 @@ def test_what_cannot_be_encoded_leaves_no_gap(server: Scripted) -> None:
     assert seq_ids(server) == [1]
 
 
-def test_a_slow_or_failed_result_holds_up_nobody(server: Scripted, training: tw.TrainingClient) -> None:
+def test_a_slow_or_failed_result_holds_up_nobody(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Submissions go on while an earlier result hangs, and after one failed."""
-    hold = Hold()
-    server.on_poll("ForwardBackward", lambda asked: Answer(NUMBERED, hold=hold))
-    server.on_poll("SaveWeights", lambda _: Answer({"error": "disk full"}))
+    hold = Gate()
+    server.on_poll("ForwardBackward", lambda asked: ScriptedResponse(NUMBERED, hold=hold))
+    server.on_poll("SaveWeights", lambda _: ScriptedResponse({"error": "disk full"}))
     slow = training.forward_backward([datum()], "cross_entropy")
     failed = training.save_state("a")
     for future in [training.optim_step(ADAM) for _ in range(5)]:
@@ -215,10 +231,10 @@ def test_a_slow_or_failed_result_holds_up_nobody(server: Scripted, training: tw.
     slow.result(PATIENCE_S)
 
 
-def test_more_results_waited_for_than_connections(server: Scripted, training: tw.TrainingClient) -> None:
+def test_more_results_waited_for_than_connections(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """With 300 results outstanding, whose polls the server holds, another operation is still submitted at once."""
-    hold = Hold()
-    server.on_poll("OptimStep", lambda asked: Answer({"metrics": {}}, hold=hold))
+    hold = Gate()
+    server.on_poll("OptimStep", lambda asked: ScriptedResponse({"metrics": {}}, hold=hold))
     futures = [training.optim_step(ADAM) for _ in range(300)]
     training.save_state("a")
     server.wait_for_requests("save_weights")
@@ -233,7 +249,7 @@ def test_the_line_itself(fates: list[str]) -> None:
     """Whatever becomes of operations: turns come in order, and the numbers that are taken are consecutive."""
     sent: list[tuple[int, int]] = []
 
-    async def operation(lane: Lane, position: int, fate: str) -> None:
+    async def operation(lane: OperationQueue, position: int, fate: str) -> None:
         async with lane.hold(lane.queue()):
             number = lane.take_id()
             await asyncio.sleep(0)
@@ -243,7 +259,7 @@ def test_the_line_itself(fates: list[str]) -> None:
                 sent.append((position, number))
 
     async def run() -> None:
-        lane = Lane()
+        lane = OperationQueue()
         tasks = [asyncio.create_task(operation(lane, i, fate)) for i, fate in enumerate(fates)]
         await asyncio.sleep(0)
         for task, fate in zip(tasks, fates, strict=True):
@@ -259,15 +275,15 @@ def test_the_line_itself(fates: list[str]) -> None:
 @pytest.mark.parametrize("status", [*range(300, 309), *range(400, 430), *range(500, 512)])
 def test_which_answers_are_refusals(status: int) -> None:
     """A 3xx, and a 4xx but 408 and 409, says that the request was not taken up; a 5xx and silence do not."""
-    fault = status_error(status)("x", response=ResponseInfo(status_code=status))
-    assert is_refusal(fault) == (300 <= status < 500 and status not in (408, 409))
+    error = status_error(status)("x", response=ResponseInfo(status_code=status))
+    assert is_refusal(error) == (300 <= status < 500 and status not in (408, 409))
     assert not is_refusal(tw.APIConnectionError())
 
 
-def test_numbers_that_a_server_counts_though_it_refused(server: Scripted, client: tw.ServiceClient) -> None:
+def test_numbers_that_a_server_counts_though_it_refused(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The number of a refused operation is tried again, and passed over where the server has counted it."""
-    reused = Answer({"detail": "Training request sequence number was reused"}, status=409)
-    server.rules["optim_step"] = in_turn(Answer({"detail": "no"}, status=422), reused, server.happy)
+    reused = ScriptedResponse({"detail": "Training request sequence number was reused"}, status=409)
+    server.rules["optim_step"] = in_order(ScriptedResponse({"detail": "no"}, status=422), reused, server.happy)
     training = client.create_lora_training_client("base")
     with pytest.raises(tw.UnprocessableEntityError):
         training.optim_step(ADAM).result(PATIENCE_S)
@@ -276,10 +292,10 @@ def test_numbers_that_a_server_counts_though_it_refused(server: Scripted, client
     assert seq_ids(server) == [1, 1, 2, 3]
 
 
-def test_a_number_that_never_arrived(server: Scripted) -> None:
+def test_a_number_that_never_arrived(server: ScriptedServer) -> None:
     """Where a gap is a conflict, the number that may have been used and was not is used for the next operation."""
-    ahead = Answer({"detail": "seq_id 2 is too high: expected 1"}, status=409)
-    server.rules["optim_step"] = in_turn(Answer(drop=True), Answer(drop=True), ahead, server.happy)
+    ahead = ScriptedResponse({"detail": "seq_id 2 is too high: expected 1"}, status=409)
+    server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), ScriptedResponse(drop=True), ahead, server.happy)
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=2)) as client:
         training = client.create_lora_training_client("base")
         with pytest.raises(tw.APIConnectionError):

@@ -9,7 +9,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, datum
-from support.scripted import PATIENCE_S, Answer, Scripted
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
 from tinkerwire._training.result_merging import combine, combine_metrics
 
 pytestmark = pytest.mark.timeout(60)
@@ -31,30 +31,30 @@ def outputs(*sizes: int) -> dict[str, Any]:
     ],
 )
 def test_outputs_that_do_not_fit_the_batch_are_refused(
-    server: Scripted, training: tw.TrainingClient, kind: str, sizes: tuple[int, ...], text: str
+    server: ScriptedServer, training: tw.TrainingClient, kind: str, sizes: tuple[int, ...], text: str
 ) -> None:
     """Too few, too many and reordered outputs are an error that names the datum."""
-    server.on_poll(kind, lambda _: Answer(outputs(*sizes)))
+    server.on_poll(kind, lambda _: ScriptedResponse(outputs(*sizes)))
     call = training.forward if kind == "Forward" else training.forward_backward
     with pytest.raises(tw.APIResponseValidationError, match=text):
         call([datum(1, 2), datum(1, 2, 3)], "cross_entropy").result(PATIENCE_S)
 
 
 @pytest.mark.parametrize("sizes", [(), (2, 3)])
-def test_outputs_that_fit_are_kept(server: Scripted, training: tw.TrainingClient, sizes: tuple[int, ...]) -> None:
+def test_outputs_that_fit_are_kept(server: ScriptedServer, training: tw.TrainingClient, sizes: tuple[int, ...]) -> None:
     """A loss may have no outputs at all."""
-    server.on_poll("Forward", lambda _: Answer(outputs(*sizes)))
+    server.on_poll("Forward", lambda _: ScriptedResponse(outputs(*sizes)))
     found = training.forward([datum(1, 2), datum(1, 2, 3)], "cross_entropy").result(PATIENCE_S)
     assert len(found.loss_fn_outputs) == len(sizes)
 
 
 def test_metrics_as_text_are_read_and_others_are_warned_of_once(
-    server: Scripted, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Numbers as text are numbers; a metric that is none is named in the log, once."""
     sent = {"a:sum": "2.0", "b:sum": "1e-3", "c:hash2": "18446744073709551615", "d:sum": None, "e:sum": "many"}
-    server.on_poll("ForwardBackward", lambda _: Answer({**outputs(), "metrics": sent}))
-    server.on_poll("OptimStep", lambda _: Answer({"metrics": sent}))
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse({**outputs(), "metrics": sent}))
+    server.on_poll("OptimStep", lambda _: ScriptedResponse({"metrics": sent}))
     caplog.set_level(logging.WARNING)
     expected = {"a:sum": 2.0, "b:sum": 0.001, "c:hash2": 2**64 - 1}
     for _ in range(2):

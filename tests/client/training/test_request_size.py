@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import open_client
-from support.scripted import Answer, Asked, Scripted
+from support.scripted import RecordedRequest, ScriptedResponse, ScriptedServer
 from tinkerwire._training.chunking import split
 from tinkerwire._training.request_size import JsonSize, ProtobufSize, RequestSize, request_size, size_around
 from tinkerwire._wire import codec
@@ -182,16 +182,16 @@ def test_a_guessed_form_is_counted_as_the_larger_one() -> None:
     assert request_size(PROTOBUF, "forward", [picture]).bound(picture) >= JsonSize().bound(picture)
 
 
-def promise(asked: Asked) -> Answer:
+def promise(asked: RecordedRequest) -> ScriptedResponse:
     """Take a batch up, in either form."""
-    return Answer({"request_id": "r"})
+    return ScriptedResponse({"request_id": "r"})
 
 
 @pytest.mark.parametrize("version", ["0.18.2", "0.38.0"])
-def test_images_are_sent_within_the_limit(server: Scripted, version: str) -> None:
+def test_images_are_sent_within_the_limit(server: ScriptedServer, version: str) -> None:
     """20 images of 100 kB go out in requests of at most 700 kB in both forms, and not in many small ones."""
     server.rules["forward_backward"] = promise
-    done = Answer({"loss_fn_output_type": "T", "loss_fn_outputs": [], "metrics": {}})
+    done = ScriptedResponse({"loss_fn_output_type": "T", "loss_fn_outputs": [], "metrics": {}})
     server.on_poll("ForwardBackward", lambda _: done)
     image = tw.types.ImageChunk(data=bytes(100_000), format="png", expected_tokens=4)
     data = [tw.Datum(model_input=tw.ModelInput(chunks=[image]), loss_fn_inputs={"weights": [1.0]}) for _ in range(20)]

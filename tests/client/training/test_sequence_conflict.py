@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, datum, open_client
-from support.scripted import PATIENCE_S, Answer, Asked, Scripted, in_turn, seq_ids
+from support.scripted import PATIENCE_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order, seq_ids
 from tinkerwire._training.sequence_conflict import sequence_conflict
 from tinkerwire_base.errors import RequestFailedError, ResponseInfo, status_error
 
@@ -20,7 +20,7 @@ STEPS = ("forward_backward", "optim_step", "save_weights", "save_weights_for_sam
 LOAD = "tinker://m1/weights/a"
 
 
-class Counting:
+class ThreadSafeProgress:
     """A server that checks seq_ids against a count of its own, when a request comes or when its operation runs.
 
     Args:
@@ -30,7 +30,7 @@ class Counting:
     """
 
     def __init__(
-        self, server: Scripted, *, counts_loads: bool = True, counts_rejected: bool = False, is_late: bool = False
+        self, server: ScriptedServer, *, counts_loads: bool = True, counts_rejected: bool = False, is_late: bool = False
     ) -> None:
         self.expected = 1
         self.applied: list[str] = []
@@ -44,7 +44,7 @@ class Counting:
         for kind in ("ForwardBackward", "OptimStep", "SaveWeights", "SaveWeightsForSampler"):
             server.on_poll(kind, self._poll)
 
-    def _submit(self, asked: Asked) -> Answer:
+    def _submit(self, asked: RecordedRequest) -> ScriptedResponse:
         answer = self._server.happy(asked)
         got = asked.body["seq_id"]
         if got == self.expected:
@@ -53,20 +53,20 @@ class Counting:
             return answer
         detail = f"Sequence conflict: expected {self.expected}, got {got}."
         if not self._is_late:
-            return Answer({"detail": detail}, status=409)
+            return ScriptedResponse({"detail": detail}, status=409)
         self._late[answer.body["request_id"]] = detail
         return answer
 
-    def _load(self, asked: Asked) -> Answer:
+    def _load(self, asked: RecordedRequest) -> ScriptedResponse:
         if self.rejects_loads:
             self.expected += self._counts_rejected
-            return Answer({"detail": "no such checkpoint"}, status=404)
+            return ScriptedResponse({"detail": "no such checkpoint"}, status=404)
         self.expected += self._counts_loads
         return self._server.happy(asked)
 
-    def _poll(self, asked: Asked) -> Answer:
+    def _poll(self, asked: RecordedRequest) -> ScriptedResponse:
         detail = self._late.get(asked.body["request_id"])
-        return Answer({"detail": detail}, status=409) if detail else self._server.happy(asked)
+        return ScriptedResponse({"detail": detail}, status=409) if detail else self._server.happy(asked)
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["at submission", "as the result"])
@@ -75,7 +75,7 @@ class Counting:
 )
 @pytest.mark.parametrize("rejects_loads", [False, True])
 def test_training_continues_after_a_load_however_a_server_counts_it(
-    server: Scripted,
+    server: ScriptedServer,
     training: tw.TrainingClient,
     is_late: bool,
     counts_loads: bool,
@@ -83,7 +83,7 @@ def test_training_continues_after_a_load_however_a_server_counts_it(
     rejects_loads: bool,
 ) -> None:
     """Loads, done or rejected, count on some servers and not on others; each later operation runs once, in order."""
-    counting = Counting(server, counts_loads=counts_loads, counts_rejected=counts_rejected, is_late=is_late)
+    counting = ThreadSafeProgress(server, counts_loads=counts_loads, counts_rejected=counts_rejected, is_late=is_late)
     counting.rejects_loads = rejects_loads
     for _ in range(2):
         load = training.load_state(LOAD)
@@ -98,9 +98,9 @@ def test_training_continues_after_a_load_however_a_server_counts_it(
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["at submission", "as the result"])
-def test_chunks_of_a_batch_continue_under_the_expected_numbers(server: Scripted, is_late: bool) -> None:
+def test_chunks_of_a_batch_continue_under_the_expected_numbers(server: ScriptedServer, is_late: bool) -> None:
     """All chunks of a batch run once, in order."""
-    counting = Counting(server, counts_loads=False, is_late=is_late)
+    counting = ThreadSafeProgress(server, counts_loads=False, is_late=is_late)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
         training = client.create_lora_training_client("base")
         training.load_state(LOAD)
@@ -108,29 +108,31 @@ def test_chunks_of_a_batch_continue_under_the_expected_numbers(server: Scripted,
     assert counting.applied == ["forward_backward"] * 3
 
 
-def test_a_conflict_without_a_number_fails_at_once(server: Scripted, training: tw.TrainingClient) -> None:
+def test_a_conflict_without_a_number_fails_at_once(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """It is not resent: the same request would meet the same conflict."""
     training.result(PATIENCE_S)
-    server.rules["optim_step"] = lambda _: Answer({"detail": "Sequence conflict"}, status=409)
+    server.rules["optim_step"] = lambda _: ScriptedResponse({"detail": "Sequence conflict"}, status=409)
     with pytest.raises(tw.SequenceConflictError, match="seq_id 1, and the server expects another one") as caught:
         training.optim_step(ADAM).result(PATIENCE_S)
     assert (caught.value.seq_id, caught.value.expected_seq_id) == (1, None)
     assert seq_ids(server) == [1]
 
 
-def test_a_second_conflict_fails_with_both_numbers(server: Scripted, training: tw.TrainingClient) -> None:
+def test_a_second_conflict_fails_with_both_numbers(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """The expected number is tried once; what the server expects after that is in the error."""
     expected = iter(range(7, 100))
-    server.rules["optim_step"] = lambda _: Answer({"detail": f"seq_id: expected {next(expected)}"}, status=409)
+    server.rules["optim_step"] = lambda _: ScriptedResponse(
+        {"detail": f"seq_id: expected {next(expected)}"}, status=409
+    )
     with pytest.raises(tw.SequenceConflictError, match="seq_id 7, and the server expects 8"):
         training.optim_step(ADAM).result(PATIENCE_S)
     assert seq_ids(server) == [1, 7]
 
 
-def test_an_operation_that_may_have_run_is_not_run_again(server: Scripted) -> None:
+def test_an_operation_that_may_have_run_is_not_run_again(server: ScriptedServer) -> None:
     """The reply was lost, and the server counted it: the error is all that can be had, and training continues."""
-    ahead = Answer({"detail": "Sequence conflict: expected 2, got 1."}, status=409)
-    server.rules["optim_step"] = in_turn(Answer(drop=True), ahead, server.happy)
+    ahead = ScriptedResponse({"detail": "Sequence conflict: expected 2, got 1."}, status=409)
+    server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), ahead, server.happy)
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=4)) as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
         with pytest.raises(tw.SequenceConflictError):

@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Asked, Hold, Scripted, in_turn
+from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._session import session
 from tinkerwire._transport.backpressure import CONNECTIONS, Traffic
 
@@ -23,7 +23,7 @@ class Factory:
     It refuses those beyond its ``places``, and finishes none before it had a ``crowd`` of them at once.
     """
 
-    def __init__(self, server: Scripted, places: int | None = None, crowd: int = 0) -> None:
+    def __init__(self, server: ScriptedServer, places: int | None = None, crowd: int = 0) -> None:
         self.in_flight = 0
         self.peak = 0
         self.refused = 0
@@ -33,17 +33,17 @@ class Factory:
         server.rules["asample"] = self.take
         server.on_poll("Sample", self.poll)
 
-    def take(self, asked: Asked) -> Answer:
+    def take(self, asked: RecordedRequest) -> ScriptedResponse:
         if self._places is not None and self.in_flight >= self._places:
             self.refused += 1
-            return Answer({"detail": "busy"}, status=429)
+            return ScriptedResponse({"detail": "busy"}, status=429)
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
         return self._server.happy(asked)
 
-    def poll(self, asked: Asked) -> Answer:
+    def poll(self, asked: RecordedRequest) -> ScriptedResponse:
         if self.peak < self._crowd or asked.headers["x-tinker-request-iteration"] == "0":
-            return Answer(status=408)
+            return ScriptedResponse(status=408)
         self.in_flight -= 1
         return self._server.happy(asked)
 
@@ -53,7 +53,7 @@ def draw(client: tw.ServiceClient, number: int, **options: Any) -> list[tw.APIFu
     return [sampling.sample(PROMPT, 1, PARAMS) for _ in range(number)]
 
 
-def test_never_more_in_flight_than_allowed(server: Scripted) -> None:
+def test_never_more_in_flight_than_allowed(server: ScriptedServer) -> None:
     """The server never has more than max_connections samples at once, and has that many when there are enough."""
     factory = Factory(server, crowd=5)
     with open_client(server.url, retry=attrs.evolve(FAST, max_connections=5)) as client:
@@ -62,7 +62,7 @@ def test_never_more_in_flight_than_allowed(server: Scripted) -> None:
     assert factory.peak == 5
 
 
-def test_two_clients_of_a_service_share_the_limit_unless_they_have_their_own(server: Scripted) -> None:
+def test_two_clients_of_a_service_share_the_limit_unless_they_have_their_own(server: ScriptedServer) -> None:
     """The limit is the service's; a sampling client with a retry_config keeps one of its own."""
     shared = Factory(server, crowd=3)
     with open_client(server.url, retry=attrs.evolve(FAST, max_connections=3)) as client:
@@ -75,10 +75,10 @@ def test_two_clients_of_a_service_share_the_limit_unless_they_have_their_own(ser
     assert own.peak == 8
 
 
-def test_no_more_are_sent_at_once_than_there_are_connections(server: Scripted, client: tw.ServiceClient) -> None:
+def test_no_more_are_sent_at_once_than_there_are_connections(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Of a thousand samples, 64 are being submitted; a busy server finds no queue behind them."""
-    hold = Hold()
-    server.rules["asample"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["asample"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     futures = draw(client, 300)
     server.wait_for(lambda: server.active["asample"] == CONNECTIONS[Traffic.SAMPLING])
     hold.release()
@@ -87,7 +87,7 @@ def test_no_more_are_sent_at_once_than_there_are_connections(server: Scripted, c
     assert server.peak["asample"] == CONNECTIONS[Traffic.SAMPLING]
 
 
-def test_a_busy_server_loses_no_sample(server: Scripted) -> None:
+def test_a_busy_server_loses_no_sample(server: ScriptedServer) -> None:
     """A server with 3 places that answers 429 beyond them gets 60 samples done, though each has only 2 attempts."""
     factory = Factory(server, places=3)
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=2)) as client:
@@ -99,15 +99,15 @@ def test_a_busy_server_loses_no_sample(server: Scripted) -> None:
     assert len({one.headers["x-idempotency-key"] for one in asked}) == 60
 
 
-def test_retry_after_pauses_everything_new(server: Scripted) -> None:
+def test_retry_after_pauses_everything_new(server: ScriptedServer) -> None:
     """After a 429 that asks for 0.5 s no other sample is sent for so long, though many wait."""
     refused: list[float] = []
 
-    def rule(asked: Asked) -> Answer:
+    def rule(asked: RecordedRequest) -> ScriptedResponse:
         if len(server.named("asample")) != 10:
             return server.happy(asked)
         refused.append(asked.time)
-        return Answer({}, status=429, headers={"retry-after": "0.5"})
+        return ScriptedResponse({}, status=429, headers={"retry-after": "0.5"})
 
     server.rules["asample"] = rule
     with open_client(server.url, retry=attrs.evolve(FAST, max_connections=4)) as client:
@@ -119,7 +119,7 @@ def test_retry_after_pauses_everything_new(server: Scripted) -> None:
     assert len(after) == 31
 
 
-def test_the_window_shrinks_and_recovers(server: Scripted) -> None:
+def test_the_window_shrinks_and_recovers(server: ScriptedServer) -> None:
     """A push-back makes the server see fewer samples at once; when it has room again, it sees as many as before."""
     with open_client(server.url, retry=attrs.evolve(FAST, max_connections=16)) as client:
         busy = Factory(server, places=4)
@@ -136,11 +136,11 @@ def test_the_window_shrinks_and_recovers(server: Scripted) -> None:
         assert roomy.peak == 16
 
 
-def test_an_endlessly_busy_server_is_an_error_in_the_end(server: Scripted) -> None:
+def test_an_endlessly_busy_server_is_an_error_in_the_end(server: ScriptedServer) -> None:
     """429 ends, in the server's words, where the next try is past progress_timeout; without retrying, at once."""
-    full = Answer({"detail": "full house"}, status=429)
-    late = Answer(full.body, status=429, headers={"retry-after": "60"})
-    server.rules["asample"] = in_turn(*[full] * 20, late)
+    full = ScriptedResponse({"detail": "full house"}, status=429)
+    late = ScriptedResponse(full.body, status=429, headers={"retry-after": "60"})
+    server.rules["asample"] = in_order(*[full] * 20, late)
     for policy in (attrs.evolve(FAST, progress_timeout=50), attrs.evolve(FAST, enable_retry_logic=False)):
         with open_client(server.url, retry=policy) as client:
             for future in draw(client, 5):
@@ -150,7 +150,7 @@ def test_an_endlessly_busy_server_is_an_error_in_the_end(server: Scripted) -> No
 
 
 def test_being_pushed_back_is_logged_once(
-    server: Scripted, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture
+    server: ScriptedServer, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log says that the server is too busy, not for each sample."""
     Factory(server, places=2)
@@ -159,18 +159,18 @@ def test_being_pushed_back_is_logged_once(
     assert sum("too busy" in message for message in caplog.messages) == 1
 
 
-def test_an_overloaded_server_gets_less(server: Scripted, client: tw.ServiceClient) -> None:
+def test_an_overloaded_server_gets_less(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """503 pushes back as 429 does, but counts as an attempt."""
-    server.rules["asample"] = lambda _: Answer({}, status=503)
+    server.rules["asample"] = lambda _: ScriptedResponse({}, status=503)
     with pytest.raises(tw.InternalServerError):
         draw(client, 1)[0].result(PATIENCE_S)
     assert client._connection.sampling_limit.window == 1.0
     assert len(server.named("asample")) == FAST.max_attempts
 
 
-def test_samples_that_are_cancelled_give_their_places_back(server: Scripted) -> None:
+def test_samples_that_are_cancelled_give_their_places_back(server: ScriptedServer) -> None:
     """Cancelled samples, waiting or in flight, free their places; the next ones run."""
-    server.on_poll("Sample", lambda _: Answer(hold=Hold()))
+    server.on_poll("Sample", lambda _: ScriptedResponse(hold=Gate()))
     with open_client(server.url, retry=attrs.evolve(FAST, max_connections=2)) as client:
         futures = draw(client, 6)
         server.wait_for(lambda: len(server.polls("Sample")) == 2)
@@ -186,11 +186,11 @@ SLACK_S = 10.0
 """Under load everything may take so much longer than without, on a machine that is busy with other things."""
 
 
-def promptness(server: Scripted, load: int) -> dict[str, float]:
+def promptness(server: ScriptedServer, load: int) -> dict[str, float]:
     """Seconds until a heartbeat, a training step, a list of runs, a new sampler and close come through."""
-    hold = Hold()
-    server.on_poll("Sample", lambda _: Answer(hold=hold))
-    server.rules["training_runs"] = lambda _: Answer(
+    hold = Gate()
+    server.on_poll("Sample", lambda _: ScriptedResponse(hold=hold))
+    server.rules["training_runs"] = lambda _: ScriptedResponse(
         {"training_runs": [], "cursor": {"offset": 0, "limit": 1, "total_count": 0}}
     )
     took = {}
@@ -225,7 +225,7 @@ def promptness(server: Scripted, load: int) -> dict[str, float]:
     return took
 
 
-def test_thousands_of_samples_delay_nothing_else(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thousands_of_samples_delay_nothing_else(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """With 2,000 samples in flight that hang, heartbeat, training, REST, a new sampler and close come through."""
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.2)
     idle = promptness(server, 0)
@@ -235,11 +235,11 @@ def test_thousands_of_samples_delay_nothing_else(server: Scripted, monkeypatch: 
     assert all(loaded[name] < idle[name] + SLACK_S for name in idle)
 
 
-def test_slow_samplers_delay_no_heartbeat(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_samplers_delay_no_heartbeat(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fifty samplers whose creation hangs, on a server that loads weights, leave the heartbeat alone."""
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.05)
-    hold = Hold()
-    server.rules["create_sampling_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["create_sampling_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     with tw.ServiceClient(base_url=server.url, api_key=KEY) as client:
         samplers = [client.create_sampling_client(base_model="base") for _ in range(50)]
         server.wait_for_requests("create_sampling_session", 50)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tinkerwire._transport.backpressure import Traffic
-from tinkerwire.local import EmbeddedServer, EmbeddedTransport, Misbehaviour, embedded_transport, shared_server
+from tinkerwire.local import EmbeddedServer, EmbeddedTransport, FaultInjection, embedded_transport, shared_server
 from tinkerwire_base.call import WireRequest
 from tinkerwire_base.errors import APIConnectionError, APITimeoutError
 
@@ -30,7 +30,7 @@ def test_it_brings_the_answer() -> None:
 def test_its_timeout_is_a_timeout_error() -> None:
     """No answer in time is APITimeoutError, as over any transport."""
     with (
-        EmbeddedServer(misbehaviour=Misbehaviour(delay_s=1000)) as server,
+        EmbeddedServer(fault_injection=FaultInjection(delay_s=1000)) as server,
         pytest.raises(APITimeoutError, match=r"0\.05 s"),
     ):
         _send(server, 0.05)
@@ -39,7 +39,7 @@ def test_its_timeout_is_a_timeout_error() -> None:
 def test_a_dropped_connection_is_a_connection_error() -> None:
     """A reset on purpose is APIConnectionError, and no timeout."""
     with (
-        EmbeddedServer(misbehaviour=Misbehaviour(p_reset=1)) as server,
+        EmbeddedServer(fault_injection=FaultInjection(p_reset=1)) as server,
         pytest.raises(APIConnectionError, match="on purpose") as raised,
     ):
         _send(server)

@@ -37,7 +37,7 @@ def test_it_means_what_httpx_means(arguments: Any, named: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "named", "fault"),
+    ("arguments", "named", "error"),
     [
         ((), {}, "no time for connect"),
         ((), {"read": 1}, "no time for connect"),
@@ -48,9 +48,9 @@ def test_it_means_what_httpx_means(arguments: Any, named: Any) -> None:
         ((float("inf"),), {}, "None is any time"),
     ],
 )
-def test_what_is_no_time(arguments: Any, named: Any, fault: str) -> None:
+def test_what_is_no_time(arguments: Any, named: Any, error: str) -> None:
     """It is refused with the phase."""
-    with pytest.raises((ValueError, TypeError), match=fault):
+    with pytest.raises((ValueError, TypeError), match=error):
         tw.Timeout(*arguments, **named)
 
 

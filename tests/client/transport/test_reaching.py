@@ -20,7 +20,7 @@ import pytest
 import support
 import tinkerwire as tw
 from support.clients import ADAM, KEY, open_client
-from support.scripted import PATIENCE_S, Answer, Scripted, scripted_server
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, scripted_server
 from support.tunnel import Tunnel, tunnel
 from tinkerwire._transport.transport import environment_proxy
 
@@ -32,14 +32,14 @@ ONCE = tw.RetryConfig(enable_retry_logic=False)
 
 
 @pytest.fixture
-def secure() -> Iterator[Scripted]:
+def secure() -> Iterator[ScriptedServer]:
     """A server over https."""
     with _secure() as found:
         yield found
 
 
 @contextmanager
-def _secure() -> Iterator[Scripted]:
+def _secure() -> Iterator[ScriptedServer]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE, CERTIFICATES / "key.pem")
     with scripted_server(context) as found:
@@ -47,13 +47,13 @@ def _secure() -> Iterator[Scripted]:
 
 
 @pytest.fixture
-def proxy(secure: Scripted) -> Iterator[Tunnel]:
+def proxy(secure: ScriptedServer) -> Iterator[Tunnel]:
     """A proxy that leads to it."""
     with tunnel(("127.0.0.1", port_of(secure))) as found:
         yield found
 
 
-def port_of(server: Scripted) -> int:
+def port_of(server: ScriptedServer) -> int:
     return int(server.url.rpartition(":")[2])
 
 
@@ -66,15 +66,15 @@ def train(url: str, **options: Any) -> None:
 def fault_of(url: str, **options: Any) -> tw.TinkerError:
     """The error of a client that cannot even create a model."""
     with open_client(url, **options) as client:
-        fault = client.create_lora_training_client("base").optim_step(ADAM).exception(PATIENCE_S)
-    assert isinstance(fault, tw.TinkerError)
-    return fault
+        error = client.create_lora_training_client("base").optim_step(ADAM).exception(PATIENCE_S)
+    assert isinstance(error, tw.TinkerError)
+    return error
 
 
 # --- how soon ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_leads_nowhere_is_said_within_ten_seconds(secure: Scripted) -> None:
+def test_what_leads_nowhere_is_said_within_ten_seconds(secure: ScriptedServer) -> None:
     """With the policy as it is: a closed port, a wrong name, another's certificate; the error names which.
 
     It takes six seconds, and all the tries of the policy forty; a busy machine may take its time between.
@@ -92,10 +92,10 @@ def test_what_leads_nowhere_is_said_within_ten_seconds(secure: Scripted) -> None
         return fault_of(url, retry=tw.RetryConfig(), wire_version=None), time.monotonic() - started
 
     with ThreadPoolExecutor() as pool:
-        for (url, cause), (fault, took) in zip(wrong.items(), pool.map(timed, wrong), strict=True):
-            assert isinstance(fault, tw.APIConnectionError)
-            assert url in str(fault)
-            assert cause in str(fault)
+        for (url, cause), (error, took) in zip(wrong.items(), pool.map(timed, wrong), strict=True):
+            assert isinstance(error, tw.APIConnectionError)
+            assert url in str(error)
+            assert cause in str(error)
             assert took < 30
 
 
@@ -111,11 +111,11 @@ def test_a_name_server_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", wait)
     with open_client("http://service.invalid", retry=tw.RetryConfig(), plain_http_hosts=["service.invalid"]) as client:
         try:
-            fault = client.create_lora_training_client("base").optim_step(ADAM).exception(PATIENCE_S)
+            error = client.create_lora_training_client("base").optim_step(ADAM).exception(PATIENCE_S)
         finally:
             over.set()
-    assert isinstance(fault, tw.APITimeoutError)
-    assert "no connection within 5 s" in str(fault)
+    assert isinstance(error, tw.APITimeoutError)
+    assert "no connection within 5 s" in str(error)
     assert looks == ["service.invalid"]
 
 
@@ -125,9 +125,9 @@ def ask(url: str) -> None:
         client.get_server_capabilities()
 
 
-def test_an_error_crosses_processes(server: Scripted) -> None:
+def test_an_error_crosses_processes(server: ScriptedServer) -> None:
     """What a worker process raises arrives with its class, its text and its parts."""
-    server.rules["get_server_capabilities"] = lambda _: Answer({"detail": "not today"}, status=503)
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse({"detail": "not today"}, status=503)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         refused = pool.submit(ask, server.url).exception(PATIENCE_S)
         unreachable = pool.submit(ask, "http://127.0.0.1:1").exception(PATIENCE_S)
@@ -140,24 +140,24 @@ def test_an_error_crosses_processes(server: Scripted) -> None:
 # --- certificates -----------------------------------------------------------------------------------------------------
 
 
-def test_an_untrusted_certificate(secure: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_untrusted_certificate(secure: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused before anything is sent, and the error says whom this client trusts instead."""
-    fault = fault_of(secure.url, retry=ONCE)
-    assert "certificate verify failed" in str(fault)
-    assert "SSL_CERT_FILE" in str(fault)
+    error = fault_of(secure.url, retry=ONCE)
+    assert "certificate verify failed" in str(error)
+    assert "SSL_CERT_FILE" in str(error)
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
     assert "SSL_CERT_FILE=/nowhere.pem, a file that is not there" in str(fault_of(secure.url, retry=ONCE))
     assert not secure.asked
 
 
-def test_ssl_cert_file(secure: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ssl_cert_file(secure: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """SSL_CERT_FILE is what is trusted, by every client that is made after it was set."""
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
     train(secure.url)
     assert secure.named("optim_step")[0].headers["x-api-key"] == KEY
 
 
-def test_the_systems_store(secure: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_systems_store(secure: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What the system trusts, this client trusts: a store in the system's form, by the name OpenSSL looks up."""
     (tmp_path / f"{_subject_hash()}.0").write_text(CERTIFICATE.read_text())
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
@@ -169,13 +169,13 @@ def _subject_hash() -> str:
     return "cb12e286"
 
 
-def test_a_certificate_for_another_name(secure: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certificate_for_another_name(secure: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A trusted certificate of another host is no certificate of this one."""
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
     monkeypatch.setattr(socket, "getaddrinfo", _everything_is_here(socket.getaddrinfo))
-    fault = fault_of(secure.url.replace("127.0.0.1", "other.invalid"), retry=ONCE)
-    assert "other.invalid" in str(fault)
-    assert "mismatch" in str(fault)
+    error = fault_of(secure.url.replace("127.0.0.1", "other.invalid"), retry=ONCE)
+    assert "other.invalid" in str(error)
+    assert "mismatch" in str(error)
 
 
 def _everything_is_here(lookup: Any) -> Any:
@@ -188,7 +188,7 @@ def _everything_is_here(lookup: Any) -> Any:
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
 @pytest.mark.parametrize("form", ["http://127.0.0.1:{}", "127.0.0.1:{}"])
 def test_https_through_a_proxy(
-    secure: Scripted, proxy: Tunnel, monkeypatch: pytest.MonkeyPatch, name: str, form: str
+    secure: ScriptedServer, proxy: Tunnel, monkeypatch: pytest.MonkeyPatch, name: str, form: str
 ) -> None:
     """HTTPS_PROXY leads https through a tunnel: the proxy sees the host that is asked for, and no key."""
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
@@ -203,9 +203,9 @@ def test_a_proxy_that_wants_a_password(proxy: Tunnel, monkeypatch: pytest.Monkey
     """The password of the variable goes to the proxy; one that is refused stands in no error."""
     monkeypatch.setenv("HTTPS_PROXY", f"http://me:pass-word@127.0.0.1:{proxy.port}")
     proxy.refusal = b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n"
-    fault = fault_of("https://service.invalid", retry=ONCE)
-    assert "407" in str(fault)
-    assert "pass-word" not in str(fault)
+    error = fault_of("https://service.invalid", retry=ONCE)
+    assert "407" in str(error)
+    assert "pass-word" not in str(error)
     assert "proxy-authorization: basic" in proxy.asked[0].lower()
 
 
@@ -241,7 +241,7 @@ def test_no_proxy_by_range(monkeypatch: pytest.MonkeyPatch, value: str, address:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_key_for_this_machine_stays_on_it(
-    server: Scripted, proxy: Tunnel, monkeypatch: pytest.MonkeyPatch, host: str
+    server: ScriptedServer, proxy: Tunnel, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
     """A loopback address may have the key over plain http; that holds without a proxy only, so none is used."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
@@ -254,9 +254,9 @@ def test_a_key_for_this_machine_stays_on_it(
 def test_a_proxy_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the proxy, as it is the proxy that does not answer, but not its password."""
     monkeypatch.setenv("HTTPS_PROXY", "http://me:pass-word@127.0.0.1:1")
-    fault = fault_of("https://service.invalid", retry=ONCE)
-    assert "127.0.0.1:1" in str(fault)
-    assert "pass-word" not in str(fault)
+    error = fault_of("https://service.invalid", retry=ONCE)
+    assert "127.0.0.1:1" in str(error)
+    assert "pass-word" not in str(error)
 
 
 def test_a_proxy_of_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,6 +285,6 @@ def test_a_proxy_for_plain_http_to_a_trusted_machine(monkeypatch: pytest.MonkeyP
     """Plain http to a machine that was named goes through HTTP_PROXY, as the user set both."""
     with scripted_server() as found:
         monkeypatch.setenv("HTTP_PROXY" if os.name == "nt" else "http_proxy", found.url)
-        found.rules["create_session"] = lambda _: Answer({"session_id": "s9"})
+        found.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s9"})
         train("http://trainer", plain_http_hosts=["trainer"])
         assert {asked.headers["host"] for asked in found.asked} == {"trainer"}

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import FAST, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Scripted
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
 from tinkerwire._transport.response_body import PIECE_BYTES, Unpacker
 
 pytestmark = pytest.mark.timeout(60)
@@ -43,7 +43,7 @@ PACKERS = {
 }
 
 
-def ask(server: Scripted, kind: str, **policy: Any) -> Any:
+def ask(server: ScriptedServer, kind: str, **policy: Any) -> Any:
     """Send one request over a transport, once."""
     http = httpx.AsyncClient() if kind == "httpx" else None
     retry = tw.RetryConfig(enable_retry_logic=False, **policy)
@@ -53,11 +53,11 @@ def ask(server: Scripted, kind: str, **policy: Any) -> Any:
 
 @pytest.mark.parametrize("packer", PACKERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_packed_responses_are_read(server: Scripted, kind: str, packer: str) -> None:
+def test_packed_responses_are_read(server: ScriptedServer, kind: str, packer: str) -> None:
     """Every encoding that is asked for is unpacked, and no other is asked for."""
     encoding, pack = PACKERS[packer]
     body = pack(json.dumps(CAPABILITIES).encode())
-    server.rules["get_server_capabilities"] = lambda _: Answer(body, headers={"content-encoding": encoding})
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(body, headers={"content-encoding": encoding})
     assert ask(server, kind).supported_models[0].model_name == "base"
     assert server.asked[0].headers["accept-encoding"] == "gzip, deflate"
 
@@ -65,11 +65,11 @@ def test_packed_responses_are_read(server: Scripted, kind: str, packer: str) -> 
 @pytest.mark.parametrize("packer", PACKERS)
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_response_over_its_limit_is_refused(server: Scripted, kind: str, status: int, packer: str) -> None:
+def test_a_response_over_its_limit_is_refused(server: ScriptedServer, kind: str, status: int, packer: str) -> None:
     """Whatever its encoding and status; the error names the limit, the setting and the request, and is not retried."""
     encoding, pack = PACKERS[packer]
     body = pack(b" " * (LIMIT + 1))
-    server.rules["get_server_capabilities"] = lambda _: Answer(
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(
         body, status=status, headers={"content-encoding": encoding}
     )
     http = httpx.AsyncClient() if kind == "httpx" else None
@@ -86,10 +86,12 @@ def test_a_response_over_its_limit_is_refused(server: Scripted, kind: str, statu
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_little_that_unpacks_to_much_takes_little_memory(server: Scripted, kind: str) -> None:
+def test_little_that_unpacks_to_much_takes_little_memory(server: ScriptedServer, kind: str) -> None:
     """Two megabytes that stand for two thousand cost no more than the limit and a little."""
     block = gzip.compress(bytes(2**20))
-    server.rules["get_server_capabilities"] = lambda _: Answer(block * 2000, headers={"content-encoding": "gzip"})
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(
+        block * 2000, headers={"content-encoding": "gzip"}
+    )
     tracemalloc.start()
     try:
         with pytest.raises(tw.ResponseTooLargeError):
@@ -100,10 +102,10 @@ def test_little_that_unpacks_to_much_takes_little_memory(server: Scripted, kind:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_endless_body_ends_at_the_limit(server: Scripted, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_body_ends_at_the_limit(server: ScriptedServer, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that goes on for ever, without a length, is left at the limit, and never heard again."""
 
-    async def give(request: web.Request, _: Answer) -> web.StreamResponse:
+    async def give(request: web.Request, _: ScriptedResponse) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         while True:
@@ -117,16 +119,16 @@ def test_an_endless_body_ends_at_the_limit(server: Scripted, kind: str, monkeypa
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_results_have_a_limit_of_their_own(server: Scripted, kind: str) -> None:
+def test_results_have_a_limit_of_their_own(server: ScriptedServer, kind: str) -> None:
     """A result may be larger than other responses, and has its own setting."""
     http = httpx.AsyncClient() if kind == "httpx" else None
     big = {"sequences": [{"stop_reason": "stop", "tokens": [1] * LIMIT, "logprobs": [-0.5] * LIMIT}]}
-    server.on_poll("Sample", lambda _: Answer(big))
+    server.on_poll("Sample", lambda _: ScriptedResponse(big))
     policy = tw.RetryConfig(max_response_bytes=LIMIT, max_result_bytes=10 * LIMIT)
     with open_client(server.url, http_client=http, retry=policy) as client:
         sampling = client.create_sampling_client(base_model="base")
         assert len(sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences[0].tokens) == LIMIT
-    server.on_poll("Sample", lambda _: Answer({**big, "more": " " * 10 * LIMIT}))
+    server.on_poll("Sample", lambda _: ScriptedResponse({**big, "more": " " * 10 * LIMIT}))
     with open_client(server.url, retry=policy) as client:
         sampling = client.create_sampling_client(base_model="base")
         with pytest.raises(tw.ResponseTooLargeError, match=r"RetryConfig\.max_result_bytes"):
@@ -138,9 +140,9 @@ def test_results_have_a_limit_of_their_own(server: Scripted, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("encoding", "body"), [("br", b"x"), ("zstd", b"x"), ("gzip, gzip, gzip", b"x")])
-def test_encodings_that_nobody_asked_for(server: Scripted, kind: str, encoding: str, body: bytes) -> None:
+def test_encodings_that_nobody_asked_for(server: ScriptedServer, kind: str, encoding: str, body: bytes) -> None:
     """They are named, and not retried."""
-    server.rules["get_server_capabilities"] = lambda _: Answer(body, headers={"content-encoding": encoding})
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(body, headers={"content-encoding": encoding})
     with pytest.raises(tw.APIError, match="content encoding"):
         ask(server, kind)
 
@@ -172,10 +174,10 @@ def test_unpacking_does_not_depend_on_how_data_arrives(data: bytes, size: int, p
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_packed_data_that_is_cut_is_asked_for_again(server: Scripted, kind: str) -> None:
+def test_packed_data_that_is_cut_is_asked_for_again(server: ScriptedServer, kind: str) -> None:
     """A body that ends in the midst of its packed data is a broken connection, and no result."""
     body = gzip.compress(json.dumps(CAPABILITIES).encode())
-    answers = iter([Answer(body[:-9], headers={"content-encoding": "gzip"}), Answer(CAPABILITIES)])
+    answers = iter([ScriptedResponse(body[:-9], headers={"content-encoding": "gzip"}), ScriptedResponse(CAPABILITIES)])
     server.rules["get_server_capabilities"] = lambda _: next(answers)
     http = httpx.AsyncClient() if kind == "httpx" else None
     with open_client(server.url, http_client=http, retry=FAST) as client:

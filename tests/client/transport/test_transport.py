@@ -17,7 +17,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted, scripted_server
+from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, scripted_server
 from tinkerwire._transport import transport
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire._transport.transport import AiohttpTransport, HttpxTransport, Transport
@@ -44,16 +44,16 @@ def fault_of(kind: str, url: str, request: WireRequest = REQUEST, timeout_s: flo
     """Its error, which holds nothing foreign."""
     with pytest.raises(tw.APIConnectionError) as caught:
         asyncio.run(send(kind, url, request, timeout_s))
-    fault = caught.value
-    if fault.__cause__ is not None:
-        assert type(fault.__cause__).__module__ in ("builtins", "socket", "ssl")
-        assert fault.__cause__.__traceback__ is None
-    assert isinstance(fault, tw.APITimeoutError) or isinstance(fault.__cause__, OSError)
-    assert fault.__context__ is None
-    assert f"{request.method} {url}{request.path}" in str(fault)
-    assert fault.request is not None
-    assert (fault.request.method, fault.request.url) == (request.method, url + request.path)
-    return fault
+    error = caught.value
+    if error.__cause__ is not None:
+        assert type(error.__cause__).__module__ in ("builtins", "socket", "ssl")
+        assert error.__cause__.__traceback__ is None
+    assert isinstance(error, tw.APITimeoutError) or isinstance(error.__cause__, OSError)
+    assert error.__context__ is None
+    assert f"{request.method} {url}{request.path}" in str(error)
+    assert error.request is not None
+    assert (error.request.method, error.request.url) == (request.method, url + request.path)
+    return error
 
 
 def exceptions_of(module: Any) -> list[type[Exception]]:
@@ -62,9 +62,9 @@ def exceptions_of(module: Any) -> list[type[Exception]]:
 
 def raised_by_send(cls: type[Exception]) -> Exception:
     """An instance, however its constructor looks."""
-    fault = cls.__new__(cls)
-    fault.args = ("a reason",)
-    return fault
+    error = cls.__new__(cls)
+    error.args = ("a reason",)
+    return error
 
 
 # Not raised by a request: misuse of web sockets, of streams by their reader, of cookies; and two warnings.
@@ -85,14 +85,14 @@ def test_every_error_of_aiohttp_is_ours(cls: type[Exception], monkeypatch: pytes
         return
 
     def refuse(*_: Any, **__: Any) -> Any:
-        fault = raised_by_send(cls)
-        monkeypatch.setattr(type(fault), "__str__", lambda _: "a reason", raising=False)
-        raise fault
+        error = raised_by_send(cls)
+        monkeypatch.setattr(type(error), "__str__", lambda _: "a reason", raising=False)
+        raise error
 
     monkeypatch.setattr(aiohttp.ClientSession, "request", refuse)
-    fault = fault_of("aiohttp", "http://127.0.0.1:1")
-    assert isinstance(fault, tw.APITimeoutError) == issubclass(cls, asyncio.TimeoutError)
-    assert isinstance(fault, tw.APITimeoutError) or f"{cls.__name__}: a reason" in str(fault)
+    error = fault_of("aiohttp", "http://127.0.0.1:1")
+    assert isinstance(error, tw.APITimeoutError) == issubclass(cls, asyncio.TimeoutError)
+    assert isinstance(error, tw.APITimeoutError) or f"{cls.__name__}: a reason" in str(error)
 
 
 @pytest.mark.parametrize("cls", exceptions_of(httpx), ids=lambda cls: cls.__name__)
@@ -105,9 +105,9 @@ def test_every_error_of_httpx_is_ours(cls: type[Exception], monkeypatch: pytest.
         raise raised_by_send(cls)
 
     monkeypatch.setattr(httpx.AsyncClient, "send", refuse)
-    fault = fault_of("httpx", "http://127.0.0.1:1")
-    assert isinstance(fault, tw.APITimeoutError) == issubclass(cls, httpx.TimeoutException)
-    assert isinstance(fault, tw.APITimeoutError) or f"{cls.__name__}: a reason" in str(fault)
+    error = fault_of("httpx", "http://127.0.0.1:1")
+    assert isinstance(error, tw.APITimeoutError) == issubclass(cls, httpx.TimeoutException)
+    assert isinstance(error, tw.APITimeoutError) or f"{cls.__name__}: a reason" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -128,11 +128,11 @@ def test_errors_of_the_system_are_ours(kind: str, cls: type[Exception], monkeypa
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_closed_port(kind: str) -> None:
     """A server that is not there is named, with the reason."""
-    fault = fault_of(kind, "http://127.0.0.1:1")
-    assert "Connect" in str(fault)
-    assert isinstance(fault.__cause__, ConnectionRefusedError if kind == "aiohttp" else OSError)
-    assert not isinstance(fault, tw.APITimeoutError)
-    assert not fault.may_be_sent  # type: ignore[attr-defined]
+    error = fault_of(kind, "http://127.0.0.1:1")
+    assert "Connect" in str(error)
+    assert isinstance(error.__cause__, ConnectionRefusedError if kind == "aiohttp" else OSError)
+    assert not isinstance(error, tw.APITimeoutError)
+    assert not error.may_be_sent  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64 + ".invalid", "a..b"])
@@ -144,14 +144,16 @@ def test_an_unknown_host(kind: str, host: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "answer", [Answer(hold=Hold()), Answer(b" " * 10_000, trickle_s=0.1)], ids=["silence", "trickle"]
+    "answer",
+    [ScriptedResponse(hold=Gate()), ScriptedResponse(b" " * 10_000, trickle_s=0.1)],
+    ids=["silence", "trickle"],
 )
-def test_the_time_limit_is_for_the_whole_answer(server: Scripted, kind: str, answer: Answer) -> None:
+def test_the_time_limit_is_for_the_whole_answer(server: ScriptedServer, kind: str, answer: ScriptedResponse) -> None:
     """A server that is silent, or sends its answer byte by byte, is left when the time is over."""
     server.rules["get_server_capabilities"] = lambda _: answer
-    fault = fault_of(kind, server.url, timeout_s=0.3)
-    assert isinstance(fault, tw.APITimeoutError)
-    assert "no answer within 0.3 s" in str(fault)
+    error = fault_of(kind, server.url, timeout_s=0.3)
+    assert isinstance(error, tw.APITimeoutError)
+    assert "no answer within 0.3 s" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -164,28 +166,30 @@ def test_the_time_limit_is_for_the_whole_answer(server: Scripted, kind: str, ans
     ],
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_answers_that_are_none(server: Scripted, kind: str, raw: bytes) -> None:
+def test_answers_that_are_none(server: ScriptedServer, kind: str, raw: bytes) -> None:
     """A closed connection, no HTTP, a cut body and a body that cannot be decompressed are connection errors."""
-    server.rules["get_server_capabilities"] = lambda _: Answer(raw=raw)
-    fault = fault_of(kind, server.url)
-    assert not isinstance(fault, tw.APITimeoutError)
-    assert fault.may_be_sent  # type: ignore[attr-defined]
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(raw=raw)
+    error = fault_of(kind, server.url)
+    assert not isinstance(error, tw.APITimeoutError)
+    assert error.may_be_sent  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("kind", KINDS)
-def test_redirects_are_not_followed(server: Scripted, kind: str, status: int) -> None:
+def test_redirects_are_not_followed(server: ScriptedServer, kind: str, status: int) -> None:
     """A redirect is an answer like any other: the key does not go where it points."""
-    server.rules["get_server_capabilities"] = lambda _: Answer({}, status=status, headers={"location": "/elsewhere"})
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(
+        {}, status=status, headers={"location": "/elsewhere"}
+    )
     answer = asyncio.run(send(kind, server.url))
     assert (answer.status, answer.headers["location"]) == (status, "/elsewhere")
     assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_goes_over_the_wire(server: Scripted, kind: str) -> None:
+def test_what_goes_over_the_wire(server: ScriptedServer, kind: str) -> None:
     """Method, path, query, headers and bytes arrive as they are; the answer comes as it is."""
-    server.rules["a b%/c:d"] = lambda _: Answer(b'"ok"', status=418, headers={"X-One": "1"})
+    server.rules["a b%/c:d"] = lambda _: ScriptedResponse(b'"ok"', status=418, headers={"X-One": "1"})
     path = "/api/v1/a%20b%25/c:d"
     request = WireRequest(
         method="PUT", path=path, query=(("k", "v w"), ("k2", "&")), headers={"x-a": "b"}, content=b"[1]"
@@ -198,13 +202,15 @@ def test_what_goes_over_the_wire(server: Scripted, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_waiting_for_a_connection_takes_no_time(server: Scripted, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_connection_takes_no_time(
+    server: ScriptedServer, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A request's time starts when it has a connection: fifty that share two of them do not time out."""
     monkeypatch.setitem(transport.CONNECTIONS, Traffic.REST, 2)
     plain = time.monotonic
     # Each takes a second of a clock that counts them.
     monkeypatch.setattr(time, "monotonic", lambda: plain() + len(server.asked))
-    server.rules["get_server_capabilities"] = lambda asked: Answer({}, delay_s=0.005)
+    server.rules["get_server_capabilities"] = lambda asked: ScriptedResponse({}, delay_s=0.005)
 
     async def run() -> None:
         client = httpx.AsyncClient()
@@ -219,7 +225,7 @@ def test_waiting_for_a_connection_takes_no_time(server: Scripted, kind: str, mon
     assert server.peak["get_server_capabilities"] == 2
 
 
-def test_each_class_has_connections_of_its_own(server: Scripted) -> None:
+def test_each_class_has_connections_of_its_own(server: ScriptedServer) -> None:
     """Requests of different classes never share a connection."""
 
     async def run() -> None:
@@ -232,7 +238,7 @@ def test_each_class_has_connections_of_its_own(server: Scripted) -> None:
     assert len({asked.peer for asked in server.asked}) == len(Traffic)
 
 
-def test_no_credentials_from_netrc(server: Scripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_credentials_from_netrc(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What ~/.netrc holds for the host is not sent."""
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login me password secret\n")
@@ -242,9 +248,9 @@ def test_no_credentials_from_netrc(server: Scripted, monkeypatch: pytest.MonkeyP
     assert "authorization" not in server.asked[0].headers
 
 
-def test_no_cookies(server: Scripted) -> None:
+def test_no_cookies(server: ScriptedServer) -> None:
     """What a server sets as a cookie is not kept."""
-    server.rules["get_server_capabilities"] = lambda _: Answer({}, headers={"set-cookie": "a=b; path=/"})
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse({}, headers={"set-cookie": "a=b; path=/"})
 
     async def run() -> None:
         way = AiohttpTransport(server.url.replace("127.0.0.1", "localhost"))
@@ -257,10 +263,10 @@ def test_no_cookies(server: Scripted) -> None:
 
 
 @contextmanager
-def proxy() -> Iterator[Scripted]:
+def proxy() -> Iterator[ScriptedServer]:
     """A server that answers in the name of another."""
     with scripted_server() as found:
-        found.happy = lambda _: Answer({"supported_models": []})  # type: ignore[method-assign]
+        found.happy = lambda _: ScriptedResponse({"supported_models": []})  # type: ignore[method-assign]
         yield found
 
 
@@ -311,7 +317,7 @@ def test_an_httpx_client_of_the_users_own() -> None:
     assert len(asked) == 3
 
 
-def test_an_httpx_client_drives_the_server(server: Scripted) -> None:
+def test_an_httpx_client_drives_the_server(server: ScriptedServer) -> None:
     """The whole road, sampling and training, over a real httpx client."""
     http = httpx.AsyncClient(limits=httpx.Limits(max_connections=None))
     with open_client(server.url, http_client=http) as client:
@@ -334,7 +340,7 @@ def test_a_closed_port_fails_the_client_in_seconds() -> None:
             step.result(PATIENCE_S)
 
 
-def test_large_bodies_get_more_time(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_bodies_get_more_time(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time of a request grows with its body, so that a slow line does not fail large batches for ever."""
     seen: list[float] = []
 
@@ -355,10 +361,10 @@ def test_large_bodies_get_more_time(server: Scripted, monkeypatch: pytest.Monkey
     assert seen == [60.0, 110.0]
 
 
-def test_time_passes_between_requests(server: Scripted, client: tw.ServiceClient) -> None:
+def test_time_passes_between_requests(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A kept connection that the server closed in the meantime is replaced, without an error."""
     client.get_server_capabilities()
-    server.rules["get_server_capabilities"] = lambda asked: Answer(
+    server.rules["get_server_capabilities"] = lambda asked: ScriptedResponse(
         server.happy(asked).body, headers={"connection": "close"}
     )
     for _ in range(5):
@@ -366,10 +372,10 @@ def test_time_passes_between_requests(server: Scripted, client: tw.ServiceClient
     assert len({asked.peer for asked in server.asked}) == 5
 
 
-def test_the_time_of_an_operation_bounds_a_silent_server(server: Scripted) -> None:
+def test_the_time_of_an_operation_bounds_a_silent_server(server: ScriptedServer) -> None:
     """A request without an answer takes no longer than the operation may."""
-    hold = Hold()
-    server.rules["create_session"] = lambda asked: Answer(server.happy(asked).body, hold=hold)
+    hold = Gate()
+    server.rules["create_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
     try:
         with (
             open_client(server.url, retry=tw.RetryConfig(progress_timeout=0.3, max_attempts=2)) as client,
@@ -383,9 +389,11 @@ def test_the_time_of_an_operation_bounds_a_silent_server(server: Scripted) -> No
 @pytest.mark.parametrize(
     "location", ["https://me:hi/dden@new.invalid/p?key=hidden#hidden", "//me:hidden@new.invalid/p"]
 )
-def test_a_redirect_names_its_target_without_secrets(server: Scripted, client: tw.ServiceClient, location: str) -> None:
+def test_a_redirect_names_its_target_without_secrets(
+    server: ScriptedServer, client: tw.ServiceClient, location: str
+) -> None:
     """The error says where the server has moved to, and shows neither user nor query, in none of its parts."""
-    server.rules["get_server_capabilities"] = lambda _: Answer({}, status=308, headers={"location": location})
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse({}, status=308, headers={"location": location})
     with pytest.raises(tw.APIStatusError, match=r"HTTP 308 redirects to .*new\.invalid/p, which is not") as caught:
         client.get_server_capabilities()
     assert "dden" not in f"{caught.value.response.headers['location']} {caught.value!r}"
@@ -401,7 +409,7 @@ def test_a_password_in_an_address_is_not_shown(url: str) -> None:
     assert "dden" not in str(caught.value)
 
 
-def test_a_large_body_arrives_whole_and_without_a_warning(server: Scripted) -> None:
+def test_a_large_body_arrives_whole_and_without_a_warning(server: ScriptedServer) -> None:
     """Warnings are errors in many test suites, and a body beyond 1 MiB must not raise one."""
     chunk = tw.types.EncodedTextChunk(tokens=list(range(200_000)))
     data = [tw.Datum(model_input=tw.ModelInput(chunks=[chunk]), loss_fn_inputs={"weights": [1.0]})]

@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import FAST, open_client
-from support.scripted import PATIENCE_S, Answer, Hold, Scripted, in_turn
+from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._connection import connection
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire._transport.transport import connection_error
@@ -71,9 +71,9 @@ def test_what_the_user_set_holds_from_the_first_request_on(setting: dict[str, An
     assert server.sent == 8
 
 
-def test_an_accepted_connection_is_no_wrong_address(server: Scripted) -> None:
+def test_an_accepted_connection_is_no_wrong_address(server: ScriptedServer) -> None:
     """The first requests are held and dropped; all the attempts of the default policy follow."""
-    server.rules["get_server_capabilities"] = in_turn(*[Answer(drop=True, delay_s=0.01)] * 9, server.happy)
+    server.rules["get_server_capabilities"] = in_order(*[ScriptedResponse(drop=True, delay_s=0.01)] * 9, server.happy)
     with open_client(server.url, retry=FAST) as client:
         client.get_server_capabilities()
     assert len(server.named("get_server_capabilities")) == 10
@@ -95,10 +95,10 @@ def test_a_server_that_was_reached_once_is_waited_for() -> None:
     assert server.sent == 6
 
 
-def test_operations_that_wait_while_a_server_starts_all_go_through(server: Scripted) -> None:
+def test_operations_that_wait_while_a_server_starts_all_go_through(server: ScriptedServer) -> None:
     """Twenty threads use a client whose first connections are dropped; each gets its answer."""
-    hold = Hold()
-    server.rules["get_server_capabilities"] = in_turn(*[Answer(drop=True, hold=hold)] * 5, server.happy)
+    hold = Gate()
+    server.rules["get_server_capabilities"] = in_order(*[ScriptedResponse(drop=True, hold=hold)] * 5, server.happy)
     done: list[object] = []
     with open_client(server.url, retry=FAST) as client:
         threads = [threading.Thread(target=lambda: done.append(client.get_server_capabilities())) for _ in range(20)]

@@ -9,10 +9,10 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, datum, open_client
-from support.scripted import PATIENCE_S, Answer, Asked, Rule, Scripted, in_turn
+from support.scripted import PATIENCE_S, RecordedRequest, Rule, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire._wire.dialect import BATCHES, Dialect, found
-from tinkerwire.local import EmbeddedServer, EmbeddedTransport, Peculiarities
+from tinkerwire.local import EmbeddedServer, EmbeddedTransport, Quirks
 from tinkerwire_base.call import PROTOBUF, WireRequest, WireResponse
 from tinkerwire_generated.models import ClientConfigResponse
 
@@ -28,7 +28,7 @@ WIRE = "0.22.7"
 """Its batches are taken as JSON and as protobuf."""
 
 
-class Counting(EmbeddedTransport):
+class ThreadSafeProgress(EmbeddedTransport):
     """Notes what is sent."""
 
     def __init__(self, server: EmbeddedServer) -> None:
@@ -49,10 +49,10 @@ class Counting(EmbeddedTransport):
         ]
 
 
-def losses_of(ways: Peculiarities) -> tuple[list[float], Dialect, Counting]:
+def losses_of(ways: Quirks) -> tuple[list[float], Dialect, ThreadSafeProgress]:
     """The losses of three steps, which tell how often the weights were changed."""
-    with EmbeddedServer(wire_version=WIRE, peculiarities=ways, seed=1) as server:
-        transport = Counting(server)
+    with EmbeddedServer(wire_version=WIRE, quirks=ways, seed=1) as server:
+        transport = ThreadSafeProgress(server)
         with tw.ServiceClient(base_url="local", transport=transport, retry=FAST) as client:
             training = client.create_lora_training_client(MODEL, rank=4, seed=7)
             losses = []
@@ -67,7 +67,7 @@ def losses_of(ways: Peculiarities) -> tuple[list[float], Dialect, Counting]:
 @pytest.fixture(scope="module")
 def expected() -> list[float]:
     """The losses with nothing refused."""
-    return losses_of(Peculiarities())[0]
+    return losses_of(Quirks())[0]
 
 
 @pytest.mark.parametrize("applies", [False, True])
@@ -78,7 +78,7 @@ def test_a_refused_batch_is_tried_in_the_other_form(
     expected: list[float], batches: str, refusal: str, config: str, applies: bool
 ) -> None:
     """The first one only, once, under its number; a server that did it before it refused it does it once."""
-    ways = Peculiarities(batches=batches, refusal=refusal, applies_refused=applies, **CONFIGS[config])
+    ways = Quirks(batches=batches, refusal=refusal, applies_refused=applies, **CONFIGS[config])
     losses, dialect, transport = losses_of(ways)
     assert losses == pytest.approx(expected, rel=1e-5)
     is_refused = batches == "json" or (batches == "any" and applies)
@@ -91,23 +91,23 @@ def test_a_refused_batch_is_tried_in_the_other_form(
     assert asked == 1, "one request more for the dialect, and one at most for the form"
 
 
-def refuses_protobuf(server: Scripted, answer: Answer | Rule) -> Rule:
+def refuses_protobuf(server: ScriptedServer, answer: ScriptedResponse | Rule) -> Rule:
     """A rule that takes batches as JSON alone."""
 
-    def rule(asked: Asked) -> Answer:
+    def rule(asked: RecordedRequest) -> ScriptedResponse:
         if asked.headers["content-type"] != PROTOBUF:
             return server.happy(asked)
-        return answer if isinstance(answer, Answer) else answer(asked)
+        return answer if isinstance(answer, ScriptedResponse) else answer(asked)
 
     return rule
 
 
-DIED = Answer(b"Internal Server Error", status=500, headers={"content-type": "text/plain"})
+DIED = ScriptedResponse(b"Internal Server Error", status=500, headers={"content-type": "text/plain"})
 
 
-def test_a_server_that_dies_of_protobuf_costs_one_request(server: Scripted) -> None:
+def test_a_server_that_dies_of_protobuf_costs_one_request(server: ScriptedServer) -> None:
     """It writes its 422 with the bytes of the body, and fails; two training clients lose one request between them."""
-    server.rules["client/config"] = lambda _: Answer({})
+    server.rules["client/config"] = lambda _: ScriptedResponse({})
     server.rules["forward_backward"] = refuses_protobuf(server, DIED)
     with open_client(server.url, wire_version=None, retry=tw.RetryConfig()) as client:
         clients = [client.create_lora_training_client("base", rank=8).result(PATIENCE_S) for _ in range(2)]
@@ -123,10 +123,12 @@ def test_a_server_that_dies_of_protobuf_costs_one_request(server: Scripted) -> N
 
 
 @pytest.mark.parametrize("config", [{}, {"proto_compress_fwdbwd": True}, None])
-def test_a_batch_that_is_refused_in_both_forms_shows_both_answers(server: Scripted, config: Any) -> None:
+def test_a_batch_that_is_refused_in_both_forms_shows_both_answers(server: ScriptedServer, config: Any) -> None:
     """The error is the telling one, names the setting that helps, and comes without a series of resends."""
-    server.rules["client/config"] = lambda _: Answer({"detail": "no"}, 404) if config is None else Answer(config)
-    bad = Answer({"detail": "no such loss"}, status=422)
+    server.rules["client/config"] = lambda _: (
+        ScriptedResponse({"detail": "no"}, 404) if config is None else ScriptedResponse(config)
+    )
+    bad = ScriptedResponse({"detail": "no such loss"}, status=422)
     server.rules["forward_backward"] = lambda asked: DIED if asked.headers["content-type"] == PROTOBUF else bad
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
@@ -138,11 +140,11 @@ def test_a_batch_that_is_refused_in_both_forms_shows_both_answers(server: Script
     assert len(server.named("forward_backward")) <= 6
 
 
-def test_a_conflict_in_the_other_form_goes_back_to_the_first(server: Scripted) -> None:
+def test_a_conflict_in_the_other_form_goes_back_to_the_first(server: ScriptedServer) -> None:
     """The server did the batch before it failed: the resend in the first form, under the same key, gets its result."""
-    server.rules["client/config"] = lambda _: Answer({})
-    conflict = Answer({"detail": "this request was submitted before with another body"}, 409)
-    protobuf = in_turn(DIED, server.happy)
+    server.rules["client/config"] = lambda _: ScriptedResponse({})
+    conflict = ScriptedResponse({"detail": "this request was submitted before with another body"}, 409)
+    protobuf = in_order(DIED, server.happy)
     server.rules["forward_backward"] = lambda asked: (
         protobuf(asked) if asked.headers["content-type"] == PROTOBUF else conflict
     )
@@ -158,11 +160,11 @@ def test_a_conflict_in_the_other_form_goes_back_to_the_first(server: Scripted) -
     assert server.bodies("optim_step")[0]["seq_id"] == 2
 
 
-def test_a_busy_server_is_waited_for(server: Scripted) -> None:
+def test_a_busy_server_is_waited_for(server: ScriptedServer) -> None:
     """503 in both forms is no refusal: resends follow the policy, in either form, until one is taken."""
-    server.rules["client/config"] = lambda _: Answer({})
-    busy = Answer({"detail": "busy"}, status=503)
-    answers = in_turn(busy, busy, busy, busy, server.happy)
+    server.rules["client/config"] = lambda _: ScriptedResponse({})
+    busy = ScriptedResponse({"detail": "busy"}, status=503)
+    answers = in_order(busy, busy, busy, busy, server.happy)
     rule = refuses_protobuf(server, DIED)
     server.rules["forward_backward"] = lambda asked: found if (found := answers(asked)).status != 200 else rule(asked)
     with open_client(server.url, wire_version=None) as client:
@@ -180,10 +182,10 @@ def test_a_busy_server_is_waited_for(server: Scripted) -> None:
 
 
 @pytest.mark.parametrize(("status", "error"), [(401, tw.AuthenticationError), (402, tw.BillingError)])
-def test_who_asks_is_no_matter_of_form(server: Scripted, status: int, error: type[Exception]) -> None:
+def test_who_asks_is_no_matter_of_form(server: ScriptedServer, status: int, error: type[Exception]) -> None:
     """Such a batch is not tried in another form."""
-    server.rules["client/config"] = lambda _: Answer({})
-    server.rules["forward_backward"] = lambda _: Answer({"detail": "no"}, status=status)
+    server.rules["client/config"] = lambda _: ScriptedResponse({})
+    server.rules["forward_backward"] = lambda _: ScriptedResponse({"detail": "no"}, status=status)
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         with pytest.raises(error):
@@ -192,10 +194,10 @@ def test_who_asks_is_no_matter_of_form(server: Scripted, status: int, error: typ
     assert len(server.named("forward_backward")) == 1
 
 
-def test_too_many_requests_are_no_matter_of_form(server: Scripted) -> None:
+def test_too_many_requests_are_no_matter_of_form(server: ScriptedServer) -> None:
     """The same form is sent again."""
-    server.rules["client/config"] = lambda _: Answer({})
-    server.rules["forward_backward"] = in_turn(Answer({"detail": "later"}, status=429), server.happy)
+    server.rules["client/config"] = lambda _: ScriptedResponse({})
+    server.rules["forward_backward"] = in_order(ScriptedResponse({"detail": "later"}, status=429), server.happy)
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
@@ -203,12 +205,12 @@ def test_too_many_requests_are_no_matter_of_form(server: Scripted) -> None:
     assert [asked.headers["content-type"] for asked in server.named("forward_backward")] == [PROTOBUF] * 2
 
 
-def test_a_form_that_a_server_has_dropped_is_left(server: Scripted) -> None:
+def test_a_form_that_a_server_has_dropped_is_left(server: ScriptedServer) -> None:
     """A server that was changed takes another form than before; the client finds that out once."""
-    server.rules["client/config"] = lambda _: Answer({})
+    server.rules["client/config"] = lambda _: ScriptedResponse({})
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
-        for refusal in (None, Answer({"detail": "JSON, please"}, status=415)):
+        for refusal in (None, ScriptedResponse({"detail": "JSON, please"}, status=415)):
             if refusal is not None:
                 server.rules["forward_backward"] = refuses_protobuf(server, refusal)
             for _ in range(2):
@@ -218,10 +220,10 @@ def test_a_form_that_a_server_has_dropped_is_left(server: Scripted) -> None:
     assert forms == [True, True, True, False, False]
 
 
-def test_a_bad_batch_costs_a_confirmed_form_one_request(server: Scripted) -> None:
+def test_a_bad_batch_costs_a_confirmed_form_one_request(server: ScriptedServer) -> None:
     """The other form is tried once; after that it is known that the batches are bad."""
-    server.rules["client/config"] = lambda _: Answer({})
-    bad = Answer({"detail": "no such loss"}, status=422)
+    server.rules["client/config"] = lambda _: ScriptedResponse({})
+    bad = ScriptedResponse({"detail": "no such loss"}, status=422)
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
@@ -233,13 +235,13 @@ def test_a_bad_batch_costs_a_confirmed_form_one_request(server: Scripted) -> Non
     assert len(server.named("forward_backward")) == 1 + 4
 
 
-def test_compression_that_a_server_does_not_take_is_left(server: Scripted) -> None:
+def test_compression_that_a_server_does_not_take_is_left(server: ScriptedServer) -> None:
     """Even where its own flags want it."""
-    server.rules["client/config"] = lambda _: Answer({"proto_compress_fwdbwd": True})
+    server.rules["client/config"] = lambda _: ScriptedResponse({"proto_compress_fwdbwd": True})
 
-    def rule(asked: Asked) -> Answer:
+    def rule(asked: RecordedRequest) -> ScriptedResponse:
         is_plain = asked.headers["content-type"] == PROTOBUF and "content-encoding" not in asked.headers
-        return server.happy(asked) if is_plain else Answer({"detail": "what is that?"}, status=415)
+        return server.happy(asked) if is_plain else ScriptedResponse({"detail": "what is that?"}, status=415)
 
     server.rules["forward_backward"] = rule
     with open_client(server.url, wire_version=None) as client:
@@ -250,9 +252,9 @@ def test_compression_that_a_server_does_not_take_is_left(server: Scripted) -> No
     assert len(server.named("forward_backward")) == 4
 
 
-def test_a_form_that_a_batch_does_not_have_is_passed_over(server: Scripted) -> None:
+def test_a_form_that_a_batch_does_not_have_is_passed_over(server: ScriptedServer) -> None:
     """An address of an image has no form in protobuf; it goes out as JSON while the form is not known."""
-    server.rules["client/config"] = lambda _: Answer({})
+    server.rules["client/config"] = lambda _: ScriptedResponse({})
     chunk = tw.types.ImageAssetPointerChunk(format="png", location="tinker://a/b", expected_tokens=2)
     inputs: Any = {"target_tokens": [1, 2]}
     image = tw.Datum(model_input=tw.ModelInput(chunks=[chunk]), loss_fn_inputs=inputs)
@@ -274,9 +276,9 @@ def test_a_forward_goes_out_as_json_where_protobuf_has_no_such_word() -> None:
     assert not service.is_guess
 
 
-def test_sampling_needs_no_form(server: Scripted) -> None:
+def test_sampling_needs_no_form(server: ScriptedServer) -> None:
     """A client that only samples asks for the dialect, and that is all."""
-    server.rules["client/config"] = lambda _: Answer({})
+    server.rules["client/config"] = lambda _: ScriptedResponse({})
     with open_client(server.url, wire_version=None) as client:
         client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
     assert not server.named("forward_backward")

@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Answer, Asked, Scripted, in_turn
+from support.scripted import PATIENCE_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_generated.operations import OPERATIONS
 
@@ -65,7 +65,7 @@ def flow(client: tw.ServiceClient, *, with_optimizer: bool) -> None:
     client.create_rest_client().list_training_runs().result(PATIENCE_S)
 
 
-def ended(server: Scripted, asked: Asked) -> dict[str, Any]:
+def ended(server: ScriptedServer, asked: RecordedRequest) -> dict[str, Any]:
     """All samples that were asked for have ended, as the answer to retrieve_futures says it."""
     # The test's server names promises by their number.
     names = [f"asample/{number}/{body['seq_id']}" for number, body in server.promised if "num_samples" in body]
@@ -73,11 +73,11 @@ def ended(server: Scripted, asked: Asked) -> dict[str, Any]:
     return {"completions": states[asked.body["prev_cursor"] :], "cursor": len(names)}
 
 
-def sent(server: Scripted, capture: Mapping[str, Any]) -> list[Asked]:
+def sent(server: ScriptedServer, capture: Mapping[str, Any]) -> list[RecordedRequest]:
     """What our client sends in the dialect of a capture."""
     with_logprobs = {"sequences": [{"stop_reason": "stop", "tokens": [1]}], "prompt_logprobs": [None, -1.0]}
-    server.on_poll("Sample", in_turn(server.happy, Answer(with_logprobs)))
-    server.rules["create_sampling_session"] = lambda _: Answer({"sampling_session_id": "ss1"})
+    server.on_poll("Sample", in_order(server.happy, ScriptedResponse(with_logprobs)))
+    server.rules["create_sampling_session"] = lambda _: ScriptedResponse({"sampling_session_id": "ss1"})
     run = {
         "training_run_id": "m1",
         "base_model": "base",
@@ -86,9 +86,9 @@ def sent(server: Scripted, capture: Mapping[str, Any]) -> list[Asked]:
         "lora_rank": 8,
         "user_metadata": {},
     }
-    server.rules["retrieve_futures"] = lambda asked: Answer(ended(server, asked))
-    server.rules["auth/token"] = lambda _: Answer({"jwt": TOKEN})
-    server.rules["training_runs/m1"] = lambda _: Answer({**run, "last_request_time": "2026-01-01T00:00:00Z"})
+    server.rules["retrieve_futures"] = lambda asked: ScriptedResponse(ended(server, asked))
+    server.rules["auth/token"] = lambda _: ScriptedResponse({"jwt": TOKEN})
+    server.rules["training_runs/m1"] = lambda _: ScriptedResponse({**run, "last_request_time": "2026-01-01T00:00:00Z"})
     version = capture["version"]
     with open_client(server.url, wire_version=version, client_config=capture["client_config"]) as client:
         flow(client, with_optimizer=version != "0.4.1")
@@ -125,7 +125,7 @@ def line(path: str, method: str, headers: Mapping[str, str], body: Any) -> dict[
 
 
 @pytest.mark.parametrize("name", CAPTURES)
-def test_the_same_flow_sends_the_same(server: Scripted, name: str) -> None:
+def test_the_same_flow_sends_the_same(server: ScriptedServer, name: str) -> None:
     """Every request means what the official SDK's means, in the same order, but for what is listed."""
     capture = CAPTURES[name]
     ours = [line(asked.name, asked.method, asked.headers, asked.body) for asked in sent(server, capture)]

@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, datum, open_client
-from support.scripted import PATIENCE_S, Answer, Asked, Rule, Scripted, in_turn
+from support.scripted import PATIENCE_S, RecordedRequest, Rule, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire import types
 from tinkerwire._server.http import protobuf as served
 from tinkerwire._wire import protobuf
@@ -20,8 +20,8 @@ from tinkerwire_generated import models as m
 from tinkerwire_generated.messages import message
 
 pytestmark = pytest.mark.timeout(60)
-MISSING = Answer({"detail": "Not Found"}, status=404)
-CONFIG = Answer({"pjwt_auth_enabled": False})
+MISSING = ScriptedResponse({"detail": "Not Found"}, status=404)
+CONFIG = ScriptedResponse({"pjwt_auth_enabled": False})
 OUTPUT = m.ForwardBackwardOutput(
     loss_fn_output_type="T",
     loss_fn_outputs=[{"logprobs": m.TensorData(data=[-1.0, -2.0], dtype="float32", shape=[2])}],
@@ -30,18 +30,18 @@ OUTPUT = m.ForwardBackwardOutput(
 SAMPLE = m.SampleResponse(sequences=[m.SampledSequence(stop_reason="stop", tokens=[4, 5], logprobs=[-0.5, -0.25])])
 
 
-def is_message(asked: Asked) -> bool:
+def is_message(asked: RecordedRequest) -> bool:
     """Whether a batch came as a binary message."""
     return asked.headers["content-type"] == PROTOBUF
 
 
-def takes(server: Scripted, *, json: bool, messages: bool, refusal: int = 415) -> None:
+def takes(server: ScriptedServer, *, json: bool, messages: bool, refusal: int = 415) -> None:
     """Let the server take batches in some forms, and refuse the others."""
 
-    def rule(asked: Asked) -> Answer:
+    def rule(asked: RecordedRequest) -> ScriptedResponse:
         if messages if is_message(asked) else json:
             return server.happy(asked)
-        return Answer({"detail": "not in this form"}, status=refusal)
+        return ScriptedResponse({"detail": "not in this form"}, status=refusal)
 
     server.rules["forward_backward"] = rule
     server.rules["forward"] = rule if json else lambda _: MISSING
@@ -61,7 +61,7 @@ def train(client: tw.ServiceClient) -> None:
     [(True, False, 415), (True, False, 422), (True, False, 400), (False, True, 415), (True, True, 415)],
 )
 def test_what_the_server_takes_is_found_out(
-    server: Scripted, has_config: bool, json: bool, messages: bool, refusal: int
+    server: ScriptedServer, has_config: bool, json: bool, messages: bool, refusal: int
 ) -> None:
     """By two requests at the most; one that is refused is sent again in the other form, under the same number."""
     server.rules["client/config"] = lambda _: CONFIG if has_config else MISSING
@@ -84,7 +84,7 @@ def test_what_the_server_takes_is_found_out(
 
 
 @pytest.mark.parametrize("version", ["0.16.1", "0.38.0"])
-def test_a_given_version_asks_nothing(server: Scripted, version: str) -> None:
+def test_a_given_version_asks_nothing(server: ScriptedServer, version: str) -> None:
     """No request but those of the flow."""
     takes(server, json=version == "0.16.1", messages=version == "0.38.0")
     with open_client(server.url, wire_version=version) as client:
@@ -94,11 +94,14 @@ def test_a_given_version_asks_nothing(server: Scripted, version: str) -> None:
     assert len([asked for asked in server.asked if asked.name in BATCHES]) == 4
 
 
-def test_a_bad_batch_is_not_a_form(server: Scripted) -> None:
+def test_a_bad_batch_is_not_a_form(server: ScriptedServer) -> None:
     """Where both forms are refused the first refusal is told, and later batches are tried in the first form again."""
     server.rules["client/config"] = lambda _: CONFIG
-    bad, json = Answer({"detail": "no such loss"}, status=422), Answer({"detail": "messages only"}, status=415)
-    server.rules["forward_backward"] = in_turn(bad, json, server.happy)
+    bad, json = (
+        ScriptedResponse({"detail": "no such loss"}, status=422),
+        ScriptedResponse({"detail": "messages only"}, status=415),
+    )
+    server.rules["forward_backward"] = in_order(bad, json, server.happy)
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         with pytest.raises(tw.UnprocessableEntityError, match="no such loss"):
@@ -110,12 +113,12 @@ def test_a_bad_batch_is_not_a_form(server: Scripted) -> None:
     assert [asked.body["seq_id"] for asked in batches] == [1, 1, 1]
 
 
-def test_a_server_that_cannot_be_asked_is_asked_again(server: Scripted) -> None:
+def test_a_server_that_cannot_be_asked_is_asked_again(server: ScriptedServer) -> None:
     """What is no answer to the question is retried, and an error that stays is the error of every operation."""
-    server.rules["client/config"] = in_turn(Answer(status=503), CONFIG)
+    server.rules["client/config"] = in_order(ScriptedResponse(status=503), CONFIG)
     with open_client(server.url, wire_version=None) as client:
         assert client.dialect.source == "found out: the server has client/config"
-    server.rules["client/config"] = in_turn(Answer({"detail": "who?"}, status=401), MISSING)
+    server.rules["client/config"] = in_order(ScriptedResponse({"detail": "who?"}, status=401), MISSING)
     with open_client(server.url, wire_version=None) as client:
         with pytest.raises(tw.AuthenticationError, match="who"):
             client.get_server_capabilities()
@@ -123,9 +126,9 @@ def test_a_server_that_cannot_be_asked_is_asked_again(server: Scripted) -> None:
         assert client.dialect.ceiling == "0.16.1"
 
 
-def test_many_operations_ask_once(server: Scripted) -> None:
+def test_many_operations_ask_once(server: ScriptedServer) -> None:
     """All wait for one answer."""
-    server.rules["client/config"] = lambda _: Answer(CONFIG.body, delay_s=0.05)
+    server.rules["client/config"] = lambda _: ScriptedResponse(CONFIG.body, delay_s=0.05)
     with open_client(server.url, wire_version=None) as client:
         rest = client.create_rest_client()
         for future in [rest.list_training_runs() for _ in range(20)]:
@@ -133,7 +136,7 @@ def test_many_operations_ask_once(server: Scripted) -> None:
     assert len(server.named("client/config")) == 1
 
 
-def test_only_what_every_version_has_is_sent_unasked(server: Scripted) -> None:
+def test_only_what_every_version_has_is_sent_unasked(server: ScriptedServer) -> None:
     """In a range of versions a field that only some have is left out at its default, and sent otherwise."""
     server.rules["client/config"] = lambda _: CONFIG
     with open_client(server.url, wire_version=None) as client:
@@ -145,7 +148,7 @@ def test_only_what_every_version_has_is_sent_unasked(server: Scripted) -> None:
     assert asked["overwrite"] is True
 
 
-def test_what_the_dialect_lacks_is_refused_by_name(server: Scripted) -> None:
+def test_what_the_dialect_lacks_is_refused_by_name(server: ScriptedServer) -> None:
     """The error names the field, since when it exists, and what is spoken; it has the dialect, and nothing is sent."""
     server.rules["client/config"] = lambda _: MISSING
     with open_client(server.url, wire_version=None) as client:
@@ -164,9 +167,9 @@ def test_what_the_dialect_lacks_is_refused_by_name(server: Scripted) -> None:
     assert [body["seq_id"] for body in server.bodies("save_weights")] == [1]
 
 
-def test_a_refusal_says_in_what_it_was_asked(server: Scripted) -> None:
+def test_a_refusal_says_in_what_it_was_asked(server: ScriptedServer) -> None:
     """Where the server may not know what it was sent, the error names the dialect."""
-    server.rules["save_weights"] = lambda _: Answer({"detail": "unknown field"}, status=422)
+    server.rules["save_weights"] = lambda _: ScriptedResponse({"detail": "unknown field"}, status=422)
     with open_client(server.url, wire_version="0.30.4") as client:
         training = client.create_lora_training_client("base", rank=8)
         with pytest.raises(
@@ -176,28 +179,28 @@ def test_a_refusal_says_in_what_it_was_asked(server: Scripted) -> None:
         assert caught.value.dialect == client.dialect
 
 
-def by_kind(results: dict[str, Answer], server: Scripted) -> Rule:
+def by_kind(results: dict[str, ScriptedResponse], server: ScriptedServer) -> Rule:
     """Results of some kinds of requests, and the usual ones of the others."""
     return lambda asked: results.get(asked.headers["x-tinker-request-type"]) or server.happy(asked)
 
 
 @pytest.mark.parametrize("version", ["0.16.1", "0.18.2", "0.38.0", None])
 @pytest.mark.parametrize("form", ["message", "tagged", "untagged"])
-def test_results_are_read_in_any_form(server: Scripted, version: str | None, form: str) -> None:
+def test_results_are_read_in_any_form(server: ScriptedServer, version: str | None, form: str) -> None:
     """JSON with and without tags and binary messages, whatever was asked for; unknown fields and values survive."""
     server.rules["client/config"] = lambda _: CONFIG
     body: dict[str, Any]
     if form == "message":
         headers = {"content-type": PROTOBUF}
-        output = Answer(served.encode_output(OUTPUT), headers=headers)
-        sample = Answer(served.encode_sample(SAMPLE), headers=headers)
+        output = ScriptedResponse(served.encode_output(OUTPUT), headers=headers)
+        sample = ScriptedResponse(served.encode_sample(SAMPLE), headers=headers)
     else:
         tag = {"type": "sample"} if form == "tagged" else {}
         body = {"sequences": [{"stop_reason": "flood", "tokens": [4, 5], "logprobs": [-0.5, -0.25], "new": 1}], **tag}
-        sample = Answer({**body, "later": {"a": 1}})
+        sample = ScriptedResponse({**body, "later": {"a": 1}})
         logprobs = {"data": [-1.0, -2.0], "dtype": "float32", "shape": [2]}
         fields = {"loss_fn_output_type": "T", "loss_fn_outputs": [{"logprobs": logprobs}], "metrics": {"loss:sum": 3.0}}
-        output = Answer(fields)
+        output = ScriptedResponse(fields)
     server.rules["retrieve_future"] = by_kind({"ForwardBackward": output, "Sample": sample}, server)
     with open_client(server.url, wire_version=version) as client:
         training = client.create_lora_training_client("base", rank=8)
@@ -212,7 +215,7 @@ def test_results_are_read_in_any_form(server: Scripted, version: str | None, for
         assert drawn.sequences[0].extra_fields == {"new": 1}
 
 
-def test_accept_asks_for_what_can_be_read(server: Scripted) -> None:
+def test_accept_asks_for_what_can_be_read(server: ScriptedServer) -> None:
     """Messages are asked for where they exist, and alone where there is nothing else."""
     asked = {
         version: [given(version).accept(kind) for kind in (types.SampleResponse, types.OptimStepResponse)]
@@ -227,10 +230,13 @@ def test_accept_asks_for_what_can_be_read(server: Scripted) -> None:
     assert found(types.ClientConfigResponse()).accept(types.SampleResponse) == asked["0.18.2"][0]
 
 
-def test_a_message_that_is_none_is_an_error(server: Scripted) -> None:
+def test_a_message_that_is_none_is_an_error(server: ScriptedServer) -> None:
     """Bytes that are no such message, and messages where there are none, say what they are not."""
     headers = {"content-type": PROTOBUF}
-    results = {"Sample": Answer(b"\xff\xff", headers=headers), "OptimStep": Answer(b"", headers=headers)}
+    results = {
+        "Sample": ScriptedResponse(b"\xff\xff", headers=headers),
+        "OptimStep": ScriptedResponse(b"", headers=headers),
+    }
     server.rules["retrieve_future"] = by_kind(results, server)
     with open_client(server.url, wire_version="0.38.0") as client:
         sampling = client.create_sampling_client(base_model="base")
@@ -242,18 +248,18 @@ def test_a_message_that_is_none_is_an_error(server: Scripted) -> None:
 
 
 @pytest.mark.parametrize("ids", [None, [], ["q1"], ["q1", "q2"]])
-def test_sequences_get_their_names(server: Scripted, ids: list[str] | None) -> None:
+def test_sequences_get_their_names(server: ScriptedServer, ids: list[str] | None) -> None:
     """As the promise has them; servers that name none, or too few, are survived."""
     promise = {"request_id": "asample/1/0", **({} if ids is None else {"sample_sequence_ids": ids})}
-    server.rules["asample"] = lambda _: Answer(promise)
+    server.rules["asample"] = lambda _: ScriptedResponse(promise)
     two = {"sequences": [{"stop_reason": "stop", "tokens": [1]}, {"stop_reason": "stop", "tokens": [2]}]}
-    server.on_poll("Sample", lambda _: Answer(two))
+    server.on_poll("Sample", lambda _: ScriptedResponse(two))
     with open_client(server.url, wire_version="0.38.0") as client:
         drawn = client.create_sampling_client(base_model="base").sample(PROMPT, 2, PARAMS).result(PATIENCE_S)
     assert [sequence.sequence_id for sequence in drawn.sequences] == [*(ids or []), None, None][:2]
 
 
-def test_sequences_with_names_keep_their_arrays(server: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sequences_with_names_keep_their_arrays(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a binary message holds becomes a list where somebody reads it as one, and not before."""
     monkeypatch.setattr("tinkerwire_base.compat.list_array.Numbers.to_list", None)
     monkeypatch.setattr("tinkerwire_base.compat.list_array.Topk.to_list", None)
@@ -262,8 +268,8 @@ def test_sequences_with_names_keep_their_arrays(server: Scripted, monkeypatch: p
     topk = {**pairs, "token_ids": tokens, "logprobs": logprobs}
     sample = {"tokens": tokens, "logprobs": logprobs, "topk_sampled_logprobs": topk}
     filled = message("SampleResponse")(sequences=[sample], prompt_logprobs=logprobs, topk_prompt_logprobs=topk)
-    server.rules["asample"] = lambda _: Answer({"request_id": "asample/1/0", "sample_sequence_ids": ["q1"]})
-    server.on_poll("Sample", lambda _: Answer(filled.SerializeToString(), headers={"content-type": PROTOBUF}))
+    server.rules["asample"] = lambda _: ScriptedResponse({"request_id": "asample/1/0", "sample_sequence_ids": ["q1"]})
+    server.on_poll("Sample", lambda _: ScriptedResponse(filled.SerializeToString(), headers={"content-type": PROTOBUF}))
     with open_client(server.url, wire_version="0.38.0") as client:
         drawn: Any = (
             client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS, True, 1, 1).result(PATIENCE_S)
@@ -276,19 +282,19 @@ def test_sequences_with_names_keep_their_arrays(server: Scripted, monkeypatch: p
         assert matrices.token_ids.tolist() == matrices.logprobs.tolist() == [[0], [1]]
 
 
-def test_word_of_a_size_is_no_result(server: Scripted) -> None:
+def test_word_of_a_size_is_no_result(server: ScriptedServer) -> None:
     """A server that only tells how large the result is is asked again."""
-    size = Answer({"status": "complete_metadata", "response_payload_size": 12})
-    server.on_poll("OptimStep", in_turn(size, server.happy))
+    size = ScriptedResponse({"status": "complete_metadata", "response_payload_size": 12})
+    server.on_poll("OptimStep", in_order(size, server.happy))
     with open_client(server.url, wire_version="0.38.0") as client:
         training = client.create_lora_training_client("base", rank=8)
         assert training.optim_step(tw.AdamParams()).result(PATIENCE_S).metrics == {}
     assert len(server.polls("OptimStep")) == 2
 
 
-def test_the_servers_limits_hold(server: Scripted) -> None:
+def test_the_servers_limits_hold(server: ScriptedServer) -> None:
     """A server may want smaller requests than the client would send, and never larger ones."""
-    server.rules["client/config"] = lambda _: Answer({"fwdbwd_max_chunk_len": 2})
+    server.rules["client/config"] = lambda _: ScriptedResponse({"fwdbwd_max_chunk_len": 2})
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         training.forward_backward([datum(i) for i in range(5)], "cross_entropy").result(PATIENCE_S)
@@ -296,9 +302,13 @@ def test_the_servers_limits_hold(server: Scripted) -> None:
 
 
 @pytest.mark.parametrize(("status", "detail"), [("success", None), ("errored", "it broke")])
-def test_the_server_hears_how_a_session_ended(server: Scripted, status: Any, detail: str | None) -> None:
+def test_the_server_hears_how_a_session_ended(server: ScriptedServer, status: Any, detail: str | None) -> None:
     """Where the wire has a word for it; a server that does not know it is let be."""
-    for version, answer, expected in (("0.38.0", Answer(), 1), ("0.27.2", MISSING, 1), ("0.26.2", Answer(), 0)):
+    for version, answer, expected in (
+        ("0.38.0", ScriptedResponse(), 1),
+        ("0.27.2", MISSING, 1),
+        ("0.26.2", ScriptedResponse(), 0),
+    ):
         server.asked.clear()
         server.rules["sessions/s1/finish"] = lambda _, answer=answer: answer  # type: ignore[misc]
         client = tw.ServiceClient(base_url=server.url, api_key="k", wire_version=version)
@@ -308,7 +318,7 @@ def test_the_server_hears_how_a_session_ended(server: Scripted, status: Any, det
         assert told == [{"reason": {"type": status}, "detail": detail}] * expected
 
 
-def test_a_text_in_the_settings_of_a_loss_needs_a_wire_that_has_it(server: Scripted) -> None:
+def test_a_text_in_the_settings_of_a_loss_needs_a_wire_that_has_it(server: ScriptedServer) -> None:
     """Messages have had them since 0.26.2."""
     for version in ("0.16.1", "0.25.0"):
         with open_client(server.url, wire_version=version) as client:
@@ -346,7 +356,7 @@ def test_messages_are_what_they_say() -> None:
     assert served.decode_request(protobuf.encode_request(request, "0.38.0")) == request
 
 
-def test_the_newer_map_of_settings_is_sent_where_it_is_needed(server: Scripted) -> None:
+def test_the_newer_map_of_settings_is_sent_where_it_is_needed(server: ScriptedServer) -> None:
     """In a range of versions numbers go where all of them look, and texts where only the newer do."""
     server.rules["client/config"] = lambda _: CONFIG
     with open_client(server.url, wire_version=None) as client:

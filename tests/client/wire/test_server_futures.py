@@ -11,9 +11,9 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, open_client
-from support.scripted import PATIENCE_S, Answer, Scripted, in_turn
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._training.losses.handles import CustomLosses
-from tinkerwire._training.losses.tracing import Traced
+from tinkerwire._training.losses.tracing import TracedLoss
 from tinkerwire._wire.protobuf_messages import message
 from tinkerwire._wire.server_futures import ALWAYS_VALUES, RESULT_TYPES
 from tinkerwire_base.call import PROTOBUF
@@ -68,7 +68,7 @@ def starts(client: tw.ServiceClient) -> dict[str, Callable[[], Any]]:
         return client.create_sampling_client(base_model="base").result(PATIENCE_S)
 
     def custom_loss() -> str | None:
-        traced = Traced("mine", (CustomLossInput(name="logprobs", rank=1),), CustomLossGraph(nodes=[]), None)
+        traced = TracedLoss("mine", (CustomLossInput(name="logprobs", rank=1),), CustomLossGraph(nodes=[]), None)
         losses = CustomLosses(client._session)
         return client._connection.start(lambda: losses.create(traced)).result(PATIENCE_S).loss_id
 
@@ -116,18 +116,20 @@ def test_the_table_has_every_operation_with_a_future() -> None:
 
 @pytest.mark.parametrize("future", FUTURES.values(), ids=FUTURES)
 @pytest.mark.parametrize("name", VALUES)
-def test_a_future_in_place_of_a_value(server: Scripted, name: str, future: dict[str, Any]) -> None:
+def test_a_future_in_place_of_a_value(server: ScriptedServer, name: str, future: dict[str, Any]) -> None:
     """It is polled to its value, also while that is not ready."""
-    server.rules.update({path: lambda _, value=value: Answer(value) for path, value in VALUES.items()})  # type: ignore[misc]
+    server.rules.update({path: lambda _, value=value: ScriptedResponse(value) for path, value in VALUES.items()})  # type: ignore[misc]
     with open_client(server.url, wire_version="0.38.0", client_config=FLAGS) as client:
         expected = starts(client)[name]()
-    kept = in_turn(Answer(status=408), Answer({"type": "try_again"}), Answer(VALUES[name]))
+    kept = in_order(
+        ScriptedResponse(status=408), ScriptedResponse({"type": "try_again"}), ScriptedResponse(VALUES[name])
+    )
 
-    def poll(asked: Any) -> Answer:
+    def poll(asked: Any) -> ScriptedResponse:
         return kept(asked) if asked.body["request_id"] == "later" else server.happy(asked)
 
     server.rules["retrieve_future"] = poll
-    server.rules[name] = lambda _: Answer(future)
+    server.rules[name] = lambda _: ScriptedResponse(future)
     with open_client(server.url, wire_version="0.38.0", client_config=FLAGS) as client:
         assert starts(client)[name]() == expected
     assert len([body for body in server.bodies("retrieve_future") if body["request_id"] == "later"]) == 3
@@ -137,11 +139,11 @@ def test_a_future_in_place_of_a_value(server: Scripted, name: str, future: dict[
     "extra", [{}, {"request_id": "trace"}, {"request_id": "trace", "status": "completed"}], ids=str
 )
 @pytest.mark.parametrize("name", RESULTS)
-def test_a_value_in_place_of_a_future(server: Scripted, name: str, extra: dict[str, Any]) -> None:
+def test_a_value_in_place_of_a_future(server: ScriptedServer, name: str, extra: dict[str, Any]) -> None:
     """It is the result; nothing is polled, and the response may have an id of its own."""
     if extra and name in ("create_model", "unload_model"):
         pytest.skip("a response with request_id and model_id is a future of the contract")
-    server.rules[name] = lambda _: Answer({**RESULTS[name], **extra})
+    server.rules[name] = lambda _: ScriptedResponse({**RESULTS[name], **extra})
     is_new = name in ("create_custom_loss", "save_weights_external")
     options = {"wire_version": "0.38.0", "client_config": FLAGS} if is_new else {"wire_version": "0.16.1"}
     with open_client(server.url, **options) as client:
@@ -153,30 +155,30 @@ def test_a_value_in_place_of_a_future(server: Scripted, name: str, extra: dict[s
 
 
 @pytest.mark.parametrize("name", ["asample", "forward", "forward_backward"])
-def test_a_protobuf_value_in_place_of_a_future(server: Scripted, name: str) -> None:
+def test_a_protobuf_value_in_place_of_a_future(server: ScriptedServer, name: str) -> None:
     """It is the result as well; nothing is polled."""
     if name == "asample":
         sequence = message("SampledSequence")(stop_reason=1, tokens=np.asarray([1, 2], "<i4").tobytes())
         content = message("SampleResponse")(sequences=[sequence]).SerializeToString()
     else:
         content = message("ForwardBackwardOutput")(metrics={"loss:sum": 1.0}).SerializeToString()
-    server.rules[name] = lambda _: Answer(content, headers={"content-type": PROTOBUF})
+    server.rules[name] = lambda _: ScriptedResponse(content, headers={"content-type": PROTOBUF})
     with open_client(server.url, wire_version="0.22.7") as client:
         assert starts(client)[name]() in ([1, 2], {"loss:sum": 1.0})
     assert {body["request_id"].partition("/")[0] for body in server.bodies("retrieve_future")} <= {"create_model"}
 
 
-def test_a_protobuf_value_where_there_is_none(server: Scripted) -> None:
+def test_a_protobuf_value_where_there_is_none(server: ScriptedServer) -> None:
     """An operation whose result has no protobuf form gets an error that names it, and is not sent again."""
-    server.rules["optim_step"] = lambda _: Answer(b"\x0a\x00", headers={"content-type": PROTOBUF})
+    server.rules["optim_step"] = lambda _: ScriptedResponse(b"\x0a\x00", headers={"content-type": PROTOBUF})
     with open_client(server.url) as client, pytest.raises(tw.APIResponseValidationError, match="optim_step"):
         starts(client)["optim_step"]()
     assert len(server.named("optim_step")) == 1
 
 
-def test_a_custom_loss_on_a_server_that_trains_at_once(server: Scripted) -> None:
+def test_a_custom_loss_on_a_server_that_trains_at_once(server: ScriptedServer) -> None:
     """Both halves take the value."""
-    server.rules["forward"] = server.rules["forward_backward"] = lambda _: Answer(OUTPUT)
+    server.rules["forward"] = server.rules["forward_backward"] = lambda _: ScriptedResponse(OUTPUT)
     with open_client(server.url) as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
         loss = training.forward_backward_custom([datum()], lambda data, found: (2.0, {}, [found[0]]), arrays="numpy")
@@ -188,17 +190,17 @@ def test_a_custom_loss_on_a_server_that_trains_at_once(server: Scripted) -> None
     "body", [{}, {"status": "pending"}, {"request_id": None}, {"request_id": 7}, [], b"null", b"<"]
 )
 @pytest.mark.parametrize("name", ["optim_step", "asample", "create_model", "create_sampling_session"])
-def test_a_response_that_is_neither(server: Scripted, name: str, body: Any) -> None:
+def test_a_response_that_is_neither(server: ScriptedServer, name: str, body: Any) -> None:
     """It is an error that names the call and what came; nothing is sent again."""
-    server.rules[name] = lambda _: Answer(body)
+    server.rules[name] = lambda _: ScriptedResponse(body)
     with open_client(server.url) as client, pytest.raises(tw.APIResponseValidationError, match=f"api/v1/{name}"):
         starts(client)[name]()
     assert len(server.named(name)) == 1
 
 
-def test_a_failed_future_in_place_of_a_value(server: Scripted) -> None:
+def test_a_failed_future_in_place_of_a_value(server: ScriptedServer) -> None:
     """The error names the operation and the server's reason."""
-    server.rules["create_sampling_session"] = lambda _: Answer(FUTURES["pending"])
-    server.rules["retrieve_future"] = lambda _: Answer({"error": "no such model", "category": "user"})
+    server.rules["create_sampling_session"] = lambda _: ScriptedResponse(FUTURES["pending"])
+    server.rules["retrieve_future"] = lambda _: ScriptedResponse({"error": "no such model", "category": "user"})
     with open_client(server.url) as client, pytest.raises(tw.RequestFailedError, match="CreateSamplingSession later"):
         client.create_sampling_client(base_model="base").result(PATIENCE_S)

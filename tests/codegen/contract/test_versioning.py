@@ -251,7 +251,7 @@ def test_what_nothing_refers_to_stays() -> None:
 
 def test_other_marks_stay() -> None:
     """Marks that are not about time are for generators and pass."""
-    marks = {"x-array": "int64", "x-behaviour": "B", "x-multi-segment": True, "x-undeclared": True}
+    marks = {"x-array": "int64", "x-mixin": "B", "x-multi-segment": True, "x-undeclared": True}
     assert schemas_at("0.16.1", A=TEXT | marks)["A"] == TEXT | marks
     assert superset(document({"A": TEXT | marks}))["components"]["schemas"]["A"] == TEXT | marks
 

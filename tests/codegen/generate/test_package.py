@@ -206,7 +206,7 @@ for more in ({}, {"note": None}, {"note": "x"}, {"level": 3}, {"level": None}):
             "default: small",
             "AdamParams/properties/learning_rate/default: 'small' is not",
         ),
-        ("weights.yaml", "x-behaviour: TinkerPath", "x-behaviour: Path", "x-behaviour Path is not in tinkerwire_base"),
+        ("weights.yaml", "x-mixin: CheckpointPathMixin", "x-mixin: Path", "x-mixin Path is not in tinkerwire_base"),
         (
             "runs.yaml",
             "x-essential: [training_runs]",

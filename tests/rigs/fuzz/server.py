@@ -77,7 +77,7 @@ class MutatingServer:
 def mutating_server() -> Iterator[MutatingServer]:
     """Run a server for the block."""
     servers = {
-        name: EmbeddedServer(wire_version=version, hold_s=0.2, client_config=flags, seed=1)
+        name: EmbeddedServer(wire_version=version, long_poll_s=0.2, client_config=flags, seed=1)
         for name, (version, flags) in VARIANTS.items()
     }
     server = MutatingServer(servers)

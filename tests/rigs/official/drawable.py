@@ -22,7 +22,7 @@ def of_pydantic(name: str, schema: Json) -> Json:
     found.setdefault(name, _reworded(own))
     if TENSOR in found:
         # What no JSON Schema says: data fits dtype and shape.
-        found[TENSOR]["x-behaviour"] = "TensorValues"
+        found[TENSOR]["x-mixin"] = "TensorDataMixin"
     for owner, (field, tag) in TAGS.items():
         if owner in found:
             found[owner]["properties"][field] = {"const": tag}

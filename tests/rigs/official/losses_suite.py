@@ -16,7 +16,7 @@ import pytest
 
 import tinkerwire
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S, Answer, Scripted, scripted_server
+from support.scripted import PATIENCE_S, Answer, ScriptedServer, scripted_server
 
 tinker: Any = pytest.importorskip("tinker")
 pytest.importorskip("torch")
@@ -34,7 +34,7 @@ def ranks(loss: catalogue.Loss) -> dict[str, int]:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Scripted]:
+def server() -> Iterator[ScriptedServer]:
     """One that computes losses, and takes any."""
     with scripted_server() as found:
         found.rules["client/config"] = lambda _: Answer({"custom_loss_server_side": True})
@@ -44,7 +44,7 @@ def server() -> Iterator[Scripted]:
 
 
 @pytest.fixture(scope="module")
-def make(server: Scripted) -> Iterator[Any]:
+def make(server: ScriptedServer) -> Iterator[Any]:
     """Has a client of each kind, in one session, make a loss."""
     # The official one is not closed: that waits for what its telemetry has to say to a server that has no word for it.
     services = {name: client.ServiceClient(base_url=server.url, api_key=KEY) for name, client in CLIENTS.items()}
@@ -53,7 +53,7 @@ def make(server: Scripted) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def sent(server: Scripted, make: Any) -> Any:
+def sent(server: ScriptedServer, make: Any) -> Any:
     """What a client of each kind sends for a loss, but for how many there were before it."""
 
     @cache

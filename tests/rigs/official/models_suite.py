@@ -103,8 +103,8 @@ def test_their_instances_keep_their_meaning(version: str, name: str, judges: dic
     passed = [attempt(trial, form) for form, _ in pairs]
     again = trial.judged([value for value, _ in passed])
     faults = [
-        (form, "" if not fault and told.get("full") == full else f"is {full}, but {ours} {fault} is {told}")
-        for (form, full), (ours, fault), told in zip(pairs, passed, again, strict=True)
+        (form, "" if not error and told.get("full") == full else f"is {full}, but {ours} {error} is {told}")
+        for (form, full), (ours, error), told in zip(pairs, passed, again, strict=True)
     ]
     assert_excused(excuses(version, name, "theirs"), faults)
 
@@ -112,11 +112,11 @@ def test_their_instances_keep_their_meaning(version: str, name: str, judges: dic
 def assert_excused(listed: list[Excuse], faults: list[tuple[Any, str]]) -> None:
     """Nothing is wrong with any value but for what is listed, and each of that still comes up."""
     stale, wrong = list(listed), []
-    for value, fault in faults:
+    for value, error in faults:
         excuse = next((each for each in listed if each.when(value)), None)
-        if fault and excuse is None:
-            wrong.append(f"{value}: {fault}")
-        elif fault and excuse in stale:
+        if error and excuse is None:
+            wrong.append(f"{value}: {error}")
+        elif error and excuse in stale:
             stale.remove(excuse)
     assert not wrong, f"{len(wrong)} of {len(faults)}, such as {wrong[0]}"
     assert not stale, f"nothing differs any more: {stale[0].reason}"
@@ -126,8 +126,8 @@ def attempt(trial: Trial, value: Any) -> tuple[Any, str]:
     """A value after our model, and what is wrong with it, if anything."""
     try:
         return trial.passed(value), ""
-    except ValueError as fault:
-        return None, str(fault)
+    except ValueError as error:
+        return None, str(error)
 
 
 @pytest.mark.parametrize(("version", "name"), TYPES)
@@ -149,9 +149,9 @@ def difference(trial: Trial, instances: Instances, value: Any, dumps: list[Any])
     schema = {"$ref": PREFIX + trial.ours}
     meant = instances.meaning(schema, value)
     for dump in dumps:
-        back, fault = attempt(trial, dump)
-        if fault or instances.meaning(schema, back) != meant:
-            return f"dumped as {dump}, which reads as {back} {fault}"
+        back, error = attempt(trial, dump)
+        if error or instances.meaning(schema, back) != meant:
+            return f"dumped as {dump}, which reads as {back} {error}"
     return ""
 
 

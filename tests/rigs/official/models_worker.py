@@ -67,8 +67,8 @@ def judged(kind: TypeAdapter[Any], value: Any) -> dict[str, Any]:
     """One value: its dumps, or what is wrong with it."""
     try:
         found = kind.validate_python(value)
-    except pydantic.ValidationError as fault:
-        return {"error": str(fault)}
+    except pydantic.ValidationError as error:
+        return {"error": str(error)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         wire = kind.dump_python(found, mode="json", by_alias=True, **LEFT_OUT)

@@ -11,7 +11,7 @@ import pytest
 from support.loss_graphs import body, node, ref
 from tinkerwire._server.custom_loss.evaluation import _functions, evaluate
 from tinkerwire._server.custom_loss.graph import LossGraph, checked
-from tinkerwire._server.custom_loss.memory_limit import MOST_BYTES
+from tinkerwire._server.custom_loss.memory_limit import MAX_BYTES
 from tinkerwire._server.engine import EngineError
 from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.tensors import is_torch_installed
@@ -29,7 +29,7 @@ LOGPROBS = np.array([-1.0, -2.0], np.float32)
 
 
 @pytest.mark.parametrize(
-    ("steps", "fault"),
+    ("steps", "error"),
     [
         ([node("call_method", "a", "exp", ref("logprobs"))], r"its loss has the shape \[2\]"),
         ([node("call_method", "a", "size", ref("logprobs"), 0)], "its loss has the type int"),
@@ -87,9 +87,9 @@ LOGPROBS = np.array([-1.0, -2.0], np.float32)
         ),
     ],
 )
-def test_what_cannot_be_computed(steps: list[dict[str, Any]], fault: str) -> None:
+def test_what_cannot_be_computed(steps: list[dict[str, Any]], error: str) -> None:
     """The fault of the loss, with the step and the datum; nothing fills the memory or the time."""
-    with pytest.raises(EngineError, match=f"datum 3: loss mine: .*{fault}"):
+    with pytest.raises(EngineError, match=f"datum 3: loss mine: .*{error}"):
         evaluate("datum 3", graph(*steps), LOGPROBS, [])
 
 
@@ -144,7 +144,7 @@ def test_what_would_fill_the_memory(steps: list[dict[str, Any]]) -> None:
     with pytest.raises(EngineError, match=r"datum 3: loss mine: .*(would take [\d,]+ bytes with what aten)"):
         evaluate("datum 3", graph(*steps, last), LOGPROBS, [])
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown < 1.2 * MOST_BYTES / 1024
+    assert grown < 1.2 * MAX_BYTES / 1024
 
 
 def test_small_steps_are_not_measured_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ for _ in range(20):
 
 
 @pytest.mark.parametrize(
-    ("request_body", "fault"),
+    ("request_body", "error"),
     [
         (changed("inputs", []), "there are 0; a loss has 1 to 16"),
         (body(SUM, inputs=[("logprobs", 1), *((f"x{i}", 1) for i in range(16))]), "there are 17"),
@@ -98,12 +98,12 @@ for _ in range(20):
         (changed("graph.nodes.2.args", [[ref("sum_1"), {"dict": {"a": ref("sum_1")}}]]), "metric 'a' must match"),
     ],
 )
-def test_graphs_that_are_refused(call: Any, request_body: dict[str, Any], fault: str) -> None:
+def test_graphs_that_are_refused(call: Any, request_body: dict[str, Any], error: str) -> None:
     """422, with the place, whether or not there is torch."""
     reply = call.post("create_custom_loss", {**request_body, "session_id": call.session()})
     assert reply.status == 422
     assert reply.body["detail"][0]["loc"] == ["body", "graph"]
-    assert re.search(fault, reply.body["detail"][0]["msg"]), reply.body
+    assert re.search(error, reply.body["detail"][0]["msg"]), reply.body
 
 
 def test_without_torch(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:

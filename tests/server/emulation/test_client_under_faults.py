@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 
 import tinkerwire
-from tinkerwire.local import EmbeddedServer, EmbeddedTransport, Misbehaviour
+from tinkerwire.local import EmbeddedServer, EmbeddedTransport, FaultInjection
 
 STEPS, SAMPLES = 12, 30
 
 
-def _train_and_sample(misbehaviour: Misbehaviour | None) -> tuple[float, list[list[int]]]:
+def _train_and_sample(fault_injection: FaultInjection | None) -> tuple[float, list[list[int]]]:
     """The loss after training, and samples of the trained weights."""
     types: Any = tinkerwire.types
     retry = tinkerwire.RetryConfig(retry_delay_base=0.01, retry_delay_max=0.05, max_attempts=30)
     datum = types.Datum(
         model_input=types.ModelInput.from_ints([1, 2, 3]), loss_fn_inputs={"target_tokens": np.array([2, 3, 4])}
     )
-    with EmbeddedServer(misbehaviour=misbehaviour) as server:
+    with EmbeddedServer(fault_injection=fault_injection) as server:
         service = tinkerwire.ServiceClient(base_url="local", transport=EmbeddedTransport(server), retry=retry)
         training = service.create_lora_training_client(base_model="tinkerwire/byte-nano", rank=4, seed=1)
         futures: list[Any] = []
@@ -41,6 +41,6 @@ def _train_and_sample(misbehaviour: Misbehaviour | None) -> tuple[float, list[li
 
 def test_failures_on_the_way_change_nothing() -> None:
     """With a third of all requests failing, every step is taken once: the same loss and samples, to the bit."""
-    misbehaviour = Misbehaviour(seed=1, p_408=0.05, p_429=0.05, p_5xx=0.1, p_reset=0.05, p_lost_reply=0.1)
-    assert _train_and_sample(misbehaviour) == _train_and_sample(None)
-    assert set(misbehaviour.met) == {"408", "429", "5xx", "reset", "lost_reply"}
+    fault_injection = FaultInjection(seed=1, p_408=0.05, p_429=0.05, p_5xx=0.1, p_reset=0.05, p_lost_reply=0.1)
+    assert _train_and_sample(fault_injection) == _train_and_sample(None)
+    assert set(fault_injection.met) == {"408", "429", "5xx", "reset", "lost_reply"}

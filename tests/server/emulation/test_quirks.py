@@ -12,16 +12,16 @@ import pytest
 from tinkerwire._server.emulation.quirks import OPTIONAL
 from tinkerwire._server.futures.ids import RequestIds
 from tinkerwire._wire.protobuf import decode_output, decode_sample
-from tinkerwire.local import Peculiarities
+from tinkerwire.local import Quirks
 from tinkerwire_base.call import PROTOBUF
 
 BAD = [300, 301]
 """Tokens that no byte is."""
 
 
-def peculiar(serve: Any, wire: str = "0.16.1", hold_s: float = 10.0, **switches: Any) -> Any:
+def peculiar(serve: Any, wire: str = "0.16.1", long_poll_s: float = 10.0, **switches: Any) -> Any:
     """A caller of a server with these ways, which need not fit the contract."""
-    return attrs.evolve(serve(wire_version=wire, hold_s=hold_s, peculiarities=Peculiarities(**switches)), checks=False)
+    return attrs.evolve(serve(wire_version=wire, long_poll_s=long_poll_s, quirks=Quirks(**switches)), checks=False)
 
 
 def asked(call: Any, request_id: str, accept: str = "application/json") -> Any:
@@ -40,7 +40,7 @@ def sample(call: Any, **wishes: Any) -> str:
 @pytest.mark.parametrize(("not_ready", "status"), [("408", 408), ("try_again", 200)])
 def test_what_is_not_ready(serve: Any, not_ready: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A question is held, then answered in either way, until the time of the result has come."""
-    call = peculiar(serve, hold_s=0.05, slow_s=3600.0, not_ready=not_ready)
+    call = peculiar(serve, long_poll_s=0.05, result_delay_s=3600.0, not_ready=not_ready)
     body = {"session_id": call.session(), "model_seq_id": 0, "base_model": "tinkerwire/byte-nano"}
     request_id = call.submit("create_model", {**body, "lora_config": {"rank": 4}})
     first = asked(call, request_id)
@@ -117,7 +117,7 @@ def test_what_is_lacking(serve: Any, missing: str) -> None:
     call = peculiar(serve, "0.38.0", lacks="client_config", missing=missing)
     assert call.post("client/config", {"sdk_version": "0.38.0"}).status == int(missing)
     assert call.post("client/dynamic_config", {"sdk_version": "0.38.0"}).status == 200
-    assert Peculiarities(lacks=["optional", "healthz"]).lacks == OPTIONAL | {"healthz"}
+    assert Quirks(lacks=["optional", "healthz"]).lacks == OPTIONAL | {"healthz"}
 
 
 def test_short_paths(serve: Any) -> None:
@@ -198,27 +198,27 @@ def test_request_ids(serve: Any, form: str) -> None:
 
 def test_they_are_read_from_text() -> None:
     """As the command line gives them."""
-    read = Peculiarities.parse("failure=500, short_paths,slow_s=0.5,lacks=telemetry+weights_info,metrics=null")
-    assert read == Peculiarities(
-        failure="500", short_paths=True, slow_s=0.5, lacks={"telemetry", "weights_info"}, metrics="null"
+    read = Quirks.parse("failure=500, short_paths,result_delay_s=0.5,lacks=telemetry+weights_info,metrics=null")
+    assert read == Quirks(
+        failure="500", short_paths=True, result_delay_s=0.5, lacks={"telemetry", "weights_info"}, metrics="null"
     )
-    assert Peculiarities.parse("") == Peculiarities()
+    assert Quirks.parse("") == Quirks()
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("failures=500", "the switches are slow_s, not_ready"),
+        ("failures=500", "the switches are result_delay_s, not_ready"),
         ("failure=501", "not one of error, detail"),
         ("failure", "write failure=VALUE"),
         ("short_paths=yes", "write short_paths"),
-        ("slow_s=soon", "'soon' is not a number"),
-        ("slow_s=-1", "0 or more"),
-        ("slow_s=nan", "0 or more"),
+        ("result_delay_s=soon", "'soon' is not a number"),
+        ("result_delay_s=-1", "0 or more"),
+        ("result_delay_s=nan", "0 or more"),
         ("lacks=nothing", "nothing is no operation"),
     ],
 )
 def test_what_they_cannot_be_is_refused(text: str, reason: str) -> None:
     """The text names the part that is wrong."""
     with pytest.raises(ValueError, match=reason):
-        Peculiarities.parse(text)
+        Quirks.parse(text)

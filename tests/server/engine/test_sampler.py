@@ -110,10 +110,10 @@ def test_many_long_samples_are_decoded_a_few_at_a_time(sampler, monkeypatch):
     monkeypatch.setattr(KeyValueCache, "select", select)
     config = base_model(NANO).config
     room = 2 * config.n_layers * config.d_model * (len(PROMPT) + 30)
-    monkeypatch.setattr(sampler_module, "MOST_CACHED", 3 * room)
+    monkeypatch.setattr(sampler_module, "MAX_CACHED", 3 * room)
     assert [s.tokens for s in sampler.sample(PROMPT, 7, 30, seed=5).sequences] == [s.tokens for s in together.sequences]
     assert widths == [3, 3, 1]
-    monkeypatch.setattr(sampler_module, "MOST_CACHED", 1)
+    monkeypatch.setattr(sampler_module, "MAX_CACHED", 1)
     assert [s.tokens for s in sampler.sample(PROMPT, 2, 30, seed=5).sequences] == [
         s.tokens for s in together.sequences[:2]
     ]

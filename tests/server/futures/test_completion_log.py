@@ -18,7 +18,7 @@ CLONE = 1_000_000_000
 
 @pytest.fixture
 def call(serve: Any) -> Any:
-    return serve(wire_version="0.38.0", hold_s=10.0)
+    return serve(wire_version="0.38.0", long_poll_s=10.0)
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from typing import Any
 import attrs
 import pytest
 
-from tinkerwire.local import Keeping
+from tinkerwire.local import RetentionPolicy
 
 KIB = 2**10
 NANO = "tinkerwire/byte-nano"
-SMALL = Keeping(fetched_bytes=100 * KIB, unfetched_bytes=100 * KIB, request_bytes=100 * KIB)
+SMALL = RetentionPolicy(fetched_bytes=100 * KIB, unfetched_bytes=100 * KIB, request_bytes=100 * KIB)
 """Full after about two hundred requests."""
-MOST_BLOCKS = 2.0
+MAX_BLOCKS = 2.0
 """Blocks of memory that an action may leave behind; one whose result or request is kept leaves more than ten."""
 
 
@@ -72,7 +72,7 @@ def _unchecked(call: Any) -> Any:
 @pytest.mark.parametrize("is_fetched", [True, False])
 def test_samples_leave_no_memory_behind(serve: Any, is_fetched: bool) -> None:
     """Memory reaches a plateau, whether clients fetch the results or not."""
-    call = _unchecked(serve(keeping=SMALL))
+    call = _unchecked(serve(retention=SMALL))
     sampler_id = call.sampler()
 
     async def sample(number: int) -> None:
@@ -82,12 +82,12 @@ def test_samples_leave_no_memory_behind(serve: Any, is_fetched: bool) -> None:
             # No more than so many are queued.
             await _done(call, "asample", _ask(sampler_id, 10_000 + number), f"last{number}")
 
-    assert _growth(sample, 500, 2000, sys.getallocatedblocks) < MOST_BLOCKS
+    assert _growth(sample, 500, 2000, sys.getallocatedblocks) < MAX_BLOCKS
 
 
 def test_training_leaves_no_memory_behind(serve: Any, batch: Any) -> None:
     """Memory reaches a plateau over forward passes and steps."""
-    call = _unchecked(serve(keeping=SMALL))
+    call = _unchecked(serve(retention=SMALL))
     model_id = call.model()
 
     async def train(number: int) -> None:
@@ -95,13 +95,13 @@ def test_training_leaves_no_memory_behind(serve: Any, batch: Any) -> None:
         await _done(call, "forward", forward, f"f{number:032d}")
         await _done(call, "optim_step", _step(model_id, 2 * number + 2), f"s{number:032d}")
 
-    assert _growth(train, 200, 500, sys.getallocatedblocks) < MOST_BLOCKS
+    assert _growth(train, 200, 500, sys.getallocatedblocks) < MAX_BLOCKS
 
 
 def test_ended_sessions_leave_no_memory_behind(serve: Any, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions that expire are forgotten in the end, with the models and samplers that were theirs."""
     monkeypatch.setattr("tinkerwire._server.sessions.sessions.EXPIRED_BYTES", 100 * KIB)
-    call = _unchecked(serve(keeping=SMALL, clock=clock, session_ttl_s=60))
+    call = _unchecked(serve(retention=SMALL, clock=clock, session_ttl_s=60))
 
     async def live(number: int) -> None:
         clock.now += 61
@@ -111,7 +111,7 @@ def test_ended_sessions_leave_no_memory_behind(serve: Any, clock: Any, monkeypat
             opening = {"session_id": session_id, "sampling_session_seq_id": sampler, "base_model": NANO}
             assert (await call.send("POST", "create_sampling_session", opening)).status == 200
 
-    assert _growth(live, 100, 1000, sys.getallocatedblocks) < MOST_BLOCKS
+    assert _growth(live, 100, 1000, sys.getallocatedblocks) < MAX_BLOCKS
 
 
 def test_expired_sessions_are_listed_until_their_memory_is_wanted(
@@ -148,7 +148,7 @@ def test_samples_by_path_keep_few_sessions(serve: Any) -> None:
 @pytest.mark.parametrize("is_fetched", [True, False])
 def test_a_resend_of_a_dropped_result_is_410(serve: Any, is_fetched: bool) -> None:
     """It gets the same request id, by its key or its number; its poll says that the work was done, and it was, once."""
-    call = serve(keeping=Keeping(fetched_bytes=1, unfetched_bytes=1))
+    call = serve(retention=RetentionPolicy(fetched_bytes=1, unfetched_bytes=1))
     model_id = call.model()
     first = call.submit("optim_step", _step(model_id, 1), key="first")
     if is_fetched:
@@ -176,10 +176,10 @@ def test_a_resend_within_the_bounds_gives_the_same_result(serve: Any) -> None:
 
 def test_results_that_were_fetched_are_dropped_before_others(serve: Any) -> None:
     """With too many results, those that no client has yet stay, though they are older."""
-    call = serve(keeping=Keeping(results=3))
+    call = serve(retention=RetentionPolicy(results=3))
     sampler_id = call.sampler()
     older = call.submit("asample", _ask(sampler_id, 0))
-    assert asyncio.run(call.server._state.promises.get(older).wait(20)) is not None
+    assert asyncio.run(call.server._state.futures.get(older).wait(20)) is not None
     fetched = []
     for number in range(1, 5):
         fetched.append(call.submit("asample", _ask(sampler_id, number)))
@@ -190,7 +190,7 @@ def test_results_that_were_fetched_are_dropped_before_others(serve: Any) -> None
 
 def test_a_number_whose_request_is_forgotten_builds_nothing_twice(serve: Any) -> None:
     """Operations, models and sampling sessions answer 409; nothing takes the place of what is there."""
-    call = serve(keeping=Keeping(request_bytes=1))
+    call = serve(retention=RetentionPolicy(request_bytes=1))
     session_id = call.session()
     model_id = call.model(session_id)
     opening = {"session_id": session_id, "sampling_session_seq_id": 0, "base_model": NANO}
@@ -209,7 +209,7 @@ def test_a_number_whose_request_is_forgotten_builds_nothing_twice(serve: Any) ->
 
 def test_samples_do_not_push_out_what_is_known_of_training(serve: Any) -> None:
     """A step is recognized after more samples than the table of samples holds."""
-    call = _unchecked(serve(keeping=SMALL))
+    call = _unchecked(serve(retention=SMALL))
     sampler_id, model_id = call.sampler(), call.model()
     step = call.submit("optim_step", _step(model_id, 1))
     first = call.submit("asample", _ask(sampler_id, 0))
@@ -226,7 +226,7 @@ def test_the_counted_memory_is_not_less_than_the_real(serve: Any) -> None:
 
     def counted() -> int:
         state = call.server._state
-        tables = (state.promises.kept, state.samples, state.requests, call.server._first_answers.table)
+        tables = (state.futures.kept, state.samples, state.requests, call.server._first_answers.table)
         return sum(table.size_bytes for table in tables)
 
     async def sample(number: int) -> None:
@@ -243,7 +243,7 @@ def test_the_counted_memory_is_not_less_than_the_real(serve: Any) -> None:
 
 def test_a_copy_goes_on_after_its_completions_were_dropped(serve: Any) -> None:
     """Cursors only go up, so that a client that comes back misses nothing that ended since."""
-    call = serve(wire_version="0.38.0", keeping=Keeping(fetched_bytes=1, unfetched_bytes=1))
+    call = serve(wire_version="0.38.0", retention=RetentionPolicy(fetched_bytes=1, unfetched_bytes=1))
     sampler_id = call.sampler()
     target = {"type": "sampling_session", "sampling_session_id": sampler_id, "cloned_sampler_id": 0}
     cursor = 0
@@ -263,4 +263,4 @@ def test_a_copy_goes_on_after_its_completions_were_dropped(serve: Any) -> None:
 def test_limits_are_positive(setting: str, value: int) -> None:
     """A limit that would keep nothing is refused by name."""
     with pytest.raises(ValueError, match=rf"{setting} must be .*, got {value}"):
-        Keeping(**{setting: value})  # type: ignore[arg-type]
+        RetentionPolicy(**{setting: value})  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import pytest
 
 from tinkerwire._server.engine import LoraModel
 from tinkerwire._server.handlers import HANDLERS
-from tinkerwire.local import Keeping
+from tinkerwire.local import RetentionPolicy
 
 NANO = "tinkerwire/byte-nano"
 
@@ -35,7 +35,7 @@ def test_a_long_poll_returns_the_moment_the_result_is_there(call: Any, gate: thr
 
 def test_a_poll_that_waits_too_long_is_told_to_try_again(serve: Any, gate: threading.Event, batch: Any) -> None:
     """After the hold the answer is 408 with the queue state; the next poll goes on waiting."""
-    call = serve(hold_s=0.1)
+    call = serve(long_poll_s=0.1)
     request_id = call.submit("forward", {"model_id": call.model(), "forward_input": batch()})
     started = time.monotonic()
     reply = call.post("retrieve_future", {"request_id": request_id})
@@ -79,7 +79,7 @@ def test_an_unknown_future_is_404(call: Any) -> None:
 
 def test_an_old_result_is_410(serve: Any, clock: Any) -> None:
     """A result that is no longer kept by age is told apart from one that never was."""
-    call = serve(clock=clock, keeping=Keeping(seconds=60))
+    call = serve(clock=clock, retention=RetentionPolicy(seconds=60))
     request_id = call.submit("optim_step", {"model_id": call.model(), "adam_params": {}})
     call.result(request_id)
     clock.now += 59
@@ -90,7 +90,7 @@ def test_an_old_result_is_410(serve: Any, clock: Any) -> None:
 
 def test_only_so_many_results_are_kept(serve: Any) -> None:
     """Beyond the number, the oldest is dropped."""
-    call = serve(keeping=Keeping(results=2))
+    call = serve(retention=RetentionPolicy(results=2))
     model_id = call.model()
     ids = [call.submit("optim_step", {"model_id": model_id, "adam_params": {}}) for _ in range(3)]
     call.result(ids[2])
@@ -99,7 +99,7 @@ def test_only_so_many_results_are_kept(serve: Any) -> None:
 
 def test_fetched_results_are_dropped_before_others(serve: Any) -> None:
     """When memory is short, what was fetched goes first."""
-    call = serve(keeping=Keeping(fetched_bytes=1))
+    call = serve(retention=RetentionPolicy(fetched_bytes=1))
     model_id = call.model()
     ids = [call.submit("optim_step", {"model_id": model_id, "adam_params": {}}) for _ in range(3)]
     call.result(ids[1])
@@ -127,7 +127,7 @@ def test_a_fault_of_the_server_is_logged_and_named(
 
 def test_closing_the_server_ends_what_waits(serve: Any, gate: threading.Event, batch: Any) -> None:
     """A poll that waits when the server closes is answered with a failure, and later requests with 503."""
-    call = serve(hold_s=30)
+    call = serve(long_poll_s=30)
     request_id = call.submit("forward", {"model_id": call.model(), "forward_input": batch()})
 
     async def poll() -> Any:
@@ -164,9 +164,9 @@ def test_closing_amid_a_request_forgets_no_promise(serve: Any, monkeypatch: pyte
     thread.start()
     accepted = call.post("asample", ask)
     thread.join()
-    promises = call.server._state.promises
-    assert (accepted.status, promises.open_count) == (200, 0)
-    assert promises.get(accepted.body["request_id"]).result is not None
+    futures = call.server._state.futures
+    assert (accepted.status, futures.open_count) == (200, 0)
+    assert futures.get(accepted.body["request_id"]).result is not None
     assert call.post("asample", ask).status == 503
 
 

@@ -174,7 +174,7 @@ def test_a_path_is_sampled_as_it_is(call: Any) -> None:
 
 def test_too_many_samples_are_pushed_back_when_asked(serve: Any) -> None:
     """With the backpressure header a full queue is 429 with Retry-After; without it the sample is queued."""
-    call = serve(most_queued_samples=0)
+    call = serve(max_queued_samples=0)
     ask = {**_ask(""), "sampling_session_id": None, "base_model": NANO}
     pushed = call.post("asample", ask, headers={"X-Tinker-Sampling-Backpressure": "1"})
     assert (pushed.status, pushed.headers["retry-after"]) == (429, "1")

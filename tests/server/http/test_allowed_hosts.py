@@ -10,7 +10,7 @@ import pytest
 
 from support.embedded import embedded_http_server
 from tinkerwire._server.http.allowed_hosts import AllowedHosts
-from tinkerwire._server.http.responses import Refusal
+from tinkerwire._server.http.responses import HttpError
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_the_address_of_the_connection_is_its_own() -> None:
     allowed.check(["192.0.2.7:80"], [], "192.0.2.7")
     allowed.check(["192.0.2.7:80"], [], "::ffff:192.0.2.7")
     allowed.check(["[fe80::1]:80"], [], "fe80::1%eth0")
-    with pytest.raises(Refusal, match=r"192\.0\.2\.8"):
+    with pytest.raises(HttpError, match=r"192\.0\.2\.8"):
         allowed.check(["192.0.2.8"], [], "192.0.2.7")
     with pytest.raises(ValueError, match="is not a host"):
         AllowedHosts(["http://a"])

@@ -10,7 +10,7 @@ import zstandard
 
 from tinkerwire._server.http import content_encoding
 from tinkerwire._server.http.content_encoding import decoded
-from tinkerwire._server.http.responses import Refusal
+from tinkerwire._server.http.responses import HttpError
 
 BODY = bytes(range(256)) * 400
 
@@ -42,7 +42,7 @@ def test_what_is_broken_is_400(encoding: str) -> None:
     """Other bytes, no bytes, and bytes that break off."""
     whole = zstandard.compress(BODY) if encoding == "zstd" else gzip.compress(BODY)
     for sent in (b"nonsense", b"", whole[:-3]):
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(HttpError) as refused:
             decoded(sent, encoding)
         assert refused.value.status == 400
 
@@ -52,6 +52,6 @@ def test_a_body_that_grows_too_large_is_413(encoding: str, monkeypatch: pytest.M
     """Before it is all in memory."""
     monkeypatch.setattr(content_encoding, "LARGEST_BODY_BYTES", 1000)
     whole = zstandard.compress(BODY) if encoding == "zstd" else gzip.compress(BODY)
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(HttpError) as refused:
         decoded(whole, encoding)
     assert refused.value.status == 413

@@ -147,7 +147,7 @@ def test_a_sample_is_the_same_in_both_forms(serve: Any) -> None:
 
 def test_a_large_result_is_announced_by_its_size(serve: Any) -> None:
     """Where the client allows it; the poll after that brings the result itself."""
-    call = serve(wire_version="0.38.0", most_inline_bytes=10)
+    call = serve(wire_version="0.38.0", max_inline_bytes=10)
     request_id = call.binary(call.model()).body["request_id"]
     ask = {"request_id": request_id, "allow_metadata_only": True}
     told = call.post("retrieve_future", ask, headers={"accept": PROTOBUF}).body

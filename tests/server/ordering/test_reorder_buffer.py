@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tinkerwire._server.ordering.reorder_buffer import Turns
+from tinkerwire._server.ordering.reorder_buffer import ReorderBuffer
 
 
 class Log:
@@ -16,7 +16,7 @@ class Log:
 
     def __init__(self, gap_wait_s: float) -> None:
         self.went: list[int] = []
-        self.turns = Turns(lambda job: job(), gap_wait_s)
+        self.turns = ReorderBuffer(lambda job: job(), gap_wait_s)
 
     def put(self, *numbers: int) -> list[int]:
         for number in numbers:

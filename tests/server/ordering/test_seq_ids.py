@@ -97,15 +97,15 @@ def test_operations_run_in_the_order_of_their_seq_ids(call: Any, gate: threading
 def _trained(call: Any, order: list[int], batch: Any) -> list[float]:
     """The losses of four chunks and a step, sent in an order, and the loss after them."""
     model_id = call.model()
-    promises = {}
+    futures = {}
     for seq_id in order:
         if seq_id == 5:
-            promises[seq_id] = call.submit("optim_step", _step(model_id, 5))
+            futures[seq_id] = call.submit("optim_step", _step(model_id, 5))
             continue
         body = {"model_id": model_id, "seq_id": seq_id, "forward_backward_input": batch([70 + seq_id, 80, 90])}
-        promises[seq_id] = call.submit("forward_backward", body)
-    losses = [call.result(promises[seq_id])["metrics"]["loss:sum"] for seq_id in range(1, 5)]
-    call.result(promises[5])
+        futures[seq_id] = call.submit("forward_backward", body)
+    losses = [call.result(futures[seq_id])["metrics"]["loss:sum"] for seq_id in range(1, 5)]
+    call.result(futures[5])
     return [*losses, call.loss(model_id)]
 
 
@@ -118,7 +118,7 @@ def test_the_order_of_arrival_changes_nothing(serve: Any, order: list[int], batc
 
 def test_a_gap_holds_for_a_while_only(serve: Any, timers: list[Any]) -> None:
     """What is behind it gets its promise at once and its result in time; what comes too late then is refused."""
-    call = serve(gap_wait_s=0.3, hold_s=0.05)
+    call = serve(gap_wait_s=0.3, long_poll_s=0.05)
     model_id = call.model()
     call.submit("optim_step", _step(model_id, 1))
     ahead = call.submit("optim_step", _step(model_id, 3))
@@ -135,7 +135,7 @@ def test_a_gap_holds_for_a_while_only(serve: Any, timers: list[Any]) -> None:
 
 def test_a_refused_operation_is_not_waited_for(serve: Any) -> None:
     """Official clients go on after a refusal, with the next number."""
-    call = serve(gap_wait_s=60.0, hold_s=5.0)
+    call = serve(gap_wait_s=60.0, long_poll_s=5.0)
     model_id = call.model()
     call.submit("optim_step", _step(model_id, 1))
     bad = {"model_id": model_id, "seq_id": 2, "path": "no path", "optimizer": True}
@@ -145,13 +145,13 @@ def test_a_refused_operation_is_not_waited_for(serve: Any) -> None:
 
 def test_what_is_held_ends_with_its_model(serve: Any) -> None:
     """Unloading does it still; closing the server fails it."""
-    call = serve(gap_wait_s=60.0, hold_s=5.0)
+    call = serve(gap_wait_s=60.0, long_poll_s=5.0)
     model_id = call.model()
     held = call.submit("optim_step", _step(model_id, 3))
     call.do("unload_model", {"model_id": model_id})
     assert "metrics" in call.result(held)
     waiting = call.submit("optim_step", _step(call.model(), 3))
-    promise = call.server._state.promises.get(waiting)
+    promise = call.server._state.futures.get(waiting)
     call.server.close()
     assert promise.result.failed
 

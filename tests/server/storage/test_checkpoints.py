@@ -296,7 +296,7 @@ def test_a_crash_while_one_takes_the_place_of_another(serve: Any, tmp_path: Path
         die = lambda *a, **k: os._exit(9)
         owner = {{"write_arrays": checkpoints, "_write": checkpoints.Checkpoints, "unlink": pathlib.Path}}[{dies!r}]
         setattr(owner, {dies!r}, die)
-        about = checkpoints.About(user_metadata={{"is": "new"}})
+        about = checkpoints.CheckpointOptions(user_metadata={{"is": "new"}})
         run = server._state.runs.get({model_id!r})
         all.save(run, "weights", "a", {{"x": np.arange(9)}}, about, overwrite=True)
     """

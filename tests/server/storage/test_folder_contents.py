@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from tinkerwire._server.engine import LoraSettings
-from tinkerwire._server.storage.checkpoints import About
+from tinkerwire._server.storage.checkpoints import CheckpointOptions
 from tinkerwire.local import EmbeddedServer
 
 ODD = (None, True, -1, 2**63, 1e300, "", "..", "../../evil", "a/b", "weights", [], {}, {"run_id": 1}, "9" * 5000)
@@ -28,7 +28,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number in range(2):
             run = state.runs.add(f"s-{number}:train:0", "tinkerwire/byte-nano", LoraSettings(rank=4), None)
             for kind in ("weights", "sampler_weights"):
-                state.checkpoints.save(run, kind, "a", {"x": np.arange(3)}, About())
+                state.checkpoints.save(run, kind, "a", {"x": np.arange(3)}, CheckpointOptions())
     return folder
 
 

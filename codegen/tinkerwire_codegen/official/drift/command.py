@@ -33,8 +33,8 @@ def run(given: argparse.Namespace) -> int:
         if version is None:
             raise ValueError(f"upstream {given.release}: {WIRE_NEEDED}")
         found = find_drift(given.schema, read_facts(source), version)
-    except (ValueError, OSError) as fault:
-        print(fault, file=sys.stderr)  # noqa: T201
+    except (ValueError, OSError) as error:
+        print(error, file=sys.stderr)  # noqa: T201
         return 2
     print(report(found, version, given.format))  # noqa: T201
     return 1 if found else 0

@@ -206,8 +206,8 @@ class _Call:
             return {}
         try:
             return {"sdk_default": defaults.value(self._kinds.modules, self._scope.module, default)}
-        except defaults.Unreadable as fault:
-            return {"sdk_default": {"python": str(fault)}}
+        except defaults.Unreadable as error:
+            return {"sdk_default": {"python": str(error)}}
 
 
 def _dumps(value: ast.expr | None) -> TypeGuard[ast.Call]:

@@ -79,8 +79,8 @@ def _default(kinds: Kinds, module: str, given: ast.expr | None, details: dict[st
             return {"required": False, "default": defaults.value(kinds.modules, module, expression)}
         if "default_factory" in details:
             return {"required": False, "default": defaults.factory(kinds.modules, module, details["default_factory"])}
-    except defaults.Unreadable as fault:
-        return {"required": False, "default": {"python": str(fault)}}
+    except defaults.Unreadable as error:
+        return {"required": False, "default": {"python": str(error)}}
     return {"required": True}
 
 

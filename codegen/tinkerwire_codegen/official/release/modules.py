@@ -52,8 +52,8 @@ class Modules:
                 self._packages.add(name)
             try:
                 self.trees[name] = ast.parse(text, path)
-            except SyntaxError as fault:
-                raise ValueError(f"{path}: not Python that can be read: {fault}; is the release complete?") from fault
+            except SyntaxError as error:
+                raise ValueError(f"{path}: not Python that can be read: {error}; is the release complete?") from error
         self._names = {name: dict(self._bindings(name)) for name in self.trees}
 
     def symbols(self, module: str) -> Iterator[Symbol]:

@@ -27,8 +27,8 @@ def read_proto(trees: Mapping[str, ast.Module]) -> Facts:
         for serialized in _serialized(tree):
             try:
                 file = FileDescriptorProto.FromString(serialized)
-            except DecodeError as fault:
-                raise ValueError(f"{module}: its serialized descriptor cannot be parsed: {fault}") from fault
+            except DecodeError as error:
+                raise ValueError(f"{module}: its serialized descriptor cannot be parsed: {error}") from error
             found[module.rpartition(".")[2]] = file_facts(file)
     return found
 

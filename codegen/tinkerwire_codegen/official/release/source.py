@@ -47,8 +47,8 @@ def _wheel(path: Path) -> Source:
         with zipfile.ZipFile(path) as wheel:
             names = [name for name in wheel.namelist() if _is_wanted(name)]
             files = {name: wheel.read(name).decode("utf-8") for name in names}
-    except (zipfile.BadZipFile, UnicodeDecodeError) as fault:
-        raise ValueError(f"upstream {path}: not a wheel ({fault}); give a .whl file, a folder or a version") from fault
+    except (zipfile.BadZipFile, UnicodeDecodeError) as error:
+        raise ValueError(f"upstream {path}: not a wheel ({error}); give a .whl file, a folder or a version") from error
     return _source(str(path), files)
 
 

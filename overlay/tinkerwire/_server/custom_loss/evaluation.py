@@ -78,16 +78,16 @@ def evaluate(where: str, graph: LossGraph, logprobs: FloatArray, others: Sequenc
             except EngineError:
                 raise
             # Whatever a loss of the user's makes torch raise is the loss's fault.
-            except Exception as fault:
-                raise EngineError(f"{at}: {fault}") from None
+            except Exception as error:
+                raise EngineError(f"{at}: {error}") from None
         loss = _single(f"{where}: its loss", values[graph.loss])
         if not getattr(values[graph.loss], "requires_grad", False):
             raise EngineError(f"{where}: it does not follow from {LOGPROBS}, so that there is nothing to train on")
         try:
             values[graph.loss].reshape(()).backward()
         # Such as a value that is needed here and that a later step has changed in place.
-        except Exception as fault:
-            raise EngineError(f"{where}: it has no gradient by {LOGPROBS}: {fault}") from None
+        except Exception as error:
+            raise EngineError(f"{where}: it has no gradient by {LOGPROBS}: {error}") from None
     gradient = np.zeros_like(logprobs) if leaf.grad is None else leaf.grad.to_dense().numpy()
     if not np.isfinite(gradient).all():
         place = [int(i) for i in np.argwhere(~np.isfinite(gradient))[0]]

@@ -10,7 +10,7 @@ from typing import Any
 
 from tinkerwire._server.engine import EngineError
 
-MOST_BYTES = 2**30
+MAX_BYTES = 2**30
 """What all tensors that the loss of one datum makes, its gradients included, may take together."""
 
 SMALL_BYTES = 2**26
@@ -19,7 +19,7 @@ WIDEST_NUMBER = 8
 
 
 def bounded(where: str) -> AbstractContextManager[Any]:
-    """Within it torch makes no tensors beyond :data:`MOST_BYTES`; EngineError says how many there would be."""
+    """Within it torch makes no tensors beyond :data:`MAX_BYTES`; EngineError says how many there would be."""
     found: AbstractContextManager[Any] = _bound()(where)
     return found
 
@@ -54,7 +54,7 @@ def _bound() -> Any:
         made = {each.untyped_storage()._cdata: each.untyped_storage().nbytes() for each in tensors(results)}
         largest = max((each.numel() * each.element_size() for each in tensors(results)), default=0)
         new = sum(size for storage, size in made.items() if storage not in mine)
-        taken: int = max(new, largest) if largest > MOST_BYTES else new
+        taken: int = max(new, largest) if largest > MAX_BYTES else new
         return taken
 
     def at_most(function: Any, args: Any) -> int:
@@ -99,10 +99,10 @@ def _bound() -> Any:
                 self._taken += sum(each.numel() * each.element_size() for each in single)
                 return results
             self._taken += needed(function, args, kwargs or {})
-            if self._taken > MOST_BYTES:
+            if self._taken > MAX_BYTES:
                 raise EngineError(
                     f"{self._where}: its tensors would take {self._taken:,} bytes with what {function} makes; this "
-                    f"server gives the loss of one datum {MOST_BYTES:,}"
+                    f"server gives the loss of one datum {MAX_BYTES:,}"
                 )
             return function(*args, **(kwargs or {}))
 

@@ -23,7 +23,7 @@ class ConnectionDropped(ConnectionResetError):
 
 
 @attrs.frozen(kw_only=True)
-class Fault:
+class InjectedFault:
     """What happens to one request.
 
     Args:
@@ -37,7 +37,7 @@ class Fault:
     lost_reply: bool = False
 
 
-NONE = Fault()
+NONE = InjectedFault()
 
 
 def _share(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
@@ -55,7 +55,7 @@ def _names(names: Iterable[str] | None) -> frozenset[str] | None:
 
 
 @attrs.define(kw_only=True)
-class Misbehaviour:
+class FaultInjection:
     """Delays and failures. The n-th request of an operation meets the same fate whatever else goes on.
 
     Args:
@@ -112,16 +112,16 @@ class Misbehaviour:
                 raise ValueError(f"{part!r}: {value!r} is not a number") from None
         return cls(seed=seed, **values)  # type: ignore[arg-type]
 
-    async def before(self, operation: str) -> Fault:
+    async def before(self, operation: str) -> InjectedFault:
         """What happens to the next request of an operation, after the delay."""
         if self.only is not None and operation not in self.only:
             return NONE
-        fault = self._draw(operation)
+        error = self._draw(operation)
         if self.delay_s:
             await asyncio.sleep(self.delay_s)
-        return fault
+        return error
 
-    def _draw(self, operation: str) -> Fault:
+    def _draw(self, operation: str) -> InjectedFault:
         number = self._counts[operation]
         self._counts[operation] += 1
         dice = random.Random(f"{self.seed}:{operation}:{number}")
@@ -140,12 +140,12 @@ class Misbehaviour:
             draw -= share
         return NONE
 
-    def _fault(self, kind: str, dice: random.Random) -> Fault:
+    def _fault(self, kind: str, dice: random.Random) -> InjectedFault:
         if kind == "reset":
-            return Fault(reset=True)
+            return InjectedFault(reset=True)
         if kind == "lost_reply":
-            return Fault(lost_reply=True)
+            return InjectedFault(lost_reply=True)
         status = dice.choice(SERVER_FAULTS) if kind == "5xx" else int(kind)
         headers = {**HEADERS, "retry-after": f"{self.retry_after_s:g}"} if status == 429 else HEADERS
         body = orjson.dumps({"detail": f"{status} on purpose: this server was told to misbehave"})
-        return Fault(response=WireResponse(status=status, headers=headers, content=body))
+        return InjectedFault(response=WireResponse(status=status, headers=headers, content=body))

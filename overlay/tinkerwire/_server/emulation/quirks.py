@@ -53,16 +53,16 @@ def _not_negative(instance: object, attribute: attrs.Attribute[float], value: fl
 
 
 @attrs.frozen(kw_only=True)
-class Peculiarities:
+class Quirks:
     """How a server differs from the official one. The defaults are the ways of the official one.
 
     Raises:
         ValueError: a value that a switch does not have, or an unknown operation.
     """
 
-    slow_s: float = attrs.field(default=0.0, validator=_not_negative)
+    result_delay_s: float = attrs.field(default=0.0, validator=_not_negative)
     """No result shows before this many seconds have passed since it was first asked for; each question is held as
-    ever (``hold_s``), and then answered "not ready"."""
+    ever (``long_poll_s``), and then answered "not ready"."""
     not_ready: str = _one_of("408", "try_again")
     """The answer to a question for a result that is not there: status 408, or 200 with a try_again object."""
     failure: str = _one_of("error", "detail", "object", "category", "400", "404", "409", "422", "500")
@@ -127,7 +127,7 @@ class Peculiarities:
 def _value(name: str, text: str) -> object:
     if name == "lacks":
         return frozenset(text.split("+"))
-    if name != "slow_s":
+    if name != "result_delay_s":
         return text
     try:
         return float(text)

@@ -1,4 +1,4 @@
-"""Makes the embedded server look like others: what they refuse, how they answer. The switches are Peculiarities."""
+"""Makes the embedded server look like others: what they refuse, how they answer. The switches are Quirks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import attrs
 import orjson
 
 from tinkerwire._server.emulation.fault_injection import ConnectionDropped
-from tinkerwire._server.emulation.quirks import Peculiarities
+from tinkerwire._server.emulation.quirks import Quirks
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import Answer, Refusal, conflict
+from tinkerwire._server.http.responses import HttpError, Response, conflict
 from tinkerwire._server.storage.bounded import BoundedTable
 from tinkerwire._server.storage.checkpoint_paths import SAMPLER_WEIGHTS
 from tinkerwire_base.call import JSON, PROTOBUF, WireRequest, WireResponse
@@ -29,21 +29,21 @@ FORMS: Mapping[str, str] = {"json": JSON, "messages": PROTOBUF}
 NOT_READY = b'{"type":"try_again","request_id":%s,"queue_state":"active"}'
 
 
-class Disguise:
+class ServerEmulation:
     """What one server does in another's way, at each step of a request.
 
     Args:
         ways: the switches.
-        hold_s: seconds that a request for a result is held.
+        long_poll_s: seconds that a request for a result is held.
     """
 
-    def __init__(self, ways: Peculiarities, hold_s: float) -> None:
+    def __init__(self, ways: Quirks, long_poll_s: float) -> None:
         self._ways = ways
-        self._hold_s = hold_s
+        self._long_poll_s = long_poll_s
         self._first_asked: BoundedTable[str, float] = BoundedTable(TABLE_BYTES)
         self._used_up: BoundedTable[tuple[str, int], bool] = BoundedTable(TABLE_BYTES)
         self._has_refused = False
-        self._batches: BoundedTable[tuple[str, int | None], Answer] = BoundedTable(TABLE_BYTES)
+        self._batches: BoundedTable[tuple[str, int | None], Response] = BoundedTable(TABLE_BYTES)
 
     def incoming(self, operation: str, request: WireRequest) -> WireRequest:
         """The request as the server is to see it.
@@ -53,7 +53,7 @@ class Disguise:
         """
         ways = self._ways
         if operation in ways.lacks:
-            raise Refusal(int(ways.missing), "Not Found" if ways.missing == "404" else "Method Not Allowed")
+            raise HttpError(int(ways.missing), "Not Found" if ways.missing == "404" else "Method Not Allowed")
         headers = {name.lower(): value for name, value in request.headers.items()}
         if operation == "retrieve_future" and ways.results != "asked":
             return attrs.evolve(request, headers={**headers, "accept": FORMS[ways.results]})
@@ -61,7 +61,7 @@ class Disguise:
             return attrs.evolve(request, content=_with_whole_path(request.content or b""))
         return request
 
-    def refusal_of_form(self, operation: str, request: WireRequest) -> Refusal | ConnectionDropped | None:
+    def refusal_of_form(self, operation: str, request: WireRequest) -> HttpError | ConnectionDropped | None:
         """Return the rejection of a batch in an unsupported form; None for any other request."""
         ways = self._ways
         if operation not in BATCHES:
@@ -75,18 +75,18 @@ class Disguise:
                 return None
         self._has_refused = True
         text = f"{operation} is not taken in this form"
-        return ConnectionDropped(text) if ways.refusal == "dropped" else Refusal(int(ways.refusal), text)
+        return ConnectionDropped(text) if ways.refusal == "dropped" else HttpError(int(ways.refusal), text)
 
     @property
     def applies_refused(self) -> bool:
         """True if a batch in an unsupported form is executed before it is rejected."""
         return self._ways.applies_refused
 
-    def first_answer(self, request: Request) -> Answer | None:
+    def first_answer(self, request: Request) -> Response | None:
         """The answer to a batch that was done before, where batches are known by their seq_id alone."""
         return self._batches.get((request.body.model_id, request.body.seq_id)) if self._is_by_number(request) else None
 
-    def keep(self, request: Request, answer: Answer) -> None:
+    def keep(self, request: Request, answer: Response) -> None:
         """Keep the answer to a batch, for :meth:`first_answer`."""
         if self._is_by_number(request):
             self._batches.put((request.body.model_id, request.body.seq_id), answer, ANSWER_BYTES)
@@ -96,7 +96,7 @@ class Disguise:
 
     async def early(self, operation: str, request: WireRequest) -> WireResponse | None:
         """The answer to a question for a result that comes too early, once it was held; None for any other."""
-        if operation != "retrieve_future" or not self._ways.slow_s:
+        if operation != "retrieve_future" or not self._ways.result_delay_s:
             return None
         request_id = _object(request.content or b"").get("request_id")
         now = time.monotonic()
@@ -104,9 +104,9 @@ class Disguise:
         if first_asked is None:
             first_asked = now
             self._first_asked.put(str(request_id), now)
-        left = first_asked + self._ways.slow_s - now
-        await asyncio.sleep(min(max(left, 0.0), self._hold_s))
-        if left <= self._hold_s:
+        left = first_asked + self._ways.result_delay_s - now
+        await asyncio.sleep(min(max(left, 0.0), self._long_poll_s))
+        if left <= self._long_poll_s:
             return None
         content = NOT_READY % orjson.dumps(request_id)
         return self.outgoing(operation, WireResponse(status=408, headers={"content-type": JSON}, content=content))
@@ -118,11 +118,11 @@ class Disguise:
         if (getattr(body, "model_id", None), seq_id) in self._used_up:
             raise conflict("Training request sequence number was reused")
         if request.operation == "load_weights" and self._ways.load_first and seq_id not in (None, 1):
-            raise Refusal(400, f"LoadWeights is not permitted with seq_id {seq_id}")
+            raise HttpError(400, f"LoadWeights is not permitted with seq_id {seq_id}")
         if request.operation == "asample" and self._ways.topk == "refused":
             for name in ("topk_prompt_logprobs", "topk_sample_logprobs"):
                 if getattr(body, name):
-                    raise Refusal(400, f"{name} is not supported by this backend")
+                    raise HttpError(400, f"{name} is not supported by this backend")
 
     def refused(self, request: Request, status: int) -> None:
         """Note that an operation was refused, unless its number was another's: that one may be sent again."""

@@ -18,7 +18,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 Jobs: TypeAlias = "deque[tuple[Future[R], T]]"
 
-MOST_THREADS = 4
+MAX_THREADS = 4
 
 
 def run_all(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
@@ -29,7 +29,7 @@ def run_all(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
     results: deque[Future[R]] = deque(Future() for _ in items)
     jobs: Jobs[R, T] = deque(zip(results, items, strict=True))
     # Not an executor, which takes no more work once the process ends, while workers still have some.
-    for _ in range(min(MOST_THREADS, os.cpu_count() or 1, len(items)) - 1):
+    for _ in range(min(MAX_THREADS, os.cpu_count() or 1, len(items)) - 1):
         helper = threading.Thread(
             target=_help, args=(function, jobs, np.geterr()), name="tinkerwire-engine", daemon=True
         )
@@ -60,8 +60,8 @@ def _run_next(function: Callable[[T], R], jobs: Jobs[R, T]) -> bool:
         return False
     try:
         result.set_result(function(item))
-    except BaseException as fault:
+    except BaseException as error:
         # Those before it were begun already.
         jobs.clear()
-        result.set_exception(fault)
+        result.set_exception(error)
     return True

@@ -25,9 +25,9 @@ NOTHING = -1
 """In place of a target token: nothing is asked here."""
 ALTERNATIVES = 1
 """Number of the stream of draws that alternatives to a prompt come from."""
-MOST_CACHED = 2**25
+MAX_CACHED = 2**25
 """Keys and values of samples that are decoded side by side: 128 MiB, and for moments up to four times that."""
-MOST_REPORTED = 2**22
+MAX_REPORTED = 2**22
 """Pairs of token and logprob that a request's samples may come with: half a GiB while they are gathered."""
 TopkLogprobs = list[list[tuple[int, float]] | None]
 
@@ -202,7 +202,7 @@ class Sampler:
 
 def _rows_at_once(config: ModelConfig, positions: int) -> int:
     """How many samples of that many positions, prompt included, are decoded side by side."""
-    return max(1, MOST_CACHED // (2 * config.n_layers * config.d_model * positions))
+    return max(1, MAX_CACHED // (2 * config.n_layers * config.d_model * positions))
 
 
 def _prompt_logprobs(logprobs: FloatArray, tokens: IntArray) -> list[float | None]:
@@ -247,9 +247,9 @@ def _require_counts(num_samples: int, max_tokens: int | None, **counts: int) -> 
 
 
 def _require_few(num_samples: int, length: int, topk: int) -> None:
-    if num_samples * length * topk > MOST_REPORTED:
+    if num_samples * length * topk > MAX_REPORTED:
         raise EngineError(
-            f"sample: topk_sample_logprobs is {topk} at {length} tokens of {num_samples} samples, and {MOST_REPORTED} "
+            f"sample: topk_sample_logprobs is {topk} at {length} tokens of {num_samples} samples, and {MAX_REPORTED} "
             "is the most altogether; pass a smaller one, smaller max_tokens or fewer samples"
         )
 

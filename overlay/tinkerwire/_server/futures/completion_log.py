@@ -9,12 +9,12 @@ from weakref import WeakValueDictionary
 
 import attrs
 
-from tinkerwire._server.futures.cross_loop_event import Signal
+from tinkerwire._server.futures.cross_loop_event import CrossLoopEvent
 from tinkerwire._server.http.encoding import Result
 
 
 @attrs.frozen
-class Ended:
+class FinishedSample:
     """A sample that has ended.
 
     Args:
@@ -27,7 +27,7 @@ class Ended:
     size_bytes: int | None
 
 
-class CloneCompletions:
+class CopyCompletions:
     """The samples of one copy of a sampling client whose results are kept; for use from any thread.
 
     Args:
@@ -37,14 +37,14 @@ class CloneCompletions:
     def __init__(self, cursors: Iterator[int]) -> None:
         self._cursors = cursors
         self._lock = threading.RLock()
-        self._arrival = Signal()
-        self._ended: dict[str, Ended] = {}
+        self._arrival = CrossLoopEvent()
+        self._ended: dict[str, FinishedSample] = {}
 
     def ended(self, request_id: str, result: Result) -> None:
         """Note that a sample has ended."""
         size_bytes = None if result.failed else len(result.content)
         with self._lock:
-            self._ended[request_id] = Ended(request_id, next(self._cursors), size_bytes)
+            self._ended[request_id] = FinishedSample(request_id, next(self._cursors), size_bytes)
         self._arrival.wake()
 
     def gone(self, request_id: str) -> None:
@@ -59,7 +59,7 @@ class CloneCompletions:
             for each in known:
                 del self._ended[each.request_id]
 
-    async def after(self, cursor: int, timeout_s: float) -> tuple[list[Ended], int]:
+    async def after(self, cursor: int, timeout_s: float) -> tuple[list[FinishedSample], int]:
         """Return what ended after a cursor, and the cursor to go on from; wait until there is any, or time is up."""
         await self._arrival.wait(timeout_s, lambda: bool(self._ended))
         with self._lock:
@@ -67,7 +67,7 @@ class CloneCompletions:
             return found, max((each.cursor for each in found), default=cursor)
 
 
-class Completions:
+class CompletionLog:
     """Those of all copies of a sampling client.
 
     A copy's completions live as long as a sample that is queued or kept, or a request that waits for one.
@@ -76,8 +76,8 @@ class Completions:
     def __init__(self) -> None:
         # One count for all copies, so that a copy goes on where it was after its completions were let go.
         self._cursors = itertools.count(1)
-        self._clones: WeakValueDictionary[int, CloneCompletions] = WeakValueDictionary()
+        self._clones: WeakValueDictionary[int, CopyCompletions] = WeakValueDictionary()
 
-    def of_clone(self, number: int) -> CloneCompletions:
+    def of_clone(self, number: int) -> CopyCompletions:
         """Return those of one copy; 0 is the client itself."""
-        return self._clones.setdefault(number, CloneCompletions(self._cursors))
+        return self._clones.setdefault(number, CopyCompletions(self._cursors))

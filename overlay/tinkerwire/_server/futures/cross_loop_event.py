@@ -9,7 +9,7 @@ from collections.abc import Callable
 Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 
 
-class Signal:
+class CrossLoopEvent:
     """Wakes everybody who waits, as often as it is set off."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import attrs
 
 from tinkerwire._server.http.encoding import Result
-from tinkerwire._server.settings import Keeping
+from tinkerwire._server.settings import RetentionPolicy
 from tinkerwire._server.storage.bounded import ENTRY_BYTES
 
 FOLLOWED_BYTES = 384
@@ -16,7 +16,7 @@ FOLLOWED_BYTES = 384
 
 
 @attrs.frozen(kw_only=True)
-class KeptResult:
+class RetainedResult:
     """A result in the store.
 
     Args:
@@ -35,7 +35,7 @@ class KeptResult:
         return ENTRY_BYTES + followed + len(self.result.content)
 
 
-class KeptResults:
+class RetainedResults:
     """Results by request id. Those that were fetched are dropped before others; the newest of each is always kept.
 
     Not for several threads: callers hold a lock.
@@ -44,11 +44,11 @@ class KeptResults:
         clock: seconds since the epoch.
     """
 
-    def __init__(self, keeping: Keeping, clock: Callable[[], float]) -> None:
-        self._keeping = keeping
+    def __init__(self, retention: RetentionPolicy, clock: Callable[[], float]) -> None:
+        self._retention = retention
         self._clock = clock
-        self._unfetched: OrderedDict[str, KeptResult] = OrderedDict()
-        self._fetched: OrderedDict[str, KeptResult] = OrderedDict()
+        self._unfetched: OrderedDict[str, RetainedResult] = OrderedDict()
+        self._fetched: OrderedDict[str, RetainedResult] = OrderedDict()
         self._unfetched_bytes = 0
         self._fetched_bytes = 0
 
@@ -60,13 +60,13 @@ class KeptResults:
         """Bytes that all of them take."""
         return self._unfetched_bytes + self._fetched_bytes
 
-    def add(self, request_id: str, kept: KeptResult) -> None:
+    def add(self, request_id: str, kept: RetainedResult) -> None:
         """Keep a result that was not fetched yet."""
         self._unfetched[request_id] = kept
         self._unfetched_bytes += kept.size_bytes
         self._drop_excess()
 
-    def get(self, request_id: str) -> KeptResult | None:
+    def get(self, request_id: str) -> RetainedResult | None:
         """Return a result; None when there is none, or none any more."""
         kept = self._unfetched.get(request_id) or self._fetched.get(request_id)
         if kept is not None and self._is_old(kept):
@@ -88,15 +88,15 @@ class KeptResults:
         for table in (self._fetched, self._unfetched):
             while table and self._is_old(next(iter(table.values()))):
                 self._drop(next(iter(table)))
-        while self._fetched_bytes > self._keeping.fetched_bytes and len(self._fetched) > 1:
+        while self._fetched_bytes > self._retention.fetched_bytes and len(self._fetched) > 1:
             self._drop(next(iter(self._fetched)))
-        while self._unfetched_bytes > self._keeping.unfetched_bytes and len(self._unfetched) > 1:
+        while self._unfetched_bytes > self._retention.unfetched_bytes and len(self._unfetched) > 1:
             self._drop(next(iter(self._unfetched)))
-        while len(self) > self._keeping.results:
+        while len(self) > self._retention.results:
             self._drop(next(iter(self._fetched or self._unfetched)))
 
-    def _is_old(self, kept: KeptResult) -> bool:
-        return kept.finished_at <= self._clock() - self._keeping.seconds
+    def _is_old(self, kept: RetainedResult) -> bool:
+        return kept.finished_at <= self._clock() - self._retention.seconds
 
     def _drop(self, request_id: str) -> None:
         kept = self._fetched.pop(request_id, None)

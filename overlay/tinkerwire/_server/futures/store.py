@@ -11,12 +11,12 @@ import attrs
 import numpy as np
 
 from tinkerwire._server.engine import EngineError
-from tinkerwire._server.futures.cross_loop_event import Signal
+from tinkerwire._server.futures.cross_loop_event import CrossLoopEvent
 from tinkerwire._server.futures.ids import RequestIds
-from tinkerwire._server.futures.retained_results import KeptResult, KeptResults
+from tinkerwire._server.futures.retained_results import RetainedResult, RetainedResults
 from tinkerwire._server.http.encoding import Result, ResultEncoder
-from tinkerwire._server.http.responses import Refusal
-from tinkerwire._server.settings import Keeping
+from tinkerwire._server.http.responses import HttpError
+from tinkerwire._server.settings import RetentionPolicy
 from tinkerwire._server.storage.bounded import compact
 from tinkerwire_base.errors import DialectError
 from tinkerwire_generated.models import RequestFailedResponse
@@ -34,14 +34,14 @@ class Listener(Protocol):
         """Note that a result is no longer kept."""
 
 
-class Promise:
+class ServerFuture:
     """The result of queued work, encoded, as soon as it is there; may be awaited on any event loop."""
 
     def __init__(self, request_id: str, model_id: str | None, result: Result | None = None) -> None:
         self.request_id = request_id
         self.model_id = model_id
         self.result = result
-        self._arrival = Signal()
+        self._arrival = CrossLoopEvent()
 
     async def wait(self, timeout_s: float) -> Result | None:
         """Wait for the result and return it; None when it is not there after ``timeout_s`` seconds."""
@@ -55,7 +55,7 @@ class Promise:
         self._arrival.wake()
 
 
-class Promises:
+class FutureStore:
     """All promises of a server; its methods may be called from any thread.
 
     Args:
@@ -68,7 +68,7 @@ class Promises:
     def __init__(
         self,
         encoder: ResultEncoder,
-        keeping: Keeping,
+        retention: RetentionPolicy,
         clock: Callable[[], float],
         ids: RequestIds,
         dress: Callable[[Any], Any],
@@ -79,8 +79,8 @@ class Promises:
         self._dress = dress
         self._lock = threading.RLock()
         self._count = 0
-        self._open: dict[str, tuple[Promise, Listener | None]] = {}
-        self.kept = KeptResults(keeping, clock)
+        self._open: dict[str, tuple[ServerFuture, Listener | None]] = {}
+        self.kept = RetainedResults(retention, clock)
         """The results that are there."""
 
     @property
@@ -105,16 +105,16 @@ class Promises:
         """
         with self._lock:
             self._count += 1
-            promise = Promise(self._ids.of(self._count), model_id)
+            promise = ServerFuture(self._ids.of(self._count), model_id)
             self._open[promise.request_id] = promise, listener
         put(lambda: self._work(promise, work))
         return promise.request_id
 
-    def cancel(self, promise: Promise) -> None:
+    def cancel(self, promise: ServerFuture) -> None:
         """Fail a promise that has no result yet; work that has begun goes on for nobody."""
         self._finish(promise, self._failure("it was cancelled by cancel_future", "user"))
 
-    def get(self, request_id: str) -> Promise:
+    def get(self, request_id: str) -> ServerFuture:
         """The promise of that id.
 
         Raises:
@@ -125,13 +125,13 @@ class Promises:
                 return self._open[request_id][0]
             kept = self.kept.get(request_id)
             if kept is not None:
-                return Promise(request_id, kept.model_id, kept.result)
+                return ServerFuture(request_id, kept.model_id, kept.result)
             number = self._ids.number(request_id)
             if number is not None and 1 <= number <= self._count:
-                raise Refusal(410, f"the work of {request_id} was done, but its result is no longer kept")
-        raise Refusal(404, f"there is no request {request_id!r}; use the request_id that the submission gave")
+                raise HttpError(410, f"the work of {request_id} was done, but its result is no longer kept")
+        raise HttpError(404, f"there is no request {request_id!r}; use the request_id that the submission gave")
 
-    def mark_fetched(self, promise: Promise) -> None:
+    def mark_fetched(self, promise: ServerFuture) -> None:
         """Note that the result was sent, so that it may be dropped when memory is wanted."""
         with self._lock:
             self.kept.mark_fetched(promise.request_id)
@@ -143,26 +143,26 @@ class Promises:
         for promise in left:
             self._finish(promise, self._failure(reason, "server"))
 
-    def _work(self, promise: Promise, work: Callable[[], Any]) -> None:
+    def _work(self, promise: ServerFuture, work: Callable[[], Any]) -> None:
         if promise.result is None:
             self._finish(promise, self._outcome(promise, work))
 
-    def _outcome(self, promise: Promise, work: Callable[[], Any]) -> Result:
+    def _outcome(self, promise: ServerFuture, work: Callable[[], Any]) -> Result:
         try:
             # Numbers that leave the range of floats are found and named afterwards; numpy need not warn of them.
             with np.errstate(all="ignore"):
                 return self._encoder.result(self._dress(work()))
-        except (EngineError, Refusal, DialectError) as fault:
-            return self._failure(str(fault), "user")
-        except Exception as fault:
+        except (EngineError, HttpError, DialectError) as error:
+            return self._failure(str(error), "user")
+        except Exception as error:
             log.exception("request %s failed", promise.request_id)
-            kind = type(fault).__name__
-            return self._failure(f"the server failed: {kind}: {fault}; its log has the traceback", "server")
+            kind = type(error).__name__
+            return self._failure(f"the server failed: {kind}: {error}; its log has the traceback", "server")
 
     def _failure(self, reason: str, category: str) -> Result:
         return self._encoder.result(RequestFailedResponse(error=reason, category=category))
 
-    def _finish(self, promise: Promise, result: Result) -> None:
+    def _finish(self, promise: ServerFuture, result: Result) -> None:
         result = attrs.evolve(result, content=compact(result.content))
         with self._lock:
             opened = self._open.pop(promise.request_id, None)
@@ -174,7 +174,7 @@ class Promises:
                 listener.ended(promise.request_id, result)
             self.kept.add(
                 promise.request_id,
-                KeptResult(
+                RetainedResult(
                     result=result,
                     model_id=promise.model_id,
                     finished_at=self._clock(),

@@ -8,7 +8,7 @@ from tinkerwire._server.custom_loss.graph import GraphError, LossGraph, checked
 from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.handlers.submission import queued
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import NO_RETRY, Answer, Refusal, invalid
+from tinkerwire._server.http.responses import NO_RETRY, HttpError, Response, invalid
 from tinkerwire._server.sessions.sessions import Session
 from tinkerwire._server.state import State
 from tinkerwire_base.tensors import is_torch_installed
@@ -18,7 +18,7 @@ CUSTOM = "custom"
 """The loss_fn that stands for the loss named by loss_id."""
 
 
-def create_custom_loss(state: State, request: Request) -> Answer:
+def create_custom_loss(state: State, request: Request) -> Response:
     """Check a loss and keep it; the same custom_loss_seq_id of a session is the same loss."""
     body: CreateCustomLossRequest = request.body
     session = state.sessions.alive(body.session_id)
@@ -33,17 +33,17 @@ def create_custom_loss(state: State, request: Request) -> Answer:
         raise session.new_losses.conflict(number)
     try:
         graph = checked(body)
-    except GraphError as fault:
-        raise invalid("graph", str(fault)) from None
+    except GraphError as error:
+        raise invalid("graph", str(error)) from None
     if not is_torch_installed():
-        raise Refusal(
+        raise HttpError(
             501,
             "create_custom_loss: this server computes custom losses with torch, which is not installed here; install "
             "it there, or leave its flag custom_loss_server_side off, so that clients compute them",
             NO_RETRY,
         )
     session.losses[loss_id] = graph
-    request_id = state.promises.run(state.sampling.put, lambda: CreateCustomLossResponse(loss_id=loss_id))
+    request_id = state.futures.run(state.sampling.put, lambda: CreateCustomLossResponse(loss_id=loss_id))
     session.new_losses.accept(number, request.key, request.fingerprint, request_id)
     return queued(request_id)
 
@@ -59,7 +59,9 @@ def loss_of(session: Session, config: Mapping[str, float | str] | None) -> LossG
         raise invalid("loss_fn_config", f"loss {CUSTOM} takes one setting, loss_id, which create_custom_loss gave")
     graph = session.losses.get(loss_id)
     if graph is None:
-        raise Refusal(404, f"session {session.session_id} has no loss {loss_id[:200]!r}; create_custom_loss gives one")
+        raise HttpError(
+            404, f"session {session.session_id} has no loss {loss_id[:200]!r}; create_custom_loss gives one"
+        )
     return graph
 
 

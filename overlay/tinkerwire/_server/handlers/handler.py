@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import Answer
+from tinkerwire._server.http.responses import Response
 from tinkerwire._server.state import State
 
-Handler: TypeAlias = Callable[[State, Request], Answer | Awaitable[Answer]]
+Handler: TypeAlias = Callable[[State, Request], Response | Awaitable[Response]]
 """Runs on the event loop under the state's lock, so it must be quick; a coroutine it gives back runs without it."""

@@ -11,8 +11,8 @@ from tinkerwire._server.engine import LoraSettings
 from tinkerwire._server.handlers.submission import queued
 from tinkerwire._server.handlers.user_metadata import check_depth
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import Answer, invalid
-from tinkerwire._server.ordering.seq_ids import Resends
+from tinkerwire._server.http.responses import Response, invalid
+from tinkerwire._server.ordering.seq_ids import Deduplicator
 from tinkerwire._server.sessions.models import TrainedModel
 from tinkerwire._server.state import State
 from tinkerwire_generated.models import AdamOptimizerConfig, OptimizerConfig
@@ -34,7 +34,7 @@ def new_model(
     model_seq_id: int,
     planned: Callable[[], Plan],
     build: Callable[[TrainedModel], Any],
-) -> Answer:
+) -> Response:
     """Queue the building of a model, or give the promise of the one that has this model_seq_id.
 
     Args:
@@ -58,7 +58,7 @@ def new_model(
         run,
         config,
         session.session_id,
-        Resends("seq_id", model_id, state.requests),
+        Deduplicator("seq_id", model_id, state.requests),
         strict_sequence=state.settings.strict_sequence,
         gap_wait_s=state.settings.gap_wait_s,
     )

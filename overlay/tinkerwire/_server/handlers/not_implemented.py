@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import NO_RETRY, Answer, Refusal
+from tinkerwire._server.http.responses import NO_RETRY, HttpError, Response
 from tinkerwire._server.state import State
 
 REASONS: Mapping[str, str] = {
@@ -21,9 +21,9 @@ REASONS: Mapping[str, str] = {
 }
 
 
-def refuse(state: State, request: Request) -> Answer:
+def refuse(state: State, request: Request) -> Response:
     """Say why there is no answer."""
-    raise Refusal(501, f"{request.operation}: not on this server: {REASONS[request.operation]}", NO_RETRY)
+    raise HttpError(501, f"{request.operation}: not on this server: {REASONS[request.operation]}", NO_RETRY)
 
 
 HANDLERS: Mapping[str, Handler] = dict.fromkeys(REASONS, refuse)

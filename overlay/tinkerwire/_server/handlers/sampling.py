@@ -15,8 +15,8 @@ from tinkerwire._server.engine.sampler import NOTHING
 from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.handlers.submission import queued
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import Answer, Refusal, invalid
-from tinkerwire._server.sessions.samplers import SamplingSession, Weights
+from tinkerwire._server.http.responses import HttpError, Response, invalid
+from tinkerwire._server.sessions.samplers import AdapterRef, SamplingSession
 from tinkerwire._server.state import State
 from tinkerwire._server.storage.checkpoint_paths import SAMPLER_WEIGHTS, read_path
 from tinkerwire_generated.models import (
@@ -33,13 +33,13 @@ from tinkerwire_generated.models import (
 )
 
 T = TypeVar("T")
-MOST_SAMPLES = 1024
-MOST_ALTERNATIVES = 1024
+MAX_SAMPLES = 1024
+MAX_ALTERNATIVES = 1024
 SEQ_IDS_PER_CLONE = 1_000_000_000
 """The copy of number n of a sampling client counts its seq_ids from n times this."""
 
 
-def create_sampling_session(state: State, request: Request) -> Answer:
+def create_sampling_session(state: State, request: Request) -> Response:
     """Open a sampling session; the same sampling_session_seq_id of a session is the same one."""
     body: CreateSamplingSessionRequest = request.body
     session = state.sessions.alive(body.session_id)
@@ -54,7 +54,7 @@ def create_sampling_session(state: State, request: Request) -> Answer:
         state.samplers.add(_opened(state, sampler_id, body.base_model, body.model_path))
         session.samplers.accept(number, request.key, request.fingerprint, sampler_id)
         session.sampler_ids.append(sampler_id)
-    return Answer(body=CreateSamplingSessionResponse(sampling_session_id=sampler_id))
+    return Response(body=CreateSamplingSessionResponse(sampling_session_id=sampler_id))
 
 
 def _opened(state: State, sampler_id: str, base_model: str | None, model_path: str | None) -> SamplingSession:
@@ -75,28 +75,28 @@ def _opened(state: State, sampler_id: str, base_model: str | None, model_path: s
     config = state.settings.catalogue.get(run.base_model)
     try:
         adapter = Adapter.copy_of(config.name, run.settings, state.checkpoints.arrays(key))
-    except EngineError as fault:
-        raise invalid("model_path", str(fault)) from None
+    except EngineError as error:
+        raise invalid("model_path", str(error)) from None
     return SamplingSession(
         sampler_id=sampler_id,
         base_model=run.base_model,
         config=config,
         samples=samples,
         model_path=model_path,
-        weights=Weights(adapter),
+        weights=AdapterRef(adapter),
     )
 
 
-def get_sampler(state: State, request: Request) -> Answer:
+def get_sampler(state: State, request: Request) -> Response:
     """Say of which base model and weights a sampler is."""
     session = state.samplers.get(request.path["sampler_id"])
     body = GetSamplerResponse(
         sampler_id=session.sampler_id, base_model=session.base_model, model_path=session.model_path
     )
-    return Answer(body=body)
+    return Response(body=body)
 
 
-def asample(state: State, request: Request) -> Answer:
+def asample(state: State, request: Request) -> Response:
     """Queue the drawing of samples."""
     body: SampleRequest = request.body
     session = _session_of(state, body)
@@ -104,17 +104,17 @@ def asample(state: State, request: Request) -> Answer:
         earlier = session.samples.find(body.seq_id, request.key, request.fingerprint)
         if earlier is not None:
             return queued(earlier, num_samples=body.num_samples)
-    if not 1 <= body.num_samples <= MOST_SAMPLES:
-        raise invalid("num_samples", f"expected 1 to {MOST_SAMPLES}, got {body.num_samples}")
+    if not 1 <= body.num_samples <= MAX_SAMPLES:
+        raise invalid("num_samples", f"expected 1 to {MAX_SAMPLES}, got {body.num_samples}")
     wants_push_back = request.headers.get("x-tinker-sampling-backpressure") == "1"
-    if wants_push_back and state.promises.open_count >= state.settings.most_queued_samples:
-        raise Refusal(429, f"{state.promises.open_count} requests are queued; come again later", {"retry-after": "1"})
+    if wants_push_back and state.futures.open_count >= state.settings.max_queued_samples:
+        raise HttpError(429, f"{state.futures.open_count} requests are queued; come again later", {"retry-after": "1"})
     _check_wishes(body)
     seed = body.sampling_params.seed
     if seed is None:
         seed = state.seed_for("sample", session.sampler_id.rpartition(":")[2], body.seq_id)
     completions = session.completions.of_clone((body.seq_id or 0) // SEQ_IDS_PER_CLONE)
-    request_id = state.promises.run(
+    request_id = state.futures.run(
         state.sampling.put, lambda: _sample(state, session, body, seed), listener=completions
     )
     if body.seq_id is not None:
@@ -124,8 +124,8 @@ def asample(state: State, request: Request) -> Answer:
 
 def _check_wishes(body: SampleRequest) -> None:
     """Refuse what nobody can give."""
-    if not 0 <= body.prompt_alt_tokens_k <= MOST_ALTERNATIVES:
-        raise invalid("prompt_alt_tokens_k", f"expected 0 to {MOST_ALTERNATIVES}, got {body.prompt_alt_tokens_k}")
+    if not 0 <= body.prompt_alt_tokens_k <= MAX_ALTERNATIVES:
+        raise invalid("prompt_alt_tokens_k", f"expected 0 to {MAX_ALTERNATIVES}, got {body.prompt_alt_tokens_k}")
     last_n = body.prompt_logprobs_last_n
     if last_n is not None and not (body.prompt_logprobs and 1 <= last_n < _length(body)):
         raise invalid(
@@ -139,8 +139,8 @@ def _check_wishes(body: SampleRequest) -> None:
 def _length(body: SampleRequest) -> int:
     try:
         return len(conversion.tokens("prompt", body.prompt))
-    except EngineError as fault:
-        raise invalid("prompt", str(fault)) from None
+    except EngineError as error:
+        raise invalid("prompt", str(error)) from None
 
 
 def _session_of(state: State, body: SampleRequest) -> SamplingSession:
@@ -216,12 +216,12 @@ def _last(values: list[T | None] | None, count: int | None) -> list[T | None] | 
     return [None] * max(0, len(values) - count) + values[-count:]
 
 
-def join_sampling_session(state: State, request: Request) -> Answer:
+def join_sampling_session(state: State, request: Request) -> Response:
     """Number the copies of a sampling client, from 1; the first client itself is 0."""
     body: JoinSamplingSessionRequest = request.body
     session = state.samplers.get(body.sampling_session_id)
     session.copies += 1
-    return Answer(body=JoinSamplingSessionResponse(client_counter=session.copies))
+    return Response(body=JoinSamplingSessionResponse(client_counter=session.copies))
 
 
 HANDLERS: Mapping[str, Handler] = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import Answer
+from tinkerwire._server.http.responses import Response
 from tinkerwire._server.state import State
 from tinkerwire_generated.models import (
     GetServerCapabilitiesResponse,
@@ -16,23 +16,23 @@ from tinkerwire_generated.models import (
 )
 
 
-def healthz(state: State, request: Request) -> Answer:
+def healthz(state: State, request: Request) -> Response:
     """Say that the server is up."""
-    return Answer(body=HealthResponse(status="ok"))
+    return Response(body=HealthResponse(status="ok"))
 
 
-def get_server_capabilities(state: State, request: Request) -> Answer:
+def get_server_capabilities(state: State, request: Request) -> Response:
     """List the base models."""
     models = [
         SupportedModel(model_name=name, max_context_length=config.max_context, trainable=True, sampleable=True)
         for name, config in state.settings.catalogue.models.items()
     ]
-    return Answer(body=GetServerCapabilitiesResponse(supported_models=models))
+    return Response(body=GetServerCapabilitiesResponse(supported_models=models))
 
 
-def telemetry(state: State, request: Request) -> Answer:
+def telemetry(state: State, request: Request) -> Response:
     """Take the events and drop them."""
-    return Answer(body=TelemetryResponse(status="accepted"))
+    return Response(body=TelemetryResponse(status="accepted"))
 
 
 HANDLERS: Mapping[str, Handler] = {

@@ -8,7 +8,7 @@ from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.handlers.pagination import page
 from tinkerwire._server.handlers.user_metadata import check_depth, texts
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import DONE, Answer
+from tinkerwire._server.http.responses import DONE, Response
 from tinkerwire._server.state import State
 from tinkerwire_generated.models import (
     AssignSessionProjectRequest,
@@ -22,29 +22,29 @@ from tinkerwire_generated.models import (
 )
 
 
-def create_session(state: State, request: Request) -> Answer:
+def create_session(state: State, request: Request) -> Response:
     """Open a session."""
     body: CreateSessionRequest = request.body
     check_depth(body.user_metadata)
     session = state.sessions.open(body.tags, body.user_metadata, body.sdk_version, body.display_name)
     session.project_id = body.project_id
-    return Answer(body=CreateSessionResponse(session_id=session.session_id))
+    return Response(body=CreateSessionResponse(session_id=session.session_id))
 
 
-def session_heartbeat(state: State, request: Request) -> Answer:
+def session_heartbeat(state: State, request: Request) -> Response:
     """Keep a session alive."""
     body: SessionHeartbeatRequest = request.body
     state.sessions.alive(body.session_id)
-    return Answer(body=SessionHeartbeatResponse())
+    return Response(body=SessionHeartbeatResponse())
 
 
-def list_sessions(state: State, request: Request) -> Answer:
+def list_sessions(state: State, request: Request) -> Response:
     """List the sessions since the server started, newest first."""
     found, _ = page(request, state.sessions.newest_first())
-    return Answer(body=ListSessionsResponse(sessions=[session.session_id for session in found]))
+    return Response(body=ListSessionsResponse(sessions=[session.session_id for session in found]))
 
 
-def get_session(state: State, request: Request) -> Answer:
+def get_session(state: State, request: Request) -> Response:
     """Say what was created under a session."""
     session = state.sessions.get(request.path["session_id"])
     body = GetSessionResponse(
@@ -53,10 +53,10 @@ def get_session(state: State, request: Request) -> Answer:
         user_metadata=texts(session.user_metadata),
         display_name=session.display_name,
     )
-    return Answer(body=body)
+    return Response(body=body)
 
 
-def finish_session(state: State, request: Request) -> Answer:
+def finish_session(state: State, request: Request) -> Response:
     """Note that a client is done; others may use the session still, so it lives until it expires."""
     body: FinishSessionRequest = request.body
     session = state.sessions.get(request.path["session_id"])
@@ -64,7 +64,7 @@ def finish_session(state: State, request: Request) -> Answer:
     return DONE
 
 
-def assign_session_project(state: State, request: Request) -> Answer:
+def assign_session_project(state: State, request: Request) -> Response:
     """Note the project of a session."""
     body: AssignSessionProjectRequest = request.body
     session = state.sessions.get(request.path["session_id"])

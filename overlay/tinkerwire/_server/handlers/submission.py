@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import Answer
+from tinkerwire._server.http.responses import Response
 from tinkerwire._server.sessions.models import TrainedModel
 from tinkerwire._server.state import State
 from tinkerwire_generated.models import UntypedAPIFuture
 
 
-def queued(request_id: str, model_id: str | None = None, num_samples: int | None = None) -> Answer:
+def queued(request_id: str, model_id: str | None = None, num_samples: int | None = None) -> Response:
     """The answer that promises a result; for samples, with an identifier of each."""
     ids = None if num_samples is None else [f"{request_id}:{number}" for number in range(num_samples)]
-    return Answer(body=UntypedAPIFuture(request_id=request_id, model_id=model_id, sample_sequence_ids=ids))
+    return Response(body=UntypedAPIFuture(request_id=request_id, model_id=model_id, sample_sequence_ids=ids))
 
 
 def resend(model: TrainedModel, request: Request, fingerprint: bytes | None = None) -> str | None:
@@ -35,7 +35,7 @@ def enqueue(
     model: TrainedModel,
     work: Callable[[], Any],
     fingerprint: bytes | None = None,
-) -> Answer:
+) -> Response:
     """Queue a new operation on its model and count its seq_id."""
     seq_id = request.body.seq_id
     request_id = state.train(model, work, seq_id)

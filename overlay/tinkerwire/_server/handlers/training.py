@@ -12,7 +12,7 @@ from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.handlers.model_creation import Plan, check_optimizer, new_model
 from tinkerwire._server.handlers.submission import enqueue, queued, resend
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import Answer, invalid
+from tinkerwire._server.http.responses import Response, invalid
 from tinkerwire._server.sessions.models import TrainedModel
 from tinkerwire._server.state import State
 from tinkerwire_generated.models import (
@@ -34,7 +34,7 @@ ARCHITECTURE = "byte-transformer"
 TOKENIZER = "tinkerwire/bytes"
 
 
-def create_model(state: State, request: Request) -> Answer:
+def create_model(state: State, request: Request) -> Response:
     """Create a model; the same model_seq_id of a session is the same model."""
     body: CreateModelRequest = request.body
     check_optimizer(body.optimizer_config)
@@ -67,17 +67,17 @@ def _settings(state: State, body: CreateModelRequest) -> LoraSettings:
         )
     try:
         settings.check(config)
-    except EngineError as fault:
-        raise invalid("lora_config", str(fault)) from None
+    except EngineError as error:
+        raise invalid("lora_config", str(error)) from None
     return settings
 
 
-def get_info(state: State, request: Request) -> Answer:
+def get_info(state: State, request: Request) -> Response:
     """Describe a model."""
     body: GetInfoRequest = request.body
     run = state.models.get(body.model_id).run
     data = ModelData(arch=ARCHITECTURE, model_name=run.base_model, tokenizer_id=TOKENIZER)
-    return Answer(
+    return Response(
         body=GetInfoResponse(
             model_data=data,
             model_id=run.run_id,
@@ -89,7 +89,7 @@ def get_info(state: State, request: Request) -> Answer:
     )
 
 
-def unload_model(state: State, request: Request) -> Answer:
+def unload_model(state: State, request: Request) -> Response:
     """Forget a model once what is queued on it is done."""
     body: UnloadModelRequest = request.body
     model = state.models.get(body.model_id)
@@ -100,17 +100,17 @@ def unload_model(state: State, request: Request) -> Answer:
     return queued(request_id, model.model_id)
 
 
-def forward(state: State, request: Request) -> Answer:
+def forward(state: State, request: Request) -> Response:
     """Compute a loss."""
     return _loss(state, request)
 
 
-def forward_backward(state: State, request: Request) -> Answer:
+def forward_backward(state: State, request: Request) -> Response:
     """Compute a loss and its gradients, or only the loss."""
     return _loss(state, request)
 
 
-def _loss(state: State, request: Request) -> Answer:
+def _loss(state: State, request: Request) -> Response:
     model = state.models.get(request.body.model_id)
     earlier = resend(model, request)
     if earlier is not None:
@@ -131,7 +131,7 @@ def _loss(state: State, request: Request) -> Answer:
     return enqueue(state, request, model, work)
 
 
-def optim_step(state: State, request: Request) -> Answer:
+def optim_step(state: State, request: Request) -> Response:
     """Update the weights."""
     body: OptimStepRequest = request.body
     model = state.models.get(body.model_id)

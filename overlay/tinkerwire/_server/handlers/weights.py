@@ -9,12 +9,12 @@ from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.handlers.model_creation import Plan, check_optimizer, new_model
 from tinkerwire._server.handlers.submission import enqueue, queued, resend
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import Answer, invalid
+from tinkerwire._server.http.responses import Response, invalid
 from tinkerwire._server.sessions.models import TrainedModel
-from tinkerwire._server.sessions.samplers import SamplingSession, Weights
+from tinkerwire._server.sessions.samplers import AdapterRef, SamplingSession
 from tinkerwire._server.state import State
 from tinkerwire._server.storage.checkpoint_paths import SAMPLER_WEIGHTS, WEIGHTS, CheckpointKey, checked_name, read_path
-from tinkerwire._server.storage.checkpoints import About
+from tinkerwire._server.storage.checkpoints import CheckpointOptions
 from tinkerwire_generated.models import (
     LoadWeightsRequest,
     LoadWeightsResponse,
@@ -26,10 +26,10 @@ from tinkerwire_generated.models import (
     WeightsInfoResponse,
 )
 
-MOST_TTL_S = 100 * 366 * 86_400
+MAX_TTL_S = 100 * 366 * 86_400
 
 
-def save_weights(state: State, request: Request) -> Answer:
+def save_weights(state: State, request: Request) -> Response:
     """Save weights and optimizer state."""
     body: SaveWeightsRequest = request.body
     model = state.models.get(body.model_id)
@@ -40,7 +40,7 @@ def save_weights(state: State, request: Request) -> Answer:
     ttl_s = checked_ttl(body.ttl_seconds)
 
     def work() -> SaveWeightsResponse:
-        about = About(ttl_s=ttl_s, user_metadata=body.user_metadata)
+        about = CheckpointOptions(ttl_s=ttl_s, user_metadata=body.user_metadata)
         arrays = model.engine.state_arrays()
         key = state.checkpoints.save(model.run, WEIGHTS, name, arrays, about, overwrite=body.overwrite)
         return SaveWeightsResponse(path=key.tinker_path, type="save_weights")
@@ -48,7 +48,7 @@ def save_weights(state: State, request: Request) -> Answer:
     return enqueue(state, request, model, work)
 
 
-def save_weights_for_sampler(state: State, request: Request) -> Answer:
+def save_weights_for_sampler(state: State, request: Request) -> Response:
     """Save weights to sample from, to disk or into a new sampling session."""
     body: SaveWeightsForSamplerRequest = request.body
     model = state.models.get(body.model_id)
@@ -63,7 +63,7 @@ def save_weights_for_sampler(state: State, request: Request) -> Answer:
         if is_inflight:
             raise invalid("kind", "inflight weights are not saved: give sampling_session_seq_id in place of path")
         name = None if body.path is None else checked_name("path", body.path)
-        about = About(ttl_s=ttl_s, user_metadata=body.user_metadata)
+        about = CheckpointOptions(ttl_s=ttl_s, user_metadata=body.user_metadata)
         return enqueue(state, request, model, lambda: _save_for_sampler(state, model, name, about))
     if body.path is not None:
         raise invalid("path", "leave it out, or leave out sampling_session_seq_id: weights are saved or sampled from")
@@ -90,7 +90,7 @@ def _open_sampler(
     state: State, model: TrainedModel, sampler_id: str, is_inflight: bool
 ) -> SaveWeightsForSamplerResponseInternal:
     # The inflight weights of a model are one thing: a new sampler of them changes what the earlier ones sample from.
-    weights = model.inflight if is_inflight else Weights()
+    weights = model.inflight if is_inflight else AdapterRef()
     weights.adapter = model.engine.adapter_snapshot()
     state.samplers.add(
         SamplingSession(
@@ -105,14 +105,14 @@ def _open_sampler(
 
 
 def _save_for_sampler(
-    state: State, model: TrainedModel, name: str | None, about: About
+    state: State, model: TrainedModel, name: str | None, about: CheckpointOptions
 ) -> SaveWeightsForSamplerResponseInternal:
     arrays = dict(model.engine.adapter_snapshot().params)
     key = state.checkpoints.save(model.run, SAMPLER_WEIGHTS, name, arrays, about)
     return SaveWeightsForSamplerResponseInternal(path=key.tinker_path, type="save_weights_for_sampler")
 
 
-def load_weights(state: State, request: Request) -> Answer:
+def load_weights(state: State, request: Request) -> Response:
     """Load a checkpoint into a model of the same base model and adapter, or into a new one."""
     body: LoadWeightsRequest = request.body
     if body.model_id is None:
@@ -133,7 +133,7 @@ def load_weights(state: State, request: Request) -> Answer:
     return enqueue(state, request, model, work)
 
 
-def _load_new(state: State, request: Request) -> Answer:
+def _load_new(state: State, request: Request) -> Response:
     body: LoadWeightsRequest = request.body
     if body.session_id is None or body.model_seq_id is None:
         raise invalid("model_id", "give it, or session_id and model_seq_id, which name a new model")
@@ -176,13 +176,13 @@ def _load(state: State, model: TrainedModel, key: CheckpointKey, *, optimizer: b
     model.engine.load_arrays(arrays, optimizer)
 
 
-def weights_info(state: State, request: Request) -> Answer:
+def weights_info(state: State, request: Request) -> Response:
     """Say of which base model and adapter a checkpoint is."""
     body: WeightsInfoRequest = request.body
     key = read_path("tinker_path", body.tinker_path)
     state.checkpoints.get(key)
     run = state.runs.get(key.run_id)
-    return Answer(
+    return Response(
         body=WeightsInfoResponse(
             base_model=run.base_model,
             is_lora=True,
@@ -196,8 +196,8 @@ def weights_info(state: State, request: Request) -> Answer:
 
 def checked_ttl(ttl_seconds: int | None) -> float | None:
     """The time to live; Refusal 422 unless it is positive and at most 100 years."""
-    if ttl_seconds is not None and not 1 <= ttl_seconds <= MOST_TTL_S:
-        raise invalid("ttl_seconds", f"expected 1 to {MOST_TTL_S} seconds, or null to keep it, got {ttl_seconds}")
+    if ttl_seconds is not None and not 1 <= ttl_seconds <= MAX_TTL_S:
+        raise invalid("ttl_seconds", f"expected 1 to {MAX_TTL_S} seconds, or null to keep it, got {ttl_seconds}")
     return ttl_seconds
 
 

@@ -10,10 +10,10 @@ from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.handlers.submission import enqueue, queued, resend
 from tinkerwire._server.handlers.weights import checked_ttl
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import Answer, conflict, invalid
+from tinkerwire._server.http.responses import Response, conflict, invalid
 from tinkerwire._server.state import State
 from tinkerwire._server.storage.checkpoint_paths import EXTERNAL_WEIGHTS, checked_name, read_path
-from tinkerwire._server.storage.checkpoints import About
+from tinkerwire._server.storage.checkpoints import CheckpointOptions
 from tinkerwire_generated.models import (
     CopyWeightsRequest,
     CopyWeightsResponse,
@@ -22,7 +22,7 @@ from tinkerwire_generated.models import (
 )
 
 
-def save_weights_external(state: State, request: Request) -> Answer:
+def save_weights_external(state: State, request: Request) -> Response:
     """Save the adapter as a file to download."""
     body: SaveWeightsExternalRequest = request.body
     model = state.models.get(body.model_id)
@@ -31,7 +31,7 @@ def save_weights_external(state: State, request: Request) -> Answer:
         return queued(earlier)
     if body.age_encryption_recipients:
         raise invalid("age_encryption_recipients", "this server does not encrypt; leave it out")
-    name, about = checked_name("path", body.path), About(ttl_s=checked_ttl(body.ttl_seconds))
+    name, about = checked_name("path", body.path), CheckpointOptions(ttl_s=checked_ttl(body.ttl_seconds))
 
     def work() -> SaveWeightsExternalResponseInternal:
         arrays = dict(model.engine.adapter_snapshot().params)
@@ -44,11 +44,13 @@ def save_weights_external(state: State, request: Request) -> Answer:
     return enqueue(state, request, model, work)
 
 
-def copy_weights(state: State, request: Request) -> Answer:
+def copy_weights(state: State, request: Request) -> Response:
     """Copy a checkpoint into a new run; who owns it is not asked, for all is one user's here."""
     body: CopyWeightsRequest = request.body
     source = read_path("source_path", body.source_path)
-    about = About(ttl_s=checked_ttl(body.ttl_seconds), user_metadata=state.checkpoints.get(source).user_metadata)
+    about = CheckpointOptions(
+        ttl_s=checked_ttl(body.ttl_seconds), user_metadata=state.checkpoints.get(source).user_metadata
+    )
     run_id = f"copy-{uuid.uuid4().hex}"
     if body.session_id is not None:
         # Beside the session's models, whose numbers belong to create_model.
@@ -60,9 +62,9 @@ def copy_weights(state: State, request: Request) -> Answer:
         saved = state.runs.get(source.run_id)
         run = state.runs.add(run_id, saved.base_model, saved.settings, saved.user_metadata)
         key = state.checkpoints.save(run, source.kind, source.name, arrays, about)
-    except EngineError as fault:
-        raise invalid("source_path", str(fault)) from None
-    return Answer(body=CopyWeightsResponse(tinker_path=key.tinker_path))
+    except EngineError as error:
+        raise invalid("source_path", str(error)) from None
+    return Response(body=CopyWeightsResponse(tinker_path=key.tinker_path))
 
 
 HANDLERS: Mapping[str, Handler] = {

@@ -13,7 +13,7 @@ from tinkerwire._server.app import EmbeddedServer
 from tinkerwire._server.emulation.fault_injection import ConnectionDropped
 from tinkerwire._server.http.allowed_hosts import AllowedHosts
 from tinkerwire._server.http.content_encoding import LARGEST_BODY_BYTES, too_large
-from tinkerwire._server.http.responses import Refusal
+from tinkerwire._server.http.responses import HttpError
 from tinkerwire_base.call import WireRequest
 
 
@@ -31,12 +31,12 @@ def application(server: EmbeddedServer, allowed_hosts: AllowedHosts | None = Non
                 request.headers.getall("Host", []), request.headers.getall("Origin", []), _own_address(request)
             )
             content = await request.read()
-        except Refusal as refusal:
+        except HttpError as refusal:
             return _unread(refusal)
         except web.HTTPRequestEntityTooLarge:
             return _unread(too_large())
-        except web.RequestPayloadError as fault:
-            return _unread(Refusal(400, f"the body cannot be read: {' '.join(str(fault).split())}"))
+        except web.RequestPayloadError as error:
+            return _unread(HttpError(400, f"the body cannot be read: {' '.join(str(error).split())}"))
         wire = WireRequest(
             method=request.method,
             path=request.rel_url.raw_path,
@@ -64,7 +64,7 @@ def _own_address(request: web.Request) -> str | None:
     return name[0] if isinstance(name, tuple) else None
 
 
-def _unread(refusal: Refusal) -> web.Response:
+def _unread(refusal: HttpError) -> web.Response:
     """The answer to a request whose body was not read to its end."""
     response = web.json_response({"detail": refusal.detail}, status=refusal.status)
     # Where the next request starts is not known.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
-from tinkerwire._server.http.responses import Refusal
+from tinkerwire._server.http.responses import HttpError
 
 LOCALHOST = "localhost"
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
@@ -43,14 +43,14 @@ class AllowedHosts:
         given = list(hosts)
         if len(given) != 1 or not self._is_allowed(given[0], own_address):
             shown = ", ".join(ascii(host)[:200] for host in given) or "missing"
-            raise Refusal(
+            raise HttpError(
                 421,
                 f"Host is {shown}, and this server answers only for loopback names, its own address and the hosts of "
                 "--allow-host; start it with tinkerwire serve --allow-host HOST",
             )
         for origin in origins:
             if not self._is_allowed(_host_of(origin), own_address):
-                raise Refusal(
+                raise HttpError(
                     403,
                     f"Origin is {ascii(origin)[:200]}, and pages of other sites have no access; start the server with "
                     "tinkerwire serve --allow-host HOST to let in those of a host",

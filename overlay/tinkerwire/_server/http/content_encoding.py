@@ -7,7 +7,7 @@ from typing import Any
 
 import zstandard
 
-from tinkerwire._server.http.responses import Refusal
+from tinkerwire._server.http.responses import HttpError
 
 LARGEST_BODY_BYTES = 2**26
 """Of a request, before it was compressed. Its objects take up to forty times that."""
@@ -18,9 +18,9 @@ EVERYWHERE = ("gzip", "deflate")
 ENCODINGS = (ZSTD, *EVERYWHERE)
 
 
-def too_large() -> Refusal:
+def too_large() -> HttpError:
     """The 413 for a body of more than :data:`LARGEST_BODY_BYTES`."""
-    return Refusal(413, f"the body is more than {LARGEST_BODY_BYTES} bytes; send smaller batches")
+    return HttpError(413, f"the body is more than {LARGEST_BODY_BYTES} bytes; send smaller batches")
 
 
 def decoded(content: bytes, encoding: str) -> bytes:
@@ -47,8 +47,8 @@ def decoded(content: bytes, encoding: str) -> bytes:
             size += len(parts[-1])
             if size > LARGEST_BODY_BYTES:
                 raise too_large()
-    except (zstandard.ZstdError, zlib.error, EOFError) as fault:
-        raise Refusal(400, f"the body is not {encoding}, as Content-Encoding says: {fault}") from None
+    except (zstandard.ZstdError, zlib.error, EOFError) as error:
+        raise HttpError(400, f"the body is not {encoding}, as Content-Encoding says: {error}") from None
     if not reader.eof:
-        raise Refusal(400, f"the body is {encoding} that breaks off; send it again")
+        raise HttpError(400, f"the body is {encoding} that breaks off; send it again")
     return b"".join(parts)

@@ -10,8 +10,8 @@ from tinkerwire._server.http.protobuf import encode_output, encode_sample
 from tinkerwire._wire.protobuf import decode_output, decode_sample
 from tinkerwire_base.call import JSON, PROTOBUF
 from tinkerwire_base.conversion.converter import Converter
-from tinkerwire_base.conversion.version_rules import Vocabulary, is_in
-from tinkerwire_base.model import by_value, default_of, is_binary
+from tinkerwire_base.conversion.version_rules import VersionRules, is_in
+from tinkerwire_base.model import by_value, default_of, is_protobuf
 from tinkerwire_generated.messages import MESSAGE_TIMES
 from tinkerwire_generated.models import ForwardBackwardOutput, RequestFailedResponse, SampleResponse
 from tinkerwire_generated.times import FIELD_TIMES, TYPE_TIMES
@@ -48,7 +48,7 @@ class ResultEncoder:
 
     def __init__(self, version: str) -> None:
         self._version = version
-        self._vocabulary = Vocabulary(
+        self._vocabulary = VersionRules(
             floor=version,
             ceiling=version,
             name=f"wire {version}",
@@ -121,6 +121,6 @@ class ResultEncoder:
     def _absent_of(self, kind: type) -> dict[str, Any]:
         if kind not in self._absent:
             defaults = {attribute.name: default_of(attribute) for attribute in attrs.fields(kind)}
-            binary = [attribute.name for attribute in attrs.fields(kind) if is_binary(attribute)]
+            binary = [attribute.name for attribute in attrs.fields(kind) if is_protobuf(attribute)]
             self._absent[kind] = {name: defaults[name] for name in [*self._vocabulary.absent_fields(kind), *binary]}
         return self._absent[kind]

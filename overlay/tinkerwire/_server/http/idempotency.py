@@ -38,15 +38,15 @@ class _First:
     response: WireResponse
 
 
-class FirstAnswers:
+class IdempotencyCache:
     """Successful answers by key, the newest. A failed request did nothing and may be redone.
 
     Args:
-        most_bytes: how much memory they may take.
+        max_bytes: how much memory they may take.
     """
 
-    def __init__(self, most_bytes: int) -> None:
-        self.table: BoundedTable[str, _First] = BoundedTable(most_bytes)
+    def __init__(self, max_bytes: int) -> None:
+        self.table: BoundedTable[str, _First] = BoundedTable(max_bytes)
         """The answers."""
 
     def find(self, key: str, operation: str, fingerprint: bytes) -> WireResponse | None:

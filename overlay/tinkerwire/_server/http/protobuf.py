@@ -177,8 +177,8 @@ def _config(found: Any) -> dict[str, float | str] | None:
 def _sound(place: str, make: Any, **fields: Any) -> Any:
     try:
         return make(**fields)
-    except (TypeError, ValueError) as fault:
-        raise ValueError(f"{place}: {fault}") from None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{place}: {error}") from None
 
 
 def _kind_of(output: Mapping[str, TensorData]) -> Sequence[tuple[str, str, tuple[int, ...]]]:

@@ -7,14 +7,14 @@ from typing import Any
 
 import attrs
 
-Item = dict[str, Any]
+ErrorDetail = dict[str, Any]
 """One fault of a request: ``loc`` (way to the field), ``msg`` and ``type``."""
 
 NO_RETRY: Mapping[str, str] = {"x-should-retry": "false"}
 
 
 @attrs.frozen(kw_only=True)
-class Answer:
+class Response:
     """An answer before it is encoded.
 
     Args:
@@ -26,28 +26,30 @@ class Answer:
     headers: Mapping[str, str] = attrs.field(factory=dict)
 
 
-DONE = Answer(status=204)
+DONE = Response(status=204)
 
 
-class Refusal(Exception):
+class HttpError(Exception):
     """A request that is not done; ``detail`` says what is wrong and what would be right."""
 
-    def __init__(self, status: int, detail: str | Sequence[Item], headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, status: int, detail: str | Sequence[ErrorDetail], headers: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(detail if isinstance(detail, str) else "; ".join(item["msg"] for item in detail))
         self.status = status
         self.detail = detail
         self.headers = dict(headers or {})
 
-    def answer(self) -> Answer:
+    def answer(self) -> Response:
         """The refusal as it goes over the wire."""
-        return Answer(status=self.status, body={"detail": self.detail}, headers=self.headers)
+        return Response(status=self.status, body={"detail": self.detail}, headers=self.headers)
 
 
-def invalid(field: str, message: str, kind: str = "value_error") -> Refusal:
+def invalid(field: str, message: str, kind: str = "value_error") -> HttpError:
     """The 422 for one field of the body, ``lora_config.rank`` for example, that fits the schema and is wrong still."""
-    return Refusal(422, [{"loc": ["body", *field.split(".")], "msg": message, "type": kind}])
+    return HttpError(422, [{"loc": ["body", *field.split(".")], "msg": message, "type": kind}])
 
 
-def conflict(message: str) -> Refusal:
+def conflict(message: str) -> HttpError:
     """The 409 for a request that sending again cannot mend."""
-    return Refusal(409, message, NO_RETRY)
+    return HttpError(409, message, NO_RETRY)

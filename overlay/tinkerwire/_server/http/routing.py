@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import attrs
 
 from tinkerwire._server.http.openapi import Json
-from tinkerwire._server.http.responses import Refusal
+from tinkerwire._server.http.responses import HttpError
 from tinkerwire_base.call import Operation
 from tinkerwire_generated.operations import OPERATIONS
 
@@ -60,8 +60,8 @@ class Router:
             allowed |= route.operations.keys()
         if allowed:
             methods = ", ".join(sorted(allowed))
-            raise Refusal(405, f"{path} takes {methods}, not {method}", {"allow": methods})
-        raise Refusal(404, f"{method} {path} does not exist here")
+            raise HttpError(405, f"{path} takes {methods}, not {method}", {"allow": methods})
+        raise HttpError(404, f"{method} {path} does not exist here")
 
 
 def _route(template: str, item: Json) -> Route:

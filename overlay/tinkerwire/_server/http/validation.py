@@ -13,7 +13,7 @@ from tinkerwire._server.http import validation_errors
 from tinkerwire._server.http.content_encoding import EVERYWHERE, ZSTD, decoded
 from tinkerwire._server.http.openapi import Json, resolve
 from tinkerwire._server.http.protobuf import decode_request
-from tinkerwire._server.http.responses import Item, Refusal
+from tinkerwire._server.http.responses import ErrorDetail, HttpError
 from tinkerwire_base.call import JSON, PROTOBUF, Operation
 from tinkerwire_base.conversion.converter import Converter
 
@@ -55,7 +55,7 @@ class Validator:
         if media.endswith("+json"):
             media = JSON
         if media not in taken:
-            raise Refusal(415, f"{operation.name} takes {' or '.join(taken)} in wire {self._version}, not {media}")
+            raise HttpError(415, f"{operation.name} takes {' or '.join(taken)} in wire {self._version}, not {media}")
         self._check_encoding(operation, media, encoding)
         plain = decoded(content or b"", encoding)
         if media == PROTOBUF:
@@ -63,18 +63,18 @@ class Validator:
         value = _parse(plain)
         validator = self._bodies.get(operation.name) or self._body_validator(operation.name)
         if not validator.is_valid(value):
-            raise Refusal(422, validation_errors.items(validator.iter_errors(value), "body"))
+            raise HttpError(422, validation_errors.items(validator.iter_errors(value), "body"))
         try:
             return self._converter.structure(value, operation.request)
-        except ValueError as fault:
-            raise Refusal(422, [_item_of_model(fault)]) from None
+        except ValueError as error:
+            raise HttpError(422, [_item_of_model(error)]) from None
 
     def _check_encoding(self, operation: Operation, media: str, encoding: str) -> None:
         named = {each["name"].lower() for each in self._operations[operation.name].get("parameters", [])}
         taken = (ZSTD, *EVERYWHERE) if "content-encoding" in named and media == PROTOBUF else EVERYWHERE
         if encoding not in ("", "identity", *taken):
             where = f"{operation.name} as {media}"
-            raise Refusal(
+            raise HttpError(
                 415,
                 f"{where} takes Content-Encoding {', '.join(taken)} or none in wire {self._version}, not {encoding}",
             )
@@ -82,8 +82,8 @@ class Validator:
     def _binary(self, content: bytes) -> Any:
         try:
             return decode_request(content, self._version)
-        except (ValueError, OverflowError) as fault:
-            raise Refusal(422, [{"loc": ["body"], "msg": str(fault), "type": "value_error"}]) from None
+        except (ValueError, OverflowError) as error:
+            raise HttpError(422, [{"loc": ["body"], "msg": str(error), "type": "value_error"}]) from None
 
     def query(self, operation: Operation, given: Sequence[tuple[str, str]]) -> dict[str, Any]:
         """All query parameters, converted, with defaults for those that are not given.
@@ -99,7 +99,7 @@ class Validator:
         if values:
             validator = self._queries.get(operation.name) or self._query_validator(operation.name, schemas)
             if not validator.is_valid(values):
-                raise Refusal(422, validation_errors.items(validator.iter_errors(values), "query"))
+                raise HttpError(422, validation_errors.items(validator.iter_errors(values), "query"))
         defaults = {name: schema["default"] for name, schema in schemas.items() if "default" in schema}
         return {**defaults, **values}
 
@@ -126,19 +126,19 @@ class Validator:
 
 def _parse(content: bytes) -> Any:
     if not content:
-        raise Refusal(422, [{"loc": ["body"], "msg": "there is no body; send a JSON object", "type": "missing"}])
+        raise HttpError(422, [{"loc": ["body"], "msg": "there is no body; send a JSON object", "type": "missing"}])
     try:
         return orjson.loads(content)
-    except orjson.JSONDecodeError as fault:
-        item = {"loc": ["body", fault.pos], "msg": f"the body is not JSON: {fault}", "type": "json_invalid"}
-        raise Refusal(422, [item]) from None
+    except orjson.JSONDecodeError as error:
+        item = {"loc": ["body", error.pos], "msg": f"the body is not JSON: {error}", "type": "json_invalid"}
+        raise HttpError(422, [item]) from None
 
 
-def _item_of_model(fault: ValueError) -> Item:
+def _item_of_model(error: ValueError) -> ErrorDetail:
     """The item for what the schema lets pass and the model does not, such as 1.0 in place of 1."""
     # The text says where; what it was made of says why.
-    reason = str(fault.__context__ or fault)
-    match = _PLACE.search(str(fault))
+    reason = str(error.__context__ or error)
+    match = _PLACE.search(str(error))
     steps = _STEP.findall(match[1]) if match else []
     place = ["body", *(int(step) if step.isdigit() else step for step in steps)]
     return {"loc": place, "msg": _PLACE.sub("", reason), "type": "value_error"}

@@ -8,7 +8,7 @@ from collections.abc import Callable
 Job = Callable[[], None]
 
 
-class Turns:
+class ReorderBuffer:
     """Lets jobs go one after the other by their numbers, which count from 1.
 
     A job whose number is ahead is held until all before it have come. What never comes must not hang what did: once

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import attrs
 
-from tinkerwire._server.http.responses import Refusal, conflict
-from tinkerwire._server.ordering.reorder_buffer import Job, Turns
+from tinkerwire._server.http.responses import HttpError, conflict
+from tinkerwire._server.ordering.reorder_buffer import Job, ReorderBuffer
 from tinkerwire._server.storage.bounded import BoundedTable
 
 
@@ -25,7 +25,7 @@ NumberedRequests: TypeAlias = BoundedTable[tuple[str, int], Accepted]
 """Accepted requests of all counters, by the counter's owner and the number."""
 
 
-class Resends:
+class Deduplicator:
     """Recognizes requests by a number: same number and same key or bytes, same id.
 
     Args:
@@ -57,12 +57,12 @@ class Resends:
         size = len(key or "") + len(fingerprint) + len(given_id)
         self._requests.put((self._owner, number), Accepted(key, fingerprint, given_id), size)
 
-    def conflict(self, number: int) -> Refusal:
+    def conflict(self, number: int) -> HttpError:
         """Return the refusal of a number that was used."""
         return conflict(f"{self._counter} {number} was used by another request; take the next free one")
 
 
-class Sequence:
+class SeqIdLog:
     """The seq_ids of one model: each is one operation, and operations run in their order.
 
     Args:
@@ -72,10 +72,10 @@ class Sequence:
         gap_wait_s: seconds for which it is; see :class:`~tinkerwire._server.ordering.reorder_buffer.Turns`.
     """
 
-    def __init__(self, go: Callable[[Job], None], resends: Resends, *, strict: bool, gap_wait_s: float) -> None:
+    def __init__(self, go: Callable[[Job], None], resends: Deduplicator, *, strict: bool, gap_wait_s: float) -> None:
         self._strict = strict
         self._resends = resends
-        self.turns = Turns(go, 0.0 if strict else gap_wait_s)
+        self.turns = ReorderBuffer(go, 0.0 if strict else gap_wait_s)
 
     def find(self, seq_id: int, key: str | None, fingerprint: bytes) -> str | None:
         """Return the request id of a resend, None for a request that may be accepted now.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinkerwire._server.engine import BASE_MODELS, ModelConfig
-from tinkerwire._server.http.responses import Refusal
+from tinkerwire._server.http.responses import HttpError
 
 
 class Catalogue:
@@ -34,7 +34,7 @@ class Catalogue:
         """The engine's model of that name, or Refusal 404."""
         config = self.models.get(name)
         if config is None:
-            raise Refusal(404, f"there is no base model {name[:200]!r}; this server has {', '.join(self.models)}")
+            raise HttpError(404, f"there is no base model {name[:200]!r}; this server has {', '.join(self.models)}")
         return config
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tinkerwire._server.engine import EngineError, LoraModel, ModelConfig, base_model
-from tinkerwire._server.http.responses import Refusal
-from tinkerwire._server.ordering.seq_ids import Resends, Sequence
+from tinkerwire._server.http.responses import HttpError
+from tinkerwire._server.ordering.seq_ids import Deduplicator, SeqIdLog
 from tinkerwire._server.ordering.worker import Worker
-from tinkerwire._server.sessions.samplers import Weights
+from tinkerwire._server.sessions.samplers import AdapterRef
 from tinkerwire._server.storage.bounded import BoundedTable
 from tinkerwire._server.storage.runs import Run
 
@@ -22,7 +22,7 @@ class TrainedModel:
         run: Run,
         config: ModelConfig,
         session_id: str,
-        resends: Resends,
+        resends: Deduplicator,
         *,
         strict_sequence: bool,
         gap_wait_s: float,
@@ -31,8 +31,8 @@ class TrainedModel:
         self.config = config
         self.session_id = session_id
         self.worker = Worker(f"tinkerwire-{run.run_id}")
-        self.sequence = Sequence(self.worker.put, resends, strict=strict_sequence, gap_wait_s=gap_wait_s)
-        self.inflight = Weights()
+        self.sequence = SeqIdLog(self.worker.put, resends, strict=strict_sequence, gap_wait_s=gap_wait_s)
+        self.inflight = AdapterRef()
         """What the inflight samplers of this model sample from, since the first was opened."""
         self._engine: LoraModel | None = None
 
@@ -82,9 +82,9 @@ class Models:
             return model
         gone = self._gone.get(model_id)
         if gone is None:
-            raise Refusal(404, f"there is no model {model_id!r}; create_model gives one")
+            raise HttpError(404, f"there is no model {model_id!r}; create_model gives one")
         status, reason = gone
-        raise Refusal(status, f"model {model_id} is gone: {reason}")
+        raise HttpError(status, f"model {model_id} is gone: {reason}")
 
     def is_known(self, model_id: str) -> bool:
         """Say whether there is such a model, or was one."""

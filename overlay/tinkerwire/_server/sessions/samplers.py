@@ -9,16 +9,16 @@ import attrs
 
 from tinkerwire._server.engine import Adapter, ModelConfig, base_model
 from tinkerwire._server.engine.sampler import Sampler
-from tinkerwire._server.futures.completion_log import Completions
-from tinkerwire._server.http.responses import Refusal
-from tinkerwire._server.ordering.seq_ids import Resends
+from tinkerwire._server.futures.completion_log import CompletionLog
+from tinkerwire._server.http.responses import HttpError
+from tinkerwire._server.ordering.seq_ids import Deduplicator
 
-MOST_READY = 16
+MAX_READY = 16
 """Samplers with merged weights in memory; one more costs some milliseconds to make again."""
 
 
 @attrs.define(eq=False)
-class Weights:
+class AdapterRef:
     """What sampling sessions sample from; another adapter in its place changes it for all of them.
 
     Args:
@@ -42,11 +42,11 @@ class SamplingSession:
     sampler_id: str
     base_model: str
     config: ModelConfig
-    samples: Resends
+    samples: Deduplicator
     """Request ids of asample by seq_id."""
     model_path: str | None = None
-    weights: Weights = attrs.field(factory=Weights)
-    completions: Completions = attrs.field(factory=Completions)
+    weights: AdapterRef = attrs.field(factory=AdapterRef)
+    completions: CompletionLog = attrs.field(factory=CompletionLog)
     copies: int = 0
     """How many copies of its client have joined."""
 
@@ -72,13 +72,13 @@ class SamplingSessions:
         """The sampling session, or Refusal 404."""
         session = self._sessions.get(sampler_id)
         if session is None:
-            raise Refusal(404, f"there is no sampling session {sampler_id!r}; create_sampling_session gives one")
+            raise HttpError(404, f"there is no sampling session {sampler_id!r}; create_sampling_session gives one")
         return session
 
     def add_direct(self, session: SamplingSession) -> None:
         """Keep a session that no client opened, for samples of a base model or path, in place of the one used least."""
         self._direct[session.sampler_id] = session
-        if len(self._direct) > MOST_READY:
+        if len(self._direct) > MAX_READY:
             dropped, _ = self._direct.popitem(last=False)
             with self._lock:
                 self._ready.pop(dropped, None)
@@ -104,7 +104,7 @@ class SamplingSessions:
             if sampler is None or made_of is not adapter:
                 sampler = Sampler(base_model(session.config.name), adapter)
                 self._ready[session.sampler_id] = adapter, sampler
-                if len(self._ready) > MOST_READY:
+                if len(self._ready) > MAX_READY:
                     self._ready.popitem(last=False)
             self._ready.move_to_end(session.sampler_id)
             return sampler

@@ -10,8 +10,8 @@ import attrs
 import orjson
 
 from tinkerwire._server.custom_loss.graph import LossGraph
-from tinkerwire._server.http.responses import Refusal
-from tinkerwire._server.ordering.seq_ids import NumberedRequests, Resends
+from tinkerwire._server.http.responses import HttpError
+from tinkerwire._server.ordering.seq_ids import Deduplicator, NumberedRequests
 from tinkerwire._server.storage.bounded import BoundedTable
 
 EXPIRED_BYTES = 8 * 2**20
@@ -38,11 +38,11 @@ class Session:
     expired: bool = False
     model_ids: list[str] = attrs.field(factory=list)
     sampler_ids: list[str] = attrs.field(factory=list)
-    models: Resends
+    models: Deduplicator
     """Request ids of create_model by model_seq_id."""
-    samplers: Resends
+    samplers: Deduplicator
     """Sampling sessions by sampling_session_seq_id."""
-    new_losses: Resends
+    new_losses: Deduplicator
     """Request ids of create_custom_loss by custom_loss_seq_id."""
     number: int
     """The number of those that were opened before it."""
@@ -95,9 +95,9 @@ class Sessions:
             created_at=now,
             last_seen=now,
             display_name=display_name,
-            models=Resends("model_seq_id", session_id, self._requests),
-            samplers=Resends("sampling_session_seq_id", session_id, self._requests),
-            new_losses=Resends("custom_loss_seq_id", session_id, self._requests),
+            models=Deduplicator("model_seq_id", session_id, self._requests),
+            samplers=Deduplicator("sampling_session_seq_id", session_id, self._requests),
+            new_losses=Deduplicator("custom_loss_seq_id", session_id, self._requests),
             number=self._count,
         )
         self._alive[session_id] = session
@@ -107,7 +107,7 @@ class Sessions:
         """Return the session, alive or not; Refusal 404 when there is none, or it expired long ago."""
         session = self._alive.get(session_id) or self._expired.get(session_id)
         if session is None:
-            raise Refusal(404, f"there is no session {session_id!r}; create_session gives one")
+            raise HttpError(404, f"there is no session {session_id!r}; create_session gives one")
         return session
 
     def alive(self, session_id: str) -> Session:
@@ -119,7 +119,7 @@ class Sessions:
         session = self.get(session_id)
         self.expire()
         if session.expired:
-            raise Refusal(410, f"session {session_id} expired without a heartbeat; create a new one")
+            raise HttpError(410, f"session {session_id} expired without a heartbeat; create a new one")
         session.last_seen = self._clock()
         return session
 

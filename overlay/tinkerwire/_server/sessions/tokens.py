@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from tinkerwire._server.http.responses import Refusal
+from tinkerwire._server.http.responses import HttpError
 
 LIFETIME_S = 3600.0
 OWNER = "local"
@@ -46,7 +46,7 @@ class Tokens:
         with self._lock:
             end = self._ends.get(token)
         if end is None or end <= self._clock():
-            raise Refusal(
+            raise HttpError(
                 401,
                 "the token is over or was not given out here; ask auth/token for another",
                 {"www-authenticate": 'Bearer error="invalid_token"'},

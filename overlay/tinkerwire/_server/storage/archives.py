@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from tinkerwire._server.http.responses import Refusal
+from tinkerwire._server.http.responses import HttpError
 
 PREFIX = "/archives/"
 LIFETIME_S = 900.0
@@ -43,10 +43,10 @@ class Archives:
         """The file at an address; Refusal 404 when it was never given out, 410 when it is over."""
         archive = self._archives.get(path.removeprefix(PREFIX))
         if archive is None:
-            raise Refusal(404, f"there is no archive at {path}; ask for the address again")
+            raise HttpError(404, f"there is no archive at {path}; ask for the address again")
         if archive.expires_at <= self._clock():
-            raise Refusal(410, f"the address {path} is over; ask for a new one")
+            raise HttpError(410, f"the address {path} is over; ask for a new one")
         try:
             return archive.path.read_bytes()
         except FileNotFoundError:
-            raise Refusal(410, f"the checkpoint at {path} was deleted or replaced") from None
+            raise HttpError(410, f"the checkpoint at {path} was deleted or replaced") from None

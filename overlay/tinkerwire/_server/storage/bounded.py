@@ -18,11 +18,11 @@ class BoundedTable(Generic[K, V]):
     Not for several threads: callers hold a lock.
 
     Args:
-        most_bytes: how much memory all entries may take.
+        max_bytes: how much memory all entries may take.
     """
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self.size_bytes = 0
         """Bytes that the entries take."""
@@ -52,7 +52,7 @@ class BoundedTable(Generic[K, V]):
         size = ENTRY_BYTES + content_bytes
         self._entries[key] = value, size
         self.size_bytes += size
-        while self.size_bytes > self._most_bytes and len(self._entries) > 1:
+        while self.size_bytes > self._max_bytes and len(self._entries) > 1:
             self.pop(next(iter(self._entries)))
 
     def pop(self, key: K) -> V | None:

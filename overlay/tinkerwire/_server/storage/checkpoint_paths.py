@@ -79,7 +79,7 @@ def read_path(field: str, tinker_path: str) -> CheckpointKey:
     """The checkpoint that a path names; Refusal 422 when it is not such a path."""
     try:
         parsed = ParsedCheckpointTinkerPath.from_tinker_path(tinker_path)
-    except ValueError as fault:
-        raise invalid(field, str(fault)) from None
+    except ValueError as error:
+        raise invalid(field, str(error)) from None
     kind, _, name = parsed.checkpoint_id.partition("/")
     return CheckpointKey(parsed.training_run_id, kind, name)

@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 
 from tinkerwire._server.engine import EngineError
-from tinkerwire._server.http.responses import Refusal
+from tinkerwire._server.http.responses import HttpError
 from tinkerwire._server.storage.atomic_files import Array, read_arrays, write_arrays, write_json
 from tinkerwire._server.storage.checkpoint_paths import CheckpointKey, file_name, is_name
 from tinkerwire._server.storage.records import (
@@ -37,7 +37,7 @@ log = logging.getLogger("tinkerwire._server")
 
 
 @attrs.frozen(kw_only=True)
-class About:
+class CheckpointOptions:
     """What a client says of a checkpoint that it saves.
 
     Args:
@@ -50,7 +50,7 @@ class About:
 
 
 @attrs.define(kw_only=True)
-class Saved:
+class CheckpointRecord:
     """What is known of a checkpoint; times are seconds since the epoch.
 
     Args:
@@ -106,7 +106,7 @@ class Checkpoints:
         self._runs = runs
         self._clock = clock
         self._lock = threading.RLock()
-        self._saved: dict[CheckpointKey, Saved] = {}
+        self._saved: dict[CheckpointKey, CheckpointRecord] = {}
         self._writing: set[CheckpointKey] = set()
         for run in runs.newest_first():
             for kind in kinds:
@@ -118,7 +118,7 @@ class Checkpoints:
         kind: str,
         name: str | None,
         arrays: Mapping[str, Array],
-        about: About,
+        about: CheckpointOptions,
         *,
         overwrite: bool = False,
     ) -> CheckpointKey:
@@ -138,7 +138,7 @@ class Checkpoints:
             # Nobody waits for the disk: listings go on meanwhile.
             write_arrays(path, arrays)
             now = self._clock()
-            saved = Saved(
+            saved = CheckpointRecord(
                 key=key,
                 file=path.name,
                 saved_at=now,
@@ -161,12 +161,12 @@ class Checkpoints:
         self._runs.write(run)
         return key
 
-    def get(self, key: CheckpointKey) -> Saved:
+    def get(self, key: CheckpointKey) -> CheckpointRecord:
         """The checkpoint, or Refusal 404."""
         with self._lock:
             saved = self._live(key)
         if saved is None:
-            raise Refusal(404, f"there is no checkpoint {key.tinker_path}; list_checkpoints lists them")
+            raise HttpError(404, f"there is no checkpoint {key.tinker_path}; list_checkpoints lists them")
         return saved
 
     def arrays(self, key: CheckpointKey) -> dict[str, Array]:
@@ -175,14 +175,14 @@ class Checkpoints:
             path = self._arrays(self.get(key))
             try:
                 return read_arrays(path)
-            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as fault:
-                raise EngineError(f"{key.tinker_path} cannot be read ({fault}); use another checkpoint") from None
+            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+                raise EngineError(f"{key.tinker_path} cannot be read ({error}); use another checkpoint") from None
 
     def path_of(self, key: CheckpointKey) -> Path:
         """The file with the arrays; Refusal 404 without such a checkpoint."""
         return self._arrays(self.get(key))
 
-    def newest_first(self, run_id: str | None = None) -> list[Saved]:
+    def newest_first(self, run_id: str | None = None) -> list[CheckpointRecord]:
         """The checkpoints of one run, or of all."""
         with self._lock:
             live = [saved for key in list(self._saved) if (saved := self._live(key)) is not None]
@@ -226,7 +226,7 @@ class Checkpoints:
             self._writing.add(key)
             return key
 
-    def _live(self, key: CheckpointKey) -> Saved | None:
+    def _live(self, key: CheckpointKey) -> CheckpointRecord | None:
         saved = self._saved.get(key)
         if saved is None or saved.expires_at is None or saved.expires_at > self._clock():
             return saved
@@ -250,11 +250,11 @@ class Checkpoints:
     def _record(self, key: CheckpointKey) -> Path:
         return self._runs.folder_of(key.run_id) / key.kind / f"{file_name(key.name)}.json"
 
-    def _arrays(self, saved: Saved) -> Path:
+    def _arrays(self, saved: CheckpointRecord) -> Path:
         record = self._record(saved.key)
         return record.with_name(saved.file) if saved.file else record.with_suffix(".npz")
 
-    def _write(self, saved: Saved) -> None:
+    def _write(self, saved: CheckpointRecord) -> None:
         write_json(self._record(saved.key), attrs.asdict(saved))
 
     def _read_folder(self, run: Run, kind: str) -> None:
@@ -276,7 +276,7 @@ class Checkpoints:
         name_unknown(folder, kept)
 
 
-def _read_saved(path: Path, run_id: str, kind: str) -> Saved:
+def _read_saved(path: Path, run_id: str, kind: str) -> CheckpointRecord:
     """Read the record of a checkpoint, which has to be the one that belongs into its place."""
     record = read_record(path, _FIELDS, _OPTIONAL)
     name = record["key"].get("name")
@@ -287,7 +287,7 @@ def _read_saved(path: Path, run_id: str, kind: str) -> Saved:
     file = record.get("file", "")
     if file and re.fullmatch(rf"{re.escape(path.stem)}(~[0-9a-f]{{8}})?\.npz", file) is None:
         raise ValueError(f"{file!a:.200} is not a valid file name for its arrays")
-    return Saved(**{**record, "key": CheckpointKey(run_id, kind, name)})
+    return CheckpointRecord(**{**record, "key": CheckpointKey(run_id, kind, name)})
 
 
 def _remove_file(path: Path) -> bool:

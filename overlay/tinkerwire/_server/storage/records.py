@@ -14,7 +14,7 @@ from tinkerwire._server.storage.atomic_files import UNFINISHED, read_json
 log = logging.getLogger("tinkerwire._server")
 
 LARGEST_RECORD_BYTES = 4 * 2**20
-MOST_NAMED = 5
+MAX_NAMED = 5
 """Files that one line of the log names."""
 Check = Callable[[Any], bool]
 
@@ -104,6 +104,6 @@ def name_unknown(folder: Path, known: Iterable[Path]) -> None:
     except OSError:
         return
     if unknown:
-        names = ", ".join(ascii(name)[:200] for name in unknown[:MOST_NAMED])
-        more = f" and {len(unknown) - MOST_NAMED} more" if len(unknown) > MOST_NAMED else ""
+        names = ", ".join(ascii(name)[:200] for name in unknown[:MAX_NAMED])
+        more = f" and {len(unknown) - MAX_NAMED} more" if len(unknown) > MAX_NAMED else ""
         log.warning("%s: no record names %s%s; the server leaves such files as they are", folder, names, more)

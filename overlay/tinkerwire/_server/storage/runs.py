@@ -12,7 +12,7 @@ from urllib.parse import quote
 import attrs
 
 from tinkerwire._server.engine import LoraSettings
-from tinkerwire._server.http.responses import Refusal
+from tinkerwire._server.http.responses import HttpError
 from tinkerwire._server.storage.atomic_files import write_json
 from tinkerwire._server.storage.records import (
     UNREADABLE,
@@ -104,7 +104,7 @@ class Runs:
         """The run of that id, or Refusal 404."""
         run = self._runs.get(run_id)
         if run is None:
-            raise Refusal(404, f"there is no training run {run_id!r}; list_training_runs lists them")
+            raise HttpError(404, f"there is no training run {run_id!r}; list_training_runs lists them")
         return run
 
     def find(self, run_id: str) -> Run | None:

@@ -33,7 +33,7 @@ TARGETS = "target_tokens"
 
 
 @attrs.frozen
-class Evaluated:
+class LossEvaluation:
     """What the user's function made of the log probabilities."""
 
     loss: float
@@ -80,7 +80,7 @@ class CustomLoss:
         """The batch to ask log probabilities of; what only the user's function reads stays here."""
         return self._weighted([d.loss_fn_inputs.get("weights") or _no_weights(d) for d in self._data])
 
-    async def evaluate(self, output: ForwardBackwardOutput, line: object) -> Evaluated:
+    async def evaluate(self, output: ForwardBackwardOutput, line: object) -> LossEvaluation:
         """Run the user's function on a thread of its own; ``line`` is what stands still until it is done.
 
         Raises:
@@ -90,11 +90,11 @@ class CustomLoss:
         logprobs = self._logprobs(output)
         return await asyncio.wrap_future(on_thread(lambda: self._evaluate(logprobs), line))
 
-    def backward_input(self, evaluated: Evaluated) -> ForwardBackwardInput:
+    def backward_input(self, evaluated: LossEvaluation) -> ForwardBackwardInput:
         """The batch that trains on the gradients."""
         return self._weighted([TensorData.from_numpy(-gradient) for gradient in evaluated.gradients])
 
-    def result(self, evaluated: Evaluated, output: ForwardBackwardOutput) -> ForwardBackwardOutput:
+    def result(self, evaluated: LossEvaluation, output: ForwardBackwardOutput) -> ForwardBackwardOutput:
         """The result of the backward pass with the metrics of the loss; the server's own is surrogate_loss:sum."""
         metrics: dict[str, float] = dict(output.metrics)
         surrogate = metrics.pop("loss:sum", None)
@@ -120,7 +120,7 @@ class CustomLoss:
             for position, (found, datum) in enumerate(zip(outputs, self._data, strict=True))
         ]
 
-    def _evaluate(self, logprobs: list[Array]) -> Evaluated:
+    def _evaluate(self, logprobs: list[Array]) -> LossEvaluation:
         leaves = [_leaf(array) for array in logprobs] if self._with_torch else [array.copy() for array in logprobs]
         # Lists of its own: what it does to them is its affair.
         returned: object = self._loss_fn(list(self._data), list(leaves))
@@ -134,7 +134,7 @@ class CustomLoss:
             gradients = _differentiated(loss, leaves)
         else:
             raise TypeError("loss_fn returned (loss, metrics); without torch, return (loss, metrics, gradients)")
-        return Evaluated(loss=_number("its loss", loss), metrics=metrics, gradients=gradients)
+        return LossEvaluation(loss=_number("its loss", loss), metrics=metrics, gradients=gradients)
 
 
 def on_thread(work: Callable[[], T], line: object) -> Future[T]:
@@ -146,19 +146,19 @@ def on_thread(work: Callable[[], T], line: object) -> Future[T]:
         held.line = line
         try:
             future.set_result(work())
-        except BaseException as fault:
+        except BaseException as error:
             # Some a future cannot hold, some would pass for a cancellation, some would end the loop they arrive on.
-            is_plain = isinstance(fault, Exception) and not isinstance(fault, StopIteration | CancelledError)
-            future.set_exception(fault if is_plain else _ended_with(fault))
+            is_plain = isinstance(error, Exception) and not isinstance(error, StopIteration | CancelledError)
+            future.set_exception(error if is_plain else _ended_with(error))
 
     threading.Thread(target=run, name="tinkerwire-loss", daemon=True).start()
     return future
 
 
 def _ended_with(cause: BaseException) -> RuntimeError:
-    fault = RuntimeError(f"loss_fn ended with {cause!r}")
-    fault.__cause__ = cause
-    return fault
+    error = RuntimeError(f"loss_fn ended with {cause!r}")
+    error.__cause__ = cause
+    return error
 
 
 def _no_weights(datum: Datum) -> TensorData:
@@ -217,8 +217,8 @@ def _gradient(position: int, given: Any, shape: Sequence[int]) -> Array:
     try:
         with np.errstate(over="ignore"):
             array = np.asarray(plain, dtype=np.float32)
-    except (TypeError, ValueError) as fault:
-        raise TypeError(f"{name}: it is no array of numbers: {fault}") from None
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}: it is no array of numbers: {error}") from None
     if array.shape != tuple(shape):
         raise ValueError(f"{name}: it has the shape {list(array.shape)}, its logprobs have {list(shape)}")
     refuse_non_finite(name, array)

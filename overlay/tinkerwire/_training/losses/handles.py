@@ -12,12 +12,12 @@ import orjson
 from tinkerwire_generated.api.training import create_custom_loss
 from tinkerwire_generated.models import CreateCustomLossRequest, CreateCustomLossResponse, CustomLossInput, Datum
 
-from ..._polling.poller import Poll, Promise
+from ..._polling.poller import PendingResult, Poll
 from ..._session.session import Session
 from ..._transport.backpressure import Traffic
 from ..._wire.loss_graph import LOGPROBS
 from .client_loss import TARGETS, CustomLossFn
-from .tracing import Traced
+from .tracing import TracedLoss
 
 if TYPE_CHECKING:
     import torch.fx  # pyright: ignore[reportMissingImports]
@@ -107,7 +107,7 @@ class CustomLosses:
         self._session = session
         self._known: set[bytes] = set()
 
-    async def create(self, traced: Traced) -> LossHandle:
+    async def create(self, traced: TracedLoss) -> LossHandle:
         """The handle of a loss; the server has it where its client/config says so.
 
         Raises:
@@ -126,7 +126,7 @@ class CustomLosses:
             raise
         return LossHandle(traced.name, traced.inputs, session_id, traced.module, loss_id)
 
-    async def _handed_over(self, session_id: str, traced: Traced) -> str | None:
+    async def _handed_over(self, session_id: str, traced: TracedLoss) -> str | None:
         connection = self._session.connection
         if not (await connection.dialect()).config.custom_loss_server_side:
             return None
@@ -138,7 +138,7 @@ class CustomLosses:
             graph=traced.graph,
         )
         asked = await connection.submit(create_custom_loss(body=body), Traffic.TRAINING)
-        promise = Promise(
+        promise = PendingResult(
             submission=asked,
             request_type="CreateCustomLoss",
             result_type=CreateCustomLossResponse,

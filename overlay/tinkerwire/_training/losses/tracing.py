@@ -23,7 +23,7 @@ _lock = threading.RLock()
 
 
 @attrs.frozen(eq=False)
-class Traced:
+class TracedLoss:
     """A loss that was taken down."""
 
     name: str
@@ -34,7 +34,7 @@ class Traced:
     """The ``torch.fx.GraphModule`` that computes it."""
 
 
-def trace(fn: Callable[..., Any], input_ranks: Mapping[str, int]) -> Traced:
+def trace(fn: Callable[..., Any], input_ranks: Mapping[str, int]) -> TracedLoss:
     """Take a loss down by calling it once, with stand-ins for tensors.
 
     Args:
@@ -48,11 +48,11 @@ def trace(fn: Callable[..., Any], input_ranks: Mapping[str, int]) -> Traced:
     """
     try:
         import torch.fx  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
-    except ImportError as fault:
+    except ImportError as error:
         raise ImportError(
             "create_custom_loss: torch is not installed; install it, or give forward_backward_custom a plain function "
             "that returns its gradients, too"
-        ) from fault
+        ) from error
     if not callable(fn):
         raise TypeError(f"create_custom_loss: expected a function, got {type(fn).__name__}")
     if not isinstance(input_ranks, Mapping):
@@ -64,7 +64,7 @@ def trace(fn: Callable[..., Any], input_ranks: Mapping[str, int]) -> Traced:
     module = _module(torch, name, fn)
     nodes = [_encoded(torch, name, node) for node in module.graph.nodes]
     _check_output(torch, name, next(node for node in module.graph.nodes if node.op == "output"))
-    return Traced(name, inputs, CustomLossGraph(nodes=nodes), module)
+    return TracedLoss(name, inputs, CustomLossGraph(nodes=nodes), module)
 
 
 def _refuse(name: str, why: str) -> NoReturn:
@@ -111,9 +111,9 @@ def _module(torch: Any, name: str, fn: Callable[..., Any]) -> Any:
         with _lock, torch.enable_grad():
             graph = tracer.trace(fn)
             return torch.fx.GraphModule(tracer.root, graph)
-    except Exception as fault:
+    except Exception as error:
         hint = "a plain function that neither branches on values nor leaves torch and math can be"
-        raise ValueError(f"create_custom_loss: {name}: it cannot be taken down: {fault}; {hint}") from fault
+        raise ValueError(f"create_custom_loss: {name}: it cannot be taken down: {error}; {hint}") from error
 
 
 def _encoded(torch: Any, name: str, node: Any) -> CustomLossNode:

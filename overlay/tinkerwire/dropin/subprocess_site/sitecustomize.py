@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 
-class Later(MetaPathFinder):
+class DeferredFinder(MetaPathFinder):
     """Puts the drop-in in place when tinker is first imported; most processes never do."""
 
     def find_spec(
@@ -41,5 +41,5 @@ def run_hidden() -> None:
         hidden.loader.exec_module(module)
 
 
-sys.meta_path.insert(0, Later())
+sys.meta_path.insert(0, DeferredFinder())
 run_hidden()
