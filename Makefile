@@ -1,4 +1,4 @@
-# Everything a newcomer, a contributor and CI call. `make demo` and `make test` work on a fresh clone.
+# Targets for newcomers, contributors and CI. `make demo` and `make test` work on a fresh clone.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,12 +6,12 @@ READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check generate drift bench bench-transports test-official test-torch test-cookbook test-recipes test-peers probe-peers lock clean
+.PHONY: help setup demo test fuzz check generate drift bench bench-transports test-official test-torch test-cookbook test-recipes test-third-party probe-third-party lock clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
 
-setup: $(READY)  ## make the virtual environment with exact versions of all tools
+setup: $(READY)  ## create the virtual environment with exact versions of all tools
 
 $(READY): pyproject.toml dev.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -23,13 +23,13 @@ $(READY): pyproject.toml dev.lock
 demo: $(READY)  ## train, sample and reinforce a small model on real text, offline, in under 3 minutes
 	$(BIN)/tinkerwire demo $(if $(TEXT),--text $(TEXT))
 
-test: $(READY) check  ## everything that decides on a change
+test: $(READY) check  ## run everything that decides on a change
 	$(BIN)/python -m pytest -n 2
 
-fuzz: $(READY)  ## mutated responses and arguments for an hour, or FUZZ_SECONDS; seeds that fail are kept
+fuzz: $(READY)  ## mutate responses and arguments for an hour, or FUZZ_SECONDS; keep failing seeds
 	PYTHONPATH=tests $(BIN)/python -m rigs.fuzz.run
 
-check: $(READY)  ## generated code is current, layers hold, types and style are clean
+check: $(READY)  ## check that generated code is current, layers hold, types and style are clean
 	$(BIN)/python -m tinkerwire_codegen check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -37,39 +37,39 @@ check: $(READY)  ## generated code is current, layers hold, types and style are 
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-generate: $(READY)  ## schema/ to generated/
+generate: $(READY)  ## generate generated/ from schema/
 	$(BIN)/python -m tinkerwire_codegen generate
 
-drift: $(READY)  ## real releases of the official SDK against the contract, the newest last; needs the index
+drift: $(READY)  ## compare real releases of the official SDK with the contract; needs the package index
 	$(BIN)/python -m pytest -n 2 tests/rigs/drift/released_suite.py
 	$(BIN)/python -m tinkerwire_codegen upstream latest
 
-bench: $(READY)  ## CPU, time and memory against the official SDK, in one run
+bench: $(READY)  ## measure CPU, time and memory against the official SDK, in one run
 	$(BIN)/python -m tests.rigs.bench.run
 
-bench-transports: $(READY)  ## HTTP clients for Python, side by side
+bench-transports: $(READY)  ## compare HTTP clients for Python
 	$(BIN)/python -m tests.rigs.bench.transports
 
-test-official: $(READY)  ## the official SDK drives the embedded server, and judges models and binary messages
+test-official: $(READY)  ## drive the embedded server with the official SDK; compare models and protobuf with it
 	$(BIN)/python -m tests.rigs.official.run
 	$(BIN)/python -m pytest -n 2 tests/rigs/official/binary_suite.py tests/rigs/official/models_suite.py tests/rigs/official/values_suite.py tests/rigs/official/credentials_suite.py tests/rigs/official/public_suite.py
 
-test-torch: $(READY)  ## what needs torch, with the official SDK as judge of custom losses; the first time takes 1 GB
+test-torch: $(READY)  ## test custom losses with torch against the official SDK; the first run downloads 1 GB
 	$(BIN)/python -m tests.rigs.official.torch_run
 
-test-cookbook: $(READY)  ## the cookbook's own tests with the official SDK and on the drop-in; the first time takes 2 GB
+test-cookbook: $(READY)  ## run the cookbook's tests on both clients; the first run downloads 2 GB
 	$(BIN)/python -m tests.rigs.cookbook.run
 
-test-recipes: $(READY)  ## the cookbook's recipes as they are, with both clients, against the embedded server
+test-recipes: $(READY)  ## run the cookbook's recipes on both clients, against the embedded server
 	$(BIN)/python -m tests.rigs.cookbook.recipes
 
-test-peers: $(READY)  ## our client drives two real servers of other people
+test-third-party: $(READY)  ## drive two third-party servers with both clients
 	$(BIN)/python -m tests.rigs.third_party.run
 
-probe-peers: $(READY)  ## what those servers answer to about a hundred edge cases
+probe-third-party: $(READY)  ## record the responses of those servers to about a hundred edge cases
 	$(BIN)/python -m tests.rigs.third_party.probe
 
-lock: $(READY)  ## resolve dev.lock anew
+lock: $(READY)  ## resolve dev.lock again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --group dev --upgrade \
 		--extra httpx --extra codegen --extra demo pyproject.toml -o dev.lock
 

@@ -27,12 +27,12 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run of the whole suite in which a proof that docs/faults.md names did not pass."""
+    """Fail a run of the whole suite in which a proof that docs/known-bugs.md names did not pass."""
     config, option = session.config, session.config.option
     is_whole = config.args == config.getini("testpaths") and not (option.keyword or option.markexpr or option.maxfail)
     if hasattr(config, "workerinput") or not is_whole or option.collectonly or session.exitstatus != pytest.ExitCode.OK:
         return
     lacking = unproven([proof for proof in named() if is_provable(proof[0])], OUTCOMES)
     if lacking:
-        sys.stderr.write("docs/faults.md names tests that did not pass:\n" + "\n".join(lacking) + "\n")
+        sys.stderr.write("docs/known-bugs.md names tests that did not pass:\n" + "\n".join(lacking) + "\n")
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

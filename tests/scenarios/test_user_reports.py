@@ -1,4 +1,4 @@
-"""What users reported of the official client and no other file here shows: docs/faults.md has the whole list."""
+"""What users reported of the official client and no other file here shows: docs/known-bugs.md has the whole list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests that docs/faults.md names as proofs, and which of them passed in a run."""
+"""The tests that docs/known-bugs.md names as proofs, and which of them passed in a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-TABLE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
+TABLE = Path(__file__).resolve().parents[2] / "docs" / "known-bugs.md"
 NAMED = re.compile(r"`([^`\s]+\.py)::(\w+)`")
 
 WITH_TORCH = frozenset({"tests/base/test_torch.py"})
@@ -23,7 +23,7 @@ def rows() -> list[list[str]]:
     """Return the cells of each row of each table, without heads and rules."""
     lines = [line for line in TABLE.read_text().splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [row for row in cells if row[0] != "fault" and not set(row[0]) <= set("-: ")]
+    return [row for row in cells if row[0] not in ("bug", "quirk") and not set(row[0]) <= set("-: ")]
 
 
 def named() -> list[tuple[str, str]]:

@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_quirks,
         metavar="LIST",
         help="take on the ways of other servers, as in failure=500,short_paths,metrics=null,lacks=optional; the "
-        "switches are those of tinkerwire._server.Quirks, and docs/faults.md tells of each",
+        "switches are those of tinkerwire._server.Quirks, and docs/known-bugs.md tells of each",
     )
     serve.set_defaults(run=_serve, error=serve.error)
     demo.register(commands)

@@ -80,7 +80,7 @@ def table(peer: Peer, walks: dict[str, Steps]) -> str:
     lines = [
         f"## {peer.title}",
         "",
-        "Made by `make test-peers`: the same steps (tests/rigs/official/steps_*.py) through each client. "
+        "Made by `make test-third-party`: the same steps (tests/rigs/official/steps_*.py) through each client. "
         "`works`: done and checked; `wrong`: answered, but the check of the answer failed; `error`: an exception; "
         "`blocked`: the step needs something that was not to be had; `timeout`: no end; `skipped`: "
         "the client does not have it.",
