@@ -112,7 +112,11 @@ def test_pending_operations_end_with_a_clear_error(
 
     def rule(asked: RecordedRequest) -> ScriptedResponse:
         is_creation = asked.headers.get("x-tinker-request-type") == "CreateModel"
-        return server.happy(asked) if is_creation else ScriptedResponse(server.happy(asked).body, hold=hold)
+        return (
+            server.healthy_response(asked)
+            if is_creation
+            else ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+        )
 
     with ExitStack() as stack:
         other = None if is_alone else stack.enter_context(open_client(server.url))

@@ -30,7 +30,7 @@ def test_tokens_of_samples(server: ScriptedServer, client: tw.ServiceClient) -> 
     sampling = client.create_sampling_client(base_model="base")
     sequence = {"stop_reason": "stop", "tokens": [1, 2, 3], "logprobs": None}
     found = {"sequences": [sequence, sequence], "prompt_cache_hit_tokens": 1}
-    server.on_poll("Sample", in_order(ScriptedResponse(found), server.happy))
+    server.on_poll("Sample", in_order(ScriptedResponse(found), server.healthy_response))
     sampling.sample(PROMPT, 2, PARAMS).result(PATIENCE_S)
     expected = tw.Usage(prompt_tokens=2, cached_prompt_tokens=1, sampled_tokens=6)
     assert sampling.usage == client.usage == expected
@@ -44,8 +44,8 @@ def test_the_load_of_the_server(server: ScriptedServer) -> None:
     """In flight, waiting, the window as it shrinks at a push-back, and how many of those there were."""
     hold = Gate()
     busy = ScriptedResponse({}, status=429, headers={"retry-after-ms": "1"})
-    server.rules["asample"] = in_order(busy, server.happy)
-    server.on_poll("Sample", lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold))
+    server.rules["asample"] = in_order(busy, server.healthy_response)
+    server.on_poll("Sample", lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold))
     with open_client(server.url, retry=tw.RetryConfig(max_connections=2, retry_delay_base=0.001)) as client:
         sampling = client.create_sampling_client(base_model="base")
         assert sampling.load == tw.SamplingLoad(in_flight=0, waiting=0, window=2, ceiling=2, push_backs=0)

@@ -1,4 +1,4 @@
-"""Fixtures of tests that go through several packages: those of the client."""
+"""Fixtures of tests that cross several packages."""
 
 from support.client_fixtures import clean as clean
 from support.client_fixtures import client as client

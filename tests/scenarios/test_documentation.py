@@ -1,4 +1,4 @@
-"""Documentation of every public object, as ``help()``, editors and notebooks read it."""
+"""Tests of the documentation of public objects, as ``help()``, editors and notebooks read it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def is_own(value: Any) -> bool:
 
 
 def failures(place: str, value: Any) -> list[str]:
-    """Return what the functions that read documentation raise for an object."""
+    """Return the exceptions that functions which read documentation raise for an object."""
     found = []
     for read in READERS:
         # Python itself gives no signature to subclasses of these without a constructor of their own.
@@ -75,12 +75,12 @@ def unreadable(name: str, seen: set[int]) -> list[str]:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_public_object_has_readable_documentation(name: str) -> None:
-    """Neither help() nor the functions of inspect fail for a module, a class, a function or a method."""
+    """``help()`` and ``inspect`` read every public module, class, function and method."""
     assert not unreadable(name, set())
 
 
 def test_every_model_has_documentation() -> None:
-    """The models of the contract are among what is read, each with its fields."""
+    """Every model of the contract is read, with its fields."""
     models = [
         value
         for value in vars(tinkerwire_generated.models).values()
@@ -94,7 +94,7 @@ def test_every_model_has_documentation() -> None:
 
 
 def test_a_base_class_has_no_fields_and_no_schema() -> None:
-    """Its fields are empty, which help() reads; a schema of it is refused by name."""
+    """``help()`` reads a base class without fields; a request for its schema names the class."""
     assert dict(Model.model_fields) == {}
     with pytest.raises(TypeError, match="Model has no JSON Schema: it is a base class"):
         Model.model_json_schema()

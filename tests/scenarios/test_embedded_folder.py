@@ -1,4 +1,4 @@
-"""Checkpoints of a client's embedded server: kept in a named folder, or as long as the process."""
+"""Tests of the embedded server's folder: named, or temporary for the process."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def run(program: str, *arguments: str, **variables: str) -> subprocess.Completed
 
 
 def temporary_folders(where: Path) -> list[str]:
-    """The folders of embedded servers in a folder for temporary ones."""
+    """Return the embedded servers' folders inside a temporary folder."""
     return [path.name for path in where.glob(f"{temporary_folder.PREFIX}*")]
 
 
 def test_a_named_folder_keeps_checkpoints(tmp_path: Path) -> None:
-    """One process loads what another saved, and the log announces no loss."""
+    """A process loads what another one saved, and the log reports no loss."""
     address = f"local:{tmp_path / 'runs'}"
     saved = run(SAVE, address)
     assert not saved.stderr
@@ -61,13 +61,13 @@ def test_a_named_folder_keeps_checkpoints(tmp_path: Path) -> None:
     "variables", [{"TINKER_BASE_URL": "local:{}"}, {"TINKER_BASE_URL": "local", "TINKERWIRE_LOCAL_FOLDER": "{}"}]
 )
 def test_the_environment_names_the_folder(tmp_path: Path, variables: dict[str, str]) -> None:
-    """As part of TINKER_BASE_URL, or by a variable of its own."""
+    """TINKER_BASE_URL or TINKERWIRE_LOCAL_FOLDER names the folder."""
     run(SAVE, **{name: value.format(tmp_path) for name, value in variables.items()})
     assert list(tmp_path.rglob("*.npz"))
 
 
 def test_addresses_of_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The home folder and relative paths become absolute ones; ``local`` is one without a folder."""
+    """Home and relative paths become absolute; ``local`` has no folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     found = str(tmp_path.resolve())
@@ -92,7 +92,7 @@ def test_addresses_of_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_clients_of_one_process_share_a_folder(tmp_path: Path) -> None:
-    """Two at once use one server; after the last another process may have the folder."""
+    """Two clients use one server; after the last one another process may use the folder."""
     address = f"local:{tmp_path}"
     with tw.ServiceClient(base_url=address) as first:
         with tw.ServiceClient(base_url=f"local:{tmp_path}/.") as second:
@@ -105,8 +105,8 @@ def test_clients_of_one_process_share_a_folder(tmp_path: Path) -> None:
         again.create_training_client_from_state(path).result()
 
 
-def test_a_folder_in_use_says_how_to_go_on(tmp_path: Path) -> None:
-    """The error of a second process names the folder and the ways out."""
+def test_a_folder_in_use_is_an_error_with_a_way_out(tmp_path: Path) -> None:
+    """The error of a second process names the folder and the alternatives."""
     with tw.ServiceClient(base_url=f"local:{tmp_path}"):
         command = [sys.executable, "-c", SAVE, f"local:{tmp_path}"]
         found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
@@ -115,14 +115,14 @@ def test_a_folder_in_use_says_how_to_go_on(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
-    """A file in its place is a ValueError that names it."""
+    """A file at the path raises a ValueError that names the path."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="file cannot be used"):
         tw.ServiceClient(base_url=f"local:{tmp_path / 'file'}")
 
 
 def test_clients_of_a_folder_stay_in_their_process(tmp_path: Path) -> None:
-    """Handles and pickles are refused with the address and the way out."""
+    """Handles and pickles raise an error that names the address and the alternative."""
     with tw.ServiceClient(base_url=f"local:{tmp_path}") as client:
         sampling = client.create_sampling_client(base_model=MODEL)
         sampling.sample(PROMPT, 1, PARAMS).result()
@@ -131,8 +131,8 @@ def test_clients_of_a_folder_stay_in_their_process(tmp_path: Path) -> None:
                 send()
 
 
-def test_the_end_of_a_temporary_folder_is_announced(tmp_path: Path) -> None:
-    """One line says how many checkpoints are lost and how to keep them; without checkpoints there is none."""
+def test_losing_checkpoints_of_a_temporary_folder_is_logged(tmp_path: Path) -> None:
+    """One log line gives the number of lost checkpoints and how to keep them; without checkpoints there is no line."""
     ended = run(SAVE, "local", TMPDIR=str(tmp_path))
     assert ended.stderr.splitlines() == [
         "1 checkpoint of the embedded server will be lost with the temporary folder of this process; "
@@ -145,10 +145,10 @@ def test_the_end_of_a_temporary_folder_is_announced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_no_temporary_folder(tmp_path: Path, number: signal.Signals) -> None:
-    """The process ends by the signal, as without the client, and its folder is gone by then."""
+    """The signal ends the process as without the client, and the folder is gone."""
     # What nohup and background jobs ignore is inherited.
     default = f"import signal\nsignal.signal({int(number)}, signal.SIG_DFL)\n"
-    with started(default + WAIT, tmp_path) as process:
+    with start_program(default + WAIT, tmp_path) as process:
         assert temporary_folders(tmp_path)
         process.send_signal(number)
         assert process.wait(60) == -number
@@ -156,10 +156,10 @@ def test_a_signal_leaves_no_temporary_folder(tmp_path: Path, number: signal.Sign
 
 
 @pytest.mark.parametrize("handler", ["signal.SIG_IGN", "lambda *_: print('handled', flush=True)"])
-def test_handlers_of_the_program_are_kept(tmp_path: Path, handler: str) -> None:
-    """A program that handles or ignores the signal does so with the embedded server, too."""
+def test_signal_handlers_of_the_program_stay(tmp_path: Path, handler: str) -> None:
+    """A program that handles or ignores the signal still does so with the embedded server."""
     program = f"import signal\nsignal.signal(signal.SIGTERM, {handler})\n{WAIT}print('end', flush=True)\n"
-    with started(program, tmp_path) as process:
+    with start_program(program, tmp_path) as process:
         process.send_signal(signal.SIGTERM)
         out, _ = process.communicate("\n", timeout=60)
     assert out.splitlines() == [*(["handled"] if "lambda" in handler else []), "end"]
@@ -168,9 +168,9 @@ def test_handlers_of_the_program_are_kept(tmp_path: Path, handler: str) -> None:
 
 
 def test_the_next_process_removes_what_a_killed_one_left(tmp_path: Path) -> None:
-    """Only folders of ended processes: one that still runs keeps its own."""
-    with started(WAIT, tmp_path) as running:
-        with started(WAIT, tmp_path) as killed:
+    """The next process removes folders of ended processes and leaves those of running ones."""
+    with start_program(WAIT, tmp_path) as running:
+        with start_program(WAIT, tmp_path) as killed:
             assert len(temporary_folders(tmp_path)) == 2
             killed.kill()
             killed.wait(60)
@@ -183,7 +183,7 @@ def test_the_next_process_removes_what_a_killed_one_left(tmp_path: Path) -> None
 
 
 def test_foreign_folders_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Folders that only look like one, and links to another, stay."""
+    """Folders with a similar name stay, and so do links to other folders."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     kept = tmp_path / "kept"
     kept.mkdir()
@@ -197,7 +197,7 @@ def test_foreign_folders_are_left_alone(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_forked_child_leaves_the_folder_to_its_parent() -> None:
-    """A child that a signal ends removes nothing of its parent's."""
+    """A child that a signal ends does not remove its parent's folder."""
     with tw.ServiceClient(base_url="local") as client:
         client.get_server_capabilities()
         folder = shared_server().folder
@@ -209,8 +209,8 @@ def test_a_forked_child_leaves_the_folder_to_its_parent() -> None:
         assert folder.exists()
 
 
-def started(program: str, folder: Path) -> subprocess.Popen[str]:
-    """A program with the embedded server, which has saved a checkpoint and waits for a line."""
+def start_program(program: str, folder: Path) -> subprocess.Popen[str]:
+    """Start a program that saves a checkpoint on the embedded server and waits for a line."""
     process = subprocess.Popen(
         [sys.executable, "-c", program, "local"],
         env={**os.environ, "TMPDIR": str(folder)},

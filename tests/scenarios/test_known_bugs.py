@@ -1,4 +1,4 @@
-"""The table of faults: every row has its parts, and every test that it names is there."""
+"""Tests of docs/known-bugs.md: every row is complete, and every test that it names exists."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = 4
 
 
-def collected(file: Path) -> set[str]:
-    """The tests of a module."""
+def functions_of(file: Path) -> set[str]:
+    """Return the tests of a module."""
     return {
         node.name
         for node in ast.walk(ast.parse(file.read_text()))
@@ -22,8 +22,8 @@ def collected(file: Path) -> set[str]:
     }
 
 
-def test_every_row_is_whole() -> None:
-    """A name, an origin, what is done, and at least one test; no fault twice."""
+def test_every_row_is_complete() -> None:
+    """A row has a bug, an origin, a behaviour and a test; no bug is listed twice."""
     found = rows()
     assert found
     for row in found:
@@ -36,12 +36,12 @@ def test_every_row_is_whole() -> None:
 
 @pytest.mark.parametrize(("file", "name"), named())
 def test_every_named_test_runs(file: str, name: str, request: pytest.FixtureRequest) -> None:
-    """Each named proof is a test that pytest collects, and that nothing skips or lets fail.
+    """Pytest collects each named test, and no mark skips it or lets it fail.
 
     tests/conftest.py fails a run of the whole suite in which one of them did not pass.
     """
     assert file.startswith("tests/")
-    assert name in collected(ROOT / file)
+    assert name in functions_of(ROOT / file)
     items = [item for item in request.session.items if item.path == ROOT / file]
     if not items or request.config.option.keyword or request.config.option.markexpr:
         return
@@ -53,8 +53,8 @@ def test_every_named_test_runs(file: str, name: str, request: pytest.FixtureRequ
         assert not [mark.name for mark in item.iter_markers() if mark.name in ("skip", "xfail")]
 
 
-def test_a_proof_that_does_not_pass_is_named() -> None:
-    """Proofs that were skipped, or not run at all, are told from those that passed."""
+def test_unproven_rows_are_listed() -> None:
+    """A test that was skipped or did not run counts as unproven."""
     outcomes = {"tests/a.py::test_a[1]": "passed", "tests/a.py::test_a[2]": "skipped", "tests/a.py::test_b": "skipped"}
     wanted = [("tests/a.py", "test_a"), ("tests/a.py", "test_b"), ("tests/a.py", "test_c")]
     assert unproven(wanted, outcomes) == ["tests/a.py::test_b", "tests/a.py::test_c"]

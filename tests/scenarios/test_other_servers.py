@@ -1,4 +1,4 @@
-"""The client on servers with ways of their own: each way of them is a switch of the embedded server."""
+"""Tests of the client on servers with quirks, which the embedded server emulates."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BAD_DATUM = tw.Datum(model_input=tw.ModelInput.from_ints(NO_BYTES), loss_fn_inpu
 def client_of(
     ways: Quirks | None = None, wire: str = "0.16.1", *, retry: tw.RetryConfig = FAST, **settings: Any
 ) -> Iterator[tw.ServiceClient]:
-    """A client, which is told nothing, of an embedded server."""
+    """Open a client without settings for an embedded server with quirks."""
     with (
         EmbeddedServer(wire_version=wire, quirks=ways, seed=1, **settings) as server,
         tw.ServiceClient(base_url="local", transport=EmbeddedTransport(server), retry=retry) as client,
@@ -45,7 +45,7 @@ def client_of(
 
 
 def train(training: tw.TrainingClient) -> list[float]:
-    """The loss on the way, from the outputs, as there may be no metrics."""
+    """Train, and return the losses, computed from the outputs because metrics may be missing."""
     losses = []
     for _ in range(3):
         trained = training.forward_backward([DATUM, DATUM], "cross_entropy")
@@ -55,12 +55,12 @@ def train(training: tw.TrainingClient) -> list[float]:
 
 
 def loss_of(output: tw.ForwardBackwardOutput) -> float:
-    """The sum over the first datum, in nats."""
+    """Return the sum over the first datum in nats."""
     return -float(np.sum(output.loss_fn_outputs[0]["logprobs"].to_numpy()))
 
 
 def flow(client: tw.ServiceClient, *, logprobs: bool = True) -> list[float]:
-    """Train, save, load, sample; the losses, and the samples after them."""
+    """Train, save, load and sample; return losses and samples."""
     training = client.create_lora_training_client(MODEL, rank=4, seed=7)
     found = train(training)
     assert found[0] > found[-1]
@@ -86,13 +86,13 @@ def flow(client: tw.ServiceClient, *, logprobs: bool = True) -> list[float]:
 
 @pytest.fixture(scope="module")
 def expected() -> list[float]:
-    """What the flow gives on a server without peculiarities."""
+    """Return the result of the flow on a server without quirks."""
     with client_of() as client:
         return flow(client)
 
 
 def check(expected: list[float], client: tw.ServiceClient, **options: bool) -> None:
-    """The flow gives that here, too."""
+    """Check that the flow gives the expected result."""
     assert flow(client, **options) == pytest.approx(expected, rel=1e-4)
 
 
@@ -101,13 +101,13 @@ def check(expected: list[float], client: tw.ServiceClient, **options: bool) -> N
 
 @pytest.mark.parametrize("not_ready", ["408", "try_again"])
 def test_results_that_are_not_ready(expected: list[float], not_ready: str) -> None:
-    """Held for a while and then put off, in either form: asked again until they are there."""
+    """The client polls again until a delayed result is there, in both forms of the response."""
     with client_of(Quirks(result_delay_s=0.12, not_ready=not_ready), long_poll_s=0.05) as client:
         check(expected, client)
 
 
-def test_questions_that_are_held_for_longer_than_is_waited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next one follows at once, for as long as the server shows by others of its answers that it lives."""
+def test_polls_that_are_held_longer_than_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next poll follows at once while other responses show that the server is alive."""
     monkeypatch.setattr(poller, "POLL_TIMEOUT_S", 0.1)
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
     retry = attrs.evolve(FAST, max_elapsed=0.25)
@@ -116,8 +116,8 @@ def test_questions_that_are_held_for_longer_than_is_waited(monkeypatch: pytest.M
         training.optim_step(ADAM).result(PATIENCE_S)
 
 
-def test_results_that_never_come(pass_time: Callable[[float], None]) -> None:
-    """End with RequestTimeoutError at the deadline of the client, or of one sample."""
+def test_missing_results_end_at_the_deadline(pass_time: Callable[[float], None]) -> None:
+    """The deadline of the client or of one sample raises RequestTimeoutError."""
     ways = Quirks(result_delay_s=3600.0)
     with client_of(ways, long_poll_s=0.05, retry=attrs.evolve(FAST, progress_timeout=50)) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
@@ -151,7 +151,7 @@ def test_results_that_never_come(pass_time: Callable[[float], None]) -> None:
     ],
 )
 def test_failed_futures(failure: str, kind: type[tw.TinkerError]) -> None:
-    """Each shape is an error of the right class, soon, with the reason, if there is one; and the client goes on."""
+    """Each shape of a failure raises the right class soon, with the reason, and the client continues."""
     retry = attrs.evolve(FAST, max_elapsed=0.5)
     with client_of(Quirks(failure=failure), retry=retry) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
@@ -186,7 +186,7 @@ def test_failed_futures(failure: str, kind: type[tw.TinkerError]) -> None:
     ids=str,
 )
 def test_forms(expected: list[float], wire: str, ways: dict[str, Any]) -> None:
-    """Whichever the server takes and gives, with and without word of it."""
+    """The client finds the body form of batches and results, with and without flags."""
     with client_of(Quirks(**ways), wire) as client:
         check(expected, client)
 
@@ -197,21 +197,21 @@ def test_forms(expected: list[float], wire: str, ways: dict[str, Any]) -> None:
 @pytest.mark.parametrize("missing", ["404", "405"])
 @pytest.mark.parametrize("wire", ["0.16.1", "0.25.0", "0.38.0"])
 def test_optional_calls_that_are_missing(expected: list[float], wire: str, missing: str) -> None:
-    """None of them is needed."""
+    """The flow needs none of the optional calls."""
     with client_of(Quirks(lacks="optional", missing=missing), wire) as client:
         check(expected, client)
 
 
-def test_promised_calls_that_are_missing(expected: list[float]) -> None:
-    """A server that tells clients to use what it does not have."""
+def test_announced_calls_that_are_missing(expected: list[float]) -> None:
+    """The client survives a server that announces calls which it does not have."""
     flags = {"sample_use_retrieve_futures": True, "sample_cancel_enabled": True, "sample_join_sampling_session": True}
     lacks = {"retrieve_futures", "cancel_future", "join_sampling_session"}
     with client_of(Quirks(lacks=lacks), "0.38.0", client_config=flags) as client:
         check(expected, client)
 
 
-def test_calls_that_are_missing_and_wanted() -> None:
-    """Asked for by name they are an error that names them, at once, and the client goes on."""
+def test_missing_calls_raise_an_error_that_names_them() -> None:
+    """A user's call of a missing endpoint raises an error that names the call, and the client continues."""
     with client_of(Quirks(lacks={"set_checkpoint_ttl", "create_sampling_session"})) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         path = training.save_state("a").result(PATIENCE_S).path
@@ -224,7 +224,7 @@ def test_calls_that_are_missing_and_wanted() -> None:
 
 
 def test_a_strict_server_of_an_older_wire(expected: list[float]) -> None:
-    """What is newer is not sent unasked; asked for, it is a 422 that names it and what was spoken; no gap is left."""
+    """Newer fields are not sent by default; if set, they cause a 422 that names field and dialect, without a gap."""
     with client_of(wire="0.6.3") as client:
         check(expected, client)
         training = client.create_lora_training_client(MODEL, rank=4)
@@ -237,20 +237,20 @@ def test_a_strict_server_of_an_older_wire(expected: list[float]) -> None:
 
 
 def test_short_paths(expected: list[float]) -> None:
-    """Weights named ``tinker://MODEL/NAME`` are sampled from."""
+    """Weights named ``tinker://MODEL/NAME`` can be sampled."""
     with client_of(Quirks(short_paths=True)) as client:
         check(expected, client)
 
 
 def test_short_prompt_logprobs(expected: list[float]) -> None:
-    """N-1 values are those of all tokens but the first, whichever call brings them."""
+    """N-1 values belong to all tokens but the first."""
     for wire in ("0.16.1", "0.25.0"):
         with client_of(Quirks(prompt_logprobs="short"), wire) as client:
             check(expected, client)
 
 
 def test_absent_prompt_logprobs(expected: list[float], caplog: pytest.LogCaptureFixture) -> None:
-    """compute_logprobs says that there are none, and a sample comes without, with a word in the log."""
+    """compute_logprobs raises an error; a sample arrives without them, with a warning."""
     with client_of(Quirks(prompt_logprobs="absent")) as client:
         check(expected, client, logprobs=False)
         sampling = client.create_sampling_client(base_model=MODEL)
@@ -262,7 +262,7 @@ def test_absent_prompt_logprobs(expected: list[float], caplog: pytest.LogCapture
 
 
 def test_top_k(caplog: pytest.LogCaptureFixture) -> None:
-    """Ignored: the rest of the sample comes, with a word in the log. Refused: a clear error."""
+    """Ignored top-k causes a warning, rejected top-k a clear error."""
     with client_of(Quirks(topk="ignored")) as client, caplog.at_level(logging.WARNING, "tinkerwire"):
         sampling = client.create_sampling_client(base_model=MODEL)
         asked = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)
@@ -279,7 +279,7 @@ def test_top_k(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize("metrics", ["empty", "null"])
 @pytest.mark.parametrize("wire", ["0.16.1", "0.25.0"])
 def test_metrics(expected: list[float], metrics: str, wire: str) -> None:
-    """Empty or null, of one chunk and of several."""
+    """Empty and null metrics of one and several chunks read as no metrics."""
     with client_of(Quirks(metrics=metrics), wire) as client:
         check(expected, client)
         training = client.create_lora_training_client(MODEL, rank=4)
@@ -288,7 +288,7 @@ def test_metrics(expected: list[float], metrics: str, wire: str) -> None:
 
 
 def test_loads_that_must_come_first(expected: list[float]) -> None:
-    """A client from a state loads first; loading later is refused, clearly, and training goes on."""
+    """A client from a state loads first; a later load is rejected clearly, and training continues."""
     with client_of(Quirks(load_first=True)) as client:
         check(expected, client)
         training = client.create_lora_training_client(MODEL, rank=4)
@@ -299,8 +299,8 @@ def test_loads_that_must_come_first(expected: list[float]) -> None:
 
 
 @pytest.mark.parametrize(("strict", "counts_refused"), [(False, False), (True, False), (False, True)])
-def test_refused_operations(strict: bool, counts_refused: bool) -> None:
-    """They leave no gap where gaps are not allowed, and no used number where refused ones are counted."""
+def test_rejected_operations_leave_no_gap(strict: bool, counts_refused: bool) -> None:
+    """Rejected operations leave no gap in seq_ids, and reuse no number that the server counted."""
     ways = Quirks(load_first=True, counts_refused=counts_refused)
     with client_of(ways, strict_sequence=strict, gap_wait_s=3600.0) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
@@ -312,8 +312,8 @@ def test_refused_operations(strict: bool, counts_refused: bool) -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_a_gap_that_was_left_all_the_same(strict: bool) -> None:
-    """An operation that may have arrived and did not: its number is not free, and yet training is not blocked."""
+def test_a_gap_of_an_uncertain_operation_does_not_block_training(strict: bool) -> None:
+    """An operation that may have arrived leaves a gap, and training continues."""
     fault_injection = FaultInjection(p_reset=1, only={"optim_step"})
     settings: dict[str, Any] = {"strict_sequence": strict, "gap_wait_s": 0.3, "fault_injection": fault_injection}
     with client_of(**settings) as client:
@@ -324,8 +324,8 @@ def test_a_gap_that_was_left_all_the_same(strict: bool) -> None:
         train(training)
 
 
-def test_a_gap_that_a_server_waits_for_without_end(pass_time: Callable[[float], None]) -> None:
-    """What is held back behind it ends at the deadline, with a word on where it was."""
+def test_an_operation_behind_an_endless_gap_ends_at_its_deadline(pass_time: Callable[[float], None]) -> None:
+    """The error of an operation behind a gap describes its state."""
     fault_injection = FaultInjection(p_reset=1, only={"optim_step"})
     retry = attrs.evolve(FAST, progress_timeout=50)
     with client_of(gap_wait_s=3600.0, fault_injection=fault_injection, retry=retry, long_poll_s=0.1) as client:
@@ -342,14 +342,14 @@ def test_a_gap_that_a_server_waits_for_without_end(pass_time: Callable[[float], 
 @pytest.mark.parametrize("ids", ["integer", "uuid", "prefixed"])
 @pytest.mark.parametrize("together", [False, True])
 def test_request_ids(expected: list[float], ids: str, together: bool) -> None:
-    """Of any form, polled one by one or together."""
+    """Request ids have any form, polled one by one or in batches."""
     flags = {"sample_use_retrieve_futures": True} if together else {}
     with client_of(Quirks(ids=ids), "0.38.0" if together else "0.16.1", client_config=flags) as client:
         check(expected, client)
 
 
-def test_all_at_once_in_a_process(expected: list[float]) -> None:
-    """As the two public servers are: over HTTP, told nothing but the URL."""
+def test_all_quirks_at_once_over_http(expected: list[float]) -> None:
+    """A client that knows only the URL passes the flow on a server with many quirks."""
     common = "result_delay_s=0.05,not_ready=try_again,prompt_logprobs=short,load_first,topk=ignored,lacks=optional"
     for wire, ways in (
         ("0.16.1", "short_paths,metrics=null,ids=integer,failure=400"),

@@ -1,4 +1,4 @@
-"""Programs of their own: however they end, in order or not, nothing is left and nothing complains."""
+"""Tests with separate programs: nothing is left over and nothing is printed after any end."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ TESTS = Path(__file__).parents[1]
 
 
 def run_script(server: ScriptedServer, code: str) -> subprocess.CompletedProcess[str]:
-    """A program of its own that uses the server."""
+    """Run a program that uses the server."""
     head = (
         f"import logging, os, sys\nimport tinkerwire as tw\nURL, KEY = {server.url!r}, {KEY!r}\n"
-        # asyncio's debug mode tells of steps that took long, as all do on a busy machine.
+        # asyncio's debug mode logs slow steps, and on a busy machine all steps are slow.
         "from support.clients import *\nlogging.getLogger('asyncio').setLevel(logging.ERROR)\n"
     )
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", head + code]
@@ -40,8 +40,8 @@ gc.collect()
 """
 
 
-def test_a_program_that_closes_nothing(server: ScriptedServer) -> None:
-    """It ends as it would, and nothing complains of connections that are left, dropped before or not."""
+def test_a_program_that_closes_nothing_ends_normally(server: ScriptedServer) -> None:
+    """No warning about open connections appears, whether clients were dropped before or not."""
     for end, code in (("", 0), ("raise SystemExit(3)", 3)):
         run = run_script(server, "logging.basicConfig()\n" + CARELESS + end)
         assert (run.returncode, run.stderr) == (code, "")
@@ -95,7 +95,7 @@ print("nothing is left")
     ],
 )
 def test_signal_handlers_may_close(server: ScriptedServer, how: str, end: str) -> None:
-    """A handler that closes, waits for that or raises: the program ends in order, and no thread or socket is left."""
+    """A handler that closes, waits or raises ends the program in order, without threads or sockets left."""
     run = run_script(server, HANDLER.replace("HOW", how))
     assert run.stdout == f"ended by {end}\nnothing is left\n", run.stderr
     assert "Traceback" not in run.stderr
@@ -111,22 +111,22 @@ client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).resul
 
 @pytest.mark.parametrize("end", ["", "del client, training; import gc; gc.collect()"])
 def test_a_program_that_forgets_to_close_ends_quietly(server: ScriptedServer, end: str) -> None:
-    """A client that was never closed delays and disturbs nothing when the program ends, or it is collected."""
+    """An unclosed client delays and disturbs neither the end of the program nor its own collection."""
     run = run_script(server, USE + end)
     assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_a_program_that_ends_logs_what_it_drops(server: ScriptedServer) -> None:
-    """An operation under way at the end of the program is lost, and one line names it."""
-    server.on_poll("OptimStep", in_order(server.happy, ScriptedResponse({"type": "try_again"}, delay_s=0.5)))
+    """One log line names an operation that the end of the program drops."""
+    server.on_poll("OptimStep", in_order(server.healthy_response, ScriptedResponse({"type": "try_again"}, delay_s=0.5)))
     run = run_script(server, USE + "pending = training.optim_step(ADAM)")
     assert run.returncode == 0
     assert "1 operation under way dropped: OptimStep" in run.stderr
     assert len(run.stderr.splitlines()) == 1
 
 
-def test_a_service_that_is_dropped_serves_on(server: ScriptedServer) -> None:
-    """Clients made from a service that nobody holds any more go on working."""
+def test_clients_outlive_a_dropped_service(server: ScriptedServer) -> None:
+    """Clients work on after their service was collected."""
     run = run_script(
         server,
         "training = tw.ServiceClient(base_url=URL, api_key=KEY).create_lora_training_client('base')\n"
@@ -162,7 +162,7 @@ print("parent is fine, child's status", status)
     "end", ["os._exit(0)", "sys.exit(0)", "del training, client; import gc; gc.collect(); sys.exit(0)"]
 )
 def test_a_fork_does_not_share(server: ScriptedServer, end: str) -> None:
-    """A forked child is told that the client is its parent's, can make its own, and leaves the parent's alone."""
+    """A forked child gets an error for its parent's client, can create its own, and leaves the parent's intact."""
     run = run_script(server, USE + FORK.replace("EXIT", end))
     assert "child is fine" in run.stdout, run.stderr
     assert "parent is fine, child's status 0" in run.stdout, run.stderr

@@ -1,6 +1,6 @@
-"""The public names, methods, parameters and defaults of the official SDK 0.38.0 and of older ones.
+"""Tests of public names, methods, parameters and defaults against the official SDK 0.38.0 and older ones.
 
-Whoever calls those can call ours.
+Code that calls the official names can call the names here.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ DIFFERENCES = {
     "RestClient.__init__": "what a ServiceClient gives it is a connection, and called so",
     "AdminClient.__init__": "as RestClient.__init__",
 }
-"""Where we differ on purpose from 0.38.0, and why."""
-INSIDE = "the official SDK used to sample in a process of its own"
-MOVED = "0.38.0 has base_model in its place; a dict there is refused, user_metadata= is taken"
+"""Intended differences from 0.38.0, with reasons."""
+INSIDE = "the official SDK used to sample in a separate process"
+MOVED = "0.38.0 has base_model in its place; a dict there is rejected, use user_metadata="
 OLDER_DIFFERENCES = {
     "SidecarDiedError": INSIDE,
     "SidecarError": INSIDE,
@@ -56,14 +56,14 @@ OLDER_DIFFERENCES = {
     "TrainingClient.optim_step": "by place adam_params is called optim_params; by name it is taken, too",
     "TrainingClient.optim_step_async": "as optim_step",
 }
-"""Where we differ from one of the older ones."""
+"""Intended differences from older releases."""
 TYPES: Facts = json.loads((Path(__file__).parents[1] / "facts" / "0.38.0.json").read_text())
 TYPE_DIFFERENCES = {
     "Datum.loss_fn_inputs": "is required: every loss reads some",
-    "ForwardBackwardOutput.metrics": "is required: every server sends some, and where they are missing that is told",
+    "ForwardBackwardOutput.metrics": "is required: every server sends some, and the client logs a warning if they are missing",
     "OptimStepRequest.optim_params": "is called as on the wire, adam_params or optimizer_params",
 }
-"""Where the arguments of a type differ on purpose from those of 0.38.0. Arguments that hold the same twice, once as a
+"""Intended differences of type arguments from those of 0.38.0. Arguments that hold the same twice, once as a
 list and once as an array, are told apart by the types themselves; tests/base/mixins/test_sample_compat.py has them."""
 TWICE = ("SampleResponse", "SampledSequence", "TensorData")
 OLDER = {
@@ -90,7 +90,7 @@ KINDS = {
 
 
 def parameters(method: Any) -> list[list[Any]]:
-    """The parameters of a method, in the form of the facts."""
+    """Return the parameters of a method in the form of the facts."""
     found = inspect.signature(method).parameters.values()
     return [
         [each.name, KINDS[each.kind], *([] if each.default is each.empty else [each.default])]
@@ -99,8 +99,8 @@ def parameters(method: Any) -> list[list[Any]]:
     ]
 
 
-def refused(official: list[list[Any]], ours: list[list[Any]]) -> Iterator[str]:
-    """What a call that the official method takes would stumble over in ours."""
+def unsupported(official: list[list[Any]], ours: list[list[Any]]) -> Iterator[str]:
+    """Return the reasons why a call that the official method accepts would fail here."""
     by_place = [each for each in ours if each[1] == "positional"]
     by_name = {each[0]: each for each in ours}
     for place, (name, kind, *default) in enumerate(official):
@@ -114,7 +114,7 @@ def refused(official: list[list[Any]], ours: list[list[Any]]) -> Iterator[str]:
 
 
 def differences(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Each name that differs from the official one, and how."""
+    """Return each name that differs from the official one, and the difference."""
     for name in facts["exports"]:
         if name not in tw.__all__:
             yield name, "is not exported"
@@ -126,7 +126,7 @@ def differences(facts: Facts) -> Iterator[tuple[str, str]]:
                 continue
             if official is None:
                 continue
-            found = list(refused(official, parameters(method)))
+            found = list(unsupported(official, parameters(method)))
             if (name.endswith("_async") or name == "coroutine") != inspect.iscoroutinefunction(method):
                 found.append("is async, or is not")
             if found:
@@ -134,14 +134,14 @@ def differences(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def test_differences_have_reasons() -> None:
-    """What differs is in the list of reasons, and what is in the list differs."""
+    """The list of reasons equals the list of differences."""
     found = dict(differences(FACTS["0.38.0"]))
     assert not {name: how for name, how in found.items() if name not in DIFFERENCES}
     assert not [name for name in DIFFERENCES if name not in found]
 
 
 def test_older_code_finds_what_it_calls() -> None:
-    """The names, parameters and defaults of older releases, but for those with a reason."""
+    """The names, parameters and defaults of older releases exist, but for those with a reason."""
     found = {name: how for version in ("0.4.1", "0.16.1", "0.25.0") for name, how in differences(FACTS[version])}
     reasons = {**DIFFERENCES, **OLDER_DIFFERENCES}
     assert not {name: how for name, how in found.items() if name not in reasons}
@@ -149,10 +149,10 @@ def test_older_code_finds_what_it_calls() -> None:
 
 
 def type_differences() -> Iterator[str]:
-    """Each argument of an official type that ours does not take, or may not be left away."""
+    """Return each argument of an official type that the type here does not accept or cannot omit."""
     described = [each for group in ("types", "inmemory_types") for each in TYPES[group].items()]
     for name, fact in described:
-        # What it keeps to itself has no public name.
+        # Its private state has no public name.
         if fact["kind"] not in ("pydantic", "dataclass") or name.startswith("_") or name in TWICE:
             continue
         ours = inspect.signature(getattr(tw.types, name)).parameters
@@ -162,7 +162,7 @@ def type_differences() -> Iterator[str]:
 
 
 def test_types_take_the_arguments_of_the_official_ones() -> None:
-    """Under the same names, and required only where they are there."""
+    """Arguments have the official names, and are required only where the official ones are."""
     assert sorted(type_differences()) == sorted(TYPE_DIFFERENCES)
 
 
@@ -175,11 +175,11 @@ OFFICIAL_RETRY = {
     "enable_retry_logic": True,
     "enable_stuck_detection": True,
 }
-"""The settings of 0.38.0 and their defaults, in order; retryable_exceptions, the last, holds classes of its own."""
+"""The settings of 0.38.0 and their defaults, in order; retryable_exceptions, the last, holds other classes."""
 
 
 def test_retry_settings_are_the_official_ones() -> None:
-    """They have the order and the defaults of 0.38.0, and can be given by position."""
+    """Order and defaults equal those of 0.38.0, and positional arguments work."""
     ours = attrs.asdict(tw.RetryConfig())
     assert list(ours)[:8] == [*OFFICIAL_RETRY, "retryable_exceptions"]
     assert {name: ours[name] for name in OFFICIAL_RETRY} == OFFICIAL_RETRY
@@ -193,7 +193,7 @@ def test_retry_settings_are_the_official_ones() -> None:
 
 
 def test_retry_settings_are_a_dataclass() -> None:
-    """The functions of dataclasses work on them, and replaced settings are checked."""
+    """The functions of dataclasses accept them, and replaced settings are validated."""
     config = tw.RetryConfig(max_connections=3, max_attempts=4)
     replaced = dataclasses.replace(config, progress_timeout=5.0)
     assert replaced == tw.RetryConfig(max_connections=3, max_attempts=4, progress_timeout=5.0)
@@ -221,7 +221,7 @@ def test_wrong_official_retry_settings_are_refused(wrong: dict[str, Any], told: 
 
 
 def test_unsupported_arguments_of_a_service_are_ignored_with_a_warning() -> None:
-    """The warning names them and the way out, and points at the caller; the client works."""
+    """The warning names arguments and alternative, and points at the caller; the client works."""
     with pytest.warns(FutureWarning, match=r"max_retries, timeout.*retry=RetryConfig") as caught:
         client = tw.ServiceClient(base_url="local", timeout=60, max_retries=3)
     assert [each.filename for each in caught] == [__file__]
@@ -230,13 +230,13 @@ def test_unsupported_arguments_of_a_service_are_ignored_with_a_warning() -> None
 
 
 def test_metadata_in_the_place_of_older_releases() -> None:
-    """It is refused, with the way out, and nothing is sent."""
+    """A misplaced argument raises an error with the alternative, and nothing is sent."""
     with tw.ServiceClient(base_url="local") as client, pytest.raises(TypeError, match="say user_metadata="):
         client.create_training_client_from_state("tinker://a/weights/b", {"a": "b"})  # type: ignore[arg-type]
 
 
 def test_a_sampling_client_by_its_older_name() -> None:
-    """A future of it."""
+    """The older name returns a future of a sampling client."""
     with tw.ServiceClient(base_url="local") as client:
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
         sampling = training.save_weights_and_get_sampling_client_submit().result(60)
@@ -245,26 +245,26 @@ def test_a_sampling_client_by_its_older_name() -> None:
 
 
 def test_categories_of_errors_have_members() -> None:
-    """Also as a name of types, where the models have their bare values."""
+    """The categories have members, also as a name of types."""
     assert tw.types.RequestErrorCategory is tw.RequestErrorCategory
     assert tw.types.RequestErrorCategory.User == "user"
 
 
-def test_exports_are_there() -> None:
-    """__all__ names what is there, once."""
+def test_exports_exist_once() -> None:
+    """``__all__`` lists existing names, each once."""
     assert len(tw.__all__) == len(set(tw.__all__))
     assert all(hasattr(tw, name) for name in tw.__all__)
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in OLDER.items() for name in names])
 def test_older_names_stay(kind: type, name: str) -> None:
-    """What servers serve, users may call."""
+    """Users may call every operation that servers implement."""
     assert callable(getattr(kind, name))
 
 
 @pytest.mark.parametrize("wire", ["0.6.3", "0.16.1"])
 def test_older_names_work_where_servers_serve_them(wire: str) -> None:
-    """They are not only there: a server of an older wire answers each."""
+    """A server of an older wire responds to each older name."""
     with embedded_http_server("--wire", wire) as url, tw.ServiceClient(base_url=url, wire_version=wire) as client:
         assert client.get_server_capabilities().supported_models
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
@@ -295,5 +295,5 @@ def test_older_names_work_where_servers_serve_them(wire: str) -> None:
     ],
 )
 def test_the_comparison(official: list[list[Any]], ours: list[list[Any]], found: list[str]) -> None:
-    """It sees defaults, places, kinds and what is asked for in addition."""
-    assert list(refused(official, ours)) == found
+    """The comparison detects defaults, positions, kinds and additional required parameters."""
+    assert list(unsupported(official, ours)) == found

@@ -1,4 +1,4 @@
-"""The README's code runs, and what it names exists."""
+"""Tests of the README: its code runs, and its paths and targets exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_the_first_loop_runs_as_it_stands() -> None:
-    """A newcomer who pastes the first block gets a falling loss and a sample."""
+    """The first block prints a falling loss and a sample."""
     run = subprocess.run([sys.executable, "-c", BLOCKS[0]], capture_output=True, text=True, timeout=100, check=False)
     assert run.returncode == 0, run.stderr
     assert float(re.findall(r"loss ([\d.]+)", run.stdout)[0]) < 5.0
@@ -31,7 +31,7 @@ def test_the_stubs_alone_run_as_they_stand() -> None:
 
 
 def test_every_path_and_target_exists() -> None:
-    """Files, folders and make targets that the README names are there."""
+    """Files, folders and make targets of the README exist."""
     links = re.findall(r"\]\(((?!http)[^)]+)\)", README)
     rooms = re.findall(r"`((?:schema|codegen|generated|overlay|tests|docs)/)`", README)
     for name in links + rooms:

@@ -1,4 +1,4 @@
-"""Nothing hangs: every wait of an operation ends at its deadline, and every number of seconds is safe to give."""
+"""Tests of time limits: every wait of an operation ends at its deadline, for any number of seconds."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ ANY_SECONDS = st.one_of(
     st.floats(max_value=0.02),
     st.integers(max_value=0),
 )
-"""Limits that are over soon, are none, or cannot be meant."""
+"""Short limits, limits without effect, and invalid limits."""
 ENDLESS = [1e300, 2**63, 10**300, math.inf]
 
 
 @pytest.fixture(scope="module")
-def silent() -> Iterator[ScriptedServer]:
-    """A server that accepts every request and answers none."""
+def silent_server() -> Iterator[ScriptedServer]:
+    """Run a server that accepts every request and never responds."""
     hold = Gate()
     with scripted_server() as found:
-        found.happy = lambda _: ScriptedResponse({}, hold=hold)  # type: ignore[method-assign]
+        found.healthy_response = lambda _: ScriptedResponse({}, hold=hold)  # type: ignore[method-assign]
         yield found
         hold.release()
 
 
 def plain_call(client: tw.ServiceClient) -> tw.APIFuture[Any]:
-    """An operation of one request."""
+    """Return an operation of one request."""
     return client.create_rest_client().list_training_runs()
 
 
@@ -60,9 +60,9 @@ def plain_call(client: tw.ServiceClient) -> tw.APIFuture[Any]:
 @example(seconds=1e-9)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_progress_timeout_ends_an_operation_on_a_silent_server(
-    silent: ScriptedServer, kind: str, seconds: float
+    silent_server: ScriptedServer, kind: str, seconds: float
 ) -> None:
-    """Whatever number is the limit, the operation ends with RequestTimeoutError, or the number was refused."""
+    """Any number as the limit raises RequestTimeoutError, or is rejected as an argument."""
     try:
         policy = tw.RetryConfig(progress_timeout=seconds, retry_delay_base=0.001, retry_delay_max=0.001)
     except (ValueError, TypeError) as error:
@@ -73,7 +73,7 @@ def test_any_progress_timeout_ends_an_operation_on_a_silent_server(
         return
     http = httpx.AsyncClient() if kind == "httpx" else None
     with (
-        open_client(silent.url, retry=policy, http_client=http) as client,
+        open_client(silent_server.url, retry=policy, http_client=http) as client,
         pytest.raises(tw.RequestTimeoutError, match=r"RetryConfig\.progress_timeout="),
     ):
         plain_call(client).result(PATIENCE_S)
@@ -81,9 +81,9 @@ def test_any_progress_timeout_ends_an_operation_on_a_silent_server(
 
 @given(seconds=ANY_SECONDS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_number_of_seconds_to_wait_for_a_future(silent: ScriptedServer, seconds: float) -> None:
-    """``result``, ``exception``, ``as_completed`` and ``sample`` time out, or refuse the number; nothing else."""
-    with open_client(silent.url) as client:
+def test_any_number_of_seconds_to_wait_for_a_future(silent_server: ScriptedServer, seconds: float) -> None:
+    """``result``, ``exception``, ``as_completed`` and ``sample`` time out or reject the number."""
+    with open_client(silent_server.url) as client:
         future = plain_call(client)
         if seconds != math.inf:
             for wait in (future.result, future.exception, lambda s: list(tw.as_completed([future], timeout=s))):
@@ -98,10 +98,10 @@ def test_any_number_of_seconds_to_wait_for_a_future(silent: ScriptedServer, seco
 @pytest.mark.parametrize("seconds", ENDLESS)
 @pytest.mark.parametrize("kind", ["aiohttp", "httpx"])
 def test_endless_limits_are_no_limit(server: ScriptedServer, kind: str, seconds: float) -> None:
-    """Infinity and numbers beyond what threads and timers take work everywhere, as no limit."""
+    """Infinity and numbers beyond the range of threads and timers work as no limit."""
     policy = tw.RetryConfig(progress_timeout=seconds, max_elapsed=seconds, retry_delay_base=0.001)
     http = httpx.AsyncClient() if kind == "httpx" else None
-    server.rules["asample"] = in_order(ScriptedResponse({}, status=500), server.happy)
+    server.rules["asample"] = in_order(ScriptedResponse({}, status=500), server.healthy_response)
     with open_client(server.url, retry=policy, http_client=http) as client:
         sampling = client.create_sampling_client(base_model="base").result(seconds)
         future = sampling.sample(PROMPT, 1, PARAMS, timeout=seconds)
@@ -112,7 +112,7 @@ def test_endless_limits_are_no_limit(server: ScriptedServer, kind: str, seconds:
 
 @given(st.one_of(st.none(), st.floats(), st.integers(), st.sampled_from(ODD_SECONDS)))
 def test_libraries_get_only_seconds_that_they_keep(seconds: float | None) -> None:
-    """Never zero, negative, infinite or not a number; None only for no limit."""
+    """Libraries never receive zero, negative, infinite or NaN seconds; None stands only for no limit."""
     found = library_seconds(seconds)
     if found is None:
         assert seconds is None or seconds > 1e9
@@ -125,10 +125,10 @@ def test_libraries_get_only_seconds_that_they_keep(seconds: float | None) -> Non
 def test_the_wait_for_a_free_connection_has_the_limit_of_its_operation(
     server: ScriptedServer, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hundred calls share two connections to a silent server: all end at the limit, none waits for the others."""
+    """A hundred calls over two connections to a silent server all end at their own limit."""
     monkeypatch.setitem(backpressure.CONNECTIONS, Traffic.REST, 2)
     hold = Gate()
-    server.rules["training_runs"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["training_runs"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     policy = tw.RetryConfig(progress_timeout=1.0, enable_retry_logic=False)
     http = httpx.AsyncClient() if kind == "httpx" else None
     with open_client(server.url, retry=policy, http_client=http) as client:
@@ -146,34 +146,34 @@ def test_the_wait_for_a_free_connection_has_the_limit_of_its_operation(
             assert future.result(PATIENCE_S) is not None
 
 
-def held(name: str) -> Callable[[ScriptedServer, Gate], None]:
-    """A rule that holds the answers to one path."""
+def hold_responses(name: str) -> Callable[[ScriptedServer, Gate], None]:
+    """Return a rule that holds the responses to one path."""
 
     def prepare(server: ScriptedServer, hold: Gate) -> None:
-        server.rules[name] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+        server.rules[name] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
 
     return prepare
 
 
-def held_poll(kind: str) -> Callable[[ScriptedServer, Gate], None]:
-    """A rule that holds the polls of one kind of request."""
+def hold_polls(kind: str) -> Callable[[ScriptedServer, Gate], None]:
+    """Return a rule that holds the polls of one kind of request."""
     return lambda server, hold: server.on_poll(kind, lambda _: ScriptedResponse({}, hold=hold))
 
 
 def pending_poll(server: ScriptedServer, _: Gate) -> None:
-    """Rules of a server that has no result, ever."""
+    """Return rules of a server that never has a result."""
     server.on_poll("Sample", lambda _: ScriptedResponse({"type": "try_again"}))
 
 
 def busy(name: str, status: int, wait_s: str) -> Callable[[ScriptedServer, Gate], None]:
-    """A rule that always asks for a long wait."""
+    """Return a rule that always requests a long wait."""
     return lambda server, _: server.rules.update(
         {name: lambda _: ScriptedResponse({}, status=status, headers={"retry-after": wait_s})}
     )
 
 
 def batched(server: ScriptedServer, hold: Gate) -> None:
-    """Rules of a server that tells of ended samples in one answer, and never does."""
+    """Return rules of a server that offers batched polling and never reports a finished sample."""
 
     def config(_: RecordedRequest) -> ScriptedResponse:
         return ScriptedResponse({"sample_use_retrieve_futures": True})
@@ -183,53 +183,53 @@ def batched(server: ScriptedServer, hold: Gate) -> None:
 
 
 def one_sample(client: tw.ServiceClient) -> tw.APIFuture[Any]:
-    """A sample of a new sampler."""
+    """Sample from a new sampling client."""
     return client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS)
 
 
 def one_step(client: tw.ServiceClient) -> tw.APIFuture[Any]:
-    """A step of a new model."""
+    """Run a step of a new model."""
     return client.create_lora_training_client("base").optim_step(ADAM)
 
 
 def one_batch(client: tw.ServiceClient) -> tw.APIFuture[Any]:
-    """A batch of a new model."""
+    """Run a batch of a new model."""
     return client.create_lora_training_client("base").forward_backward([datum()], "cross_entropy")
 
 
 def second_sample(client: tw.ServiceClient) -> tw.APIFuture[Any]:
-    """A sample that waits for the place of another."""
+    """Sample while another sample holds the only slot."""
     sampling = client.create_sampling_client(base_model="base")
     sampling.sample(PROMPT, 1, PARAMS).heard()
     return sampling.sample(PROMPT, 1, PARAMS)
 
 
 WAITS: dict[str, tuple[Callable[[ScriptedServer, Gate], None], Callable[[tw.ServiceClient], tw.APIFuture[Any]]]] = {
-    "discovery": (held("client/config"), plain_call),
-    "discovery, for a batch": (held("client/config"), one_batch),
-    "the session": (held("create_session"), one_sample),
-    "the sampler": (held("create_sampling_session"), one_sample),
-    "the model": (held_poll("CreateModel"), one_step),
-    "a submission": (held("optim_step"), one_step),
-    "a sample's submission": (held("asample"), one_sample),
-    "a poll": (held_poll("ForwardBackward"), one_batch),
+    "discovery": (hold_responses("client/config"), plain_call),
+    "discovery, for a batch": (hold_responses("client/config"), one_batch),
+    "the session": (hold_responses("create_session"), one_sample),
+    "the sampler": (hold_responses("create_sampling_session"), one_sample),
+    "the model": (hold_polls("CreateModel"), one_step),
+    "a submission": (hold_responses("optim_step"), one_step),
+    "a sample's submission": (hold_responses("asample"), one_sample),
+    "a poll": (hold_polls("ForwardBackward"), one_batch),
     "polls without a result": (pending_poll, one_sample),
     "batched polls": (batched, one_sample),
-    "a place in flight": (held_poll("Sample"), second_sample),
+    "a place in flight": (hold_polls("Sample"), second_sample),
     "resends": (busy("optim_step", 503, "0.4"), one_step),
     "a busy sampler": (busy("asample", 429, "0.4"), one_sample),
-    "a busy poll": (lambda server, _: server.on_poll("Sample", busy_answer), one_sample),
+    "a busy poll": (lambda server, _: server.on_poll("Sample", busy_response), one_sample),
 }
 
 
-def busy_answer(_: RecordedRequest) -> ScriptedResponse:
-    """An answer that asks for a long wait."""
+def busy_response(_: RecordedRequest) -> ScriptedResponse:
+    """Return a response that requests a long wait."""
     return ScriptedResponse({}, status=503, headers={"retry-after": "50"})
 
 
 @pytest.mark.parametrize("name", WAITS)
 def test_every_wait_ends_at_the_deadline(server: ScriptedServer, name: str) -> None:
-    """Wherever an operation is when its time is over, it ends then, with an error that says so."""
+    """At any stage, an operation ends at its deadline with an error that names the stage."""
     prepare, operation = WAITS[name]
     hold = Gate()
     prepare(server, hold)
@@ -252,7 +252,7 @@ def test_every_wait_ends_at_the_deadline(server: ScriptedServer, name: str) -> N
 def test_a_credential_that_takes_long_has_the_limit_of_the_operation(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A command that prints no credential in time ends no later than what waits for it, and loses no number."""
+    """A slow credential command ends with the operation that waits for it, and no seq_id is lost."""
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", "sleep 30")
     policy = tw.RetryConfig(progress_timeout=0.5)
     with (
@@ -263,10 +263,10 @@ def test_a_credential_that_takes_long_has_the_limit_of_the_operation(
     assert not server.asked
 
 
-def test_a_number_is_not_lost_with_the_deadline(server: ScriptedServer) -> None:
-    """After a submission that got no answer in time, the next operation has the number that the server expects."""
+def test_a_deadline_loses_no_seq_id(server: ScriptedServer) -> None:
+    """After a submission without a response, the next operation has the number that the server expects."""
     hold = Gate()
-    server.rules["optim_step"] = in_order(ScriptedResponse({}, hold=hold), server.happy)
+    server.rules["optim_step"] = in_order(ScriptedResponse({}, hold=hold), server.healthy_response)
     with ExitStack() as stack:
         policy = tw.RetryConfig(progress_timeout=1.0, enable_retry_logic=False)
         client = stack.enter_context(open_client(server.url, retry=policy))
@@ -278,10 +278,10 @@ def test_a_number_is_not_lost_with_the_deadline(server: ScriptedServer) -> None:
     assert [body["seq_id"] for body in server.bodies("optim_step")] == [1, 2]
 
 
-def test_the_limit_of_one_does_not_end_what_others_wait_for(server: ScriptedServer) -> None:
-    """A sample with a short limit is the first to need the session; one without gets it all the same."""
+def test_a_deadline_does_not_cancel_a_shared_session_creation(server: ScriptedServer) -> None:
+    """A sample without a limit gets the session that a sample with a short limit requested first."""
     hold = Gate()
-    server.rules["create_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     with open_client(server.url, retry=FAST) as client:
         sampling = client.create_sampling_client(base_model="base")
         patient = sampling.sample(PROMPT, 1, PARAMS)
@@ -293,7 +293,7 @@ def test_the_limit_of_one_does_not_end_what_others_wait_for(server: ScriptedServ
 
 
 def test_the_error_names_request_setting_and_queue(server: ScriptedServer) -> None:
-    """Which request, which limit, what the queue was at, and that the server may go on."""
+    """The error names the request, the limit, the queue state, and that the server may continue."""
     paused = ScriptedResponse({"type": "try_again", "queue_state": "paused_capacity", "queue_state_reason": "no GPUs"})
     server.on_poll("OptimStep", lambda _: paused)
     policy = tw.RetryConfig(progress_timeout=0.5)

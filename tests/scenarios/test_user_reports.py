@@ -1,4 +1,4 @@
-"""What users reported of the official client and no other file here shows: docs/known-bugs.md has the whole list."""
+"""Tests of users' reports about the official client that no other module covers."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ pytestmark = pytest.mark.timeout(60)
 MODEL = "tinkerwire/byte-nano"
 
 
-class Breaks:
-    """A transport with a fault of its own: no error that the client knows."""
+class BrokenTransport:
+    """Transport that raises an exception unknown to the client."""
 
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
         if request.path.endswith(("create_model", "create_sampling_session")):
-            raise ZeroDivisionError("a fault of the transport")
+            raise ZeroDivisionError("an error of the transport")
         body = {"session_id": "s1"}
         return WireResponse(status=200, headers={"content-type": "application/json"}, content=json.dumps(body).encode())
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
-def test_any_exception_reaches_who_waits() -> None:
-    """Whatever goes wrong on the client's own thread ends the future, and those that depend on it, with the cause."""
-    with tw.ServiceClient(base_url="http://127.0.0.1:1", transport=Breaks(), wire_version="0.16.1") as client:
+def test_any_exception_reaches_the_caller() -> None:
+    """Any exception on the client's thread ends the future and its dependents, with the cause."""
+    with tw.ServiceClient(base_url="http://127.0.0.1:1", transport=BrokenTransport(), wire_version="0.16.1") as client:
         training = client.create_lora_training_client("base")
         with pytest.raises(ZeroDivisionError):
             training.result(PATIENCE_S)
-        with pytest.raises(tw.TinkerError, match="a fault of the transport") as caught:
+        with pytest.raises(tw.TinkerError, match="an error of the transport") as caught:
             training.optim_step(ADAM).result(PATIENCE_S)
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
         with pytest.raises(ZeroDivisionError):
             client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
 
 
-class Link:
-    """An embedded server at an address that can be taken away and comes back, and is nobody else's meanwhile."""
+class Outage:
+    """Embedded server at an address that can go down and come back, and that stays reserved meanwhile."""
 
     def __init__(self, folder: Path) -> None:
         self._place = socket.socket()
@@ -69,11 +69,11 @@ class Link:
         self.up()
 
     def up(self) -> None:
-        """Listen, at the same port as ever."""
+        """Listen at the same port as before."""
         asyncio.run_coroutine_threadsafe(self._up(), self._loop).result(PATIENCE_S)
 
     def down(self) -> None:
-        """Break all connections, and refuse new ones."""
+        """Break all connections and refuse new ones."""
         asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(PATIENCE_S)
 
     def close(self) -> None:
@@ -92,16 +92,16 @@ class Link:
 
 
 @contextmanager
-def link(folder: Path) -> Iterator[Link]:
-    found = Link(folder)
+def link(folder: Path) -> Iterator[Outage]:
+    found = Outage(folder)
     try:
         yield found
     finally:
         found.close()
 
 
-def test_a_server_that_was_away_for_a_while(tmp_path: Path) -> None:
-    """A run goes on where it was: results that were waited for come, every step is taken once, no loop of one's own."""
+def test_a_run_survives_an_outage(tmp_path: Path) -> None:
+    """Pending results arrive after the outage, and every step is applied once."""
     losses = []
     for number, is_away in enumerate((False, True)):
         with link(tmp_path / str(number)) as server:
@@ -124,8 +124,8 @@ def test_a_server_that_was_away_for_a_while(tmp_path: Path) -> None:
     assert losses[0] == losses[1]
 
 
-def test_the_optimizer_is_loaded_when_it_is_asked_for() -> None:
-    """With it, the next step is the one that would have come; without, it is another."""
+def test_the_optimizer_is_loaded_on_request() -> None:
+    """With the optimizer the next step equals the one of the original run; without it, it differs."""
 
     def after(load: str) -> Any:
         with (
@@ -154,7 +154,7 @@ def test_the_optimizer_is_loaded_when_it_is_asked_for() -> None:
 
 
 def test_awaiting_once_or_twice_is_the_same(server: ScriptedServer) -> None:
-    """The request leaves at the call: code that awaits a future of a future overlaps its requests all the same."""
+    """The request leaves at the call, so that code that awaits a future of a future also overlaps its requests."""
 
     async def run(client: tw.ServiceClient) -> None:
         training = await client.create_lora_training_client_async("base")
@@ -169,8 +169,8 @@ def test_awaiting_once_or_twice_is_the_same(server: ScriptedServer) -> None:
         asyncio.run(run(client))
 
 
-def test_an_archive_that_is_being_made(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """A 409 while the server packs it is waited for."""
+def test_an_archive_in_preparation_is_polled(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """The client waits while the server responds 409."""
     busy = ScriptedResponse({"detail": "Archive creation already in progress"}, status=409)
     ready = ScriptedResponse(b"", status=302, headers={"location": "https://store.example/a.tar"})
     server.rules["training_runs/m1/checkpoints/weights/a/archive"] = in_order(busy, busy, ready)
@@ -198,7 +198,7 @@ BODIES: dict[str, tuple[bytes, str]] = {
 def test_error_bodies_of_any_shape(
     server: ScriptedServer, client: tw.ServiceClient, place: str, content: bytes, shown: str
 ) -> None:
-    """The text of the error shows what the server said, cut where it is long, and never the key that it repeats."""
+    """The error shows the response's text, shortened, and never the key that the server repeats."""
     training = client.create_lora_training_client("base").result(PATIENCE_S)
     answer = ScriptedResponse(content, status=422, headers={"x-request-id": "r-7"})
     if place == "poll":
@@ -217,11 +217,11 @@ def test_error_bodies_of_any_shape(
     assert KEY[:12] not in str(error)
 
 
-def test_a_failure_without_a_reason_is_still_placed(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """'Unknown error' comes with the operation, its request id and the category; the other items are not lost."""
+def test_a_failure_without_a_reason_names_its_operation(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """The error has the operation, the request id and the category; other items are not lost."""
     sampling = client.create_sampling_client(base_model="base")
     opaque = ScriptedResponse({"error": "Unknown error", "category": "server"})
-    server.on_poll("Sample", in_order(server.happy, opaque, server.happy))
+    server.on_poll("Sample", in_order(server.healthy_response, opaque, server.healthy_response))
     asked = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(3)]
     found = tw.gather(asked, return_exceptions=True).result(PATIENCE_S)
     (error,) = [each for each in found if isinstance(each, Exception)]

@@ -1,4 +1,4 @@
-"""Every argument of every public call, given values of wrong types: honoured, or refused before anything is sent."""
+"""Tests of wrong argument types in every public call: accepted correctly, or rejected before sending."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ FIT: Mapping[str, frozenset[str]] = {
 }
 """By annotation, without None: the values that may pass, and need not."""
 CALLED = {"default_headers_overrides": "header 'a'", "api_key": "API key", "wire_version": "wire version"}
-"""What errors may call an argument beside its name."""
+"""Terms that errors may use for an argument beside its name."""
 WEIGHTS, SAMPLER, EXTERNAL = (f"tinker://m1/{kind}/a" for kind in ("weights", "sampler_weights", "external_weights"))
 BATCH = {"data": [datum(3)], "loss_fn": "cross_entropy"}
 CHECKPOINT = {"training_run_id": "m1", "checkpoint_id": "weights/a"}
@@ -72,7 +72,7 @@ DAY = datetime(2025, 1, 1, tzinfo=timezone.utc)
 
 
 def zeros(data: Any, logprobs: Any) -> Any:
-    """A loss of one's own."""
+    """Return a custom loss."""
     return 0.0, {}, [np.zeros_like(each) for each in logprobs]
 
 
@@ -118,7 +118,7 @@ APART = {"create_custom_loss", "close", "result"}
 
 
 def calls_of(cls: type) -> list[str]:
-    """The names of the methods of a class that are asked in plain code."""
+    """Return the names of a class's synchronous methods."""
     found = [name for name, _ in inspect.getmembers(cls, callable) if not name.startswith("_")]
     return [f"{cls.__name__}.{name}" for name in found if not name.endswith("_async") and name not in APART]
 
@@ -129,7 +129,7 @@ METHODS = [call for cls in CLIENTS for call in calls_of(cls)]
 
 @pytest.fixture
 def clients(server: ScriptedServer) -> Iterator[Mapping[str, Any]]:
-    """A client of each class, of a server that gives something to every call."""
+    """Return a client of each class, on a server that responds to every call."""
     plain, external = server.result, {"path": EXTERNAL, "size_bytes": 1}
     server.result = lambda i: external if i.startswith("save_weights_external") else plain(i)  # type: ignore[method-assign]
     with open_client(server.url, wire_version=WIRE, project_id="p") as service:
@@ -139,8 +139,8 @@ def clients(server: ScriptedServer) -> Iterator[Mapping[str, Any]]:
         yield {type(client).__name__: client for client in found}
 
 
-def wrong(call: Any, needed: Mapping[str, Any], parameter: inspect.Parameter, server: ScriptedServer) -> list[str]:
-    """What is wrong with how a call takes values for one of its parameters."""
+def problems(call: Any, needed: Mapping[str, Any], parameter: inspect.Parameter, server: ScriptedServer) -> list[str]:
+    """Return the problems of a call with values of wrong types for one parameter."""
     annotation = str(parameter.annotation).removesuffix(" | None")
     name, found = parameter.name, []
     for label, value in VALUES.items():
@@ -174,12 +174,12 @@ def test_arguments_of_methods(server: ScriptedServer, clients: Mapping[str, Any]
     if method == "from_sampler_handle":
         needed = {"handle": clients[owner].get_sampler_handle()}
     for parameter in inspect.signature(call).parameters.values():
-        assert not wrong(call, needed, parameter, server), parameter.name
+        assert not problems(call, needed, parameter, server), parameter.name
 
 
 @pytest.mark.parametrize("cls", [tw.ServiceClient, tw.RestClient, tw.AdminClient, tw.RetryConfig, tw.ChunkLimits])
 def test_arguments_of_constructors(cls: type, server: ScriptedServer) -> None:
-    """The same for what is made; a client is not used for it."""
+    """Constructors name the argument as well."""
     needed: dict[str, Any] = {}
     if cls in (tw.ServiceClient, tw.RestClient, tw.AdminClient):
         needed["base_url"] = server.url
@@ -187,12 +187,12 @@ def test_arguments_of_constructors(cls: type, server: ScriptedServer) -> None:
         needed["wire_version"] = WIRE
     for parameter in inspect.signature(cls).parameters.values():
         if not parameter.name.startswith("_") and parameter.kind is not parameter.VAR_KEYWORD:
-            assert not wrong(cls, needed, parameter, server), parameter.name
+            assert not problems(cls, needed, parameter, server), parameter.name
 
 
 @pytest.mark.parametrize("label", VALUES)
-def test_how_a_client_is_closed(server: ScriptedServer, label: str) -> None:
-    """What says nothing of its end is refused, and the client is still open then."""
+def test_invalid_close_statuses_are_rejected(server: ScriptedServer, label: str) -> None:
+    """An invalid status is rejected, and the client stays open."""
     with open_client(server.url, wire_version=WIRE) as client:
         with pytest.raises(ValueError, match=r"status: .* is not one of 'success', 'errored', 'interrupted'"):
             client.close(VALUES[label])
@@ -203,8 +203,8 @@ def test_how_a_client_is_closed(server: ScriptedServer, label: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["success", "errored", "interrupted"])
-def test_how_a_session_ended_is_told(server: ScriptedServer, status: Any) -> None:
-    """Each way that there is."""
+def test_each_close_status_is_reported(server: ScriptedServer, status: Any) -> None:
+    """Each status reaches the server."""
     with open_client(server.url, wire_version=WIRE) as client:
         client.create_lora_training_client("base").result(PATIENCE_S)
         client.close(status, "why").result(PATIENCE_S)

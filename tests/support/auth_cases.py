@@ -1,6 +1,6 @@
-"""Credentials files and variables, whole and broken, with what the official SDK 0.38.0 answers for each.
+"""Credentials files and variables, valid and broken, with the results of the official SDK 0.38.0.
 
-``tests/rigs/official/credentials_suite.py`` holds the answers against the official SDK itself.
+``tests/rigs/official/credentials_suite.py`` compares the results with the official SDK itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def stored(**record: Any) -> bytes:
 
 @frozen
 class AuthCase:
-    """A credentials file (None for no file), variables of the environment, and the answers of tinker.auth."""
+    """Credentials file (None for no file), variables of the environment, and the results of tinker.auth."""
 
     content: bytes | None
     key: str | None = None
@@ -45,7 +45,7 @@ class AuthCase:
         return self.key is not None if self.has is None else self.has
 
     def put(self, home: Path) -> None:
-        """Write the file of the case into a home folder; without one, remove what is there."""
+        """Write the file of the case into a home folder, or remove the file there if the case has none."""
         file = home / ".tinker" / "credentials.json"
         file.unlink(missing_ok=True)
         if self.content is not None:

@@ -1,4 +1,4 @@
-"""Fixtures for tests of the client: a scripted server, a client of it, a clean environment, and nothing left over."""
+"""Fixtures for tests of the client: a scripted server, a client of it, and a clean environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tinkerwire._futures.event_loop import LOOP
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No variable or credential of the developer's gets in, no thread of the client's stays."""
+    """Hide the developer's variables and credentials, and check that the client's thread ends."""
     for name in os.environ:
         if name.startswith(("TINKER", "CLOUDFLARE")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
@@ -37,7 +37,7 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module", autouse=True)
 def quiet() -> Iterator[None]:
-    """No task or callback of the client's fails unseen: asyncio logs those when they are collected."""
+    """Check that no task or callback of the client fails unseen; asyncio logs such failures on collection."""
     said: list[str] = []
     handler = logging.Handler(logging.ERROR)
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
@@ -50,7 +50,7 @@ def quiet() -> Iterator[None]:
 
 @pytest.fixture
 def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Lets seconds pass at once for all who look at the clock: a limit ends where the test says, on any machine."""
+    """Return a function that moves the process's clock forward, so that a limit ends at once on any machine."""
     plain, passed = time.monotonic, [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: plain() + sum(passed))
 
@@ -64,19 +64,19 @@ def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    """The server."""
+    """Run a scripted server for the test."""
     with scripted_server() as found:
         yield found
 
 
 @pytest.fixture
 def client(server: ScriptedServer) -> Iterator[tw.ServiceClient]:
-    """A client of it that retries without dawdling."""
+    """Open a client of the scripted server that retries without long waits."""
     with open_client(server.url) as found:
         yield found
 
 
 @pytest.fixture
 def training(client: tw.ServiceClient) -> tw.TrainingClient:
-    """A model of it."""
+    """Create a model on the scripted server."""
     return client.create_lora_training_client("base", rank=8)

@@ -1,4 +1,4 @@
-"""What tests of the client need on their side: a policy that does not dawdle, data, and patience."""
+"""Parts that tests of the client share: a retry policy without long waits, data and waits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ADAM = tw.AdamParams(learning_rate=1e-3)
 
 
 def datum(*tokens: int) -> tw.Datum:
-    """A small example; its tokens tell it from others."""
+    """Return a small example that its tokens identify."""
     found = list(tokens) or [1, 2]
     weights = [1.0] * len(found)
     inputs = {"target_tokens": [token + 1 for token in found], "weights": weights}
@@ -26,7 +26,7 @@ def datum(*tokens: int) -> tw.Datum:
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Wait for something that no request tells of; fail after a long while."""
+    """Wait for a condition that no request shows; fail after a long time."""
     end = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > end:
@@ -35,14 +35,14 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 
 def loop_threads() -> list[threading.Thread]:
-    """The threads that belong to the client."""
+    """Return the threads of the client."""
     names = ("tinkerwire-loop", "asyncio_")
     return [thread for thread in threading.enumerate() if thread.name.startswith(names)]
 
 
 @contextmanager
 def open_client(url: str, **options: object) -> Iterator[tw.ServiceClient]:
-    """A client with the fast policy for the block; it asks for no dialect unless ``wire_version`` is None.
+    """Open a client with the fast policy for the block; discover the dialect only if ``wire_version`` is None.
 
     The end of the block does not wait for operations, since tests keep the server from answering.
     """

@@ -1,4 +1,4 @@
-"""Many values of a hypothesis strategy at once, for a judge that takes them in one batch."""
+"""Values of a hypothesis strategy in one batch, for an oracle that takes batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 
 def examples(strategy: st.SearchStrategy[Any], number: int) -> list[Any]:
-    """Values that hypothesis draws, the same on every run; it stops early where there are no more."""
+    """Return values that hypothesis draws, the same in every run; fewer if the strategy has fewer."""
     found: list[Any] = []
 
     @settings(

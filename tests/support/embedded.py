@@ -1,4 +1,4 @@
-"""The embedded server as a process of its own."""
+"""The embedded server as a separate process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def embedded_http_server(*options: str) -> Iterator[str]:
-    """The URL of a ``tinkerwire serve`` process that runs for the block."""
+    """Run ``tinkerwire serve`` for the block and yield its URL."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "tinkerwire", "serve", "--port", "0", "--folder", folder, *options]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

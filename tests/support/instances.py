@@ -1,6 +1,6 @@
-"""JSON values by a schema, for hypothesis; the keywords are those that the contract uses and no others.
+"""Strategies for JSON values of a schema, with exactly the keywords that the contract uses.
 
-Beyond the keywords it keeps to what the contract says in prose: a tensor's data fits its dtype and shape.
+Beyond the keywords they follow the contract's prose: a tensor's data fits its dtype and shape.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KNOWN = frozenset(
 
 
 class Instances:
-    """Strategies, validators and meanings for the schemas of one plain document."""
+    """Strategies, validators and meanings of the schemas of one plain document."""
 
     def __init__(self, document: Json) -> None:
         self.schemas: Json = document["components"]["schemas"]
@@ -43,22 +43,22 @@ class Instances:
         self.validator = cache(self._validator)
 
     def of(self, name: str, *, unknown_keys: bool = True) -> Strategy:
-        """Values of a named schema; open objects get keys that nobody knows, unless told otherwise."""
+        """Return a strategy for a named schema; open objects get unknown keys unless disabled."""
         key = f"{name} {unknown_keys}"
         if key not in self._strategies:
             self._strategies[key] = st.deferred(lambda: self._by(self.schemas[name], unknown_keys))
         return self._strategies[key]
 
     def is_valid(self, name: str, value: Any) -> bool:
-        """Whether a value fits a named schema."""
+        """Return whether a value fits a named schema."""
         return bool(self.validator(name).is_valid(value))
 
     def meaning(self, schema: Json, value: Any) -> Any:
-        """What is left of a value when null, a default and being absent are the same; moments as datetimes."""
+        """Reduce a value to its meaning: null, default and absent become equal, times become datetimes."""
         schema = self._resolved(schema)
         if "anyOf" in schema:
             fitting = [self._resolved(m) for m in schema["anyOf"] if self._inline(m).is_valid(value)]
-            # Of several objects that do not say which, the one that knows most of the keys.
+            # Among several objects without a tag, the object with most of the keys.
             keys = value.keys() if isinstance(value, dict) else set()
             return self.meaning(max(fitting, key=lambda m: len(keys & m.get("properties", {}).keys())), value)
         if isinstance(value, dict):
@@ -112,7 +112,7 @@ class Instances:
         found = st.one_of([self._by(member, unknown_keys) for member in members])
         objects = [plain for plain in map(self._resolved, members) if plain.get("type") == "object"]
         known = {key for plain in objects for key in plain.get("properties", {})}
-        # Keys that nobody knows, and nothing else, do not say which object it is.
+        # Unknown keys alone do not identify an object.
         blurred = len(objects) > 1 and unknown_keys
         return found.filter(lambda v: not isinstance(v, dict) or not v or known & v.keys()) if blurred else found
 
@@ -164,7 +164,7 @@ class Instances:
 
 @st.composite
 def tensors(draw: st.DrawFn) -> Json:
-    """Tensors whose data, dtype and shape agree."""
+    """Return a strategy for tensors whose data, dtype and shape agree."""
     dtype = draw(st.sampled_from(["int64", "float32"]))
     whole = st.integers(-(2**63), 2**63 - 1)
     data = draw(st.lists(whole if dtype == "int64" else st.floats(width=32, allow_nan=False, allow_infinity=False)))
@@ -175,7 +175,7 @@ def tensors(draw: st.DrawFn) -> Json:
 
 @st.composite
 def sparse_matrices(draw: st.DrawFn) -> Json:
-    """Matrices in compressed rows, whose indices fit."""
+    """Return a strategy for matrices in compressed rows with indices in range."""
     width = draw(st.integers(1, 3))
     rows = draw(st.lists(st.sets(st.integers(0, width - 1)).map(sorted), max_size=3))
     columns = [column for row in rows for column in row]

@@ -1,4 +1,4 @@
-"""Graphs of custom losses, as requests have them."""
+"""Graphs of custom losses in request form."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 
 def node(op: str, name: str, target: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """One step."""
+    """Return one node of a graph."""
     return {"op": op, "name": name, "target": target, "args": list(args), "kwargs": kwargs}
 
 
 def ref(name: str) -> dict[str, str]:
-    """What another step gave."""
+    """Return a reference to the output of another node."""
     return {"ref": name}
 
 
 def body(*steps: dict[str, Any], inputs: Sequence[tuple[str, int]] = (("logprobs", 1),), **more: Any) -> dict[str, Any]:
-    """A request whose last step is the loss."""
+    """Return a request whose last node is the loss."""
     places = [node("placeholder", name, name) for name, _ in inputs]
     last = steps[-1]["name"] if steps else "logprobs"
     output = node("output", "output", "output", {"tuple": [ref(last), {"dict": {}}]})

@@ -1,4 +1,4 @@
-"""Writes pickles of an official SDK's models as one line of JSON; run by a Python that has that SDK."""
+"""Writer of pickles of an official SDK's models as one line of JSON; runs in a Python that has that SDK."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tinker import types
 
 
 def topk(name: str) -> Any:
-    """Two matrices of the two likeliest tokens at one place."""
+    """Return two matrices with the two most likely tokens at one position."""
     module = __import__(f"tinker.types.{name}", fromlist=["x"])
     (cls,) = (getattr(module, each) for each in module.__all__)
     return cls(token_ids=np.array([[7, 8]], np.int32), logprobs=np.array([[-0.5, -1.5]], np.float32))
 
 
 def results() -> dict[str, Any]:
-    """Results of sampling: pydantic models in old versions, dataclasses with arrays in newer ones."""
+    """Return sampling results: pydantic models in old versions, dataclasses with arrays in newer ones."""
     sequence = types.SampledSequence
     if hasattr(sequence, "model_fields"):
         sample = sequence(stop_reason="length", tokens=[5, 6], logprobs=[-0.5, -1.0])
@@ -45,7 +45,7 @@ def results() -> dict[str, Any]:
 
 
 def models() -> dict[str, Any]:
-    """One object or more of each kind that users pickle."""
+    """Return at least one object of each kind that users pickle."""
     ids = types.TensorData(data=[3, 4], dtype="int64", shape=[2])
     table = types.TensorData(data=[1.0, 2.0, 3.0, 4.0], dtype="float32", shape=[2, 2])
     text = types.ModelInput.from_ints([1, 2])

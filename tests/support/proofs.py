@@ -1,4 +1,4 @@
-"""The tests that docs/known-bugs.md names as proofs, and which of them passed in a run."""
+"""Tests that docs/known-bugs.md names, and the outcomes of these tests in a run."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def is_provable(file: str) -> bool:
 
 
 def rows() -> list[list[str]]:
-    """Return the cells of each row of each table, without heads and rules."""
+    """Return the cells of each row of each table, without headings and rules."""
     lines = [line for line in TABLE.read_text().splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return [row for row in cells if row[0] not in ("bug", "quirk") and not set(row[0]) <= set("-: ")]
 
 
 def named() -> list[tuple[str, str]]:
-    """Return file and function of each test that the table names."""
+    """Return file and function of each test that the tables name."""
     return sorted({found for row in rows() for found in NAMED.findall(row[-1])})
 
 

@@ -1,4 +1,4 @@
-"""Strategies of the models that have a binary form, and what of a model the round trip must keep."""
+"""Strategies for the models that have a protobuf form, and the values that a round trip must keep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = st.text(st.characters(codec="utf-8"), max_size=8)
 
 @st.composite
 def tensors(draw: st.DrawFn, dtype: str | None = None, trailing: list[int] | None = None) -> m.TensorData:
-    """Dense tensors of up to three dimensions, as lists or arrays; without shape now and then."""
+    """Draw dense tensors of up to three dimensions, as lists or arrays, sometimes without a shape."""
     kind: Any = dtype or draw(st.sampled_from(["float32", "int64"]))
     if trailing is None:
         shape = draw(st.lists(st.integers(0, 3), max_size=3))
@@ -33,7 +33,7 @@ def tensors(draw: st.DrawFn, dtype: str | None = None, trailing: list[int] | Non
 
 @st.composite
 def sparse(draw: st.DrawFn) -> m.TensorData:
-    """Sparse matrices."""
+    """Draw sparse matrices."""
     matrix = np.array(draw(st.lists(st.lists(st.sampled_from([0, 0, 0, 7]), min_size=4, max_size=4), max_size=4)))
     matrix = matrix.reshape(-1, 4)
     starts = [0, *np.cumsum((matrix != 0).sum(1)).tolist()]
@@ -63,7 +63,7 @@ SPANS = st.lists(st.builds(m.PromptProvenanceSpan, **RUN) | st.builds(m.SampledP
 
 @st.composite
 def datums(draw: st.DrawFn) -> m.Datum:
-    """Examples, with both lists of provenance spans now and then; two empty lists are as none."""
+    """Draw examples, sometimes with both lists of provenance spans; two empty lists equal no spans."""
     model_input = m.ModelInput(chunks=draw(st.lists(CHUNKS, max_size=3)))
     inputs = draw(st.dictionaries(NAMES, tensors() | sparse(), max_size=3))
     first, second = draw(st.tuples(SPANS, SPANS))
@@ -85,7 +85,7 @@ FORWARD_REQUESTS = st.builds(m.ForwardRequest, forward_input=INPUTS, model_id=NA
 
 @st.composite
 def outputs(draw: st.DrawFn) -> m.ForwardBackwardOutput:
-    """Results whose datums differ in their fields, dtypes and shapes, one run after the other."""
+    """Draw outputs whose datums differ in fields, dtypes and shapes."""
     found = []
     for _ in range(draw(st.integers(0, 3))):
         kinds = draw(
@@ -113,7 +113,7 @@ TOPK = st.lists(
 
 @st.composite
 def sequences(draw: st.DrawFn) -> m.SampledSequence:
-    """Samples, with reasons to come, and with the likeliest tokens now and then."""
+    """Draw sampled sequences, including unknown stop reasons, sometimes with top-k tokens."""
     return m.SampledSequence(
         stop_reason=draw(st.sampled_from(["stop", "length", "2", "2147483647", "-3"])),
         tokens=draw(st.lists(INT32, max_size=5)),
@@ -124,7 +124,7 @@ def sequences(draw: st.DrawFn) -> m.SampledSequence:
 
 @st.composite
 def samples(draw: st.DrawFn, each: st.SearchStrategy[m.SampledSequence] | None = None) -> m.SampleResponse:
-    """Results of sampling, with all that only binary messages have."""
+    """Draw sample responses with all fields that only protobuf has."""
     alternatives = st.builds(m.PromptAltTokens, tokens=tensors("int64"), logprobs=tensors("float32"))
     return m.SampleResponse(
         sequences=draw(st.lists(sequences() if each is None else each, max_size=3)),
@@ -137,7 +137,7 @@ def samples(draw: st.DrawFn, each: st.SearchStrategy[m.SampledSequence] | None =
 
 
 def plain(value: Any) -> Any:
-    """A model as plain values, in which lists equal arrays and a missing shape is that of one dimension."""
+    """Return a model as plain values; lists equal arrays, and a missing shape equals one dimension."""
     if isinstance(value, m.TensorData):
         shape = [len(value.data)] if value.shape is None else value.shape
         rows = [plain(value.sparse_crow_indices), plain(value.sparse_col_indices)]

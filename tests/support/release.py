@@ -1,4 +1,4 @@
-"""A small made-up release of an SDK in the style of the official one, and the contract that describes it."""
+"""A small invented SDK release in the style of the official one, and the contract that describes it."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ message Point {  // since: 0.5.0
 
 
 def descriptor() -> FileDescriptorProto:
-    """The descriptor that PROTO is compiled to."""
+    """Return the compiled descriptor of PROTO."""
     file = FileDescriptorProto(name="tinker_public.proto", package="tinker_public", syntax="proto3")
     point = file.message_type.add(name="Point")
     label = FieldDescriptorProto.LABEL_OPTIONAL
@@ -238,7 +238,7 @@ def descriptor() -> FileDescriptorProto:
 
 
 def sources(proto: FileDescriptorProto | None = None) -> dict[str, str]:
-    """The files of the release by path."""
+    """Return the files of the release by path."""
     serialized = (proto or descriptor()).SerializeToString()
     return {
         "tinker/__init__.py": "from . import types\n",
@@ -261,7 +261,7 @@ def _exports() -> str:
 
 
 def write_wheel(path: Path, files: dict[str, str]) -> Path:
-    """Those files as a wheel."""
+    """Write the files as a wheel."""
     with zipfile.ZipFile(path, "w") as wheel:
         for name, text in files.items():
             wheel.writestr(name, text)
@@ -269,7 +269,7 @@ def write_wheel(path: Path, files: dict[str, str]) -> Path:
 
 
 def write_folder(path: Path, files: dict[str, str]) -> Path:
-    """Those files as a folder."""
+    """Write the files as a folder."""
     for name, text in files.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text(text)
@@ -277,6 +277,6 @@ def write_folder(path: Path, files: dict[str, str]) -> Path:
 
 
 def write_contract(path: Path) -> Path:
-    """The contract that describes the release, as a folder."""
+    """Write the contract of the release as a folder."""
     files = {"openapi.yaml": CONTRACT, "jobs.yaml": JOBS, "tinker_public.proto": PROTO}
     return write_folder(path, files)

@@ -1,4 +1,4 @@
-"""A real HTTP server on a thread whose answers a test writes down, and that remembers what it was asked."""
+"""An HTTP server on a thread whose responses a test scripts, and which records its requests."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tinkerwire_generated.messages import message
 
 PREFIX = "/api/v1/"
 ZSTD = b"\x28\xb5\x2f\xfd"
-"""How zstd begins; some versions of the HTTP library have taken it away already."""
+"""First bytes of zstd; some versions of the HTTP library have already decompressed the body."""
 PATIENCE_S = 30.0
-"""How long a test waits for something that has to come; nothing is asserted about how long it takes."""
+"""Seconds that a test waits for an event; no test asserts a duration."""
 SUBMISSIONS = ("forward", "forward_backward", "optim_step", "save_weights", "load_weights", "save_weights_for_sampler")
 """The operations of a model that are numbered."""
 
 
 @dataclass
 class RecordedRequest:
-    """One request as it came."""
+    """Request as it arrived."""
 
     name: str
     """The path after /api/v1/."""
@@ -46,10 +46,10 @@ class RecordedRequest:
 
 @dataclass
 class ScriptedResponse:
-    """One answer to give.
+    """Response to send.
 
-    ``drop`` closes the connection in its place; ``hold`` waits for an event of the test (or for the client to go
-    away); ``trickle_s`` sends it byte by byte, with so long a pause between two; ``raw`` is sent as it is, HTTP or not.
+    ``drop`` closes the connection instead; ``hold`` waits for a gate of the test, or until the client leaves;
+    ``trickle_s`` sends byte by byte with that pause in seconds; ``raw`` is sent unchanged, whether HTTP or not.
     """
 
     body: Any = field(default_factory=dict)
@@ -63,7 +63,7 @@ class ScriptedResponse:
 
 
 class Gate:
-    """Something that a test lets go from its own thread, for all who wait for it on the server's."""
+    """Event that the test opens from its own thread, for all waiters on the server's thread."""
 
     def __init__(self) -> None:
         self.is_over = False
@@ -71,7 +71,7 @@ class Gate:
         self._lock = threading.Lock()
 
     async def wait(self) -> None:
-        """Wait until it is let go."""
+        """Wait until the gate opens."""
         event = asyncio.Event()
         with self._lock:
             if self.is_over:
@@ -80,7 +80,7 @@ class Gate:
         await event.wait()
 
     def release(self) -> None:
-        """Let go."""
+        """Open the gate."""
         with self._lock:
             self.is_over = True
             for loop, event in self._waiting:
@@ -91,25 +91,25 @@ Rule = Callable[[RecordedRequest], ScriptedResponse]
 
 
 def in_order(*answers: ScriptedResponse | Rule) -> Rule:
-    """A rule that gives the answers one after the other, and the last for ever."""
+    """Return a rule that gives the responses in order and repeats the last one."""
     left = itertools.chain(answers, itertools.repeat(answers[-1]))
 
     def rule(asked: RecordedRequest) -> ScriptedResponse:
-        answer = next(left)
-        return answer if isinstance(answer, ScriptedResponse) else answer(asked)
+        respond = next(left)
+        return respond if isinstance(respond, ScriptedResponse) else respond(asked)
 
     return rule
 
 
 class ScriptedServer:
-    """The server: ``rules`` by path; what has no rule gets the answers of a server where all goes well."""
+    """Server with ``rules`` by path; a path without a rule gets the response of a healthy server."""
 
     def __init__(self) -> None:
         self.rules: dict[str, Rule] = {}
         self.asked: list[RecordedRequest] = []
         self.url = ""
         self.active: Counter[str] = Counter()
-        """Requests being answered, by path."""
+        """Requests in progress, by path."""
         self.peak: Counter[str] = Counter()
         """The most of them at once."""
         self._promises = 0
@@ -118,36 +118,36 @@ class ScriptedServer:
         self._changed = threading.Condition()
 
     def named(self, name: str) -> list[RecordedRequest]:
-        """The requests to one path, in the order in which they came."""
+        """Return the requests to one path in the order of arrival."""
         return [asked for asked in self.asked if asked.name == name]
 
     def bodies(self, name: str) -> list[Any]:
-        """Their bodies."""
+        """Return the bodies of the requests to one path."""
         return [asked.body for asked in self.named(name)]
 
     def polls(self, kind: str) -> list[RecordedRequest]:
-        """The polls of one kind of request, such as ``Sample``."""
+        """Return the polls of one kind of request, such as ``Sample``."""
         return [a for a in self.named("retrieve_future") if a.headers["x-tinker-request-type"] == kind]
 
     def wait_for(self, condition: Callable[[], bool], what: str = "") -> None:
-        """Wait until something holds that requests change; fail after a long while."""
+        """Wait for a condition that requests change; fail after a long time."""
         with self._changed:
             if not self._changed.wait_for(condition, PATIENCE_S):
                 asked = Counter(asked.name for asked in self.asked)
                 raise AssertionError(f"did not happen: {what or condition}; asked: {asked}")
 
     def wait_for_requests(self, name: str, number: int = 1) -> list[RecordedRequest]:
-        """Wait until a path was asked for so often."""
+        """Wait until a path has received that many requests."""
         self.wait_for(lambda: len(self.named(name)) >= number, f"{number} x {name}")
         return self.named(name)
 
-    def answer(self, asked: RecordedRequest) -> ScriptedResponse:
-        """The answer by rule, or the one of the happy path."""
+    def respond(self, asked: RecordedRequest) -> ScriptedResponse:
+        """Return the scripted response, or that of a healthy server."""
         rule = self.rules.get(asked.name)
-        return rule(asked) if rule else self.happy(asked)
+        return rule(asked) if rule else self.healthy_response(asked)
 
-    def happy(self, asked: RecordedRequest) -> ScriptedResponse:
-        """What a server says when all goes well: every operation is a promise that is kept at the first poll."""
+    def healthy_response(self, asked: RecordedRequest) -> ScriptedResponse:
+        """Return the response of a healthy server: every operation has a future that finishes at the first poll."""
         body = asked.body if isinstance(asked.body, dict) else {}
         plain = {
             "create_session": {"session_id": "s1"},
@@ -167,7 +167,7 @@ class ScriptedServer:
         return ScriptedResponse({"request_id": f"{asked.name}/{self._promises}/{body.get('seq_id')}"})
 
     def result(self, request_id: str) -> Any:
-        """The result of a promise, by the operation that its id names."""
+        """Return the result of a future by the operation that its id names."""
         name, _, rest = request_id.partition("/")
         number = rest.partition("/")[0]
         samples = next((body.get("num_samples") or 1 for each, body in self.promised if str(each) == number), 1)
@@ -183,8 +183,8 @@ class ScriptedServer:
         }[name]
 
     def on_poll(self, kind: str, rule: Rule) -> None:
-        """Give the polls of one kind of request a rule of their own."""
-        others = self.rules.get("retrieve_future", self.happy)
+        """Set a rule for the polls of one kind of request."""
+        others = self.rules.get("retrieve_future", self.healthy_response)
 
         def by_kind(asked: RecordedRequest) -> ScriptedResponse:
             return rule(asked) if asked.headers["x-tinker-request-type"] == kind else others(asked)
@@ -206,30 +206,30 @@ class ScriptedServer:
             self.asked.append(asked)
             self.active[asked.name] += 1
             self.peak[asked.name] = max(self.peak[asked.name], self.active[asked.name])
-            answer = self.answer(asked)
+            respond = self.respond(asked)
             self._changed.notify_all()
         try:
-            return await self._give(request, answer)
+            return await self._give(request, respond)
         finally:
             with self._changed:
                 self.active[asked.name] -= 1
                 self._changed.notify_all()
 
-    async def _give(self, request: web.Request, answer: ScriptedResponse) -> web.StreamResponse:
-        if answer.delay_s:
-            await asyncio.sleep(answer.delay_s)
-        if answer.hold:
-            await answer.hold.wait()
-        if request.transport is not None and answer.raw is not None:
-            request.transport.write(answer.raw)
+    async def _give(self, request: web.Request, respond: ScriptedResponse) -> web.StreamResponse:
+        if respond.delay_s:
+            await asyncio.sleep(respond.delay_s)
+        if respond.hold:
+            await respond.hold.wait()
+        if request.transport is not None and respond.raw is not None:
+            request.transport.write(respond.raw)
             request.transport.close()
-        if request.transport is not None and answer.drop:
+        if request.transport is not None and respond.drop:
             request.transport.abort()
-        content = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
-        if answer.trickle_s:
-            return await self._trickle(request, content, answer.trickle_s)
-        headers = {"content-type": "application/json", **answer.headers}
-        return web.Response(body=content, status=answer.status, headers=headers)
+        content = respond.body if isinstance(respond.body, bytes) else json.dumps(respond.body).encode()
+        if respond.trickle_s:
+            return await self._trickle(request, content, respond.trickle_s)
+        headers = {"content-type": "application/json", **respond.headers}
+        return web.Response(body=content, status=respond.status, headers=headers)
 
     async def _trickle(self, request: web.Request, content: Iterable[int], pause_s: float) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -241,7 +241,7 @@ class ScriptedServer:
 
 
 def _body(content: bytes, headers: Mapping[str, str]) -> Any:
-    """The JSON value of a body; a binary message as protobuf writes it in JSON."""
+    """Return the JSON value of a body; protobuf as its JSON form."""
     if headers.get("content-type") != PROTOBUF:
         return json.loads(content) if content else None
     if content.startswith(ZSTD):
@@ -251,7 +251,7 @@ def _body(content: bytes, headers: Mapping[str, str]) -> Any:
 
 @contextmanager
 def scripted_server(tls: ssl.SSLContext | None = None) -> Iterator[ScriptedServer]:
-    """A scripted server that runs for the block; over https with ``tls``."""
+    """Run a scripted server for the block, over https with ``tls``."""
     server = ScriptedServer()
     loop = asyncio.new_event_loop()
     ready = threading.Event()
@@ -291,5 +291,5 @@ def scripted_server(tls: ssl.SSLContext | None = None) -> Iterator[ScriptedServe
 
 
 def seq_ids(server: ScriptedServer) -> list[int]:
-    """The numbers of all operations, in the order in which the server met them."""
+    """Return the seq_ids of all operations in the order of arrival."""
     return [asked.body["seq_id"] for asked in server.asked if asked.name in SUBMISSIONS]

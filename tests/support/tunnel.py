@@ -1,4 +1,4 @@
-"""A small http proxy: tunnels by CONNECT to a server of the test, whatever host was asked for, and remembers it."""
+"""HTTP proxy that tunnels every CONNECT to a server of the test and records the hosts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Tunnel:
-    """The proxy; with a ``refusal`` it answers that in place of tunnelling."""
+    """Proxy; with a ``refusal`` it responds with that instead of tunnelling."""
 
     port: int = 0
     refusal: bytes = b""
@@ -21,7 +21,7 @@ class Tunnel:
 
 @contextmanager
 def tunnel(to: tuple[str, int]) -> Iterator[Tunnel]:
-    """A proxy that runs for the block, and leads to one address."""
+    """Run a proxy to one address for the block."""
     proxy = Tunnel()
     listener = socket.create_server(("127.0.0.1", 0))
     proxy.port = listener.getsockname()[1]
@@ -35,7 +35,7 @@ def tunnel(to: tuple[str, int]) -> Iterator[Tunnel]:
             threading.Thread(target=lead, args=(client,), daemon=True).start()
 
     def lead(client: socket.socket) -> None:
-        # A client may be gone at any point; that is no fault of a thread.
+        # A client may leave at any point; the thread then ends.
         with suppress(OSError), client:
             head = b""
             while b"\r\n\r\n" not in head:
@@ -65,7 +65,7 @@ def tunnel(to: tuple[str, int]) -> Iterator[Tunnel]:
 
 
 def copy(source: socket.socket, sink: socket.socket) -> None:
-    """Bytes from one socket to the other until it ends."""
+    """Copy bytes from one socket to the other until the end."""
     try:
         while data := source.recv(65536):
             sink.sendall(data)

@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next timer when nothing else is to be done: hours pass in no time."""
+"""Event loop whose clock jumps to the next timer when nothing else is runnable: hours pass at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class _Jump(selectors.DefaultSelector):
-    """In place of waiting, moves the clock."""
+    """Selector that moves the clock instead of waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class _Jump(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """Only for coroutines that wait for timers and for each other, not for sockets or threads."""
+    """Loop for coroutines that wait for timers and for each other, not for sockets or threads."""
 
     def __init__(self) -> None:
         self._clock = _Jump()
@@ -36,7 +36,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in virtual time; RuntimeError when it can never end."""
+    """Run a coroutine in virtual time; raise RuntimeError if it can never finish."""
     loop = VirtualTimeLoop()
     try:
         return loop.run_until_complete(work)

@@ -1,4 +1,4 @@
-"""What the contract takes at a version: its plain documents, and whether a body fits one of their schemas."""
+"""Plain documents of the contract at each version, and the check of a body against their schemas."""
 
 from __future__ import annotations
 

@@ -228,7 +228,9 @@ def test_attempts_are_never_multiplied(
 def test_resends_use_no_number_up(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """What is sent three times is still one operation: the next ones have the next numbers."""
     for name in ("save_weights_for_sampler", "create_sampling_session", "asample"):
-        server.rules[name] = in_order(ScriptedResponse(drop=True), ScriptedResponse(status=500), server.happy)
+        server.rules[name] = in_order(
+            ScriptedResponse(drop=True), ScriptedResponse(status=500), server.healthy_response
+        )
     training = client.create_lora_training_client("base")
     for _ in range(2):
         training.save_weights_and_get_sampling_client().result(PATIENCE_S)
@@ -246,7 +248,7 @@ def test_a_bill_that_is_not_paid(server: ScriptedServer, name: str) -> None:
     """402 is a BillingError at whatever point it comes, in the server's words, and nothing is lost by the error."""
     server.rules["client/config"] = lambda _: ScriptedResponse({}, status=404)
     server.rules[name] = in_order(
-        ScriptedResponse({"detail": "add funds first"}, status=402), *[server.rules.get(name, server.happy)]
+        ScriptedResponse({"detail": "add funds first"}, status=402), *[server.rules.get(name, server.healthy_response)]
     )
     with open_client(server.url, wire_version=None) as client:
         with pytest.raises(tw.BillingError, match="add funds first") as caught:
@@ -285,7 +287,9 @@ def test_user_errors_are_sent_once(server: ScriptedServer, client: tw.ServiceCli
 @pytest.mark.parametrize("category", ["user", "server", "unknown"])
 def test_failed_operations_are_sent_once(server: ScriptedServer, client: tw.ServiceClient, category: str) -> None:
     """An operation that the server reports as failed is not sent again, whosever fault it is."""
-    server.rules["retrieve_future"] = in_order(server.happy, ScriptedResponse({"error": "no", "category": category}))
+    server.rules["retrieve_future"] = in_order(
+        server.healthy_response, ScriptedResponse({"error": "no", "category": category})
+    )
     with pytest.raises(tw.RequestFailedError):
         optim_step(client).result(PATIENCE_S)
     assert len(server.named("optim_step")) == 1
@@ -298,7 +302,7 @@ def test_the_servers_word_overrides(server: ScriptedServer, client: tw.ServiceCl
         optim_step(client).result(PATIENCE_S)
     assert len(server.named("optim_step")) == 1
     server.rules["asample"] = in_order(
-        ScriptedResponse({}, status=404, headers={"x-should-retry": "true"}), server.happy
+        ScriptedResponse({}, status=404, headers={"x-should-retry": "true"}), server.healthy_response
     )
     sample(client).result(PATIENCE_S)
     assert len(server.named("asample")) == 2
@@ -316,7 +320,7 @@ def test_retrying_can_be_off(server: ScriptedServer, name: str, operation: Calla
 
 def test_a_lost_reply_is_asked_for_under_the_same_number(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A resend carries the same seq_id and key, so that a server that took the first does not train twice."""
-    server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), server.happy)
+    server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), server.healthy_response)
     optim_step(client).result(PATIENCE_S)
     first, second = server.named("optim_step")
     assert first.body == second.body
@@ -327,11 +331,11 @@ def test_resends_are_logged(server: ScriptedServer, client: tw.ServiceClient, ca
     """A server that keeps failing is named in the log; a single blip is not."""
     client.get_server_capabilities()
     with caplog.at_level(logging.WARNING, "tinkerwire"):
-        server.rules["optim_step"] = in_order(ScriptedResponse({}, status=500), server.happy)
+        server.rules["optim_step"] = in_order(ScriptedResponse({}, status=500), server.healthy_response)
         optim_step(client).result(PATIENCE_S)
         assert not caplog.records
         server.rules["optim_step"] = in_order(
-            *[ScriptedResponse({"detail": "disk full"}, status=500)] * 3, server.happy
+            *[ScriptedResponse({"detail": "disk full"}, status=500)] * 3, server.healthy_response
         )
         optim_step(client).result(PATIENCE_S)
     assert len(caplog.records) == 1
@@ -348,7 +352,7 @@ def test_silence_is_logged(
     """A request without an answer for ten seconds has a line in the log, long before its time is over."""
     assert operation_record.FIRST_WORD_S == 10.0
     hold = Gate()
-    server.rules["create_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         training = client.create_lora_training_client("base")
         server.wait_for_requests("create_session")
@@ -365,7 +369,11 @@ def test_the_wait_is_the_servers(server: ScriptedServer, client: tw.ServiceClien
 
     def rule(asked: RecordedRequest) -> ScriptedResponse:
         is_first = len(server.named("optim_step")) == 1
-        return ScriptedResponse({}, status=503, headers={"retry-after": "0.3"}) if is_first else server.happy(asked)
+        return (
+            ScriptedResponse({}, status=503, headers={"retry-after": "0.3"})
+            if is_first
+            else server.healthy_response(asked)
+        )
 
     server.rules["optim_step"] = rule
     optim_step(client).result(PATIENCE_S)
@@ -383,7 +391,7 @@ def test_listed_exceptions_decide_what_is_retried(server: ScriptedServer) -> Non
         ((), ScriptedResponse({"detail": "busy"}, status=503), True),
     ):
         before = len(server.named("optim_step"))
-        server.rules["optim_step"] = in_order(rule, server.happy)
+        server.rules["optim_step"] = in_order(rule, server.healthy_response)
         policy = tw.RetryConfig(retry_delay_base=0.001, retryable_exceptions=exceptions)
         with open_client(server.url, retry=policy) as client:
             step = client.create_lora_training_client("base").optim_step(tw.AdamParams())
@@ -400,7 +408,9 @@ def test_without_stuck_detection_progress_timeout_does_not_count(
 ) -> None:
     """A result that comes after it is still taken."""
     released: list[bool] = []
-    server.on_poll("OptimStep", lambda asked: server.happy(asked) if released else ScriptedResponse(status=408))
+    server.on_poll(
+        "OptimStep", lambda asked: server.healthy_response(asked) if released else ScriptedResponse(status=408)
+    )
     with open_client(server.url, retry=tw.RetryConfig(progress_timeout=50, enable_stuck_detection=False)) as client:
         step = client.create_lora_training_client("base").optim_step(ADAM)
         server.wait_for(lambda: len(server.polls("OptimStep")) >= 2, "polls")

@@ -29,8 +29,8 @@ def policy(**settings: object) -> tw.RetryConfig:
 
 def test_it_makes_faults_pass(server: ScriptedServer) -> None:
     """Of requests and of polls, under one key and one number."""
-    server.rules["optim_step"] = in_order(NOT_YET, NOT_YET, server.happy)
-    server.on_poll("OptimStep", in_order(NOT_YET, ScriptedResponse(status=408), NOT_YET, server.happy))
+    server.rules["optim_step"] = in_order(NOT_YET, NOT_YET, server.healthy_response)
+    server.on_poll("OptimStep", in_order(NOT_YET, ScriptedResponse(status=408), NOT_YET, server.healthy_response))
     with open_client(server.url, retry=policy()) as client:
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
     assert [body["seq_id"] for body in server.bodies("optim_step")] == [1, 1, 1]
@@ -41,7 +41,7 @@ def test_it_makes_faults_pass(server: ScriptedServer) -> None:
 def test_it_ends_what_would_be_tried_again(server: ScriptedServer) -> None:
     """Of requests and of polls."""
     full = ScriptedResponse({"detail": "disk full"}, status=500)
-    server.rules["optim_step"] = in_order(full, server.happy)
+    server.rules["optim_step"] = in_order(full, server.healthy_response)
     server.on_poll("OptimStep", in_order(full))
     with open_client(server.url, retry=policy()) as client:
         training = client.create_lora_training_client("base")
@@ -54,7 +54,7 @@ def test_it_ends_what_would_be_tried_again(server: ScriptedServer) -> None:
 
 def test_the_limits_hold_all_the_same(server: ScriptedServer) -> None:
     """max_attempts for requests, max_elapsed for polls."""
-    server.rules["optim_step"] = in_order(*[NOT_YET] * 3, server.happy)
+    server.rules["optim_step"] = in_order(*[NOT_YET] * 3, server.healthy_response)
     server.on_poll("OptimStep", lambda _: NOT_YET)
     for limit in ({"max_attempts": 3}, {"max_elapsed": 0.1}):
         with open_client(server.url, retry=policy(**limit)) as client, pytest.raises(tw.NotFoundError):
@@ -76,7 +76,7 @@ def test_it_goes_with_a_pickled_client_and_not_with_a_handle(
 ) -> None:
     """A function is no text; it is not dropped in silence."""
     monkeypatch.setenv("TINKER_API_KEY", "tml-secret-0123456789")
-    server.rules["asample"] = in_order(NOT_YET, server.happy)
+    server.rules["asample"] = in_order(NOT_YET, server.healthy_response)
     with open_client(server.url, retry=policy()) as client:
         sampling = client.create_sampling_client(base_model="base")
         with pytest.raises(ValueError, match="retry_if"):

@@ -339,7 +339,7 @@ def test_a_number_is_free_again_unless_it_may_be_taken(
     server.rules["auth/token"] = exchange
     over = ScriptedResponse(status=401, headers={"www-authenticate": 'Bearer error="invalid_token"'})
     tries = [ScriptedResponse(status=500), over] if doubt else [over]
-    server.rules["optim_step"] = in_order(server.happy, *tries, server.happy)
+    server.rules["optim_step"] = in_order(server.healthy_response, *tries, server.healthy_response)
     options = {"wire_version": "0.38.0", "client_config": {"pjwt_auth_enabled": True}}
     policy = tw.RetryConfig(retry_delay_base=0.001, max_attempts=2)
     with open_client(server.url, retry=policy, **options) as client:

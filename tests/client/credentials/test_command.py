@@ -50,7 +50,9 @@ def test_it_runs_when_it_is_needed(server: ScriptedServer, monkeypatch: pytest.M
     """Not before the first request, and once; again when what it printed is refused, and the request goes once more."""
     runs = tmp_path / "runs"
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", f"echo x >> {runs}; echo {KEY}-$(wc -l < {runs} | tr -d ' ')")
-    server.rules["get_server_capabilities"] = in_order(server.happy, server.happy, REFUSED, server.happy, REFUSED)
+    server.rules["get_server_capabilities"] = in_order(
+        server.healthy_response, server.healthy_response, REFUSED, server.healthy_response, REFUSED
+    )
     with open_client(server.url, api_key=None) as client:
         assert not runs.exists()
         for _ in range(3):
@@ -96,7 +98,7 @@ def test_a_number_that_may_be_taken_is_not_given_out_again(
         broken.touch()
         return REFUSED
 
-    server.rules["optim_step"] = in_order(ScriptedResponse(status=500), refuse, server.happy)
+    server.rules["optim_step"] = in_order(ScriptedResponse(status=500), refuse, server.healthy_response)
     with open_client(server.url, api_key=None) as client:
         training = client.create_lora_training_client("base")
         with pytest.raises(tw.TinkerError, match="exit status 1"):

@@ -163,7 +163,7 @@ def test_what_is_logged_while_waiting(
     monkeypatch.setattr(operation_record, "WORD_EVERY_S", 0.02)
     monkeypatch.setattr(throttled_log, "WARNING_INTERVAL_S", 0.0)
     busy = ScriptedResponse({"detail": f"{KEY} is busy"}, status=500)
-    server.on_poll("Sample", lambda asked: server.happy(asked) if "is busy" in caplog.text else busy)
+    server.on_poll("Sample", lambda asked: server.healthy_response(asked) if "is busy" in caplog.text else busy)
     with open_client(server.url) as client:
         client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
     assert "*** is busy" in caplog.text

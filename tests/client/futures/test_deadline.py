@@ -31,7 +31,7 @@ def test_a_sample_that_takes_too_long(
     assert caught.value.request_id == server.polls("Sample")[0].body["request_id"]
     for part in ("Sample", caught.value.request_id, "timeout=50 s", "paused_capacity: no GPUs"):
         assert part in str(caught.value)
-    server.on_poll("Sample", server.happy)
+    server.on_poll("Sample", server.healthy_response)
     assert sampling.sample(PROMPT, 1, PARAMS, timeout=PATIENCE_S).result(PATIENCE_S).sequences
     hold.release()
 
@@ -39,7 +39,9 @@ def test_a_sample_that_takes_too_long(
 def test_the_limit_counts_what_comes_before(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The creation of the sampler, and the wait for a place among too many, are part of the time."""
     hold = Gate()
-    server.rules["create_sampling_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["create_sampling_session"] = lambda asked: ScriptedResponse(
+        server.healthy_response(asked).body, hold=hold
+    )
     sampling = client.create_sampling_client(base_model="base")
     with pytest.raises(tw.RequestTimeoutError, match="not submitted"):
         sampling.compute_logprobs(PROMPT, timeout=0.2).result(PATIENCE_S)

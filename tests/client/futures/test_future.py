@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(60)
 def held(server: ScriptedServer) -> Gate:
     """Holds back the results of optimizer steps until it is released."""
     hold = Gate()
-    server.on_poll("OptimStep", lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold))
+    server.on_poll("OptimStep", lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold))
     return hold
 
 
@@ -105,7 +105,7 @@ def test_a_closed_loop_that_waited_disturbs_nobody(
 
 def test_cancelling_the_waiting_task_cancels_the_operation(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A sample whose await is cancelled gives its place in flight back."""
-    server.rules["retrieve_future"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=Gate())
+    server.rules["retrieve_future"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=Gate())
     sampling = client.create_sampling_client(base_model="base")
 
     async def run() -> APIFuture[tw.SampleResponse]:

@@ -32,9 +32,11 @@ async def outcome(future: tw.APIFuture[Any]) -> None:
 def test_the_way_of_an_operation(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """pending, submitted with id and queue, done; the repr says the same."""
     taken, kept = Gate(), Gate()
-    server.rules["optim_step"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=taken)
+    server.rules["optim_step"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=taken)
     paused = ScriptedResponse({"queue_state": "paused_capacity", "queue_state_reason": "busy"}, status=408)
-    server.on_poll("OptimStep", in_order(paused, lambda asked: ScriptedResponse(server.happy(asked).body, hold=kept)))
+    server.on_poll(
+        "OptimStep", in_order(paused, lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=kept))
+    )
     future = training.optim_step(ADAM)
     server.wait_for_requests("optim_step")
     assert (future.state, future.request_id, future.queue_state) == ("pending", None, None)
@@ -55,7 +57,9 @@ def test_the_way_of_an_operation(server: ScriptedServer, training: tw.TrainingCl
 
 def test_failed_and_cancelled(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """The other two ends."""
-    server.on_poll("OptimStep", in_order(FAILED, lambda asked: ScriptedResponse(server.happy(asked).body, hold=Gate())))
+    server.on_poll(
+        "OptimStep", in_order(FAILED, lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=Gate()))
+    )
     failed = training.optim_step(ADAM)
     assert isinstance(failed.exception(PATIENCE_S), tw.RequestFailedError)
     assert failed.state == "failed"
@@ -73,7 +77,7 @@ def test_the_progress_of_a_large_batch(server: ScriptedServer) -> None:
 
     def rule(asked: Any) -> ScriptedResponse:
         polls.append(asked.body["request_id"])
-        return ScriptedResponse(server.happy(asked).body, hold=hold if len(polls) > 1 else None)
+        return ScriptedResponse(server.healthy_response(asked).body, hold=hold if len(polls) > 1 else None)
 
     server.on_poll("ForwardBackward", rule)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
@@ -89,7 +93,7 @@ def test_the_progress_of_a_large_batch(server: ScriptedServer) -> None:
 def test_callbacks(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """A callback gets the future, done, whether it is added before the end or after it."""
     hold = Gate()
-    server.on_poll("OptimStep", lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold))
+    server.on_poll("OptimStep", lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold))
     future = training.optim_step(ADAM)
     heard: list[tw.APIFuture[tw.OptimStepResponse]] = []
     future.on_done(heard.append)
@@ -105,7 +109,7 @@ def test_callbacks(server: ScriptedServer, training: tw.TrainingClient) -> None:
 def test_a_client_with_a_listener(server: ScriptedServer) -> None:
     """The callback of the service hears of every long wait; one that fails takes nothing away."""
     hold = Gate()
-    server.on_poll("Sample", lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold))
+    server.on_poll("Sample", lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold))
     heard: list[tw.WaitStatus] = []
 
     def listen(waiting: tw.WaitStatus) -> None:
@@ -177,7 +181,7 @@ def test_a_failure_that_somebody_asked_for(
 
 def test_what_close_ends_is_logged_once(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """Operations that end by close are named together, and not logged again as errors that nobody asked for."""
-    server.on_poll("Sample", lambda asked: ScriptedResponse(server.happy(asked).body, hold=Gate()))
+    server.on_poll("Sample", lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=Gate()))
     with open_client(server.url) as client:
         sampling = client.create_sampling_client(base_model="base")
         for _ in range(5):
@@ -204,7 +208,7 @@ def test_blocking_inside_a_running_loop_works(training: tw.TrainingClient) -> No
 def test_reprs_of_clients(server: ScriptedServer) -> None:
     """They name the server and what they stand for, without waiting and without the key."""
     hold = Gate()
-    server.rules["create_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     with open_client(server.url) as client:
         assert repr(client) == f"<ServiceClient {server.url}, no session so far>"
         training = client.create_lora_training_client("base")
@@ -255,9 +259,9 @@ def test_waiting_for_what_the_server_has_not_taken(server: ScriptedServer, name:
 
     def rule(asked: RecordedRequest) -> ScriptedResponse:
         if hold.is_over:
-            return server.happy(asked)
+            return server.healthy_response(asked)
         return (
-            ScriptedResponse(server.happy(asked).body, hold=hold)
+            ScriptedResponse(server.healthy_response(asked).body, hold=hold)
             if is_silent
             else ScriptedResponse({"detail": "on fire"}, status=503)
         )
@@ -288,7 +292,7 @@ def test_waiting_in_line(
         r"OptimStep: .*/api/v1/optim_step: no answer so far to attempt 1",
     )
     hold = Gate()
-    server.rules["optim_step"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["optim_step"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     heard: list[tw.WaitStatus] = []
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url, on_wait=heard.append) as client:
         training = client.create_lora_training_client("base")
@@ -308,7 +312,7 @@ def test_waiting_for_a_server_that_is_too_busy(server: ScriptedServer) -> None:
     """A sample that the server does not take says why it is still here."""
     hold = Gate()
     busy = ScriptedResponse({"detail": "all seats taken"}, status=429)
-    server.rules["asample"] = lambda asked: server.happy(asked) if hold.is_over else busy
+    server.rules["asample"] = lambda asked: server.healthy_response(asked) if hold.is_over else busy
     heard: list[tw.WaitStatus] = []
     with open_client(server.url, on_wait=heard.append) as client:
         sample = client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS)

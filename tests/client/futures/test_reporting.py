@@ -144,7 +144,9 @@ def test_a_log_handler_that_raises(
         raise error
 
     handler(emit)
-    server.rules["optim_step"] = in_order(*[ScriptedResponse({"detail": "full"}, status=500)] * 3, server.happy)
+    server.rules["optim_step"] = in_order(
+        *[ScriptedResponse({"detail": "full"}, status=500)] * 3, server.healthy_response
+    )
     assert client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
     assert any("full" in message for message in seen)
 
@@ -160,7 +162,7 @@ def test_a_log_handler_that_blocks(
         is_over.wait(PATIENCE_S * 2)
 
     handler(emit)
-    server.rules["optim_step"] = in_order(*[ScriptedResponse({}, status=500)] * 3, server.happy)
+    server.rules["optim_step"] = in_order(*[ScriptedResponse({}, status=500)] * 3, server.healthy_response)
     assert client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
     assert seen.is_set()
     is_over.set()
@@ -181,7 +183,7 @@ def test_on_wait_that_raises_or_blocks(
             is_over.wait(PATIENCE_S * 2)
         raise error
 
-    server.rules["asample"] = lambda asked: ScriptedResponse(server.happy(asked).body, delay_s=0.1)
+    server.rules["asample"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, delay_s=0.1)
     with open_client(server.url, on_wait=listen) as client:
         assert len(tw.gather(three_samples(client)).result(PATIENCE_S)) == 3
         assert called.wait(PATIENCE_S)
@@ -247,7 +249,7 @@ os.write(int(sys.argv[2]), b"done")
 @pytest.mark.skipif(os.name != "posix", reason="there are no pseudo terminals")
 def test_a_program_whose_terminal_goes_away(server: ScriptedServer) -> None:
     """A process that ignores the hangup gets its results after its terminal is gone, and ends."""
-    server.rules["asample"] = lambda asked: ScriptedResponse(server.happy(asked).body, delay_s=1.0)
+    server.rules["asample"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, delay_s=1.0)
     try:
         ours, theirs = os.openpty()
     except OSError:

@@ -92,7 +92,9 @@ def test_a_fork_does_not_wait_for_a_loop_that_waits_for_it(
     monkeypatch.setattr(loop_module, "PAUSE_S", 0.05)
     held, entered = threading.Lock(), threading.Event()
     hold = Gate()
-    server.rules["get_server_capabilities"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["get_server_capabilities"] = lambda asked: ScriptedResponse(
+        server.healthy_response(asked).body, hold=hold
+    )
     future = client._capabilities()
 
     def callback(_: object) -> None:

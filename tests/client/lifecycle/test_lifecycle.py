@@ -117,7 +117,7 @@ def test_gathered_results_arrive(server: ScriptedServer) -> None:
 def test_a_rest_client_waits_too(server: ScriptedServer) -> None:
     """The end of its block waits for its requests."""
     hold = Gate()
-    server.rules["training_runs"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["training_runs"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     with tw.RestClient(base_url=server.url, api_key=KEY) as rest:
         future = rest.list_training_runs()
         server.wait_for_requests("training_runs")
@@ -171,7 +171,7 @@ def test_an_error_ends_the_block_at_once(server: ScriptedServer, caplog: pytest.
 def test_close_logs_what_it_drops(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """Also operations that were queued behind others and never submitted."""
     hold = Gate()
-    server.rules[SAVED] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules[SAVED] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
         training = client.create_lora_training_client("base")
         training.save_state("a")

@@ -57,7 +57,7 @@ NEWER = ("copy_weights", "create_custom_loss")
 def hold_results(server: ScriptedServer, name: str) -> Gate:
     """Have a server take one operation, and hold its result back."""
     hold = Gate()
-    others = server.happy
+    others = server.healthy_response
 
     def poll(asked: RecordedRequest) -> ScriptedResponse:
         if asked.body["request_id"] != "late":
@@ -152,7 +152,7 @@ def test_a_cancelled_gather_cancels_every_operation(server: ScriptedServer) -> N
     server.rules["cancel_future"] = lambda _: ScriptedResponse({})
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         models = [training(client) for _ in range(2)]
-        server.rules["retrieve_future"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+        server.rules["retrieve_future"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
         futures = [each.save_state("a") for each in models]
         steps = [each.optim_step(ADAM) for each in models]
         both: list[tw.APIFuture[Any]] = [*futures, *steps]

@@ -159,7 +159,7 @@ def test_an_end_that_is_told_before_anybody_asks(server: ScriptedServer) -> None
     """A sample that has ended before the answer to its submission is here is not waited for."""
     hold = Gate()
     server.rules["asample"] = in_order(
-        server.happy, lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+        server.healthy_response, lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     )
     both = [{"state": "finished", "request_id": f"asample/{i + 1}/{i}"} for i in range(2)]
     server.rules["retrieve_futures"] = in_order(

@@ -175,7 +175,7 @@ def test_an_expired_training_result_is_an_error(server: ScriptedServer, training
 def test_an_expired_sample_is_drawn_again(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """410 for a sample sends it anew, under a new seq_id and a new key, until one is kept."""
     expired = ScriptedResponse(status=410)
-    server.on_poll("Sample", in_order(expired, expired, server.happy))
+    server.on_poll("Sample", in_order(expired, expired, server.healthy_response))
     sampling = client.create_sampling_client(base_model="base")
     assert len(sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences) == 1
     assert [body["seq_id"] for body in server.bodies("asample")] == [0, 1, 2]
@@ -350,7 +350,7 @@ def test_many_waits_make_one_word(
 
     monkeypatch.setattr(throttled_log.ThrottledLog, "warn", count)
     hold = Gate()
-    server.on_poll("Sample", lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold))
+    server.on_poll("Sample", lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold))
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         samples = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(50)]
         wait_until(lambda: len(said) >= 50, "every wait has its word")
@@ -372,7 +372,7 @@ def test_a_future_that_was_there_and_is_unknown_now(
     for part in ("OptimStep", "HTTP 404", "Future not found", error.request_id):
         assert part in str(error)
     assert len(server.named("optim_step")) == 1
-    server.on_poll("Sample", in_order(before, unknown, server.happy))
+    server.on_poll("Sample", in_order(before, unknown, server.healthy_response))
     sampling = client.create_sampling_client(base_model="base")
     assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences
     assert [body["seq_id"] for body in server.bodies("asample")] == [0, 1]
@@ -389,7 +389,7 @@ def test_a_server_without_protobuf_results(server: ScriptedServer, status: int, 
         if PROTOBUF in asked.headers["accept"]:
             refused.append(asked)
             return ScriptedResponse({"detail": "JSON only"}, status)
-        return server.happy(asked)
+        return server.healthy_response(asked)
 
     server.rules["retrieve_future"] = poll
     with open_client(server.url, wire_version=version, retry=tw.RetryConfig(enable_retry_logic=False)) as client:

@@ -74,7 +74,7 @@ def test_samples_count_from_zero(server: ScriptedServer, sampling: tw.SamplingCl
 def test_one_failed_sample_is_one_failed_sample(server: ScriptedServer, sampling: tw.SamplingClient) -> None:
     """A sample that fails says so by itself, with category and id; the others come."""
     failed = ScriptedResponse({"error": "Unknown error", "category": "server"})
-    server.on_poll("Sample", in_order(server.happy, failed, server.happy))
+    server.on_poll("Sample", in_order(server.healthy_response, failed, server.healthy_response))
     futures = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(10)]
     errors = [future.exception(PATIENCE_S) for future in futures]
     (error,) = [error for error in errors if error is not None]
@@ -96,7 +96,9 @@ def test_a_failed_creation_reaches_every_sample(server: ScriptedServer, client: 
 def test_samples_wait_for_the_creation_alone(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A sample that is cancelled while the sampler is being made leaves the sampler to the others."""
     hold = Gate()
-    server.rules["create_sampling_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["create_sampling_session"] = lambda asked: ScriptedResponse(
+        server.healthy_response(asked).body, hold=hold
+    )
     sampling = client.create_sampling_client(base_model="base")
     first, second = sampling.sample(PROMPT, 1, PARAMS), sampling.sample(PROMPT, 1, PARAMS)
     server.wait_for_requests("create_sampling_session")

@@ -100,7 +100,7 @@ def test_the_embedded_server_stays_at_home() -> None:
 
 def test_a_client_that_was_not_created_has_no_handle(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The error of the creation, not one of pickling."""
-    server.rules["create_sampling_session"] = lambda asked: server.happy(asked).__class__(status=403)
+    server.rules["create_sampling_session"] = lambda asked: server.healthy_response(asked).__class__(status=403)
     with pytest.raises(tw.PermissionDeniedError):
         pickle.dumps(client.create_sampling_client(base_model="base"))
 

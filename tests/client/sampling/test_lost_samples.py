@@ -33,7 +33,7 @@ def test_a_sample_lost_after_a_fault(
     server: ScriptedServer, client: tw.ServiceClient, before: ScriptedResponse, lost: ScriptedResponse
 ) -> None:
     """Whatever came in place of the result, a sample that is gone afterwards is drawn again under a new number."""
-    server.on_poll("Sample", in_order(before, lost, server.happy))
+    server.on_poll("Sample", in_order(before, lost, server.healthy_response))
     sampling = client.create_sampling_client(base_model="base")
     assert len(sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences) == 1
     assert [body["seq_id"] for body in server.bodies("asample")] == [0, 1]
@@ -42,7 +42,7 @@ def test_a_sample_lost_after_a_fault(
 @pytest.mark.parametrize("body", [{"detail": "Not Found"}, {"detail": "unknown request"}, b"", {}], ids=str)
 def test_a_sample_unknown_at_its_first_poll(server: ScriptedServer, client: tw.ServiceClient, body: Any) -> None:
     """A promise that the server has just given and does not know is a lost sample as well."""
-    server.on_poll("Sample", in_order(ScriptedResponse(body, status=404), server.happy))
+    server.on_poll("Sample", in_order(ScriptedResponse(body, status=404), server.healthy_response))
     client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
     assert len(server.named("asample")) == 2
 
@@ -62,7 +62,7 @@ def test_a_sample_that_ended_and_cannot_be_fetched(server: ScriptedServer, lost:
     server.rules["join_sampling_session"] = lambda _: ScriptedResponse(
         {"sample_seq_id_start": 0, "cloned_sampler_id": 0}
     )
-    server.on_poll("Sample", in_order(lost, server.happy))
+    server.on_poll("Sample", in_order(lost, server.healthy_response))
     config = {"sample_use_retrieve_futures": True}
     with open_client(server.url, wire_version="0.38.0", client_config=config) as client:
         client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)

@@ -19,7 +19,7 @@ ENABLED = ScriptedResponse({"sample_cancel_enabled": True, "sample_cancel_max_ba
 def held(server: ScriptedServer) -> Gate:
     """Holds back the results of samples."""
     hold = Gate()
-    server.on_poll("Sample", lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold))
+    server.on_poll("Sample", lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold))
     return hold
 
 
@@ -119,7 +119,7 @@ def test_only_samples_in_flight(server: ScriptedServer, held: Gate) -> None:
     taken = Gate()
 
     def hold_samples(asked: RecordedRequest) -> ScriptedResponse:
-        return ScriptedResponse(server.happy(asked).body, hold=taken)
+        return ScriptedResponse(server.healthy_response(asked).body, hold=taken)
 
     server.rules["asample"] = hold_samples
     server.on_poll("OptimStep", lambda _: ScriptedResponse(hold=Gate()))

@@ -99,7 +99,7 @@ def test_a_heartbeat_whose_session_is_not_known_any_longer(
         before = len(server.named("session_heartbeat"))
         wait_until(lambda: len(server.named("session_heartbeat")) > before + 2, "it beats on")
         training.optim_step(ADAM).result(PATIENCE_S)
-        server.rules["session_heartbeat"] = server.happy
+        server.rules["session_heartbeat"] = server.healthy_response
         before = len(server.named("session_heartbeat"))
         wait_until(lambda: len(server.named("session_heartbeat")) > before + 2, "the session is known")
         server.rules["session_heartbeat"] = lambda _: unknown

@@ -34,7 +34,7 @@ def test_it_is_created_when_it_is_needed(server: ScriptedServer, client: tw.Serv
 def test_it_is_created_once_for_all(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Forty clients made at once by eight threads share one session, and have numbers of their own in it."""
     hold = Gate()
-    server.rules["create_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     with ThreadPoolExecutor(8) as pool:
         training = [pool.submit(client.create_lora_training_client, "base") for _ in range(20)]
         sampling = [pool.submit(client.create_sampling_client, None, "base") for _ in range(20)]
@@ -59,7 +59,7 @@ def test_a_failed_creation_is_tried_again_by_the_next(server: ScriptedServer, cl
     """All who wait for a session that cannot be created get the error; who asks later gets a new try."""
     hold = Gate()
     server.rules["create_session"] = in_order(
-        ScriptedResponse({"detail": "no seats"}, status=403, hold=hold), server.happy
+        ScriptedResponse({"detail": "no seats"}, status=403, hold=hold), server.healthy_response
     )
     waiting = [client.create_lora_training_client("base") for _ in range(3)]
     server.wait_for_requests("create_session")
@@ -74,7 +74,7 @@ def test_a_failed_creation_is_tried_again_by_the_next(server: ScriptedServer, cl
 def test_one_who_stops_waiting_does_not_stop_the_others(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A client whose creation is cancelled while the session is created leaves the session to the others."""
     hold = Gate()
-    server.rules["create_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     first, second = client.create_lora_training_client("base"), client.create_lora_training_client("base")
     server.wait_for_requests("create_session")
     first._operations.creation.cancel()
@@ -206,7 +206,7 @@ def test_what_the_session_tells(server: ScriptedServer, monkeypatch: pytest.Monk
 def test_sessions_end_with_pending_work(server: ScriptedServer) -> None:
     """Closing while the session is still being created ends what waits for it."""
     hold = Gate()
-    server.rules["create_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     with open_client(server.url) as client:
         training, sampling = (
             client.create_lora_training_client("base"),

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(60)
 def test_cancelled_before_it_was_sent(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Operations cancelled in the line are never sent, leave no gap, and hold up nobody; order is kept."""
     hold = Gate()
-    server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     first = training.forward_backward([datum()], "cross_entropy")
     server.wait_for_requests("forward_backward")
     futures = [training.optim_step(ADAM) for _ in range(10)]
@@ -36,7 +36,7 @@ def test_cancelled_before_it_was_sent(server: ScriptedServer, training: tw.Train
 def test_cancelling_in_line_lets_nobody_overtake(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """When the operation in the middle is cancelled, the last still waits for the first to be taken."""
     hold = Gate()
-    server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     first = training.forward_backward([datum()], "cross_entropy")
     server.wait_for_requests("forward_backward")
     middle, last = training.optim_step(ADAM), training.save_state("a")
@@ -52,7 +52,7 @@ def test_cancelling_in_line_lets_nobody_overtake(server: ScriptedServer, trainin
 def test_cancelled_while_it_is_sent(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """An operation cancelled with its request on the way fails at once; the request goes to its end, without a gap."""
     hold = Gate()
-    server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     sent = training.forward_backward([datum()], "cross_entropy")
     server.wait_for_requests("forward_backward")
     following = training.optim_step(ADAM)
@@ -73,7 +73,9 @@ def test_cancelled_while_it_is_sent_and_then_refused(
 ) -> None:
     """When the request of a cancelled operation is refused in the end, its number is free, and nobody hears of it."""
     hold = Gate()
-    server.rules["optim_step"] = in_order(ScriptedResponse({"detail": "bad"}, status=422, hold=hold), server.happy)
+    server.rules["optim_step"] = in_order(
+        ScriptedResponse({"detail": "bad"}, status=422, hold=hold), server.healthy_response
+    )
     sent = training.optim_step(ADAM)
     server.wait_for_requests("optim_step")
     following = training.optim_step(ADAM)
@@ -88,7 +90,7 @@ def test_cancelled_while_it_is_sent_and_then_refused(
 def test_cancelled_while_it_is_sent_and_then_closed(server: ScriptedServer) -> None:
     """Close does not wait for the request of a cancelled operation."""
     hold = Gate()
-    server.rules["optim_step"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["optim_step"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     with open_client(server.url) as client:
         sent = client.create_lora_training_client("base").optim_step(ADAM)
         server.wait_for_requests("optim_step")

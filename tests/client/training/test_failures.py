@@ -81,7 +81,7 @@ def test_a_save_after_a_retrieved_error_warns_of_nothing(
     server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whoever got the error may have repeated the batch."""
-    server.on_poll("ForwardBackward", in_order(ScriptedResponse(NO_MEMORY), server.happy))
+    server.on_poll("ForwardBackward", in_order(ScriptedResponse(NO_MEMORY), server.healthy_response))
     with pytest.raises(tw.RequestFailedError):
         training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
     training.save_state("a").result(PATIENCE_S)

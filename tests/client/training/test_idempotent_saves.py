@@ -37,7 +37,7 @@ class Shelf:
             return TAKEN
         self.names.add(checkpoint)
         self.lost -= 1
-        return ScriptedResponse(drop=True) if self.lost >= 0 else self.server.happy(asked)
+        return ScriptedResponse(drop=True) if self.lost >= 0 else self.server.healthy_response(asked)
 
     def listed(self, _: RecordedRequest) -> ScriptedResponse:
         found = [
@@ -98,7 +98,7 @@ def test_two_saves_of_one_name(server: ScriptedServer, shelf: Shelf, training: t
 def test_a_conflict_that_the_promise_tells(server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient) -> None:
     """Servers that run the resend, too, find the conflict only then."""
     shelf.names.add("weights/a")
-    server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), server.happy)
+    server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), server.healthy_response)
     server.on_poll("SaveWeights", lambda _: TAKEN)
     assert training.save_state("a").result(PATIENCE_S).path == "tinker://m1/weights/a"
 

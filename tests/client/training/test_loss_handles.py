@@ -107,7 +107,7 @@ def test_losses_of_a_session_are_counted(server: ScriptedServer, handing: tw.Ser
     """Each is made once; one whose making failed may be made again."""
     refusal = ScriptedResponse({"detail": "no"}, status=422)
     server.rules["create_custom_loss"] = lambda asked: (
-        refusal if asked.body["custom_loss_seq_id"] == 0 else server.happy(asked)
+        refusal if asked.body["custom_loss_seq_id"] == 0 else server.healthy_response(asked)
     )
     with pytest.raises(tw.UnprocessableEntityError):
         handing.create_custom_loss(mine, {}).result(PATIENCE_S)

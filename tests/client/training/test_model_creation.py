@@ -34,7 +34,7 @@ def test_a_failed_creation_reaches_every_operation(server: ScriptedServer, clien
 def test_a_cancelled_creation_is_said(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Operations behind a creation that was cancelled say so."""
     hold = Gate()
-    server.rules["create_model"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["create_model"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     training = client.create_lora_training_client("base")
     future = training.optim_step(ADAM)
     server.wait_for_requests("create_model")
@@ -70,7 +70,9 @@ def test_a_server_whose_load_creates_no_model(server: ScriptedServer, status: in
 
     def load(asked: RecordedRequest) -> ScriptedResponse:
         return (
-            server.happy(asked) if asked.body.get("model_id") else ScriptedResponse({"detail": "no model_id"}, status)
+            server.healthy_response(asked)
+            if asked.body.get("model_id")
+            else ScriptedResponse({"detail": "no model_id"}, status)
         )
 
     server.rules["load_weights"] = load

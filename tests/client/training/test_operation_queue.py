@@ -75,7 +75,9 @@ def test_the_order_is_that_of_the_calls(server: ScriptedServer, training: tw.Tra
     """What one thread asks for arrives as asked for, though submissions take different times."""
     pauses = random.Random(7)
     for name in ("forward_backward", "optim_step"):
-        server.rules[name] = lambda asked: ScriptedResponse(server.happy(asked).body, delay_s=pauses.random() / 50)
+        server.rules[name] = lambda asked: ScriptedResponse(
+            server.healthy_response(asked).body, delay_s=pauses.random() / 50
+        )
     futures: list[APIFuture[Any]] = []
     for i in range(20):
         futures.append(training.forward_backward([datum(100 + i)], "cross_entropy"))
@@ -96,7 +98,7 @@ def test_the_order_is_that_of_the_calls(server: ScriptedServer, training: tw.Tra
 
 def test_one_submission_at_a_time(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """The next request leaves only when the server has taken the one before."""
-    server.rules["optim_step"] = lambda asked: ScriptedResponse(server.happy(asked).body, delay_s=0.005)
+    server.rules["optim_step"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, delay_s=0.005)
     for future in [training.optim_step(ADAM) for _ in range(20)]:
         future.result(PATIENCE_S)
     assert server.peak["optim_step"] == 1
@@ -110,7 +112,9 @@ def test_two_models_do_not_wait_for_each_other(server: ScriptedServer, client: t
     hold = Gate()
 
     def rule(asked: RecordedRequest) -> ScriptedResponse:
-        return ScriptedResponse(server.happy(asked).body, hold=hold if asked.body["model_id"] == "m1" else None)
+        return ScriptedResponse(
+            server.healthy_response(asked).body, hold=hold if asked.body["model_id"] == "m1" else None
+        )
 
     server.rules["optim_step"] = rule
     stuck = first.optim_step(ADAM)
@@ -125,7 +129,7 @@ def test_two_models_do_not_wait_for_each_other(server: ScriptedServer, client: t
 def test_a_refused_operation_leaves_no_gap(server: ScriptedServer, training: tw.TrainingClient, status: int) -> None:
     """A 3xx or 4xx fails its own future with the server's words; the next operation gets the number it did not use."""
     refusal = ScriptedResponse({"detail": "bad adam"}, status=status)
-    server.rules["optim_step"] = in_order(server.happy, refusal, server.happy)
+    server.rules["optim_step"] = in_order(server.healthy_response, refusal, server.healthy_response)
     futures = [training.optim_step(ADAM) for _ in range(3)]
     futures[0].result(PATIENCE_S)
     with pytest.raises(tw.APIStatusError, match="bad adam"):
@@ -138,7 +142,7 @@ def test_too_many_requests_to_the_end_leave_no_gap(server: ScriptedServer) -> No
     """An operation that only ever met 429 was never taken up, so its number is free again."""
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=3)) as client:
         training = client.create_lora_training_client("base")
-        server.rules["optim_step"] = in_order(*[ScriptedResponse({}, status=429)] * 3, server.happy)
+        server.rules["optim_step"] = in_order(*[ScriptedResponse({}, status=429)] * 3, server.healthy_response)
         failed, fine = training.optim_step(ADAM), training.optim_step(ADAM)
         with pytest.raises(tw.RateLimitError):
             failed.result(PATIENCE_S)
@@ -160,7 +164,7 @@ def test_a_number_that_may_be_used_is_never_used_again(server: ScriptedServer, d
     """After an operation whose fate is unknown, the next one gets a fresh number, and goes on."""
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=2)) as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
-        server.rules["optim_step"] = in_order(doubt, doubt, server.happy)
+        server.rules["optim_step"] = in_order(doubt, doubt, server.healthy_response)
         failed, fine = training.optim_step(ADAM), training.optim_step(ADAM)
         with pytest.raises(tw.APIError):
             failed.result(PATIENCE_S)
@@ -170,7 +174,9 @@ def test_a_number_that_may_be_used_is_never_used_again(server: ScriptedServer, d
 
 def test_a_refusal_after_a_doubt_frees_nothing(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """A reply that was lost and a refusal of the resend: the first may have been taken up, so the number is used."""
-    server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), ScriptedResponse({}, status=422), server.happy)
+    server.rules["optim_step"] = in_order(
+        ScriptedResponse(drop=True), ScriptedResponse({}, status=422), server.healthy_response
+    )
     failed, fine = training.optim_step(ADAM), training.optim_step(ADAM)
     with pytest.raises(tw.UnprocessableEntityError):
         failed.result(PATIENCE_S)
@@ -283,7 +289,9 @@ def test_which_answers_are_refusals(status: int) -> None:
 def test_numbers_that_a_server_counts_though_it_refused(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The number of a refused operation is tried again, and passed over where the server has counted it."""
     reused = ScriptedResponse({"detail": "Training request sequence number was reused"}, status=409)
-    server.rules["optim_step"] = in_order(ScriptedResponse({"detail": "no"}, status=422), reused, server.happy)
+    server.rules["optim_step"] = in_order(
+        ScriptedResponse({"detail": "no"}, status=422), reused, server.healthy_response
+    )
     training = client.create_lora_training_client("base")
     with pytest.raises(tw.UnprocessableEntityError):
         training.optim_step(ADAM).result(PATIENCE_S)
@@ -295,7 +303,9 @@ def test_numbers_that_a_server_counts_though_it_refused(server: ScriptedServer, 
 def test_a_number_that_never_arrived(server: ScriptedServer) -> None:
     """Where a gap is a conflict, the number that may have been used and was not is used for the next operation."""
     ahead = ScriptedResponse({"detail": "seq_id 2 is too high: expected 1"}, status=409)
-    server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), ScriptedResponse(drop=True), ahead, server.happy)
+    server.rules["optim_step"] = in_order(
+        ScriptedResponse(drop=True), ScriptedResponse(drop=True), ahead, server.healthy_response
+    )
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=2)) as client:
         training = client.create_lora_training_client("base")
         with pytest.raises(tw.APIConnectionError):

@@ -45,7 +45,7 @@ class ThreadSafeProgress:
             server.on_poll(kind, self._poll)
 
     def _submit(self, asked: RecordedRequest) -> ScriptedResponse:
-        answer = self._server.happy(asked)
+        answer = self._server.healthy_response(asked)
         got = asked.body["seq_id"]
         if got == self.expected:
             self.expected += 1
@@ -62,11 +62,11 @@ class ThreadSafeProgress:
             self.expected += self._counts_rejected
             return ScriptedResponse({"detail": "no such checkpoint"}, status=404)
         self.expected += self._counts_loads
-        return self._server.happy(asked)
+        return self._server.healthy_response(asked)
 
     def _poll(self, asked: RecordedRequest) -> ScriptedResponse:
         detail = self._late.get(asked.body["request_id"])
-        return ScriptedResponse({"detail": detail}, status=409) if detail else self._server.happy(asked)
+        return ScriptedResponse({"detail": detail}, status=409) if detail else self._server.healthy_response(asked)
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["at submission", "as the result"])
@@ -132,7 +132,7 @@ def test_a_second_conflict_fails_with_both_numbers(server: ScriptedServer, train
 def test_an_operation_that_may_have_run_is_not_run_again(server: ScriptedServer) -> None:
     """The reply was lost, and the server counted it: the error is all that can be had, and training continues."""
     ahead = ScriptedResponse({"detail": "Sequence conflict: expected 2, got 1."}, status=409)
-    server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), ahead, server.happy)
+    server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), ahead, server.healthy_response)
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=4)) as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
         with pytest.raises(tw.SequenceConflictError):

@@ -39,13 +39,13 @@ class Factory:
             return ScriptedResponse({"detail": "busy"}, status=429)
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
-        return self._server.happy(asked)
+        return self._server.healthy_response(asked)
 
     def poll(self, asked: RecordedRequest) -> ScriptedResponse:
         if self.peak < self._crowd or asked.headers["x-tinker-request-iteration"] == "0":
             return ScriptedResponse(status=408)
         self.in_flight -= 1
-        return self._server.happy(asked)
+        return self._server.healthy_response(asked)
 
 
 def draw(client: tw.ServiceClient, number: int, **options: Any) -> list[tw.APIFuture[tw.SampleResponse]]:
@@ -78,7 +78,7 @@ def test_two_clients_of_a_service_share_the_limit_unless_they_have_their_own(ser
 def test_no_more_are_sent_at_once_than_there_are_connections(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Of a thousand samples, 64 are being submitted; a busy server finds no queue behind them."""
     hold = Gate()
-    server.rules["asample"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["asample"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     futures = draw(client, 300)
     server.wait_for(lambda: server.active["asample"] == CONNECTIONS[Traffic.SAMPLING])
     hold.release()
@@ -105,7 +105,7 @@ def test_retry_after_pauses_everything_new(server: ScriptedServer) -> None:
 
     def rule(asked: RecordedRequest) -> ScriptedResponse:
         if len(server.named("asample")) != 10:
-            return server.happy(asked)
+            return server.healthy_response(asked)
         refused.append(asked.time)
         return ScriptedResponse({}, status=429, headers={"retry-after": "0.5"})
 
@@ -176,7 +176,7 @@ def test_samples_that_are_cancelled_give_their_places_back(server: ScriptedServe
         server.wait_for(lambda: len(server.polls("Sample")) == 2)
         for future in futures:
             future.cancel()
-        server.rules["retrieve_future"] = server.happy
+        server.rules["retrieve_future"] = server.healthy_response
         for future in draw(client, 4):
             future.result(PATIENCE_S)
 
@@ -239,7 +239,9 @@ def test_slow_samplers_delay_no_heartbeat(server: ScriptedServer, monkeypatch: p
     """Fifty samplers whose creation hangs, on a server that loads weights, leave the heartbeat alone."""
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.05)
     hold = Gate()
-    server.rules["create_sampling_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["create_sampling_session"] = lambda asked: ScriptedResponse(
+        server.healthy_response(asked).body, hold=hold
+    )
     with tw.ServiceClient(base_url=server.url, api_key=KEY) as client:
         samplers = [client.create_sampling_client(base_model="base") for _ in range(50)]
         server.wait_for_requests("create_sampling_session", 50)

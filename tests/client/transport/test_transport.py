@@ -266,7 +266,7 @@ def test_no_cookies(server: ScriptedServer) -> None:
 def proxy() -> Iterator[ScriptedServer]:
     """A server that answers in the name of another."""
     with scripted_server() as found:
-        found.happy = lambda _: ScriptedResponse({"supported_models": []})  # type: ignore[method-assign]
+        found.healthy_response = lambda _: ScriptedResponse({"supported_models": []})  # type: ignore[method-assign]
         yield found
 
 
@@ -365,7 +365,7 @@ def test_time_passes_between_requests(server: ScriptedServer, client: tw.Service
     """A kept connection that the server closed in the meantime is replaced, without an error."""
     client.get_server_capabilities()
     server.rules["get_server_capabilities"] = lambda asked: ScriptedResponse(
-        server.happy(asked).body, headers={"connection": "close"}
+        server.healthy_response(asked).body, headers={"connection": "close"}
     )
     for _ in range(5):
         client.get_server_capabilities()
@@ -375,7 +375,7 @@ def test_time_passes_between_requests(server: ScriptedServer, client: tw.Service
 def test_the_time_of_an_operation_bounds_a_silent_server(server: ScriptedServer) -> None:
     """A request without an answer takes no longer than the operation may."""
     hold = Gate()
-    server.rules["create_session"] = lambda asked: ScriptedResponse(server.happy(asked).body, hold=hold)
+    server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     try:
         with (
             open_client(server.url, retry=tw.RetryConfig(progress_timeout=0.3, max_attempts=2)) as client,

@@ -73,7 +73,9 @@ def test_what_the_user_set_holds_from_the_first_request_on(setting: dict[str, An
 
 def test_an_accepted_connection_is_no_wrong_address(server: ScriptedServer) -> None:
     """The first requests are held and dropped; all the attempts of the default policy follow."""
-    server.rules["get_server_capabilities"] = in_order(*[ScriptedResponse(drop=True, delay_s=0.01)] * 9, server.happy)
+    server.rules["get_server_capabilities"] = in_order(
+        *[ScriptedResponse(drop=True, delay_s=0.01)] * 9, server.healthy_response
+    )
     with open_client(server.url, retry=FAST) as client:
         client.get_server_capabilities()
     assert len(server.named("get_server_capabilities")) == 10
@@ -98,7 +100,9 @@ def test_a_server_that_was_reached_once_is_waited_for() -> None:
 def test_operations_that_wait_while_a_server_starts_all_go_through(server: ScriptedServer) -> None:
     """Twenty threads use a client whose first connections are dropped; each gets its answer."""
     hold = Gate()
-    server.rules["get_server_capabilities"] = in_order(*[ScriptedResponse(drop=True, hold=hold)] * 5, server.happy)
+    server.rules["get_server_capabilities"] = in_order(
+        *[ScriptedResponse(drop=True, hold=hold)] * 5, server.healthy_response
+    )
     done: list[object] = []
     with open_client(server.url, retry=FAST) as client:
         threads = [threading.Thread(target=lambda: done.append(client.get_server_capabilities())) for _ in range(20)]

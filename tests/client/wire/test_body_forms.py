@@ -96,7 +96,7 @@ def refuses_protobuf(server: ScriptedServer, answer: ScriptedResponse | Rule) ->
 
     def rule(asked: RecordedRequest) -> ScriptedResponse:
         if asked.headers["content-type"] != PROTOBUF:
-            return server.happy(asked)
+            return server.healthy_response(asked)
         return answer if isinstance(answer, ScriptedResponse) else answer(asked)
 
     return rule
@@ -144,7 +144,7 @@ def test_a_conflict_in_the_other_form_goes_back_to_the_first(server: ScriptedSer
     """The server did the batch before it failed: the resend in the first form, under the same key, gets its result."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     conflict = ScriptedResponse({"detail": "this request was submitted before with another body"}, 409)
-    protobuf = in_order(DIED, server.happy)
+    protobuf = in_order(DIED, server.healthy_response)
     server.rules["forward_backward"] = lambda asked: (
         protobuf(asked) if asked.headers["content-type"] == PROTOBUF else conflict
     )
@@ -164,7 +164,7 @@ def test_a_busy_server_is_waited_for(server: ScriptedServer) -> None:
     """503 in both forms is no refusal: resends follow the policy, in either form, until one is taken."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     busy = ScriptedResponse({"detail": "busy"}, status=503)
-    answers = in_order(busy, busy, busy, busy, server.happy)
+    answers = in_order(busy, busy, busy, busy, server.healthy_response)
     rule = refuses_protobuf(server, DIED)
     server.rules["forward_backward"] = lambda asked: found if (found := answers(asked)).status != 200 else rule(asked)
     with open_client(server.url, wire_version=None) as client:
@@ -197,7 +197,9 @@ def test_who_asks_is_no_matter_of_form(server: ScriptedServer, status: int, erro
 def test_too_many_requests_are_no_matter_of_form(server: ScriptedServer) -> None:
     """The same form is sent again."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
-    server.rules["forward_backward"] = in_order(ScriptedResponse({"detail": "later"}, status=429), server.happy)
+    server.rules["forward_backward"] = in_order(
+        ScriptedResponse({"detail": "later"}, status=429), server.healthy_response
+    )
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
@@ -241,7 +243,7 @@ def test_compression_that_a_server_does_not_take_is_left(server: ScriptedServer)
 
     def rule(asked: RecordedRequest) -> ScriptedResponse:
         is_plain = asked.headers["content-type"] == PROTOBUF and "content-encoding" not in asked.headers
-        return server.happy(asked) if is_plain else ScriptedResponse({"detail": "what is that?"}, status=415)
+        return server.healthy_response(asked) if is_plain else ScriptedResponse({"detail": "what is that?"}, status=415)
 
     server.rules["forward_backward"] = rule
     with open_client(server.url, wire_version=None) as client:

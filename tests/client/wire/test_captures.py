@@ -76,7 +76,7 @@ def ended(server: ScriptedServer, asked: RecordedRequest) -> dict[str, Any]:
 def sent(server: ScriptedServer, capture: Mapping[str, Any]) -> list[RecordedRequest]:
     """What our client sends in the dialect of a capture."""
     with_logprobs = {"sequences": [{"stop_reason": "stop", "tokens": [1]}], "prompt_logprobs": [None, -1.0]}
-    server.on_poll("Sample", in_order(server.happy, ScriptedResponse(with_logprobs)))
+    server.on_poll("Sample", in_order(server.healthy_response, ScriptedResponse(with_logprobs)))
     server.rules["create_sampling_session"] = lambda _: ScriptedResponse({"sampling_session_id": "ss1"})
     run = {
         "training_run_id": "m1",

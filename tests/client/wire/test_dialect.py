@@ -40,7 +40,7 @@ def takes(server: ScriptedServer, *, json: bool, messages: bool, refusal: int = 
 
     def rule(asked: RecordedRequest) -> ScriptedResponse:
         if messages if is_message(asked) else json:
-            return server.happy(asked)
+            return server.healthy_response(asked)
         return ScriptedResponse({"detail": "not in this form"}, status=refusal)
 
     server.rules["forward_backward"] = rule
@@ -101,7 +101,7 @@ def test_a_bad_batch_is_not_a_form(server: ScriptedServer) -> None:
         ScriptedResponse({"detail": "no such loss"}, status=422),
         ScriptedResponse({"detail": "messages only"}, status=415),
     )
-    server.rules["forward_backward"] = in_order(bad, json, server.happy)
+    server.rules["forward_backward"] = in_order(bad, json, server.healthy_response)
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         with pytest.raises(tw.UnprocessableEntityError, match="no such loss"):
@@ -181,7 +181,7 @@ def test_a_refusal_says_in_what_it_was_asked(server: ScriptedServer) -> None:
 
 def by_kind(results: dict[str, ScriptedResponse], server: ScriptedServer) -> Rule:
     """Results of some kinds of requests, and the usual ones of the others."""
-    return lambda asked: results.get(asked.headers["x-tinker-request-type"]) or server.happy(asked)
+    return lambda asked: results.get(asked.headers["x-tinker-request-type"]) or server.healthy_response(asked)
 
 
 @pytest.mark.parametrize("version", ["0.16.1", "0.18.2", "0.38.0", None])
@@ -285,7 +285,7 @@ def test_sequences_with_names_keep_their_arrays(server: ScriptedServer, monkeypa
 def test_word_of_a_size_is_no_result(server: ScriptedServer) -> None:
     """A server that only tells how large the result is is asked again."""
     size = ScriptedResponse({"status": "complete_metadata", "response_payload_size": 12})
-    server.on_poll("OptimStep", in_order(size, server.happy))
+    server.on_poll("OptimStep", in_order(size, server.healthy_response))
     with open_client(server.url, wire_version="0.38.0") as client:
         training = client.create_lora_training_client("base", rank=8)
         assert training.optim_step(tw.AdamParams()).result(PATIENCE_S).metrics == {}

@@ -126,7 +126,7 @@ def test_a_future_in_place_of_a_value(server: ScriptedServer, name: str, future:
     )
 
     def poll(asked: Any) -> ScriptedResponse:
-        return kept(asked) if asked.body["request_id"] == "later" else server.happy(asked)
+        return kept(asked) if asked.body["request_id"] == "later" else server.healthy_response(asked)
 
     server.rules["retrieve_future"] = poll
     server.rules[name] = lambda _: ScriptedResponse(future)
