@@ -60,7 +60,7 @@ OLDER_DIFFERENCES = {
 TYPES: Facts = json.loads((Path(__file__).parents[1] / "facts" / "0.38.0.json").read_text())
 TYPE_DIFFERENCES = {
     "Datum.loss_fn_inputs": "is required: every loss reads some",
-    "ForwardBackwardOutput.metrics": "is required: every server sends some, and the client logs a warning if they are missing",
+    "ForwardBackwardOutput.metrics": "is required: every server sends some, missing ones are logged",
     "OptimStepRequest.optim_params": "is called as on the wire, adam_params or optimizer_params",
 }
 """Intended differences of type arguments from those of 0.38.0. Arguments that hold the same twice, once as a
