@@ -27,7 +27,12 @@ from tinkerwire_base.mixins.behaviour import (
 )
 from tinkerwire_base.model import AllowExtra, Array, ForbidExtra, define
 from tinkerwire_base.unset import UNSET, UnsetType
-from tinkerwire_base.validators import at_least, at_most, fits, has_size
+from tinkerwire_base.validators import (
+    at_least,
+    at_most,
+    field_validator,
+    has_size,
+)
 
 AccessScope: TypeAlias = Literal["owned", "accessible"]
 """
@@ -55,7 +60,7 @@ class AccessibleSearchOwner(ForbidExtra):
     Wire: 0.36.0 and later.
     """
 
-    type: Literal["accessible"] = field(default="accessible", validator=fits())
+    type: Literal["accessible"] = field(default="accessible", validator=field_validator())
     """Tag of the choice."""
 
 
@@ -66,7 +71,7 @@ class ActiveSessionStatusQuery(ForbidExtra):
     Wire: 0.36.0 and later.
     """
 
-    type: Literal["active"] = field(default="active", validator=fits())
+    type: Literal["active"] = field(default="active", validator=field_validator())
     """Tag of the choice."""
 
 
@@ -77,7 +82,7 @@ class AdamOptimizerConfig(ForbidExtra):
     Wire: 0.29.1 and later.
     """
 
-    type: Literal["adamw"] = field(default="adamw", validator=fits())
+    type: Literal["adamw"] = field(default="adamw", validator=field_validator())
     """Tag of the optimizer."""
 
 
@@ -88,17 +93,17 @@ class AdamParams(ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    learning_rate: float = field(default=0.0001, validator=fits())
+    learning_rate: float = field(default=0.0001, validator=field_validator())
     """Step size."""
-    beta1: float = field(default=0.9, validator=fits())
+    beta1: float = field(default=0.9, validator=field_validator())
     """Decay per step of the mean of gradients."""
-    beta2: float = field(default=0.95, validator=fits())
+    beta2: float = field(default=0.95, validator=field_validator())
     """Decay per step of the mean of squared gradients."""
-    eps: float = field(default=1e-12, validator=fits())
+    eps: float = field(default=1e-12, validator=field_validator())
     """Added to the divisor against division by zero."""
-    weight_decay: float = field(default=0.0, validator=fits())
+    weight_decay: float = field(default=0.0, validator=field_validator())
     """Decay of the weights, times the step size, apart from the gradient. (wire 0.7.0 and later)"""
-    grad_clip_norm: float = field(default=0.0, validator=fits())
+    grad_clip_norm: float = field(default=0.0, validator=field_validator())
     """Largest global norm that the gradient may have; 0 for no limit. (wire 0.7.0 and later)"""
 
 
@@ -144,7 +149,7 @@ class AssignSessionProjectRequest(ForbidExtra):
     Wire: 0.22.7 and later.
     """
 
-    project_id: str = field(validator=fits())
+    project_id: str = field(validator=field_validator())
     """The project."""
 
 
@@ -313,7 +318,7 @@ class CancelFutureRequest(ForbidExtra):
     Wire: 0.26.2 and later.
     """
 
-    request_id: str = field(validator=fits())
+    request_id: str = field(validator=field_validator())
     """The work."""
 
 
@@ -324,7 +329,7 @@ class CancelledSessionStatusQuery(ForbidExtra):
     Wire: 0.36.0 and later.
     """
 
-    type: Literal["cancelled"] = field(default="cancelled", validator=fits())
+    type: Literal["cancelled"] = field(default="cancelled", validator=field_validator())
     """Tag of the choice."""
 
 
@@ -423,7 +428,7 @@ class ClientConfigRequest(ForbidExtra):
     Wire: 0.18.2 and later.
     """
 
-    sdk_version: str = field(validator=fits())
+    sdk_version: str = field(validator=field_validator())
     """Wire version that the client speaks, for example 0.38.0."""
 
 
@@ -502,9 +507,9 @@ class ClientFinishedSessionStatusQuery(ForbidExtra):
     Wire: 0.36.0 and later.
     """
 
-    type: Literal["client_finished"] = field(default="client_finished", validator=fits())
+    type: Literal["client_finished"] = field(default="client_finished", validator=field_validator())
     """Tag of the choice."""
-    reasons: list[ClientSessionFinishReasonType] | None = field(default=None, validator=fits())
+    reasons: list[ClientSessionFinishReasonType] | None = field(default=None, validator=field_validator())
     """Only those that ended so; null for all."""
 
 
@@ -623,17 +628,17 @@ class CopyWeightsRequest(ForbidExtra):
     Wire: 0.26.2 and later.
     """
 
-    source_path: str = field(validator=fits())
+    source_path: str = field(validator=field_validator())
     """Where the weights lie, a tinker:// path."""
-    session_id: str | None = field(default=None, validator=fits())
+    session_id: str | None = field(default=None, validator=field_validator())
     """The session that the copy belongs to."""
-    model_seq_id: int | None = field(default=None, validator=fits())
+    model_seq_id: int | None = field(default=None, validator=field_validator())
     """Count of the session's models, from 0."""
-    ttl_seconds: int | None = field(default=None, validator=fits())
+    ttl_seconds: int | None = field(default=None, validator=field_validator())
     """Seconds until the copy is deleted; null keeps it."""
-    weights_access_token: str | None = field(default=None, validator=fits())
+    weights_access_token: str | None = field(default=None, validator=field_validator())
     """Token of their owner; since wire 0.34.0 clients send it as a header."""
-    destination_project_id: str | None = field(default=None, validator=fits())
+    destination_project_id: str | None = field(default=None, validator=field_validator())
     """Project that the copy belongs to. (wire 0.34.0 and later)"""
 
 
@@ -655,9 +660,9 @@ class CreateApiKeyRequest(ForbidExtra):
     Wire: 0.26.2 to before 0.29.1.
     """
 
-    name: str = field(validator=fits())
+    name: str = field(validator=field_validator())
     """Name of the key."""
-    note: str = field(validator=fits())
+    note: str = field(validator=field_validator())
     """Note of the user on the key."""
 
 
@@ -668,17 +673,17 @@ class CreateCustomLossRequest(ForbidExtra):
     Wire: 0.36.0 and later.
     """
 
-    session_id: str = field(validator=fits())
+    session_id: str = field(validator=field_validator())
     """The session that the loss belongs to."""
-    custom_loss_seq_id: int = field(validator=fits())
+    custom_loss_seq_id: int = field(validator=field_validator())
     """Count of the session's custom losses, from 0."""
-    name: str = field(validator=fits())
+    name: str = field(validator=field_validator())
     """Name of the loss."""
-    inputs: list[CustomLossInput] = field(validator=fits())
+    inputs: list[CustomLossInput] = field(validator=field_validator())
     """Its inputs, at most 16; the first is logprobs."""
-    graph: CustomLossGraph = field(validator=fits())
+    graph: CustomLossGraph = field(validator=field_validator())
     """How it is computed."""
-    type: Literal["create_custom_loss"] = field(default="create_custom_loss", validator=fits())
+    type: Literal["create_custom_loss"] = field(default="create_custom_loss", validator=field_validator())
     """Tag of the request."""
 
 
@@ -702,19 +707,19 @@ class CreateModelRequest(ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    session_id: str = field(validator=fits())
+    session_id: str = field(validator=field_validator())
     """The session that the model belongs to. (wire 0.3.0 and later)"""
-    model_seq_id: int = field(validator=fits())
+    model_seq_id: int = field(validator=field_validator())
     """Count of the session's models, from 0. (wire 0.3.0 and later)"""
-    base_model: str = field(validator=fits())
+    base_model: str = field(validator=field_validator())
     """Name of the base model."""
-    user_metadata: dict[str, Any] | None = field(default=None, validator=fits())
+    user_metadata: dict[str, Any] | None = field(default=None, validator=field_validator())
     """Free keys and values of the user, kept with the training run. (wire 0.2.0 and later)"""
-    lora_config: LoraConfig | None = field(default=None, validator=fits())
+    lora_config: LoraConfig | None = field(default=None, validator=field_validator())
     """The adapter; null trains the whole model."""
-    optimizer_config: OptimizerConfig = field(factory=AdamOptimizerConfig, validator=fits())
+    optimizer_config: OptimizerConfig = field(factory=AdamOptimizerConfig, validator=field_validator())
     """How the model is trained. (wire 0.29.1 and later)"""
-    type: Literal["create_model"] = field(default="create_model", validator=fits())
+    type: Literal["create_model"] = field(default="create_model", validator=field_validator())
     """Tag of the request."""
 
 
@@ -738,15 +743,15 @@ class CreateSamplingSessionRequest(ForbidExtra):
     Wire: 0.3.0 and later.
     """
 
-    session_id: str = field(validator=fits())
+    session_id: str = field(validator=field_validator())
     """The session that it belongs to."""
-    sampling_session_seq_id: int = field(validator=fits())
+    sampling_session_seq_id: int = field(validator=field_validator())
     """Count of the session's sampling sessions, from 0."""
-    base_model: str | None = field(default=None, validator=fits())
+    base_model: str | None = field(default=None, validator=field_validator())
     """Name of the base model to sample from."""
-    model_path: str | None = field(default=None, validator=fits())
+    model_path: str | None = field(default=None, validator=field_validator())
     """Where the weights to sample from lie, a tinker:// path."""
-    type: Literal["create_sampling_session"] = field(default="create_sampling_session", validator=fits())
+    type: Literal["create_sampling_session"] = field(default="create_sampling_session", validator=field_validator())
     """Tag of the request."""
 
 
@@ -770,17 +775,17 @@ class CreateSessionRequest(ForbidExtra):
     Wire: 0.3.0 and later.
     """
 
-    tags: list[str] = field(validator=fits())
+    tags: list[str] = field(validator=field_validator())
     """Free words to find the session by."""
-    user_metadata: dict[str, Any] | None = field(validator=fits())
+    user_metadata: dict[str, Any] | None = field(validator=field_validator())
     """Free keys and values of the user; null is allowed, leaving it out is not."""
-    sdk_version: str = field(validator=fits())
+    sdk_version: str = field(validator=field_validator())
     """Wire version that the client speaks, for example 0.16.1."""
-    project_id: str | None = field(default=None, validator=fits())
+    project_id: str | None = field(default=None, validator=field_validator())
     """Project that the session belongs to; null for the default one. (wire 0.15.0 and later)"""
-    display_name: str | None = field(default=None, validator=fits())
+    display_name: str | None = field(default=None, validator=field_validator())
     """Name of the session for people. (wire 0.34.0 and later)"""
-    type: Literal["create_session"] = field(default="create_session", validator=fits())
+    type: Literal["create_session"] = field(default="create_session", validator=field_validator())
     """Tag of the request."""
 
 
@@ -894,9 +899,9 @@ class CustomLossGraph(ForbidExtra):
     Wire: 0.36.0 and later.
     """
 
-    nodes: list[CustomLossNode] = field(validator=fits())
+    nodes: list[CustomLossNode] = field(validator=field_validator())
     """The steps."""
-    format: Literal[1] = field(default=1, validator=fits())
+    format: Literal[1] = field(default=1, validator=field_validator())
     """Version of the form."""
 
 
@@ -907,9 +912,9 @@ class CustomLossInput(ForbidExtra):
     Wire: 0.36.0 and later.
     """
 
-    name: str = field(validator=fits())
+    name: str = field(validator=field_validator())
     """Its name."""
-    rank: CustomLossInputRank = field(validator=fits())
+    rank: CustomLossInputRank = field(validator=field_validator())
     """Its number of dimensions."""
 
 
@@ -928,15 +933,15 @@ class CustomLossNode(ForbidExtra):
     Wire: 0.36.0 and later.
     """
 
-    op: CustomLossNodeOp = field(validator=fits())
+    op: CustomLossNodeOp = field(validator=field_validator())
     """Kind of the step."""
-    name: str = field(validator=fits())
+    name: str = field(validator=field_validator())
     """Name of its value."""
-    target: str = field(validator=fits())
+    target: str = field(validator=field_validator())
     """What is called or read."""
-    args: list[Any] = field(factory=list, validator=fits())
+    args: list[Any] = field(factory=list, validator=field_validator())
     """Values by place; references, tuples, slices and the like are objects of one key."""
-    kwargs: dict[str, Any] = field(factory=dict, validator=fits())
+    kwargs: dict[str, Any] = field(factory=dict, validator=field_validator())
     """Values by name."""
 
 
@@ -957,13 +962,17 @@ class Datum(DatumMixin, DataclassMethods, ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    model_input: ModelInput = field(validator=fits())
+    model_input: ModelInput = field(validator=field_validator())
     """Input of the model."""
     loss_fn_inputs: LossFnInputs
     """Tensors of the loss."""
-    model_input_spans: ProvenanceSpans | None = field(default=None, validator=fits(), metadata={"binary": True})
+    model_input_spans: ProvenanceSpans | None = field(
+        default=None, validator=field_validator(), metadata={"binary": True}
+    )
     """Where the tokens of the input come from, runs in order that cover all of them. (wire 0.26.2 and later)"""
-    loss_fn_input_spans: ProvenanceSpans | None = field(default=None, validator=fits(), metadata={"binary": True})
+    loss_fn_input_spans: ProvenanceSpans | None = field(
+        default=None, validator=field_validator(), metadata={"binary": True}
+    )
     """Where the tokens of target_tokens come from, runs in order that cover all of them. (wire 0.26.2 and later)"""
 
 
@@ -1008,9 +1017,9 @@ class DimuonOptimizerConfig(ForbidExtra):
     Wire: 0.29.1 and later.
     """
 
-    type: Literal["dimuon"] = field(default="dimuon", validator=fits())
+    type: Literal["dimuon"] = field(default="dimuon", validator=field_validator())
     """Tag of the optimizer."""
-    version: Literal[1] = field(default=1, validator=fits())
+    version: Literal[1] = field(default=1, validator=field_validator())
     """Version of the optimizer."""
 
 
@@ -1021,21 +1030,24 @@ class DimuonParams(ForbidExtra):
     Wire: 0.29.1 and later.
     """
 
-    learning_rate: float = field(validator=fits(at_least(0.0)))
+    learning_rate: float = field(validator=field_validator(at_least(0.0)))
     """Step size."""
-    type: Literal["dimuon"] = field(default="dimuon", validator=fits())
+    type: Literal["dimuon"] = field(default="dimuon", validator=field_validator())
     """Tag of the optimizer."""
-    grad_clip_norm: float = field(default=0.0, validator=fits())
+    grad_clip_norm: float = field(default=0.0, validator=field_validator())
     """Largest global norm that the gradient may have; 0 for no limit."""
-    beta1: float = field(default=0.9, validator=fits(at_least(0.0), at_most(1.0, exclusive=True)))
+    beta1: float = field(
+        default=0.9,
+        validator=field_validator(at_least(0.0), at_most(1.0, exclusive=True)),
+    )
     """Decay per step of the mean of gradients."""
     damping: float = field(
         default=0.0001,
-        validator=fits(at_least(0.0, exclusive=True)),
+        validator=field_validator(at_least(0.0, exclusive=True)),
         metadata={"until": "0.30.4"},
     )
     """Damping of the step. (wire to before 0.30.4)"""
-    rank_lr_correction_exponent: float = field(default=0.175, validator=fits(), metadata={"until": "0.30.4"})
+    rank_lr_correction_exponent: float = field(default=0.175, validator=field_validator(), metadata={"until": "0.30.4"})
     """Power of the adapter rank that the step size is corrected by. (wire to before 0.30.4)"""
 
 
@@ -1048,7 +1060,7 @@ class DmelChunk(DmelChunkMixin, ForbidExtra):
 
     dmel: bytes
     """Bytes of the container, in base64; its first dimension is the number of tokens."""
-    type: Literal["dmel"] = field(default="dmel", validator=fits())
+    type: Literal["dmel"] = field(default="dmel", validator=field_validator())
     """Tag of the chunk."""
 
 
@@ -1061,7 +1073,7 @@ class EncodedTextChunk(EncodedTextChunkMixin, ForbidExtra):
 
     tokens: Sequence[int] | Array
     """Token ids in order."""
-    type: Literal["encoded_text"] = field(default="encoded_text", validator=fits())
+    type: Literal["encoded_text"] = field(default="encoded_text", validator=field_validator())
     """Tag of the chunk; clients of wire 0.3.0 to 0.16.1 leave it out."""
 
 
@@ -1072,9 +1084,9 @@ class EncodedTextChunkParam(ForbidExtra):
     Wire: 0.1.0 to before 0.3.0.
     """
 
-    tokens: Sequence[int] | Array = field(validator=fits())
+    tokens: Sequence[int] | Array = field(validator=field_validator())
     """Token ids in order."""
-    type: Literal["encoded_text"] = field(default="encoded_text", validator=fits())
+    type: Literal["encoded_text"] = field(default="encoded_text", validator=field_validator())
     """Tag of the chunk."""
 
 
@@ -1136,7 +1148,7 @@ class FailedSessionStatusQuery(ForbidExtra):
     Wire: 0.36.0 and later.
     """
 
-    type: Literal["failed"] = field(default="failed", validator=fits())
+    type: Literal["failed"] = field(default="failed", validator=field_validator())
     """Tag of the choice."""
 
 
@@ -1147,9 +1159,9 @@ class FinishSessionRequest(ForbidExtra):
     Wire: 0.27.2 and later.
     """
 
-    reason: SessionFinishReason = field(validator=fits())
+    reason: SessionFinishReason = field(validator=field_validator())
     """Why."""
-    detail: str | None = field(validator=fits())
+    detail: str | None = field(validator=field_validator())
     """More on it, in words; null is sent as such."""
 
 
@@ -1160,9 +1172,9 @@ class ForwardBackwardInput(LossConfigMixin, DataclassMethods, ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    data: list[Datum] = field(validator=fits())
+    data: list[Datum] = field(validator=field_validator())
     """The datums."""
-    loss_fn: LossFnType = field(validator=fits())
+    loss_fn: LossFnType = field(validator=field_validator())
     """The loss."""
     loss_fn_config: dict[str, LossConfigValue] | None = field(default=None)
     """What tunes the loss, by name; null for its defaults. Before wire 0.26.2 numbers only. (wire 0.3.0 and later)"""
@@ -1203,11 +1215,11 @@ class ForwardBackwardRequest(DataclassMethods, ForbidExtra):
     Wire: 0.3.0 to before 0.25.0.
     """
 
-    forward_backward_input: ForwardBackwardInput = field(validator=fits())
+    forward_backward_input: ForwardBackwardInput = field(validator=field_validator())
     """Datums and loss."""
-    model_id: ModelID = field(validator=fits())
+    model_id: ModelID = field(validator=field_validator())
     """The model."""
-    seq_id: int | None = field(default=None, validator=fits())
+    seq_id: int | None = field(default=None, validator=field_validator())
     """Place among all operations of the model, counted from 1; they run in this order."""
 
 
@@ -1218,11 +1230,11 @@ class ForwardRequest(DataclassMethods, ForbidExtra):
     Wire: 0.3.0 to before 0.25.0.
     """
 
-    forward_input: ForwardBackwardInput = field(validator=fits())
+    forward_input: ForwardBackwardInput = field(validator=field_validator())
     """Datums and loss."""
-    model_id: ModelID = field(validator=fits())
+    model_id: ModelID = field(validator=field_validator())
     """The model."""
-    seq_id: int | None = field(default=None, validator=fits())
+    seq_id: int | None = field(default=None, validator=field_validator())
     """Place among all operations of the model, counted from 1; they run in this order."""
 
 
@@ -1282,9 +1294,9 @@ class FutureRetrieveRequest(ForbidExtra):
     Wire: 0.3.0 and later.
     """
 
-    request_id: RequestID = field(validator=fits())
+    request_id: RequestID = field(validator=field_validator())
     """The work."""
-    allow_metadata_only: bool = field(default=False, validator=fits())
+    allow_metadata_only: bool = field(default=False, validator=field_validator())
     """Whether the server may answer with the size of a result in its place. (wire 0.14.0 and later)"""
 
 
@@ -1295,13 +1307,13 @@ class FuturesRetrieveRequest(ForbidExtra):
     Wire: 0.26.2 and later.
     """
 
-    target: SamplingSessionFuturesTarget = field(validator=fits())
+    target: SamplingSessionFuturesTarget = field(validator=field_validator())
     """Whose samples."""
-    prev_cursor: int = field(default=0, validator=fits())
+    prev_cursor: int = field(default=0, validator=field_validator())
     """Cursor of the last answer, which says that it arrived."""
-    timeout: float | None = field(default=None, validator=fits())
+    timeout: float | None = field(default=None, validator=field_validator())
     """Seconds that the server may hold the request; null leaves it to the server, 0 only acknowledges."""
-    retrieved_request_ids: list[str] = field(factory=list, validator=fits())
+    retrieved_request_ids: list[str] = field(factory=list, validator=field_validator())
     """Samples whose results were fetched. (wire 0.36.0 and later)"""
 
 
@@ -1342,19 +1354,19 @@ class GenericEvent(AllowExtra):
     Wire: 0.1.0 and later.
     """
 
-    event: Literal["GENERIC_EVENT"] = field(default="GENERIC_EVENT", validator=fits())
+    event: Literal["GENERIC_EVENT"] = field(default="GENERIC_EVENT", validator=field_validator())
     """Kind of the event, one of EventType."""
-    event_id: str = field(validator=fits())
+    event_id: str = field(validator=field_validator())
     """Identifies the event, a UUID."""
-    event_session_index: int = field(validator=fits())
+    event_session_index: int = field(validator=field_validator())
     """Count of the session's events, from 0."""
-    severity: Severity = field(validator=fits())
+    severity: Severity = field(validator=field_validator())
     """How grave it is."""
-    timestamp: datetime = field(validator=fits())
+    timestamp: datetime = field(validator=field_validator())
     """When it happened."""
-    event_name: str = field(validator=fits())
+    event_name: str = field(validator=field_validator())
     """Name of what happened."""
-    event_data: dict[str, Any] = field(factory=dict, validator=fits())
+    event_data: dict[str, Any] = field(factory=dict, validator=field_validator())
     """Details by name."""
 
 
@@ -1412,9 +1424,9 @@ class GetInfoRequest(ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    model_id: ModelID = field(validator=fits())
+    model_id: ModelID = field(validator=field_validator())
     """The model."""
-    type: Literal["get_info"] = field(default="get_info", validator=fits())
+    type: Literal["get_info"] = field(default="get_info", validator=field_validator())
     """Tag of the request."""
 
 
@@ -1518,19 +1530,19 @@ class ImageAssetPointerChunk(ImageAssetMixin, ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    location: str = field(validator=fits())
+    location: str = field(validator=field_validator())
     """Where the image is stored."""
-    format: ImageFormat = field(validator=fits())
+    format: ImageFormat = field(validator=field_validator())
     """Encoding of the stored image."""
-    height: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
+    height: int | None = field(default=None, validator=field_validator(), metadata={"until": "0.6.0"})
     """Height in pixels. (wire 0.1.0 to before 0.6.0)"""
-    width: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
+    width: int | None = field(default=None, validator=field_validator(), metadata={"until": "0.6.0"})
     """Width in pixels. (wire 0.1.0 to before 0.6.0)"""
-    tokens: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
+    tokens: int | None = field(default=None, validator=field_validator(), metadata={"until": "0.6.0"})
     """Number of tokens that the image takes in the input. (wire 0.1.0 to before 0.6.0)"""
-    expected_tokens: int | None = field(default=None, validator=fits())
+    expected_tokens: int | None = field(default=None, validator=field_validator())
     """Number of tokens that the image is expected to take; null leaves it to the server. (wire 0.6.0 and later)"""
-    type: Literal["image_asset_pointer"] = field(default="image_asset_pointer", validator=fits())
+    type: Literal["image_asset_pointer"] = field(default="image_asset_pointer", validator=field_validator())
     """Tag of the chunk."""
 
 
@@ -1541,17 +1553,17 @@ class ImageAssetPointerChunkParam(ForbidExtra):
     Wire: 0.1.0 to before 0.3.0.
     """
 
-    format: ImageFormat = field(validator=fits())
+    format: ImageFormat = field(validator=field_validator())
     """Encoding of the stored image."""
-    height: int = field(validator=fits())
+    height: int = field(validator=field_validator())
     """Height in pixels."""
-    location: str = field(validator=fits())
+    location: str = field(validator=field_validator())
     """Where the image is stored."""
-    tokens: int = field(validator=fits())
+    tokens: int = field(validator=field_validator())
     """Number of tokens that the image takes in the input."""
-    type: Literal["image_asset_pointer"] = field(default="image_asset_pointer", validator=fits())
+    type: Literal["image_asset_pointer"] = field(default="image_asset_pointer", validator=field_validator())
     """Tag of the chunk."""
-    width: int = field(validator=fits())
+    width: int = field(validator=field_validator())
     """Width in pixels."""
 
 
@@ -1564,17 +1576,17 @@ class ImageChunk(ImageBytesMixin, ForbidExtra):
 
     data: bytes
     """Bytes of the image file, in base64."""
-    format: ImageFormat = field(validator=fits())
+    format: ImageFormat = field(validator=field_validator())
     """Encoding of the bytes."""
-    height: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
+    height: int | None = field(default=None, validator=field_validator(), metadata={"until": "0.6.0"})
     """Height in pixels. (wire 0.3.0 to before 0.6.0)"""
-    width: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
+    width: int | None = field(default=None, validator=field_validator(), metadata={"until": "0.6.0"})
     """Width in pixels. (wire 0.3.0 to before 0.6.0)"""
-    tokens: int | None = field(default=None, validator=fits(), metadata={"until": "0.6.0"})
+    tokens: int | None = field(default=None, validator=field_validator(), metadata={"until": "0.6.0"})
     """Number of tokens that the image takes in the input. (wire 0.3.0 to before 0.6.0)"""
-    expected_tokens: int | None = field(default=None, validator=fits())
+    expected_tokens: int | None = field(default=None, validator=field_validator())
     """Number of tokens that the image is expected to take; null leaves it to the server. (wire 0.6.0 and later)"""
-    type: Literal["image"] = field(default="image", validator=fits())
+    type: Literal["image"] = field(default="image", validator=field_validator())
     """Tag of the chunk."""
 
 
@@ -1593,9 +1605,9 @@ class JoinSamplingSessionRequest(ForbidExtra):
     Wire: 0.32.0 and later.
     """
 
-    sampling_session_id: str = field(validator=fits())
+    sampling_session_id: str = field(validator=field_validator())
     """The sampling session."""
-    type: Literal["join_sampling_session"] = field(default="join_sampling_session", validator=fits())
+    type: Literal["join_sampling_session"] = field(default="join_sampling_session", validator=field_validator())
     """Tag of the request."""
 
 
@@ -1634,27 +1646,27 @@ class LoadWeightsRequest(ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    path: str = field(validator=fits())
+    path: str = field(validator=field_validator())
     """Where the weights lie, a tinker:// path."""
-    model_id: ModelID | None = field(default=None, validator=fits())
+    model_id: ModelID | None = field(default=None, validator=field_validator())
     """The model; null makes a new one."""
-    optimizer: bool | None = field(default=None, validator=fits())
+    optimizer: bool | None = field(default=None, validator=field_validator())
     """Whether the optimizer state is loaded too. (wire 0.6.0 and later)"""
-    seq_id: int | None = field(default=None, validator=fits())
+    seq_id: int | None = field(default=None, validator=field_validator())
     """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
-    weights_access_token: str | None = field(default=None, validator=fits())
+    weights_access_token: str | None = field(default=None, validator=field_validator())
     """Token of the owner of the weights; null for one's own. (wire 0.18.2 and later)"""
-    session_id: str | None = field(default=None, validator=fits())
+    session_id: str | None = field(default=None, validator=field_validator())
     """The session that a new model belongs to. (wire 0.24.1 and later)"""
-    model_seq_id: int | None = field(default=None, validator=fits())
+    model_seq_id: int | None = field(default=None, validator=field_validator())
     """Count of the session's models, from 0, for a new model. (wire 0.24.1 and later)"""
-    base_model: str | None = field(default=None, validator=fits())
+    base_model: str | None = field(default=None, validator=field_validator())
     """Name of the base model of a new model; null for that of the weights. (wire 0.24.1 and later)"""
-    user_metadata: dict[str, Any] | None = field(default=None, validator=fits())
+    user_metadata: dict[str, Any] | None = field(default=None, validator=field_validator())
     """Free keys and values of the user, kept with the training run of a new model. (wire 0.24.1 and later)"""
-    optimizer_config: OptimizerConfig | None = field(default=None, validator=fits())
+    optimizer_config: OptimizerConfig | None = field(default=None, validator=field_validator())
     """How a new model is trained; null for AdamW. (wire 0.29.1 and later)"""
-    type: Literal["load_weights"] = field(default="load_weights", validator=fits())
+    type: Literal["load_weights"] = field(default="load_weights", validator=field_validator())
     """Tag of the request."""
 
 
@@ -1688,15 +1700,15 @@ class LoraConfig(ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    rank: int = field(validator=fits())
+    rank: int = field(validator=field_validator())
     """Inner dimension of the adapter."""
-    seed: int | None = field(default=None, validator=fits())
+    seed: int | None = field(default=None, validator=field_validator())
     """Seed of its first weights; null draws one."""
-    train_unembed: bool = field(default=True, validator=fits())
+    train_unembed: bool = field(default=True, validator=field_validator())
     """Whether the unembedding is adapted."""
-    train_mlp: bool = field(default=True, validator=fits())
+    train_mlp: bool = field(default=True, validator=field_validator())
     """Whether the MLP layers are adapted."""
-    train_attn: bool = field(default=True, validator=fits())
+    train_attn: bool = field(default=True, validator=field_validator())
     """Whether the attention layers are adapted."""
 
 
@@ -1835,7 +1847,7 @@ class ModelInput(ModelInputMixin, ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    chunks: list[ModelInputChunk] = field(validator=fits())
+    chunks: list[ModelInputChunk] = field(validator=field_validator())
     """The chunks in order."""
 
 
@@ -1862,7 +1874,7 @@ class ModelInputParam(ForbidExtra):
     Wire: 0.1.0 to before 0.3.0.
     """
 
-    chunks: list[ModelInputChunkParam] = field(validator=fits())
+    chunks: list[ModelInputChunkParam] = field(validator=field_validator())
     """The chunks in order."""
 
 
@@ -1886,7 +1898,7 @@ class OptimParamsBase(AllowExtra):
     Wire: 0.30.4 and later.
     """
 
-    type: str = field(validator=fits())
+    type: str = field(validator=field_validator())
     """Name of the optimizer."""
 
 
@@ -1905,15 +1917,15 @@ class OptimStepRequest(ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    model_id: ModelID = field(validator=fits())
+    model_id: ModelID = field(validator=field_validator())
     """The model."""
-    adam_params: AdamParams | None = field(default=None, validator=fits())
+    adam_params: AdamParams | None = field(default=None, validator=field_validator())
     """Settings of an AdamW step; since wire 0.29.1 null when optimizer_params holds others."""
-    optimizer_params: OtherOptimParams | None = field(default=None, validator=fits())
+    optimizer_params: OtherOptimParams | None = field(default=None, validator=field_validator())
     """Settings of a step of another optimizer; null when adam_params holds them. (wire 0.29.1 and later)"""
-    seq_id: int | None = field(default=None, validator=fits())
+    seq_id: int | None = field(default=None, validator=field_validator())
     """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
-    type: Literal["optim_step"] = field(default="optim_step", validator=fits())
+    type: Literal["optim_step"] = field(default="optim_step", validator=field_validator())
     """Tag of the request."""
 
 
@@ -1935,7 +1947,7 @@ class OptimizerConfigBase(AllowExtra):
     Wire: 0.30.4 and later.
     """
 
-    type: str = field(validator=fits())
+    type: str = field(validator=field_validator())
     """Name of the optimizer."""
 
 
@@ -1962,7 +1974,7 @@ class OwnSearchOwner(ForbidExtra):
     Wire: 0.36.0 and later.
     """
 
-    type: Literal["own"] = field(default="own", validator=fits())
+    type: Literal["own"] = field(default="own", validator=field_validator())
     """Tag of the choice."""
 
 
@@ -2003,11 +2015,11 @@ class PromptProvenanceSpan(DataclassMethods, ForbidExtra):
     Wire: 0.26.2 and later.
     """
 
-    sequence_id: str = field(validator=fits(has_size(1)))
+    sequence_id: str = field(validator=field_validator(has_size(1)))
     """The sample, one of sample_sequence_ids."""
-    length: int = field(validator=fits(at_least(0)))
+    length: int = field(validator=field_validator(at_least(0)))
     """Tokens of the run."""
-    offset: int = field(default=0, validator=fits(at_least(0)))
+    offset: int = field(default=0, validator=field_validator(at_least(0)))
     """Tokens of the prompt before the run."""
 
 
@@ -2055,35 +2067,35 @@ class SampleRequest(ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    prompt: ModelInput = field(validator=fits())
+    prompt: ModelInput = field(validator=field_validator())
     """What to continue."""
-    sampling_params: SamplingParams = field(validator=fits())
+    sampling_params: SamplingParams = field(validator=field_validator())
     """How tokens are drawn."""
-    num_samples: int = field(default=1, validator=fits())
+    num_samples: int = field(default=1, validator=field_validator())
     """Number of samples."""
-    base_model: str | None = field(default=None, validator=fits())
+    base_model: str | None = field(default=None, validator=field_validator())
     """Base model; without a sampling session."""
-    model_path: str | None = field(default=None, validator=fits())
+    model_path: str | None = field(default=None, validator=field_validator())
     """Where the weights lie, a tinker:// path; without a sampling session."""
-    sampling_session_id: str | None = field(default=None, validator=fits())
+    sampling_session_id: str | None = field(default=None, validator=field_validator())
     """The sampling session. (wire 0.3.0 and later)"""
-    seq_id: int | None = field(default=None, validator=fits())
+    seq_id: int | None = field(default=None, validator=field_validator())
     """Count of the sampling session's requests, from 0. (wire 0.3.0 and later)"""
-    prompt_logprobs: bool | None = field(default=None, validator=fits())
+    prompt_logprobs: bool | None = field(default=None, validator=field_validator())
     """Whether to give logprobs of the prompt: true, false, or null for the server to say."""
-    topk_prompt_logprobs: int = field(default=0, validator=fits())
+    topk_prompt_logprobs: int = field(default=0, validator=field_validator())
     """Number of likeliest tokens to give at each place of the prompt; 0 for none. (wire 0.3.0 and later)"""
-    record_stability_info: bool | None = field(default=None, validator=fits())
+    record_stability_info: bool | None = field(default=None, validator=field_validator())
     """Whether to record data on stability; null leaves it to the server. (wire 0.26.2 and later)"""
-    topk_sample_logprobs: int = field(default=0, validator=fits())
+    topk_sample_logprobs: int = field(default=0, validator=field_validator())
     """Number of likeliest tokens to give at each place of the samples; 0 for none. (wire 0.29.1 and later)"""
-    target_prompt_logprobs: TensorData | None = field(default=None, validator=fits())
+    target_prompt_logprobs: TensorData | None = field(default=None, validator=field_validator())
     """Token ids (int64, one row per place of the prompt but the first; -1: none) to give logprobs of; null for none. (wire 0.30.4 and later)"""
-    prompt_alt_tokens_k: int = field(default=0, validator=fits())
+    prompt_alt_tokens_k: int = field(default=0, validator=field_validator())
     """Number of alternatives to draw at each place of the prompt but the first; 0 for none. (wire 0.31.0 and later)"""
-    prompt_logprobs_last_n: int | None = field(default=None, validator=fits())
+    prompt_logprobs_last_n: int | None = field(default=None, validator=field_validator())
     """How many tokens at the end of the prompt get logprobs, at least 1; null for all. (wire 0.33.1 and later)"""
-    type: Literal["sample"] = field(default="sample", validator=fits())
+    type: Literal["sample"] = field(default="sample", validator=field_validator())
     """Tag of the request."""
 
 
@@ -2117,11 +2129,11 @@ class SampledProvenanceSpan(DataclassMethods, ForbidExtra):
     Wire: 0.26.2 and later.
     """
 
-    sequence_id: str = field(validator=fits(has_size(1)))
+    sequence_id: str = field(validator=field_validator(has_size(1)))
     """The sample, one of sample_sequence_ids."""
-    length: int = field(validator=fits(at_least(0)))
+    length: int = field(validator=field_validator(at_least(0)))
     """Tokens of the run."""
-    offset: int = field(default=0, validator=fits(at_least(0)))
+    offset: int = field(default=0, validator=field_validator(at_least(0)))
     """Tokens of the sample before the run."""
 
 
@@ -2198,17 +2210,17 @@ class SamplingParams(AllowExtra):
     Wire: 0.1.0 and later.
     """
 
-    max_tokens: int | None = field(default=None, validator=fits())
+    max_tokens: int | None = field(default=None, validator=field_validator())
     """Most tokens to draw; null for the server's limit."""
-    seed: int | None = field(default=None, validator=fits())
+    seed: int | None = field(default=None, validator=field_validator())
     """Seed of the draws; null for none."""
-    stop: StopCondition | None = field(default=None, validator=fits())
+    stop: StopCondition | None = field(default=None, validator=field_validator())
     """Where to end before max_tokens; null for the model's own end only."""
-    temperature: float = field(default=1, validator=fits())
+    temperature: float = field(default=1, validator=field_validator())
     """Divisor of the logits; 0 always takes the likeliest."""
-    top_k: int = field(default=-1, validator=fits())
+    top_k: int = field(default=-1, validator=field_validator())
     """Draw among so many likeliest tokens; -1 for all."""
-    top_p: float = field(default=1, validator=fits())
+    top_p: float = field(default=1, validator=field_validator())
     """Draw among the likeliest tokens of this total probability."""
 
 
@@ -2219,17 +2231,17 @@ class SamplingParamsParam(ForbidExtra):
     Wire: 0.1.0 to before 0.3.0.
     """
 
-    max_tokens: int | UnsetType | None = field(default=UNSET, validator=fits())
+    max_tokens: int | UnsetType | None = field(default=UNSET, validator=field_validator())
     """Most tokens to draw; null for the server's limit."""
-    seed: int | UnsetType | None = field(default=UNSET, validator=fits())
+    seed: int | UnsetType | None = field(default=UNSET, validator=field_validator())
     """Seed of the draws; null for none."""
-    stop: StopCondition | UnsetType | None = field(default=UNSET, validator=fits())
+    stop: StopCondition | UnsetType | None = field(default=UNSET, validator=field_validator())
     """Where to end before max_tokens; null for the model's own end only."""
-    temperature: float | UnsetType = field(default=UNSET, validator=fits())
+    temperature: float | UnsetType = field(default=UNSET, validator=field_validator())
     """Divisor of the logits; 0 always takes the likeliest."""
-    top_k: int | UnsetType = field(default=UNSET, validator=fits())
+    top_k: int | UnsetType = field(default=UNSET, validator=field_validator())
     """Draw among so many likeliest tokens; -1 for all."""
-    top_p: float | UnsetType = field(default=UNSET, validator=fits())
+    top_p: float | UnsetType = field(default=UNSET, validator=field_validator())
     """Draw among the likeliest tokens of this total probability."""
 
 
@@ -2276,19 +2288,19 @@ class SamplingSampleParams(ForbidExtra):
     Wire: 0.1.0 to before 0.3.0.
     """
 
-    prompt: ModelInputParam = field(validator=fits())
+    prompt: ModelInputParam = field(validator=field_validator())
     """What to continue."""
-    sampling_params: SamplingParamsParam = field(validator=fits())
+    sampling_params: SamplingParamsParam = field(validator=field_validator())
     """How tokens are drawn."""
-    num_samples: int | UnsetType = field(default=UNSET, validator=fits())
+    num_samples: int | UnsetType = field(default=UNSET, validator=field_validator())
     """Number of samples."""
-    base_model: str | UnsetType = field(default=UNSET, validator=fits())
+    base_model: str | UnsetType = field(default=UNSET, validator=field_validator())
     """Name of the base model."""
-    model_path: str | UnsetType = field(default=UNSET, validator=fits())
+    model_path: str | UnsetType = field(default=UNSET, validator=field_validator())
     """Where the weights lie, a tinker:// path."""
-    prompt_logprobs: bool | UnsetType = field(default=UNSET, validator=fits())
+    prompt_logprobs: bool | UnsetType = field(default=UNSET, validator=field_validator())
     """Whether to give logprobs of the prompt."""
-    type: Literal["sample"] = field(default="sample", validator=fits())
+    type: Literal["sample"] = field(default="sample", validator=field_validator())
     """Tag of the request."""
 
 
@@ -2299,11 +2311,11 @@ class SamplingSessionFuturesTarget(ForbidExtra):
     Wire: 0.26.2 and later.
     """
 
-    sampling_session_id: str = field(validator=fits())
+    sampling_session_id: str = field(validator=field_validator())
     """The sampling session."""
-    type: Literal["sampling_session"] = field(default="sampling_session", validator=fits())
+    type: Literal["sampling_session"] = field(default="sampling_session", validator=field_validator())
     """Tag of the target."""
-    cloned_sampler_id: int = field(default=0, validator=fits())
+    cloned_sampler_id: int = field(default=0, validator=field_validator())
     """Number of the copy of the sampling client, 0 for the first."""
 
 
@@ -2314,17 +2326,17 @@ class SaveWeightsExternalRequest(ForbidExtra):
     Wire: 0.28.1 and later.
     """
 
-    model_id: ModelID = field(validator=fits())
+    model_id: ModelID = field(validator=field_validator())
     """The model."""
-    path: str = field(validator=fits())
+    path: str = field(validator=field_validator())
     """Name of the checkpoint."""
-    seq_id: int | None = field(default=None, validator=fits())
+    seq_id: int | None = field(default=None, validator=field_validator())
     """Place among all operations of the model, counted from 1; they run in this order."""
-    ttl_seconds: int | None = field(default=None, validator=fits())
+    ttl_seconds: int | None = field(default=None, validator=field_validator())
     """Seconds until the checkpoint is deleted; null keeps it."""
-    type: Literal["save_weights_external"] = field(default="save_weights_external", validator=fits())
+    type: Literal["save_weights_external"] = field(default="save_weights_external", validator=field_validator())
     """Tag of the request."""
-    age_encryption_recipients: list[str] | None = field(default=None, validator=fits())
+    age_encryption_recipients: list[str] | None = field(default=None, validator=field_validator())
     """Public age keys that the files are encrypted for; null for none. (wire 0.33.1 and later)"""
 
 
@@ -2363,21 +2375,21 @@ class SaveWeightsForSamplerRequest(ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    model_id: ModelID = field(validator=fits())
+    model_id: ModelID = field(validator=field_validator())
     """The model."""
-    path: str | None = field(default=None, validator=fits())
+    path: str | None = field(default=None, validator=field_validator())
     """Name of the checkpoint; left out when sampling_session_seq_id is given."""
-    sampling_session_seq_id: int | None = field(default=None, validator=fits())
+    sampling_session_seq_id: int | None = field(default=None, validator=field_validator())
     """Count of the session's sampling sessions, from 0; opens one on these weights. (wire 0.3.0 and later)"""
-    seq_id: int | None = field(default=None, validator=fits())
+    seq_id: int | None = field(default=None, validator=field_validator())
     """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
-    ttl_seconds: int | None = field(default=None, validator=fits())
+    ttl_seconds: int | None = field(default=None, validator=field_validator())
     """Seconds until the checkpoint is deleted; null keeps it. (wire 0.9.0 and later)"""
-    user_metadata: dict[str, str] | None = field(default=None, validator=fits())
+    user_metadata: dict[str, str] | None = field(default=None, validator=field_validator())
     """Free keys and values of the user, kept with the checkpoint. (wire 0.27.2 and later)"""
-    kind: SamplingClientKind = field(default="snapshot", validator=fits())
+    kind: SamplingClientKind = field(default="snapshot", validator=field_validator())
     """Kind of the sampling client that is opened on them. (wire 0.38.0 and later)"""
-    type: Literal["save_weights_for_sampler"] = field(default="save_weights_for_sampler", validator=fits())
+    type: Literal["save_weights_for_sampler"] = field(default="save_weights_for_sampler", validator=field_validator())
     """Tag of the request."""
 
 
@@ -2416,19 +2428,19 @@ class SaveWeightsRequest(ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    model_id: ModelID = field(validator=fits())
+    model_id: ModelID = field(validator=field_validator())
     """The model."""
-    path: str | None = field(default=None, validator=fits())
+    path: str | None = field(default=None, validator=field_validator())
     """Name of the checkpoint; null lets the server name it."""
-    seq_id: int | None = field(default=None, validator=fits())
+    seq_id: int | None = field(default=None, validator=field_validator())
     """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
-    ttl_seconds: int | None = field(default=None, validator=fits())
+    ttl_seconds: int | None = field(default=None, validator=field_validator())
     """Seconds until the checkpoint is deleted; null keeps it. (wire 0.9.0 and later)"""
-    overwrite: bool = field(default=False, validator=fits())
+    overwrite: bool = field(default=False, validator=field_validator())
     """Whether a checkpoint of this name may be replaced. (wire 0.20.0 and later)"""
-    user_metadata: dict[str, str] | None = field(default=None, validator=fits())
+    user_metadata: dict[str, str] | None = field(default=None, validator=field_validator())
     """Free keys and values of the user, kept with the checkpoint. (wire 0.27.2 and later)"""
-    type: Literal["save_weights"] = field(default="save_weights", validator=fits())
+    type: Literal["save_weights"] = field(default="save_weights", validator=field_validator())
     """Tag of the request."""
 
 
@@ -2501,17 +2513,17 @@ class SessionEndEvent(AllowExtra):
     Wire: 0.1.0 and later.
     """
 
-    event: Literal["SESSION_END"] = field(default="SESSION_END", validator=fits())
+    event: Literal["SESSION_END"] = field(default="SESSION_END", validator=field_validator())
     """Kind of the event, one of EventType."""
-    event_id: str = field(validator=fits())
+    event_id: str = field(validator=field_validator())
     """Identifies the event, a UUID."""
-    event_session_index: int = field(validator=fits())
+    event_session_index: int = field(validator=field_validator())
     """Count of the session's events, from 0."""
-    severity: Severity = field(validator=fits())
+    severity: Severity = field(validator=field_validator())
     """How grave it is."""
-    timestamp: datetime = field(validator=fits())
+    timestamp: datetime = field(validator=field_validator())
     """When it happened."""
-    duration: str = field(validator=fits())
+    duration: str = field(validator=field_validator())
     """How long it ran, as H:MM:SS.ffffff."""
 
 
@@ -2635,7 +2647,7 @@ class SessionFinishReason(ForbidExtra):
     Wire: 0.27.2 and later.
     """
 
-    type: SessionFinishStatus = field(validator=fits())
+    type: SessionFinishStatus = field(validator=field_validator())
     """How it ends."""
 
 
@@ -2654,9 +2666,9 @@ class SessionHeartbeatRequest(ForbidExtra):
     Wire: 0.3.0 and later.
     """
 
-    session_id: str = field(validator=fits())
+    session_id: str = field(validator=field_validator())
     """The session."""
-    type: Literal["session_heartbeat"] = field(default="session_heartbeat", validator=fits())
+    type: Literal["session_heartbeat"] = field(default="session_heartbeat", validator=field_validator())
     """Tag of the request."""
 
 
@@ -2682,9 +2694,9 @@ class SessionSearchCursor(AllowExtra):
     Wire: 0.36.0 and later.
     """
 
-    last_created_at: datetime = field(validator=fits())
+    last_created_at: datetime = field(validator=field_validator())
     """When the last session of the page was created, with its time zone."""
-    last_session_id: str = field(validator=fits())
+    last_session_id: str = field(validator=field_validator())
     """The last session of the page."""
 
 
@@ -2695,21 +2707,21 @@ class SessionSearchRequest(ForbidExtra):
     Wire: 0.36.0 and later.
     """
 
-    session_id: str | None = field(default=None, validator=fits())
+    session_id: str | None = field(default=None, validator=field_validator())
     """Only this session."""
-    project_ids: list[str] | None = field(default=None, validator=fits())
+    project_ids: list[str] | None = field(default=None, validator=field_validator())
     """Only those of these projects."""
-    user_metadata: dict[str, str] = field(factory=dict, validator=fits())
+    user_metadata: dict[str, str] = field(factory=dict, validator=field_validator())
     """Only those with these keys and values."""
-    display_name: str | None = field(default=None, validator=fits(has_size(1)))
+    display_name: str | None = field(default=None, validator=field_validator(has_size(1)))
     """Only those with this name."""
-    owner: SearchOwner = field(factory=OwnSearchOwner, validator=fits())
+    owner: SearchOwner = field(factory=OwnSearchOwner, validator=field_validator())
     """Whose sessions."""
-    statuses: list[SessionStatusQuery] | None = field(default=None, validator=fits())
+    statuses: list[SessionStatusQuery] | None = field(default=None, validator=field_validator())
     """Only those with one of these statuses; null for any."""
-    limit: int = field(default=50, validator=fits(at_least(1), at_most(200)))
+    limit: int = field(default=50, validator=field_validator(at_least(1), at_most(200)))
     """Most sessions of the page."""
-    cursor: SessionSearchCursor | None = field(default=None, validator=fits())
+    cursor: SessionSearchCursor | None = field(default=None, validator=field_validator())
     """Start of the page; null for the first."""
 
 
@@ -2737,15 +2749,15 @@ class SessionStartEvent(AllowExtra):
     Wire: 0.1.0 and later.
     """
 
-    event: Literal["SESSION_START"] = field(default="SESSION_START", validator=fits())
+    event: Literal["SESSION_START"] = field(default="SESSION_START", validator=field_validator())
     """Kind of the event, one of EventType."""
-    event_id: str = field(validator=fits())
+    event_id: str = field(validator=field_validator())
     """Identifies the event, a UUID."""
-    event_session_index: int = field(validator=fits())
+    event_session_index: int = field(validator=field_validator())
     """Count of the session's events, from 0."""
-    severity: Severity = field(validator=fits())
+    severity: Severity = field(validator=field_validator())
     """How grave it is."""
-    timestamp: datetime = field(validator=fits())
+    timestamp: datetime = field(validator=field_validator())
     """When it happened."""
 
 
@@ -2843,7 +2855,7 @@ class SetCheckpointTtlRequest(ForbidExtra):
     Wire: 0.13.1 and later.
     """
 
-    ttl_seconds: int | None = field(validator=fits())
+    ttl_seconds: int | None = field(validator=field_validator())
     """Seconds from now until it is deleted; null, which is sent as such, keeps it."""
 
 
@@ -2980,15 +2992,15 @@ class TelemetrySendRequest(ForbidExtra):
     Wire: 0.3.0 and later.
     """
 
-    events: list[TelemetryEvent] = field(validator=fits())
+    events: list[TelemetryEvent] = field(validator=field_validator())
     """The events."""
-    platform: str = field(validator=fits())
+    platform: str = field(validator=field_validator())
     """Operating system, for example Linux."""
-    sdk_version: str = field(validator=fits())
+    sdk_version: str = field(validator=field_validator())
     """Wire version that the client speaks."""
-    session_id: str = field(validator=fits())
+    session_id: str = field(validator=field_validator())
     """The session that the events belong to."""
-    process_uuid: str | None = field(default=None, validator=fits())
+    process_uuid: str | None = field(default=None, validator=field_validator())
     """Identifies the process of the client, a UUID. (wire 0.24.1 and later)"""
 
 
@@ -3001,13 +3013,13 @@ class TensorData(TensorDataMixin, DataclassMethods, ForbidExtra):
 
     data: Sequence[float] | Array
     """Flat values in row-major order; whole numbers when dtype is int64."""
-    dtype: TensorDtype = field(validator=fits())
+    dtype: TensorDtype = field(validator=field_validator())
     """Kind of the numbers."""
-    shape: list[int] | None = field(default=None, validator=fits())
+    shape: list[int] | None = field(default=None, validator=field_validator())
     """Length of each dimension; null means one dimension as long as data."""
-    sparse_crow_indices: Sequence[int] | Array | None = field(default=None, validator=fits())
+    sparse_crow_indices: Sequence[int] | Array | None = field(default=None, validator=field_validator())
     """For a sparse matrix (CSR), where each row starts in data; rows + 1 numbers. (wire 0.18.2 and later)"""
-    sparse_col_indices: Sequence[int] | Array | None = field(default=None, validator=fits())
+    sparse_col_indices: Sequence[int] | Array | None = field(default=None, validator=field_validator())
     """For a sparse matrix (CSR), the column of each value of data. (wire 0.18.2 and later)"""
 
 
@@ -3235,21 +3247,21 @@ class UnhandledExceptionEvent(AllowExtra):
     Wire: 0.1.0 and later.
     """
 
-    event: Literal["UNHANDLED_EXCEPTION"] = field(default="UNHANDLED_EXCEPTION", validator=fits())
+    event: Literal["UNHANDLED_EXCEPTION"] = field(default="UNHANDLED_EXCEPTION", validator=field_validator())
     """Kind of the event, one of EventType."""
-    event_id: str = field(validator=fits())
+    event_id: str = field(validator=field_validator())
     """Identifies the event, a UUID."""
-    event_session_index: int = field(validator=fits())
+    event_session_index: int = field(validator=field_validator())
     """Count of the session's events, from 0."""
-    severity: Severity = field(validator=fits())
+    severity: Severity = field(validator=field_validator())
     """How grave it is."""
-    timestamp: datetime = field(validator=fits())
+    timestamp: datetime = field(validator=field_validator())
     """When it happened."""
-    error_type: str = field(validator=fits())
+    error_type: str = field(validator=field_validator())
     """Class of the exception."""
-    error_message: str = field(validator=fits())
+    error_message: str = field(validator=field_validator())
     """Text of the exception."""
-    traceback: str | None = field(default=None, validator=fits())
+    traceback: str | None = field(default=None, validator=field_validator())
     """Where it came from."""
 
 
@@ -3303,9 +3315,9 @@ class UnloadModelRequest(ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    model_id: ModelID = field(validator=fits())
+    model_id: ModelID = field(validator=field_validator())
     """The model."""
-    type: Literal["unload_model"] = field(default="unload_model", validator=fits())
+    type: Literal["unload_model"] = field(default="unload_model", validator=field_validator())
     """Tag of the request."""
 
 
@@ -3368,9 +3380,9 @@ class UserSearchOwner(ForbidExtra):
     Wire: 0.36.0 and later.
     """
 
-    owner_urns: list[str] = field(validator=fits(has_size(1, 10)))
+    owner_urns: list[str] = field(validator=field_validator(has_size(1, 10)))
     """The users, 1 to 10 of them."""
-    type: Literal["user"] = field(default="user", validator=fits())
+    type: Literal["user"] = field(default="user", validator=field_validator())
     """Tag of the choice."""
 
 
@@ -3460,7 +3472,7 @@ class WeightsInfoRequest(ForbidExtra):
     Wire: 0.6.0 and later.
     """
 
-    tinker_path: str = field(validator=fits())
+    tinker_path: str = field(validator=field_validator())
     """Where the weights lie, a tinker:// path."""
 
 

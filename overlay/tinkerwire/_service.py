@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from typing_extensions import Self
 
 from tinkerwire_base import console_urls
-from tinkerwire_base.validators import check_of, expect, expect_metadata, expect_text, is_int
+from tinkerwire_base.validators import (
+    require_int,
+    require_optional,
+    require_optional_metadata,
+    require_optional_text,
+    validator_of,
+)
 from tinkerwire_generated.models import CustomLossInputRank, GetServerCapabilitiesResponse
 
 from ._checkpoints.weights_info import check_path, refuse_odd_token
@@ -103,10 +109,10 @@ class ServiceClient(TrainingClientFactory):
                 FutureWarning,
                 stacklevel=2,
             )
-        expect("chunk_limits", chunk_limits, ChunkLimits)
-        expect_text("display_name", display_name)
-        expect_metadata("user_metadata", user_metadata)
-        expect_text("project_id", project_id)
+        require_optional("chunk_limits", chunk_limits, ChunkLimits)
+        require_optional_text("display_name", display_name)
+        require_optional_metadata("user_metadata", user_metadata)
+        require_optional_text("project_id", project_id)
         if on_wait is not None and not callable(on_wait):
             raise TypeError(f"on_wait: expected a function of a Waiting, got {type(on_wait).__name__}")
         self._connection = open_connection(
@@ -166,8 +172,8 @@ class ServiceClient(TrainingClientFactory):
         Raises:
             ValueError, TypeError: a status or detail that there is not; nothing is closed.
         """
-        check_of(FinishStatus)("status", status)
-        expect_text("detail", detail)
+        validator_of(FinishStatus)("status", status)
+        require_optional_text("detail", detail)
         return self._lifetime.close(status, detail)
 
     def create_sampling_client(
@@ -245,7 +251,7 @@ class ServiceClient(TrainingClientFactory):
         check_path(path)
         refuse_odd_token(weights_access_token)
         if ttl_seconds is not None:
-            is_int("ttl_seconds", ttl_seconds)
+            require_int("ttl_seconds", ttl_seconds)
         connection, session = self._connection, self._session
         return connection.start(
             lambda: copied(connection, path, session.project_id, ttl_seconds, weights_access_token, session=session)

@@ -14,7 +14,7 @@ from .conversion.converter import Converter, parse_json
 from .errors import APIResponseValidationError, APIStatusError, RequestInfo, ResponseInfo, status_error
 from .model import SHORT, members_of
 from .unset import UNSET
-from .validators import is_text
+from .validators import require_text
 
 if TYPE_CHECKING:
     import httpx
@@ -247,7 +247,7 @@ def _without_user(url: str) -> str:
 def _segment(name: str, value: Any, is_multi: bool) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name}: expected the id as a str, got {SHORT.repr(value)} ({type(value).__name__})")
-    is_text(name, value)
+    require_text(name, value)
     # A dot segment would lead somewhere else, also when it is escaped.
     parts = value.split("/") if is_multi else [value]
     if any(part in ("", ".", "..") for part in parts):
@@ -259,7 +259,7 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        is_text(name, value)
+        require_text(name, value)
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 

@@ -20,7 +20,7 @@ INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
-def fits(*checks: Check) -> Any:
+def field_validator(*checks: Check) -> Any:
     """Validator of a field: its declared type, then ``checks``; an error names class, field and value.
 
     UNSET and null are held against the type alone. Fields that the class's behaviour converts are its affair.
@@ -50,13 +50,13 @@ class _Fits:
         # At the first use, because the types of generated classes refer to each other.
         tp = next(a.type for a in attrs.fields(resolve(cls)) if a.name == name)
         converts = name in getattr(cls, "_converts", ())
-        self._type_check = _anything if converts else check_of(tp)
+        self._type_check = _anything if converts else validator_of(tp)
         if not self._checks:
             members = members_of(tp) or (tp,)
             self._fitting = frozenset(m for m in members if m in (str, bool, type(None)) or attrs.has(m))
 
 
-def check_of(tp: Any) -> Check:
+def validator_of(tp: Any) -> Check:
     """The check whether a value is of a type that models use."""
     if tp in _KINDS:
         return _KINDS[tp]
@@ -66,51 +66,51 @@ def check_of(tp: Any) -> Check:
     if members_of(tp):
         return _union(tp)
     if origin in (list, Sequence):
-        return _items(check_of(args[0]))
+        return _items(validator_of(args[0]))
     if origin is dict:
-        return _entries(check_of(args[1]))
+        return _entries(validator_of(args[1]))
     if isinstance(tp, type) and attrs.has(tp):
         return _instance(tp)
     return _anything
 
 
-def expect(name: str, value: object, kind: type) -> None:
+def require_optional(name: str, value: object, kind: type) -> None:
     """TypeError unless a value that was given is of a kind."""
     if value is not None and not isinstance(value, kind):
         # Without the value, which may be a key.
         raise TypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
 
 
-def expect_text(name: str, value: object) -> None:
+def require_optional_text(name: str, value: object) -> None:
     """TypeError or ValueError unless a value that was given is text that can be sent."""
     if value is not None:
-        is_text(name, value)
+        require_text(name, value)
 
 
-def expect_metadata(name: str, value: object) -> None:
+def require_optional_metadata(name: str, value: object) -> None:
     """TypeError or ValueError unless what was given is a map by names that can be sent."""
-    expect(name, value, Mapping)
+    require_optional(name, value, Mapping)
     if isinstance(value, Mapping):
         for key, item in value.items():
-            is_text(f"{name} key", key)
+            require_text(f"{name} key", key)
             if isinstance(item, str):
-                is_text(f"{name}[{key!r}]", item)
+                require_text(f"{name}[{key!r}]", item)
 
 
 class NumberRangeError(ValueError, OverflowError):
     """A number does not fit into the type in which it is sent."""
 
 
-def is_text(place: str, value: Any) -> None:
+def require_text(place: str, value: Any) -> None:
     """A string that UTF-8 can hold."""
-    is_str(place, value)
+    require_str(place, value)
     try:
         value.encode()
     except UnicodeEncodeError:
         raise ValueError(f"{place}: {SHORT.repr(value)} has half of a surrogate pair, which cannot be sent") from None
 
 
-def is_int(place: str, value: Any) -> None:
+def require_int(place: str, value: Any) -> None:
     """A whole number of 64 bits; numpy's integers count, bool does not."""
     if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
         raise _misfit(place, "an int", value)
@@ -118,37 +118,37 @@ def is_int(place: str, value: Any) -> None:
         raise ValueError(f"{place}: {value} does not fit into 64 bits")
 
 
-def is_number(place: str, value: Any) -> None:
+def require_number(place: str, value: Any) -> None:
     """A finite number: JSON has no NaN and no infinity."""
     if type(value) is not float and (
         isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating)
     ):
         raise _misfit(place, "a number", value)
     if isinstance(value, int):
-        is_int(place, value)
+        require_int(place, value)
     elif not math.isfinite(value):
         raise ValueError(f"{place}: {value!r} cannot be sent, JSON has only finite numbers")
 
 
-def is_str(place: str, value: Any) -> None:
+def require_str(place: str, value: Any) -> None:
     """A string."""
     if not isinstance(value, str):
         raise _misfit(place, "a str", value)
 
 
-def is_bool(place: str, value: Any) -> None:
+def require_bool(place: str, value: Any) -> None:
     """True or False."""
     if not isinstance(value, bool):
         raise _misfit(place, "True or False", value)
 
 
-def is_bytes(place: str, value: Any) -> None:
+def require_bytes(place: str, value: Any) -> None:
     """Bytes."""
     if not isinstance(value, bytes):
         raise _misfit(place, "bytes", value)
 
 
-def is_moment(place: str, value: Any) -> None:
+def require_aware_datetime(place: str, value: Any) -> None:
     """A datetime that says its offset from UTC."""
     if not isinstance(value, datetime):
         raise _misfit(place, "a datetime", value)
@@ -230,12 +230,12 @@ def _unset(place: str, value: Any) -> None:
 
 
 _KINDS: Mapping[Any, Check] = {
-    bool: is_bool,
-    int: is_int,
-    float: is_number,
-    str: is_str,
-    bytes: is_bytes,
-    datetime: is_moment,
+    bool: require_bool,
+    int: require_int,
+    float: require_number,
+    str: require_str,
+    bytes: require_bytes,
+    datetime: require_aware_datetime,
     type(None): _null,
     UnsetType: _unset,
 }
@@ -256,7 +256,7 @@ def _entries(check: Check) -> Check:
         if not isinstance(value, Mapping):
             raise _misfit(place, "a dict", value)
         for key, item in value.items():
-            is_str(f"{place} key", key)
+            require_str(f"{place} key", key)
             check(f"{place}[{key!r}]", item)
 
     return run
@@ -280,7 +280,7 @@ def _union(tp: Any) -> Check:
     if all(isinstance(member, type) and attrs.has(member) for member in members):
         checks = [_instance(*members)]
     else:
-        checks = [check_of(member) for member in members]
+        checks = [validator_of(member) for member in members]
     name = re.sub(r"\b(?:\w+\.)+", "", str(tp)).replace(" | UnsetType", "")
 
     def run(place: str, value: Any) -> None:

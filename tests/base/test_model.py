@@ -15,7 +15,7 @@ import pytest
 from tinkerwire_base import model as base
 from tinkerwire_base import validators
 from tinkerwire_base.unset import UNSET, UnsetType
-from tinkerwire_base.validators import check_of, fits
+from tinkerwire_base.validators import field_validator, validator_of
 from tinkerwire_generated import models
 
 m: Any = models
@@ -28,16 +28,17 @@ DATUM = m.Datum(model_input=PROMPT, loss_fn_inputs={})
 class _Limits(base.ForbidExtra):
     """A request with all the checks that a user's own contract can ask for."""
 
-    count: int = attrs.field(default=1, validator=fits(validators.at_least(1), validators.at_most(9)))
+    count: int = attrs.field(default=1, validator=field_validator(validators.at_least(1), validators.at_most(9)))
     share: float | UnsetType = attrs.field(
-        default=UNSET, validator=fits(validators.at_least(0, exclusive=True), validators.at_most(1, exclusive=True))
+        default=UNSET,
+        validator=field_validator(validators.at_least(0, exclusive=True), validators.at_most(1, exclusive=True)),
     )
     name: str | None = attrs.field(
-        default=None, validator=fits(validators.has_size(2, 4), validators.matches("^[a-z]+$"))
+        default=None, validator=field_validator(validators.has_size(2, 4), validators.matches("^[a-z]+$"))
     )
-    names: list[str] = attrs.field(factory=list, validator=fits(validators.has_size(0, 2)))
-    pair: tuple[int, float] | None = attrs.field(default=None, validator=fits())
-    blob: bytes = attrs.field(default=b"", validator=fits())
+    names: list[str] = attrs.field(factory=list, validator=field_validator(validators.has_size(0, 2)))
+    pair: tuple[int, float] | None = attrs.field(default=None, validator=field_validator())
+    blob: bytes = attrs.field(default=b"", validator=field_validator())
 
 
 _Limits.__name__ = "Limits"
@@ -153,7 +154,7 @@ def test_good_values_pass() -> None:
 def test_naive_datetimes_are_refused() -> None:
     """A datetime needs its offset."""
     with pytest.raises(ValueError, match=r"x: .* has no time zone"):
-        check_of(datetime)("x", datetime(2025, 1, 1))
+        validator_of(datetime)("x", datetime(2025, 1, 1))
 
 
 def test_checks_learn_their_types_once_per_class() -> None:
@@ -163,7 +164,7 @@ def test_checks_learn_their_types_once_per_class() -> None:
     class More(_Limits):
         """One that inherits."""
 
-        extra: int = attrs.field(default=0, validator=fits())
+        extra: int = attrs.field(default=0, validator=field_validator())
 
     for cls in (Limits, More, Limits):
         with pytest.raises(ValueError, match=f"{cls.__name__}.count: 0 is too small"):

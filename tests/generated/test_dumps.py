@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from support.instances import Instances
-from tinkerwire_base.conversion.versioning import superset
+from tinkerwire_base.conversion.versioning import union_document
 from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
 
-EVERYTHING = Instances(superset(load(Path(__file__).parents[2] / "schema")))
+EVERYTHING = Instances(union_document(load(Path(__file__).parents[2] / "schema")))
 MODELS = [name for name in EVERYTHING.schemas if attrs.has(getattr(models, name))]
 few = settings(
     max_examples=6,

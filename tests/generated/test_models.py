@@ -18,19 +18,19 @@ from hypothesis import strategies as st
 from support.instances import PREFIX, Instances
 from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.errors import DialectError
-from tinkerwire_base.conversion.versioning import is_protobuf, project, superset
+from tinkerwire_base.conversion.versioning import is_protobuf, project, union_document
 from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
-from tinkerwire_generated.times import FIELD_TIMES, KIND_TIMES, NEWEST, REQUIRED_TIMES, TYPE_TIMES, VALUE_TIMES
+from tinkerwire_generated.availability import FIELD_VERSIONS, SCALAR_TYPE_VERSIONS, NEWEST, REQUIRED_VERSIONS, TYPE_VERSIONS, VALUE_VERSIONS
 
 CONTRACT = load(Path(__file__).parents[2] / "schema")
 ERAS = ("0.4.1", "0.6.3", "0.16.1", "0.25.0", "0.38.0")
-EVERYTHING = Instances(superset(CONTRACT))
+EVERYTHING = Instances(union_document(CONTRACT))
 AT = {version: Instances(project(CONTRACT, version)) for version in ERAS}
 TYPES = [(version, name) for version in ERAS for name in AT[version].schemas]
 BINARY = {name for name, schema in EVERYTHING.schemas.items() if is_protobuf(schema)}
 # What came and went between two eras is tried at the version that brought it.
-SHORT_LIVED = {name: TYPE_TIMES[name][0] for name in EVERYTHING.schemas.keys() - {name for _, name in TYPES} - BINARY}
+SHORT_LIVED = {name: TYPE_VERSIONS[name][0] for name in EVERYTHING.schemas.keys() - {name for _, name in TYPES} - BINARY}
 AT |= {version: Instances(project(CONTRACT, version)) for version in sorted(set(SHORT_LIVED.values()))}
 TYPES += sorted((version, name) for name, version in SHORT_LIVED.items())
 MODELS = [name for name in EVERYTHING.schemas if attrs.has(getattr(models, name))]
@@ -42,10 +42,10 @@ few = settings(
 
 
 def converter(version: str) -> Converter:
-    return Converter(version, FIELD_TIMES, types=TYPE_TIMES, required=REQUIRED_TIMES, values=VALUE_TIMES, kinds=KIND_TIMES)
+    return Converter(version, FIELD_VERSIONS, types=TYPE_VERSIONS, required=REQUIRED_VERSIONS, values=VALUE_VERSIONS, scalar_types=SCALAR_TYPE_VERSIONS)
 
 
-TIMED = FIELD_TIMES.keys() | REQUIRED_TIMES.keys() | TYPE_TIMES.keys() | VALUE_TIMES.keys() | KIND_TIMES.keys()
+TIMED = FIELD_VERSIONS.keys() | REQUIRED_VERSIONS.keys() | TYPE_VERSIONS.keys() | VALUE_VERSIONS.keys() | SCALAR_TYPE_VERSIONS.keys()
 CONVERTERS = {version: converter(version) for version in AT}
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from support.instances import Instances
 from tinkerwire_base.call import Call, Operation
 from tinkerwire_base.conversion.converter import Converter
-from tinkerwire_base.conversion.versioning import superset
+from tinkerwire_base.conversion.versioning import union_document
 from tinkerwire_base.unset import UNSET
 from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
@@ -25,7 +25,7 @@ from tinkerwire_generated.api import runs, sampling, session
 from tinkerwire_generated.operations import OPERATIONS
 
 CONTRACT = load(Path(__file__).parents[2] / "schema")
-EVERYTHING = Instances(superset(CONTRACT))
+EVERYTHING = Instances(union_document(CONTRACT))
 ROWS = [(path, method, row) for path, item in CONTRACT["paths"].items() for method, row in item.items()]
 NAMES = [row["operationId"] for _, _, row in ROWS]
 CONVERTER = Converter()

@@ -8,9 +8,9 @@ from tinkerwire._server.handlers import HANDLERS
 from tinkerwire._server.http.openapi import contract
 from tinkerwire._server.http.responses import HttpError
 from tinkerwire._server.http.routing import Router
-from tinkerwire_base.conversion.versioning import is_alive, parse_version
+from tinkerwire_base.conversion.versioning import is_available, parse_version
+from tinkerwire_generated.availability import OPERATION_VERSIONS
 from tinkerwire_generated.operations import OPERATIONS
-from tinkerwire_generated.times import OPERATION_TIMES
 
 SERVED = "0.16.1"
 SERVED_VERSIONS = ("0.3.0", SERVED, "0.25.0", "0.26.2", "0.38.0")
@@ -21,8 +21,8 @@ def there(version: str) -> set[str]:
     return {
         name
         for name in OPERATIONS
-        if is_alive(
-            dict(zip(("x-since", "x-until"), OPERATION_TIMES.get(name, ()), strict=False)), parse_version(version)
+        if is_available(
+            dict(zip(("x-since", "x-until"), OPERATION_VERSIONS.get(name, ()), strict=False)), parse_version(version)
         )
     }
 

@@ -29,7 +29,7 @@ KNOWN = frozenset(
     {"$ref", "type", "const", "enum", "anyOf", "discriminator", "properties", "required", "additionalProperties"}
     | {"items", "prefixItems", "minItems", "maxItems", "minimum", "maximum", "format", "contentEncoding", "default"}
     | {"exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
-    | {"description", "x-array", "x-mixin", "x-dataclass", "x-undeclared", "x-sdk-name", "x-binary"}
+    | {"description", "x-array", "x-mixin", "x-dataclass", "x-undeclared", "x-sdk-name", "x-protobuf-only"}
     | {"x-essential"}
 )
 

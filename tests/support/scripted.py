@@ -19,7 +19,7 @@ from aiohttp import web
 from google.protobuf.json_format import MessageToDict
 
 from tinkerwire_base.call import PROTOBUF
-from tinkerwire_generated.messages import message
+from tinkerwire_generated.protobuf import message_class
 
 PREFIX = "/api/v1/"
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -246,7 +246,7 @@ def _body(content: bytes, headers: Mapping[str, str]) -> Any:
         return json.loads(content) if content else None
     if content.startswith(ZSTD):
         content = zstandard.ZstdDecompressor().decompress(content)
-    return MessageToDict(message("ForwardBackwardRequest").FromString(content), preserving_proto_field_name=True)
+    return MessageToDict(message_class("ForwardBackwardRequest").FromString(content), preserving_proto_field_name=True)
 
 
 @contextmanager

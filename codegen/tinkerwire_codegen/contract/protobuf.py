@@ -13,7 +13,7 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2 as pb
 
-from tinkerwire_base.conversion.versioning import is_alive, parse_version
+from tinkerwire_base.conversion.versioning import is_available, parse_version
 
 FILE = "tinker_public.proto"
 TIME = re.compile(r"(?:(since|until): ([\d.]+)|was (\S+) until ([\d.]+))")
@@ -34,7 +34,7 @@ class Times:
 
     def hold(self, version: str) -> bool:
         """Whether the thing is there at ``version``."""
-        return is_alive({"x-since": self.since, "x-until": self.until}, parse_version(version))
+        return is_available({"x-since": self.since, "x-until": self.until}, parse_version(version))
 
 
 @dataclass(frozen=True)

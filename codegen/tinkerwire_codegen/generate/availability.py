@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tinkerwire_base.conversion.versioning import FLOOR, SCALARS, SHAPE, parse_version, superset
-
-Span = tuple[str, "str | None"]
-
-OLDEST = "0.1.0"
-"""The first wire version there was."""
+from tinkerwire_base.conversion.versioning import (
+    OLDEST_VERSION,
+    SCALARS,
+    SHAPE,
+    VersionRange,
+    parse_version,
+    union_document,
+)
 
 HEADER = '''"""When things of the wire exist, as (since, until); what is in every version is not listed."""
 
@@ -17,24 +19,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-Span = tuple[str, "str | None"]
+from tinkerwire_base.conversion.versioning import VersionRange
 
 '''
 
 
-def generate_times(document: dict[str, Any]) -> str:
+def generate_availability(document: dict[str, Any]) -> str:
     """The source of the module of time tables."""
     schemas = document["components"]["schemas"]
     operations = list(_operations(document))
     tables = {
-        "TYPE_TIMES": ("Mapping[str, Span]", _spans(schemas)),
-        "FIELD_TIMES": ("Mapping[str, Mapping[str, Span]]", _fields(schemas)),
-        "REQUIRED_TIMES": ("Mapping[str, Mapping[str, tuple[Span, ...]]]", _required(document)),
-        "VALUE_TIMES": ("Mapping[str, Mapping[str, Mapping[str, Span]]]", _values(schemas)),
-        "KIND_TIMES": ("Mapping[str, Mapping[str, Mapping[str, Span]]]", _kinds(schemas)),
-        "OPERATION_TIMES": ("Mapping[str, Span]", _spans({op["operationId"]: op for op in operations})),
-        "PARAMETER_TIMES": (
-            "Mapping[str, Mapping[str, Span]]",
+        "TYPE_VERSIONS": ("Mapping[str, VersionRange]", _spans(schemas)),
+        "FIELD_VERSIONS": ("Mapping[str, Mapping[str, VersionRange]]", _fields(schemas)),
+        "REQUIRED_VERSIONS": ("Mapping[str, Mapping[str, tuple[VersionRange, ...]]]", _required(document)),
+        "VALUE_VERSIONS": ("Mapping[str, Mapping[str, Mapping[str, VersionRange]]]", _values(schemas)),
+        "SCALAR_TYPE_VERSIONS": ("Mapping[str, Mapping[str, Mapping[str, VersionRange]]]", _kinds(schemas)),
+        "OPERATION_VERSIONS": ("Mapping[str, VersionRange]", _spans({op["operationId"]: op for op in operations})),
+        "PARAMETER_VERSIONS": (
+            "Mapping[str, Mapping[str, VersionRange]]",
             {
                 op["operationId"]: spans
                 for op in operations
@@ -60,12 +62,12 @@ def _operations(document: dict[str, Any]) -> Any:
                 yield operation
 
 
-def _nested(schemas: dict[str, Any], key: str) -> dict[str, dict[str, Span]]:
+def _nested(schemas: dict[str, Any], key: str) -> dict[str, dict[str, VersionRange]]:
     found = {name: _spans(schema.get(key, {}), schema.get("x-since")) for name, schema in schemas.items()}
     return {name: spans for name, spans in found.items() if spans}
 
 
-def _fields(schemas: dict[str, Any]) -> dict[str, dict[str, Span]]:
+def _fields(schemas: dict[str, Any]) -> dict[str, dict[str, VersionRange]]:
     """Of fields, and under ``*`` of keys that the contract does not name."""
     found = _nested(schemas, "properties")
     for name, schema in schemas.items():
@@ -75,10 +77,10 @@ def _fields(schemas: dict[str, Any]) -> dict[str, dict[str, Span]]:
     return found
 
 
-def _required(document: dict[str, Any]) -> dict[str, dict[str, tuple[Span, ...]]]:
+def _required(document: dict[str, Any]) -> dict[str, dict[str, tuple[VersionRange, ...]]]:
     """When a field is required that the models let be absent, because it is not required in every version."""
-    everything = superset(document)["components"]["schemas"]
-    found: dict[str, dict[str, tuple[Span, ...]]] = {}
+    everything = union_document(document)["components"]["schemas"]
+    found: dict[str, dict[str, tuple[VersionRange, ...]]] = {}
     for name, schema in document["components"]["schemas"].items():
         for field, detail in schema.get("properties", {}).items():
             spans = _required_spans(field, detail, schema)
@@ -87,8 +89,10 @@ def _required(document: dict[str, Any]) -> dict[str, dict[str, tuple[Span, ...]]
     return found
 
 
-def _required_spans(field: str, detail: dict[str, Any], schema: dict[str, Any]) -> tuple[Span, ...]:
-    start = max(FLOOR, detail.get("x-since", FLOOR), schema.get("x-since", FLOOR), key=parse_version)
+def _required_spans(field: str, detail: dict[str, Any], schema: dict[str, Any]) -> tuple[VersionRange, ...]:
+    start = max(
+        OLDEST_VERSION, detail.get("x-since", OLDEST_VERSION), schema.get("x-since", OLDEST_VERSION), key=parse_version
+    )
     entries = sorted(detail.get("x-history", []), key=lambda entry: parse_version(entry["until"]))
     now = field in schema.get("required", [])
     steps = [(entry["until"], entry.get("required", now)) for entry in entries]
@@ -100,10 +104,10 @@ def _required_spans(field: str, detail: dict[str, Any], schema: dict[str, Any]) 
     return tuple(spans)
 
 
-def _values(schemas: dict[str, Any]) -> dict[str, dict[str, dict[str, Span]]]:
+def _values(schemas: dict[str, Any]) -> dict[str, dict[str, dict[str, VersionRange]]]:
     """The values of enums that came later or went, by each field that is such an enum and nothing else."""
     enums = {name: _enum_spans(schema) for name, schema in schemas.items() if "enum" in schema}
-    found: dict[str, dict[str, dict[str, Span]]] = {}
+    found: dict[str, dict[str, dict[str, VersionRange]]] = {}
     for name, schema in schemas.items():
         for field, detail in schema.get("properties", {}).items():
             members = [member for member in detail.get("anyOf", [detail]) if member != {"type": "null"}]
@@ -113,9 +117,9 @@ def _values(schemas: dict[str, Any]) -> dict[str, dict[str, dict[str, Span]]]:
     return found
 
 
-def _kinds(schemas: dict[str, Any]) -> dict[str, dict[str, dict[str, Span]]]:
+def _kinds(schemas: dict[str, Any]) -> dict[str, dict[str, dict[str, VersionRange]]]:
     """Kinds of scalars that a field takes, at any depth, and did not take in an earlier form."""
-    found: dict[str, dict[str, dict[str, Span]]] = {}
+    found: dict[str, dict[str, dict[str, VersionRange]]] = {}
     for name, schema in schemas.items():
         for field, detail in schema.get("properties", {}).items():
             for entry in detail.get("x-history", []):
@@ -143,9 +147,9 @@ def _scalars(node: Any, schemas: dict[str, Any]) -> set[str]:
     }
 
 
-def _enum_spans(schema: dict[str, Any]) -> dict[str, Span]:
+def _enum_spans(schema: dict[str, Any]) -> dict[str, VersionRange]:
     since, until = schema.get("x-enum-since", {}), schema.get("x-enum-until", {})
-    start = schema.get("x-since", OLDEST)
+    start = schema.get("x-since", OLDEST_VERSION)
     return {
         value: (since.get(value, start), until.get(value))
         for value in schema["enum"]
@@ -153,12 +157,12 @@ def _enum_spans(schema: dict[str, Any]) -> dict[str, Span]:
     }
 
 
-def _spans(nodes: dict[str, Any], owner_since: str | None = None) -> dict[str, Span]:
+def _spans(nodes: dict[str, Any], owner_since: str | None = None) -> dict[str, VersionRange]:
     """The spans of those nodes that are younger than their owner, or than the wire itself, or that have an end.
 
     What went and came back is there since it came back.
     """
-    start = owner_since or OLDEST
+    start = owner_since or OLDEST_VERSION
     found = {}
     for name, node in nodes.items():
         since, until = node.get("x-since", start), node.get("x-until")

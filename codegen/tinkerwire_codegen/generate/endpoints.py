@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tinkerwire_base.conversion.versioning import superset
+from tinkerwire_base.conversion.versioning import union_document
 
 MULTI_SEGMENT = "multi-segment"
 TEMPLATES = Path(__file__).parent / "templates" / "endpoints"
@@ -23,7 +23,7 @@ CONFIG = {
 def generate_endpoints(document: dict[str, Any], work: Path) -> Path:
     """The folder of the generated endpoint modules, one module per operation, one package per tag."""
     source, config, output = work / "endpoints.json", work / "config.json", work / "endpoints"
-    source.write_text(json.dumps(_digestible(superset(document))))
+    source.write_text(json.dumps(_digestible(union_document(document))))
     config.write_text(json.dumps(CONFIG))
     command = [
         sys.executable,

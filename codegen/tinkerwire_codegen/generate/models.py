@@ -9,14 +9,14 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from tinkerwire_base.conversion.versioning import is_protobuf, superset
+from tinkerwire_base.conversion.versioning import is_protobuf, union_document
 from tinkerwire_base.mixins import behaviour
 from tinkerwire_base.validators import INT64_MAX, INT64_MIN
 
 from ..contract.bundle import refs
 
 TEMPLATES = Path(__file__).parent / "templates" / "models"
-CHECKS = ["at_least", "at_most", "fits", "has_size", "matches"]
+CHECKS = ["at_least", "at_most", "field_validator", "has_size", "matches"]
 """What the class template takes from tinkerwire_base.validators; names that it has not used are removed again."""
 ALIASES = {name: f"{name}_" for name in [*CHECKS, "extra_fields", "self"]}
 """Names that a field cannot have in Python, because the class body needs them; on the wire it keeps its own."""
@@ -45,7 +45,7 @@ OPTIONS = [
 
 def generate_models(document: dict[str, Any], work: Path) -> str:
     """The source of the module of all models, of all wire versions at once."""
-    everything = _without_bounds(superset(document))
+    everything = _without_bounds(union_document(document))
     for name, schema in _schemas(everything).items():
         if "properties" not in schema:
             about = "\n".join(textwrap.wrap(str(schema.get("description", name)), 110))

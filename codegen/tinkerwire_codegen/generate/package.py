@@ -14,10 +14,10 @@ from typing import Any
 
 from ..contract.bundle import load
 from ..contract.lint import check_sound
-from .availability import generate_times
+from .availability import generate_availability
 from .endpoints import generate_endpoints
 from .models import generate_models
-from .protobuf import DESCRIPTORS, generate_messages
+from .protobuf import DESCRIPTORS, generate_protobuf
 
 PACKAGE = "tinkerwire_generated"
 NOTE = "# Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.\n"
@@ -61,9 +61,9 @@ def _build(document: dict[str, Any], schema: Path, work: Path) -> Path:
     models = generate_models(document, work)
     _write(package / "models.py", f'"""Every type of the wire, of all its versions."""\n\n{models}')
     shutil.copytree(generate_endpoints(document, work), package / "api")
-    _write(package / "times.py", generate_times(document))
-    messages, descriptors = generate_messages(schema)
-    _write(package / "messages.py", messages)
+    _write(package / "availability.py", generate_availability(document))
+    messages, descriptors = generate_protobuf(schema)
+    _write(package / "protobuf.py", messages)
     (package / DESCRIPTORS).write_bytes(descriptors)
     _write(package / "operations.py", _operations_table(package / "api"))
     _write(package / "contract.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
@@ -85,7 +85,8 @@ def _try_import(package: Path) -> None:
         [
             sys.executable,
             "-c",
-            f"import {PACKAGE}.operations, {PACKAGE}.times; from {PACKAGE}.messages import message; message('Tensor')",
+            f"import {PACKAGE}.operations, {PACKAGE}.availability, {PACKAGE}.protobuf as protobuf; "
+            "protobuf.message_class('Tensor')",
         ],
         check=False,
         capture_output=True,

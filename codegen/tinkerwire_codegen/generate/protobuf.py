@@ -6,10 +6,11 @@ from pathlib import Path
 
 from google.protobuf import descriptor_pb2 as pb
 
-from ..contract.protobuf import FILE, Proto, Times, descriptor_set, load_proto
-from .availability import Span
+from tinkerwire_base.conversion.versioning import VersionRange
 
-DESCRIPTORS = "messages.binpb"
+from ..contract.protobuf import FILE, Proto, Times, descriptor_set, load_proto
+
+DESCRIPTORS = "protobuf.binpb"
 """The file of the descriptors, beside the module."""
 
 MODULE = '''"""The binary messages of the wire: their times, and their classes, made of descriptors at the first use.
@@ -25,21 +26,21 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-Span = tuple[str, "str | None"]
+from tinkerwire_base.conversion.versioning import VersionRange
 
 PACKAGE = "{package}"
 
-MESSAGE_TIMES: Mapping[str, Span] = {message_times!r}
+MESSAGE_VERSIONS: Mapping[str, VersionRange] = {message_times!r}
 """When each message exists, as (since, until)."""
 
-BINARY_TIMES: Mapping[str, Mapping[str, Span]] = {field_times!r}
+MESSAGE_FIELD_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {field_times!r}
 """The same of the fields that came later than their message or went earlier."""
 
 _lock = Lock()
 _built: list[dict[str, Any]] = []
 
 
-def message(name: str) -> Any:
+def message_class(name: str) -> Any:
     """The class of a message. KeyError for a name that is none, ImportError without protobuf."""
     if not _built:
         with _lock:
@@ -58,12 +59,12 @@ def _build() -> dict[str, Any]:
         pool.AddSerializedFile(file.SerializeToString())
     return {{
         name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{{PACKAGE}}.{{name}}"))
-        for name in MESSAGE_TIMES
+        for name in MESSAGE_VERSIONS
     }}
 '''
 
 
-def generate_messages(schema: Path) -> tuple[str, bytes]:
+def generate_protobuf(schema: Path) -> tuple[str, bytes]:
     """The source of the module of binary messages, and the serialized FileDescriptorSet that it reads."""
     proto = load_proto(schema)
     source = MODULE.format(
@@ -75,11 +76,11 @@ def generate_messages(schema: Path) -> tuple[str, bytes]:
     return source, _plain(descriptor_set(schema / FILE))
 
 
-def _message_times(proto: Proto) -> dict[str, Span]:
+def _message_times(proto: Proto) -> dict[str, VersionRange]:
     return {block.name: _span(block.times) for block in proto.blocks if block.kind == "message"}
 
 
-def _field_times(proto: Proto) -> dict[str, dict[str, Span]]:
+def _field_times(proto: Proto) -> dict[str, dict[str, VersionRange]]:
     found = {}
     for block in proto.blocks:
         own = [each for each in block.fields if each.times.since or each.times.until]
@@ -88,7 +89,7 @@ def _field_times(proto: Proto) -> dict[str, dict[str, Span]]:
     return found
 
 
-def _span(times: Times, owner: Times | None = None) -> Span:
+def _span(times: Times, owner: Times | None = None) -> VersionRange:
     since = times.since or (owner.since if owner else None)
     assert since, "every message says since when it exists"
     return since, times.until or (owner.until if owner else None)

@@ -9,7 +9,7 @@ import attrs
 
 from tinkerwire_base.errors import APIStatusError, TinkerError
 from tinkerwire_base.mixins.behaviour import CHECKPOINT_KINDS, TINKER_SCHEME
-from tinkerwire_base.validators import expect, is_text
+from tinkerwire_base.validators import require_optional, require_text
 from tinkerwire_generated.api.runs import get_training_run
 from tinkerwire_generated.api.weights import weights_info
 from tinkerwire_generated.models import WeightsInfoRequest
@@ -90,7 +90,7 @@ def check_path(path: str, *, name: str = "path") -> None:
         ValueError: the path is empty.
         TypeError: the path is not a str.
     """
-    is_text(name, path)
+    require_text(name, path)
     if not path.strip():
         raise ValueError(f"{name}: {path!r} is empty; saving returns a path in the .path of its result")
 
@@ -103,7 +103,7 @@ def _segments(path: str) -> list[str]:
 
 def refuse_odd_token(token: str | None) -> None:
     """TypeError or ValueError for what cannot be a weights access token; it is not shown."""
-    expect("weights_access_token", token, str)
+    require_optional("weights_access_token", token, str)
     if token and not is_sendable(token):
         raise ValueError("weights_access_token: it holds blanks or characters beyond printable ASCII")
 

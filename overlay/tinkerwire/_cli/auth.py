@@ -13,7 +13,7 @@ from tinkerwire_base import console_urls
 from tinkerwire_base.call import Call
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.auth import delete_own_api_key, get_own_api_key
-from tinkerwire_generated.times import NEWEST
+from tinkerwire_generated.availability import NEWEST
 
 from .._credentials.credentials_file import credentials_file
 from .._credentials.credentials_file_edits import StoredKey, add_key, find_key, remove_key, stored_keys, use_key

@@ -16,8 +16,8 @@ import attrs
 from tinkerwire_base.call import Call, WireRequest, WireResponse
 from tinkerwire_base.errors import APIConnectionError, APIResponseValidationError, TinkerError
 from tinkerwire_generated.api.auth import auth_token
+from tinkerwire_generated.availability import NEWEST
 from tinkerwire_generated.models import AuthTokenRequest, ClientConfigResponse, UntypedAPIFuture
-from tinkerwire_generated.times import NEWEST
 
 from .._credentials.authorization import Authorization
 from .._credentials.secret import Secret, is_sendable

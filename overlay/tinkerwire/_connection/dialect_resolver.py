@@ -13,8 +13,8 @@ from tinkerwire_base.call import Call, WireResponse
 from tinkerwire_base.conversion.converter import parse_json
 from tinkerwire_base.errors import APIStatusError
 from tinkerwire_generated.api.auth import client_config
+from tinkerwire_generated.availability import NEWEST
 from tinkerwire_generated.models import ClientConfigRequest, ClientConfigResponse
-from tinkerwire_generated.times import NEWEST
 
 from .._futures.single_flight import SingleFlight
 from .._futures.timeout import wait_for

@@ -16,7 +16,7 @@ from tinkerwire_base.call import ResponseLimits, SizeLimit
 from tinkerwire_base.compat.dataclass_methods import DataclassMethods
 from tinkerwire_base.errors import APIConnectionError, APIStatusError, TinkerError
 from tinkerwire_base.model import SHORT
-from tinkerwire_base.validators import is_bool, is_int, is_number
+from tinkerwire_base.validators import require_bool, require_int, require_number
 
 from .._futures.deadline import Deadline
 
@@ -94,16 +94,16 @@ class RetryConfig(DataclassMethods):
         for name in ("max_result_bytes", "max_response_bytes"):
             size = getattr(self, name)
             if size is not None:
-                is_int(f"RetryConfig.{name}", size)
+                require_int(f"RetryConfig.{name}", size)
                 if size < 1:
                     raise ValueError(f"RetryConfig.{name} must be at least 1 byte, got {size}; None is any size")
-        is_int("RetryConfig.max_attempts", self.max_attempts)
+        require_int("RetryConfig.max_attempts", self.max_attempts)
         if self.max_connections is not None:
-            is_int("RetryConfig.max_connections", self.max_connections)
-        is_bool("RetryConfig.enable_retry_logic", self.enable_retry_logic)
-        is_bool("RetryConfig.enable_stuck_detection", self.enable_stuck_detection)
+            require_int("RetryConfig.max_connections", self.max_connections)
+        require_bool("RetryConfig.enable_retry_logic", self.enable_retry_logic)
+        require_bool("RetryConfig.enable_stuck_detection", self.enable_stuck_detection)
         _refuse_other_than_exceptions(self.retryable_exceptions)
-        is_number("RetryConfig.jitter_factor", self.jitter_factor)
+        require_number("RetryConfig.jitter_factor", self.jitter_factor)
         if self.retry_if is not None and (not callable(self.retry_if) or inspect.iscoroutinefunction(self.retry_if)):
             shown = SHORT.repr(self.retry_if)
             raise TypeError(f"RetryConfig.retry_if: expected a plain function of the error, got {shown}")

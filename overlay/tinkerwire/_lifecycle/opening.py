@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tinkerwire_base.call import default_converter
 from tinkerwire_base.model import fields_of
-from tinkerwire_base.validators import expect
+from tinkerwire_base.validators import require_optional
 from tinkerwire_generated.models import ClientConfigResponse
 
 from .._connection.connection import Connection
@@ -40,13 +40,13 @@ def open_connection(
     transport: Transport | None = None,
 ) -> Connection:
     """Make a connection of a client's own, for a Lifetime to close; arguments as for ServiceClient."""
-    expect("base_url", base_url, str)
-    expect("api_key", api_key, str)
-    expect("default_headers_overrides", headers, Mapping)
-    expect("client_config", client_config, Mapping)
-    expect("wire_version", wire_version, str)
+    require_optional("base_url", base_url, str)
+    require_optional("api_key", api_key, str)
+    require_optional("default_headers_overrides", headers, Mapping)
+    require_optional("client_config", client_config, Mapping)
+    require_optional("wire_version", wire_version, str)
     _check_hosts(plain_http_hosts)
-    expect("retry", retry, RetryConfig)
+    require_optional("retry", retry, RetryConfig)
     if transport is not None and not inspect.iscoroutinefunction(getattr(transport, "send", None)):
         raise TypeError(f"transport: expected something with an async send, got {type(transport).__name__}")
     # A fork waits for the modules that are imported here.

@@ -6,7 +6,7 @@ from datetime import date, datetime, timezone
 
 from tinkerwire_base.timestamps import parse_timestamp
 from tinkerwire_base.unset import UNSET
-from tinkerwire_base.validators import check_of, expect_text
+from tinkerwire_base.validators import require_optional_text, validator_of
 from tinkerwire_generated.api.admin import get_audit_log, get_billing_usage, get_checkpoint_storage_usage
 from tinkerwire_generated.models import (
     AuditEventType,
@@ -32,7 +32,7 @@ class AdminClient(RestClientBase):
         Raises:
             ValueError, TypeError: a kind of event or a day that is none; nothing was sent.
         """
-        check_of(AuditEventType)("event_type", event_type)
+        validator_of(AuditEventType)("event_type", event_type)
         if day is not None and not isinstance(day, date):
             raise TypeError(f"day: expected a datetime.date, got {type(day).__name__}")
         only_day = day.date() if isinstance(day, datetime) else day
@@ -69,7 +69,7 @@ class AdminClient(RestClientBase):
         self, project_id: str | None = None
     ) -> APIFuture[CurrentCheckpointStorageUsageResponse]:
         """What checkpoints take now, of one project or (None) of all; wire 0.32.0 and later."""
-        expect_text("project_id", project_id)
+        require_optional_text("project_id", project_id)
         return self._ask(get_checkpoint_storage_usage(project_id=UNSET if project_id is None else project_id))
 
     async def get_current_checkpoint_storage_usage_async(

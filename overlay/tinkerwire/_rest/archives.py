@@ -22,8 +22,8 @@ from tinkerwire_base.errors import (
     status_error,
 )
 from tinkerwire_generated.api.runs import get_checkpoint_archive_url
+from tinkerwire_generated.availability import OPERATION_VERSIONS
 from tinkerwire_generated.models import CheckpointArchiveUrlResponse
-from tinkerwire_generated.times import OPERATION_TIMES
 
 from .._connection.connection import Connection
 from .._transport.address import EMBEDDED
@@ -65,7 +65,7 @@ async def archive_url(connection: Connection, training_run_id: str, checkpoint_i
         odd = dialect_error(
             f"the call {name}, which the server answers with HTTP {NOT_SO},",
             dialect.ceiling,
-            *OPERATION_TIMES[name],
+            *OPERATION_VERSIONS[name],
             name="the wire of this server",
         )
         odd.dialect = dialect

@@ -6,7 +6,7 @@ import os
 from typing import Literal
 
 from tinkerwire_base.unset import UNSET, UnsetType
-from tinkerwire_base.validators import check_of, expect_text, is_int
+from tinkerwire_base.validators import require_int, require_optional_text, validator_of
 from tinkerwire_generated.api import runs as runs_api
 from tinkerwire_generated.api.sampling import get_sampler
 from tinkerwire_generated.api.session import assign_session_project, get_session, list_sessions, search_sessions
@@ -88,7 +88,7 @@ class RestClient(AdminClient):
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned", project_id: str | None = None
     ) -> APIFuture[TrainingRunsResponse]:
         """One page of training runs, of one project or (None) of all, the latest first, with a cursor."""
-        expect_text("project_id", project_id)
+        require_optional_text("project_id", project_id)
         call = runs_api.list_training_runs(
             **_page(limit, offset),
             access_scope=_scope(access_scope),
@@ -241,7 +241,7 @@ class RestClient(AdminClient):
         """
         check_path(path)
         refuse_odd_token(weights_access_token)
-        expect_text("destination_project_id", destination_project_id)
+        require_optional_text("destination_project_id", destination_project_id)
         project_id = destination_project_id or os.environ.get("TINKER_PROJECT_ID")
         if not project_id:
             raise ValueError("destination_project_id: give the id of a project, or set TINKER_PROJECT_ID")
@@ -323,12 +323,12 @@ class RestClient(AdminClient):
 
 def _page(limit: int, offset: int) -> dict[str, int]:
     """The query of one page."""
-    is_int("limit", limit)
-    is_int("offset", offset)
+    require_int("limit", limit)
+    require_int("offset", offset)
     return {"limit": limit, "offset": offset}
 
 
 def _scope(scope: Scope) -> Scope | UnsetType:
-    check_of(Scope)("access_scope", scope)
+    validator_of(Scope)("access_scope", scope)
     # The default is what servers do that have never heard of scopes.
     return UNSET if scope == "owned" else scope

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tinkerwire_generated.api.weights import copy_weights
+from tinkerwire_generated.availability import PARAMETER_VERSIONS
 from tinkerwire_generated.models import CopyWeightsRequest
-from tinkerwire_generated.times import PARAMETER_TIMES
 
 from .._connection.connection import Connection
 from .._session.session import Session
@@ -31,7 +31,7 @@ async def copied(
         DialectError: the wire version has no such call, or needs a session.
     """
     dialect = await connection.dialect()
-    if dialect.may_have(PARAMETER_TIMES["copy_weights"][TOKEN_HEADER]):
+    if dialect.may_have(PARAMETER_VERSIONS["copy_weights"][TOKEN_HEADER]):
         if not project_id:
             raise ValueError("copy_weights: copy into which project? Give its id, or set TINKER_PROJECT_ID")
         body = CopyWeightsRequest(source_path=path, destination_project_id=project_id, ttl_seconds=ttl_seconds)

@@ -10,7 +10,7 @@ import attrs
 from typing_extensions import Self
 
 from tinkerwire_base.errors import TinkerError
-from tinkerwire_base.validators import expect, expect_text, is_bool
+from tinkerwire_base.validators import require_bool, require_optional, require_optional_text
 from tinkerwire_generated.api.sampling import create_sampling_session, get_sampler
 from tinkerwire_generated.models import (
     CreateSamplingSessionRequest,
@@ -58,8 +58,8 @@ class SamplingClient(AwaitableClient):
     def __init__(
         self, session: Session, retry_config: RetryConfig | None, *, record_stability_info: bool = False
     ) -> None:
-        expect("retry_config", retry_config, RetryConfig)
-        is_bool("record_stability_info", record_stability_info)
+        require_optional("retry_config", retry_config, RetryConfig)
+        require_bool("record_stability_info", record_stability_info)
         self._session = session
         self._connection = session.connection
         self._retry = retry_config or session.connection.retry
@@ -90,7 +90,7 @@ class SamplingClient(AwaitableClient):
             raise ValueError("give either model_path or base_model")
         if model_path is not None:
             check_path_of_kind("training", model_path, "be sampled from", name="model_path")
-        expect_text("base_model", base_model)
+        require_optional_text("base_model", base_model)
         if base_model == "":
             raise ValueError("base_model: give the name of a model; get_server_capabilities() lists them")
         client = cls(session, retry_config, record_stability_info=record_stability_info)
@@ -153,8 +153,8 @@ class SamplingClient(AwaitableClient):
             ValueError: no handle of this version of the client, or a header that cannot be sent.
             TinkerError: no API key for a server that needs one.
         """
-        expect("api_key", api_key, str)
-        expect("default_headers_overrides", default_headers_overrides, Mapping)
+        require_optional("api_key", api_key, str)
+        require_optional("default_headers_overrides", default_headers_overrides, Mapping)
         return cls._from_handle(SamplerHandle.decode(handle), api_key, default_headers_overrides)
 
     @classmethod
@@ -282,7 +282,7 @@ class SamplingClient(AwaitableClient):
                 get_server_capabilities of the same service returned before; nothing was sent.
         """
         deadline = self._deadline(timeout)
-        is_bool("include_prompt_logprobs", include_prompt_logprobs)
+        require_bool("include_prompt_logprobs", include_prompt_logprobs)
         request = sample_request(
             prompt,
             num_samples,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tinkerwire_base.validators import is_int
+from tinkerwire_base.validators import require_int
 from tinkerwire_generated.models import ModelInput, SampleRequest, SamplingParams, TensorData
 
 from .._usage import length_of
@@ -22,7 +22,7 @@ def sample_request(
     record_stability_info: bool | None,
 ) -> SampleRequest:
     """The request; arguments as for SamplingClient.sample. ValueError or TypeError names what cannot be asked."""
-    is_int("num_samples", num_samples)
+    require_int("num_samples", num_samples)
     if num_samples < 1:
         raise ValueError(f"num_samples: {num_samples} is below 1")
     if not isinstance(sampling_params, SamplingParams):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from tinkerwire_base.call import Call
-from tinkerwire_base.validators import check_of, expect_metadata, expect_text, is_text
+from tinkerwire_base.validators import require_optional_metadata, require_optional_text, require_text, validator_of
 from tinkerwire_generated.api.weights import save_weights, save_weights_external, save_weights_for_sampler
 from tinkerwire_generated.models import (
     LoadWeightsResponse,
@@ -57,7 +57,7 @@ class CheckpointMixin:
             overwrite: take the place of what is saved under that name; wire 0.20.0 and later.
             user_metadata: kept with them; wire 0.27.2 and later.
         """
-        expect_metadata("user_metadata", user_metadata)
+        require_optional_metadata("user_metadata", user_metadata)
 
         def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
             body = SaveWeightsRequest(
@@ -116,7 +116,7 @@ class CheckpointMixin:
         self, name: str, ttl_seconds: int | None = None, user_metadata: Mapping[str, str] | None = None
     ) -> APIFuture[SaveWeightsForSamplerResponse]:
         """Save weights for sampling; arguments as for save_state, and the result has the path."""
-        expect_metadata("user_metadata", user_metadata)
+        require_optional_metadata("user_metadata", user_metadata)
 
         def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
             body = SaveWeightsForSamplerRequest(
@@ -189,8 +189,8 @@ class CheckpointMixin:
         Raises:
             ValueError: a name for inflight weights, which are not kept; nothing was sent.
         """
-        expect_text("name", name)
-        check_of(SamplingClientKind)("kind", kind)
+        require_optional_text("name", name)
+        validator_of(SamplingClientKind)("kind", kind)
         if name and kind == "inflight":
             raise ValueError(
                 f"name: {name!r} cannot be given to inflight weights, which are not kept; leave it away, and call "
@@ -257,7 +257,7 @@ class CheckpointMixin:
         return await self.create_sampling_client(model_path, retry_config, record_stability_info)
 
     def _save(self, kind: str, segment: Segment, name: str, call: CallOf, result_type: type[T]) -> APIFuture[T]:
-        is_text("name", name)
+        require_text("name", name)
         return self._session.connection.start(lambda: self._run_save(kind, segment, name, call, result_type), kind)
 
     async def _run_save(self, kind: str, segment: Segment, name: str, call: CallOf, result_type: type[T]) -> T:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from tinkerwire_base.validators import is_int
+from tinkerwire_base.validators import require_int
 from tinkerwire_generated.models import ClientConfigResponse, Datum
 
 from .._usage import known_length
@@ -29,7 +29,7 @@ class ChunkLimits:
 
     def __attrs_post_init__(self) -> None:
         for name, limit in attrs.asdict(self).items():
-            is_int(f"ChunkLimits.{name}", limit)
+            require_int(f"ChunkLimits.{name}", limit)
             if limit < 1:
                 raise ValueError(f"ChunkLimits.{name} must be positive, got {limit}")
 

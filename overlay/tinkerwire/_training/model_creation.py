@@ -7,7 +7,7 @@ from typing import Any
 
 from tinkerwire_base.call import Call
 from tinkerwire_base.errors import APIStatusError, TinkerError
-from tinkerwire_base.validators import check_of, expect_metadata, expect_text, is_text
+from tinkerwire_base.validators import require_optional_metadata, require_optional_text, require_text, validator_of
 from tinkerwire_generated.api.training import create_model
 from tinkerwire_generated.api.weights import load_weights
 from tinkerwire_generated.models import (
@@ -48,8 +48,8 @@ def new_model(
     optimizer: OptimizerConfig | None,
 ) -> Create:
     """A new adapter. ValueError for one that cannot be made."""
-    is_text("base_model", base_model)
-    expect_metadata("user_metadata", user_metadata)
+    require_text("base_model", base_model)
+    require_optional_metadata("user_metadata", user_metadata)
     _check_optimizer(optimizer)
     if not base_model:
         raise ValueError("base_model: give the name of a model; get_server_capabilities() lists them")
@@ -76,14 +76,14 @@ def model_from_state(
     with_optimizer_state: bool,
 ) -> Create:
     """A new adapter with the weights at a path. ValueError for a path of sampler weights, TypeError for no model."""
-    expect_metadata("user_metadata", user_metadata)
+    require_optional_metadata("user_metadata", user_metadata)
     check_path_of_kind("sampler", path, "load training state")
     refuse_odd_token(weights_access_token)
     _check_optimizer(optimizer)
     if base_model is not None and not isinstance(base_model, str):
         # Older releases of the official SDK have user_metadata in this place.
         raise TypeError(f"base_model: expected a str, got {type(base_model).__name__}; say user_metadata= for metadata")
-    expect_text("base_model", base_model)
+    require_optional_text("base_model", base_model)
     if base_model == "":
         raise ValueError("base_model: give the name of a model, or None to have the server asked for it")
 
@@ -163,7 +163,7 @@ def load_call(session: Session, path: str, optimizer: bool, access_token: str | 
 
 def _check_optimizer(optimizer: OptimizerConfig | None) -> None:
     if optimizer is not None:
-        check_of(OptimizerConfig)("optimizer", optimizer)
+        validator_of(OptimizerConfig)("optimizer", optimizer)
 
 
 async def _new_model(

@@ -12,7 +12,7 @@ import attrs
 
 from tinkerwire_base.call import Call
 from tinkerwire_base.errors import APIError, ClientClosedError, ConflictError, SequenceConflictError, TinkerError
-from tinkerwire_base.validators import expect_metadata
+from tinkerwire_base.validators import require_optional_metadata
 from tinkerwire_generated.models import (
     Datum,
     ForwardBackwardInput,
@@ -108,7 +108,7 @@ class Operations:
         config: Mapping[str, float | str] | None,
     ) -> APIFuture[ForwardBackwardOutput]:
         """Run an operation on a batch now, in as many requests as the limits ask for, none other between them."""
-        expect_metadata("loss_fn_config", config)
+        require_optional_metadata("loss_fn_config", config)
         whole = ForwardBackwardInput(
             data=check_data(data), loss_fn=loss_fn, loss_fn_config=dict(config) if config else None
         )

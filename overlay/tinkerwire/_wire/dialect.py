@@ -10,20 +10,20 @@ import attrs
 
 from tinkerwire_base.call import JSON, PROTOBUF, Call
 from tinkerwire_base.conversion.converter import Converter
-from tinkerwire_base.conversion.version_rules import Span, dialect_error, is_in, may_be_in
-from tinkerwire_base.conversion.versioning import MODELS_FLOOR, parse_version
+from tinkerwire_base.conversion.version_rules import dialect_error, is_in_range, overlaps
+from tinkerwire_base.conversion.versioning import OLDEST_MODELS_VERSION, VersionRange, parse_version
 from tinkerwire_base.unset import UNSET
-from tinkerwire_generated.models import ClientConfigResponse, ForwardBackwardOutput, SampleResponse
-from tinkerwire_generated.times import (
-    FIELD_TIMES,
-    KIND_TIMES,
+from tinkerwire_generated.availability import (
+    FIELD_VERSIONS,
     NEWEST,
-    OPERATION_TIMES,
-    PARAMETER_TIMES,
-    REQUIRED_TIMES,
-    TYPE_TIMES,
-    VALUE_TIMES,
+    OPERATION_VERSIONS,
+    PARAMETER_VERSIONS,
+    REQUIRED_VERSIONS,
+    SCALAR_TYPE_VERSIONS,
+    TYPE_VERSIONS,
+    VALUE_VERSIONS,
 )
+from tinkerwire_generated.models import ClientConfigResponse, ForwardBackwardOutput, SampleResponse
 
 from .._futures.reporting import log
 
@@ -76,36 +76,36 @@ class Dialect:
     @property
     def load_creates(self) -> bool:
         """Whether a model is created from saved weights by load_weights alone."""
-        return self.config.create_model_via_load_weights or is_in(self.floor, LOAD_CREATES_SINCE, None)
+        return self.config.create_model_via_load_weights or is_in_range(self.floor, LOAD_CREATES_SINCE, None)
 
-    def may_have(self, span: Span | None) -> bool:
+    def may_have(self, span: VersionRange | None) -> bool:
         """Whether any version of the range has a thing of that span; None: all versions have it."""
-        return span is None or may_be_in(self.floor, self.ceiling, *span)
+        return span is None or overlaps(self.floor, self.ceiling, *span)
 
     def may_have_operation(self, name: str) -> bool:
         """Whether the server may have this call."""
-        return self.may_have(OPERATION_TIMES.get(name))
+        return self.may_have(OPERATION_VERSIONS.get(name))
 
     def may_have_field(self, owner: str, name: str) -> bool:
         """Whether the server may know this field of a model."""
-        return self.may_have(FIELD_TIMES.get(owner, {}).get(name))
+        return self.may_have(FIELD_VERSIONS.get(owner, {}).get(name))
 
     def check(self, call: Call[Any]) -> None:
         """Raise DialectError for a call, or a parameter in use, that the server surely lacks."""
         name = call.operation.name
         if not self.may_have_operation(name):
-            raise dialect_error(f"the call {name}", self.ceiling, *OPERATION_TIMES[name], name=str(self))
+            raise dialect_error(f"the call {name}", self.ceiling, *OPERATION_VERSIONS[name], name=str(self))
         for parameter, value in call.query.items():
-            span = PARAMETER_TIMES.get(name, {}).get(parameter)
+            span = PARAMETER_VERSIONS.get(name, {}).get(parameter)
             if span is not None and value not in (None, UNSET) and not self.may_have(span):
                 raise dialect_error(f"{name}'s parameter {parameter}", self.ceiling, *span, name=str(self))
 
     def accept(self, result_type: type) -> str:
         """The Accept header that asks for a result of a type."""
-        is_protobuf = self.has_binary_results and is_in(self.ceiling, BINARY_RESULTS_SINCE, None)
+        is_protobuf = self.has_binary_results and is_in_range(self.ceiling, BINARY_RESULTS_SINCE, None)
         if result_type not in BINARY_RESULTS or not is_protobuf:
             return JSON
-        return PROTOBUF if is_in(self.floor, ONLY_BINARY_SINCE, None) else f"{PROTOBUF}, {JSON}"
+        return PROTOBUF if is_in_range(self.floor, ONLY_BINARY_SINCE, None) else f"{PROTOBUF}, {JSON}"
 
     @property
     def is_given(self) -> bool:
@@ -163,10 +163,10 @@ def given(version: str, config: ClientConfigResponse | None = None) -> Dialect:
     """
     if parse_version(version) > parse_version(NEWEST):
         raise ValueError(f"wire_version: {version} is not known; the newest known is {NEWEST}")
-    if parse_version(version) < parse_version(MODELS_FLOOR):
-        raise ValueError(f"wire_version: {version} is too old; the oldest that is spoken is {MODELS_FLOOR}")
+    if parse_version(version) < parse_version(OLDEST_MODELS_VERSION):
+        raise ValueError(f"wire_version: {version} is too old; the oldest that is spoken is {OLDEST_MODELS_VERSION}")
     config = config or ClientConfigResponse()
-    if is_in(version, ONLY_BINARY_SINCE, None):
+    if is_in_range(version, ONLY_BINARY_SINCE, None):
         binary = BATCHES
     elif config.proto_write_fwdbwd:
         binary = BATCHES if config.fwd_via_fwdbwd else frozenset({"forward_backward"})
@@ -187,7 +187,7 @@ def found(config: ClientConfigResponse | None, flags: Collection[str] = (), *, i
     """
     if config is None:
         return Dialect(
-            floor=MODELS_FLOOR,
+            floor=OLDEST_MODELS_VERSION,
             ceiling=LAST_WITHOUT_CONFIG,
             source="found out: the server has no client/config",
             binary=BATCHES,
@@ -210,12 +210,12 @@ def found(config: ClientConfigResponse | None, flags: Collection[str] = (), *, i
 def _converter(floor: str, ceiling: str, name: str) -> Converter:
     return Converter(
         ceiling,
-        FIELD_TIMES,
-        types=TYPE_TIMES,
-        required=REQUIRED_TIMES,
-        values=VALUE_TIMES,
-        kinds=KIND_TIMES,
-        floor=floor,
+        FIELD_VERSIONS,
+        types=TYPE_VERSIONS,
+        required=REQUIRED_VERSIONS,
+        values=VALUE_VERSIONS,
+        scalar_types=SCALAR_TYPE_VERSIONS,
+        min_version=floor,
         name=name,
         report=log.warning,
     )

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tinkerwire_generated.messages import message
 from tinkerwire_generated.models import (
     DmelChunk,
     EncodedTextChunk,
@@ -24,6 +23,7 @@ from tinkerwire_generated.models import (
     SampleResponse,
     TensorData,
 )
+from tinkerwire_generated.protobuf import message_class
 
 from .protobuf_messages import check_model, has_field, parsed, serialized
 from .protobuf_tensors import FLOAT32, INT32, int32, int32_bytes, put_tensor, split, stored, tensor_of, topk_of
@@ -50,7 +50,7 @@ def encode_request(
     """
     given = request.forward_input if isinstance(request, ForwardRequest) else request.forward_backward_input
     check_model(given, version)
-    filled = message("ForwardBackwardRequest")(
+    filled = message_class("ForwardBackwardRequest")(
         model_id=request.model_id,
         seq_id=int32("seq_id", request.seq_id or 0),
         loss_fn=given.loss_fn,

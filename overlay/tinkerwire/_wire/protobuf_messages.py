@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from tinkerwire_base.conversion.version_rules import Span, VersionRules, dialect_error, is_in
-from tinkerwire_generated.messages import BINARY_TIMES, MESSAGE_TIMES, message
-from tinkerwire_generated.times import FIELD_TIMES, NEWEST, REQUIRED_TIMES, VALUE_TIMES
+from tinkerwire_base.conversion.version_rules import VersionRules, dialect_error, is_in_range
+from tinkerwire_base.conversion.versioning import VersionRange
+from tinkerwire_generated.availability import FIELD_VERSIONS, NEWEST, REQUIRED_VERSIONS, VALUE_VERSIONS
+from tinkerwire_generated.protobuf import MESSAGE_FIELD_VERSIONS, MESSAGE_VERSIONS, message_class
 
 
 def parsed(name: str, data: bytes) -> Any:
@@ -16,7 +17,7 @@ def parsed(name: str, data: bytes) -> Any:
     from google.protobuf.message import DecodeError  # noqa: PLC0415  (slow to load, and not everybody needs it)
 
     try:
-        return message(name).FromString(data)
+        return message_class(name).FromString(data)
     except DecodeError as error:
         raise ValueError(f"{name}: {len(data)} bytes are no such message: {error}") from None
 
@@ -25,8 +26,8 @@ def serialized(filled: Any, version: str | None) -> bytes:
     """The bytes of a message. DialectError when the wire version lacks the message, or a field that is filled."""
     if version is not None:
         name = filled.DESCRIPTOR.name
-        if not is_in(version, *MESSAGE_TIMES[name]):
-            raise dialect_error(f"the binary message {name}", version, *MESSAGE_TIMES[name])
+        if not is_in_range(version, *MESSAGE_VERSIONS[name]):
+            raise dialect_error(f"the binary message {name}", version, *MESSAGE_VERSIONS[name])
         refuse_absent(filled, version)
     found: bytes = filled.SerializeToString(deterministic=True)
     return found
@@ -55,28 +56,28 @@ def check_model(model: Any, version: str | None) -> None:
 def _checks(version: str, cls: Any) -> tuple[Any, ...]:
     # Kinds of values are fields of the message, each with times of its own.
     words = VersionRules(
-        floor=version,
-        ceiling=version,
+        min_version=version,
+        max_version=version,
         name=f"wire {version}",
-        fields=FIELD_TIMES,
+        fields=FIELD_VERSIONS,
         types={},
-        required=REQUIRED_TIMES,
-        values=VALUE_TIMES,
-        kinds={},
+        required=REQUIRED_VERSIONS,
+        values=VALUE_VERSIONS,
+        scalar_types={},
     )
     return tuple(words.checks(cls))
 
 
 @cache
-def _absent(version: str) -> dict[str, dict[str, Span]]:
+def _absent(version: str) -> dict[str, dict[str, VersionRange]]:
     found = {
-        name: {field: span for field, span in fields.items() if not is_in(version, *span)}
-        for name, fields in BINARY_TIMES.items()
+        name: {field: span for field, span in fields.items() if not is_in_range(version, *span)}
+        for name, fields in MESSAGE_FIELD_VERSIONS.items()
     }
     return {name: fields for name, fields in found.items() if fields}
 
 
-def _refuse_absent(filled: Any, version: str, absent: dict[str, dict[str, Span]]) -> None:
+def _refuse_absent(filled: Any, version: str, absent: dict[str, dict[str, VersionRange]]) -> None:
     here = absent.get(filled.DESCRIPTOR.name, {})
     for field, value in filled.ListFields():
         if field.name in here:

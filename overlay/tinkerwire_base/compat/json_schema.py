@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import orjson
 
-from ..conversion.versioning import SCHEMAS, superset
+from ..conversion.versioning import SCHEMAS, union_document
 from ..model import factory_of, fields_of, resolve
 
 Json = dict[str, Any]
@@ -115,7 +115,7 @@ def _schemas(module: str) -> Json:
     contract = files(module.rpartition(".")[0]).joinpath("contract.json")
     if not contract.is_file():
         return {}
-    found: Json = superset(orjson.loads(contract.read_bytes()))["components"]["schemas"]
+    found: Json = union_document(orjson.loads(contract.read_bytes()))["components"]["schemas"]
     return {name: _plain(schema) for name, schema in found.items()}
 
 

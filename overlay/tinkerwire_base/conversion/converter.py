@@ -39,7 +39,8 @@ from ..model import (
 from ..unset import UNSET
 from . import structure_hooks
 from .lenient import Report, essential_texts, lenient_fields, lenient_hook, lenient_structure, structure_texts
-from .version_rules import KindTimes, RequiredTimes, Span, Times, ValueTimes, VersionRules, binary_only
+from .version_rules import FieldVersions, RequiredVersions, ScalarTypeVersions, ValueVersions, VersionRules, binary_only
+from .versioning import VersionRange
 
 T = TypeVar("T")
 
@@ -107,12 +108,12 @@ class Converter:
 
     Args:
         version: the wire version that is spoken, None for everything the contract knows.
-        times: since when and until when fields exist; this and the others are tables of tinkerwire_generated.times.
+        fields: since when and until when fields exist; the tables are those of tinkerwire_generated.availability.
         types: the same of whole models.
         required: when a field is required that other versions let be absent.
         values: since when and until when values of enums exist.
-        kinds: since when fields take scalars of some type.
-        floor: the oldest version that the other side may speak, when only a range is known; ``version`` is then
+        scalar_types: since when fields take scalars of some type.
+        min_version: the oldest version that the other side may speak, when only a range is known; ``version`` is then
             the newest. What only some of them have is sent unless it is at its default.
         name: what errors call the version, or the range.
         is_whole: whether to read the fields, too, that JSON on the wire has no place for, as dumps of models have them.
@@ -123,13 +124,13 @@ class Converter:
     def __init__(
         self,
         version: str | None = None,
-        times: Times | None = None,
+        fields: FieldVersions | None = None,
         *,
-        types: Mapping[str, Span] | None = None,
-        required: RequiredTimes | None = None,
-        values: ValueTimes | None = None,
-        kinds: KindTimes | None = None,
-        floor: str | None = None,
+        types: Mapping[str, VersionRange] | None = None,
+        required: RequiredVersions | None = None,
+        values: ValueVersions | None = None,
+        scalar_types: ScalarTypeVersions | None = None,
+        min_version: str | None = None,
         name: str | None = None,
         is_whole: bool = False,
         report: Report | None = None,
@@ -140,14 +141,14 @@ class Converter:
         self._vocabulary: VersionRules | None = None
         if version is not None:
             self._vocabulary = VersionRules(
-                floor=floor or version,
-                ceiling=version,
+                min_version=min_version or version,
+                max_version=version,
                 name=name or f"wire {version}",
-                fields=times or {},
+                fields=fields or {},
                 types=types or {},
                 required=required or {},
                 values=values or {},
-                kinds=kinds or {},
+                scalar_types=scalar_types or {},
             )
         self._fast = self._build(detailed=False)
 

@@ -10,17 +10,15 @@ import attrs
 from ..errors import DialectError
 from ..model import by_value, default_of, fields_of, is_protobuf, wire_name
 from ..unset import UNSET
-from .versioning import parse_version
+from .versioning import VersionRange, parse_version
 
-Span = tuple[str, "str | None"]
-"""From which version on something exists, and the first version that lacks it again."""
-Times = Mapping[str, Mapping[str, Span]]
+FieldVersions = Mapping[str, Mapping[str, VersionRange]]
 """Class name to field name to span: only fields that have not always been there. ``*``: keys without a name."""
-RequiredTimes = Mapping[str, Mapping[str, tuple[Span, ...]]]
+RequiredVersions = Mapping[str, Mapping[str, tuple[VersionRange, ...]]]
 """Class name to field name to spans: only fields that some versions require and others do not."""
-ValueTimes = Mapping[str, Mapping[str, Mapping[str, Span]]]
+ValueVersions = Mapping[str, Mapping[str, Mapping[str, VersionRange]]]
 """Class name to field name to value to span: only values that have not always been allowed."""
-KindTimes = ValueTimes
+ScalarTypeVersions = ValueVersions
 """Class name to field name to JSON type to span: only scalar types that the field has not always taken."""
 
 Check = Callable[[Any], None]
@@ -34,23 +32,23 @@ class VersionRules:
     at its default. ValueError for what is no version, or a range that runs backwards.
     """
 
-    floor: str
+    min_version: str
     """The oldest version of the range."""
-    ceiling: str
-    """The newest; the same as the floor where the version is known."""
+    max_version: str
+    """The newest; the same as min_version where the version is known."""
     name: str
     """What errors call the range."""
-    fields: Times
-    types: Mapping[str, Span]
-    required: RequiredTimes
-    values: ValueTimes
-    kinds: KindTimes
+    fields: FieldVersions
+    types: Mapping[str, VersionRange]
+    required: RequiredVersions
+    values: ValueVersions
+    scalar_types: ScalarTypeVersions
 
     def __attrs_post_init__(self) -> None:
-        if parse_version(self.floor) > parse_version(self.ceiling):
-            raise ValueError(f"wire {self.floor} to {self.ceiling}: the first is the newer one")
+        if parse_version(self.min_version) > parse_version(self.max_version):
+            raise ValueError(f"wire {self.min_version} to {self.max_version}: the first is the newer one")
 
-    def absent_fields(self, cls: type) -> dict[str, Span]:
+    def absent_fields(self, cls: type) -> dict[str, VersionRange]:
         """The fields of a model that no version of the range has."""
         return {name: span for name, span in self._spans(cls).items() if not self._has(span)}
 
@@ -76,21 +74,21 @@ class VersionRules:
             lacking = {value: span for value, span in values.get(wire, {}).items() if not self._has(span)}
             if lacking:
                 yield self._not_among(what, attribute.name, lacking)
-            for kind, span in self.kinds.get(owner, {}).get(wire, {}).items():
+            for kind, span in self.scalar_types.get(owner, {}).get(wire, {}).items():
                 if not self._has(span):
                     yield self._holds_no(kind, what, attribute.name, span)
 
-    def _spans(self, cls: type) -> dict[str, Span]:
+    def _spans(self, cls: type) -> dict[str, VersionRange]:
         times = self.fields.get(cls.__name__, {})
         return {a.name: times[wire_name(a)] for a in fields_of(cls) if wire_name(a) in times}
 
-    def _has(self, span: Span) -> bool:
-        return may_be_in(self.floor, self.ceiling, *span)
+    def _has(self, span: VersionRange) -> bool:
+        return overlaps(self.min_version, self.max_version, *span)
 
-    def _always_has(self, span: Span) -> bool:
-        return is_in(self.floor, *span) and is_in(self.ceiling, *span)
+    def _always_has(self, span: VersionRange) -> bool:
+        return is_in_range(self.min_version, *span) and is_in_range(self.max_version, *span)
 
-    def _only_default(self, what: str, attribute: attrs.Attribute[Any], span: Span) -> Check:
+    def _only_default(self, what: str, attribute: attrs.Attribute[Any], span: VersionRange) -> Check:
         name, default = attribute.name, default_of(attribute)
 
         def check(model: Any) -> None:
@@ -99,7 +97,7 @@ class VersionRules:
 
         return check
 
-    def _no_others(self, what: str, span: Span) -> Check:
+    def _no_others(self, what: str, span: VersionRange) -> Check:
         def check(model: Any) -> None:
             if model.extra_fields:
                 self._refuse(what, span)
@@ -111,11 +109,11 @@ class VersionRules:
             value = getattr(model, name)
             if value is None or value is UNSET:
                 text = f"{what} is required in {self.name}; give it a value"
-                raise DialectError(text, what=what, version=self.ceiling)
+                raise DialectError(text, what=what, version=self.max_version)
 
         return check
 
-    def _not_among(self, what: str, name: str, lacking: Mapping[str, Span]) -> Check:
+    def _not_among(self, what: str, name: str, lacking: Mapping[str, VersionRange]) -> Check:
         def check(model: Any) -> None:
             value = getattr(model, name)
             if isinstance(value, str) and value in lacking:
@@ -123,7 +121,7 @@ class VersionRules:
 
         return check
 
-    def _holds_no(self, kind: str, what: str, name: str, span: Span) -> Check:
+    def _holds_no(self, kind: str, what: str, name: str, span: VersionRange) -> Check:
         python_type = SCALAR_TYPES[kind]
 
         def check(model: Any) -> None:
@@ -132,8 +130,8 @@ class VersionRules:
 
         return check
 
-    def _refuse(self, what: str, span: Span) -> None:
-        raise dialect_error(what, self.ceiling, *span, name=self.name)
+    def _refuse(self, what: str, span: VersionRange) -> None:
+        raise dialect_error(what, self.max_version, *span, name=self.name)
 
 
 def binary_only(cls: type, version: str | None) -> Iterator[Check]:
@@ -167,16 +165,16 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def is_in(version: str, since: str, until: str | None) -> bool:
+def is_in_range(version: str, since: str, until: str | None) -> bool:
     """Whether something that exists from ``since`` to before ``until`` is in ``version``."""
     now = parse_version(version)
     return parse_version(since) <= now and (until is None or now < parse_version(until))
 
 
-def may_be_in(floor: str, ceiling: str, since: str, until: str | None) -> bool:
+def overlaps(min_version: str, max_version: str, since: str, until: str | None) -> bool:
     """Whether something that exists from ``since`` to before ``until`` is in any version of a range."""
-    return parse_version(since) <= parse_version(ceiling) and (
-        until is None or parse_version(floor) < parse_version(until)
+    return parse_version(since) <= parse_version(max_version) and (
+        until is None or parse_version(min_version) < parse_version(until)
     )
 
 

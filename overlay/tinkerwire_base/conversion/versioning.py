@@ -7,7 +7,7 @@ before that version it was so. An entry whose ``schema`` says what shape values 
 the whole earlier schema, otherwise only what was different. On the schema of a media type it says which type
 the body had before.
 
-What is marked ``x-binary`` JSON has no place for: it is in no plain document, and in the superset as the rest.
+A plain document leaves out what is marked ``x-protobuf-only``; the union document has it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-FLOOR = "0.1.0"
+OLDEST_VERSION = "0.1.0"
 """The oldest wire version that the contract describes."""
 
-MODELS_FLOOR = "0.3.0"
+OLDEST_MODELS_VERSION = "0.3.0"
 """The oldest version whose requests the models fit; before it, requests had types of their own."""
 
 MARKERS = frozenset({"x-since", "x-until", "x-absent", "x-history", "x-enum-since", "x-enum-until"})
@@ -28,6 +28,8 @@ SCHEMAS = "#/components/schemas/"
 
 Json = dict[str, Any]
 Version = tuple[int, ...]
+VersionRange = tuple[str, "str | None"]
+"""The first version that has a thing, and the first later version that lacks the thing, if any."""
 
 
 def parse_version(version: str) -> Version:
@@ -38,7 +40,7 @@ def parse_version(version: str) -> Version:
     return tuple(map(int, parts)) + (0,) * (3 - len(parts))
 
 
-def is_alive(node: Any, version: Version) -> bool:
+def is_available(node: Any, version: Version) -> bool:
     """Whether the time markers of ``node`` let it be in ``version``."""
     if not isinstance(node, Mapping):
         return True
@@ -55,7 +57,7 @@ def is_alive(node: Any, version: Version) -> bool:
 
 def is_protobuf(node: Any) -> bool:
     """Whether ``node`` is a thing that JSON has no place for."""
-    return isinstance(node, Mapping) and node.get("x-binary") is True
+    return isinstance(node, Mapping) and node.get("x-protobuf-only") is True
 
 
 def project(document: Json, version: str) -> Json:
@@ -65,8 +67,10 @@ def project(document: Json, version: str) -> Json:
         ValueError: ``version`` is no version, or older than the contract reaches back.
     """
     now = parse_version(version)
-    if now < parse_version(FLOOR):
-        raise ValueError(f"wire version {version} is older than {FLOOR}, the oldest that the contract describes")
+    if now < parse_version(OLDEST_VERSION):
+        raise ValueError(
+            f"wire version {version} is older than {OLDEST_VERSION}, the oldest that the contract describes"
+        )
     dead: set[str] = set()
     while True:
         # A union can lose its last member, and with it others theirs, so look again until nothing more dies.
@@ -79,11 +83,11 @@ def project(document: Json, version: str) -> Json:
         dead = gone
 
 
-def superset(document: Json) -> Json:
+def union_document(document: Json) -> Json:
     """The document of all wire versions at once, without time; ``document`` is left as it is.
 
-    A property that some version of its schema (from MODELS_FLOOR on) lacks or does not require is optional here;
-    without a default it may be null, and is by default.
+    A property that some version of its schema (from OLDEST_MODELS_VERSION on) lacks or does not require is optional
+    here; without a default it may be null, and is by default.
     """
     found: Json = _without_markers(document)
     for name, schema in _schemas(document).items():
@@ -118,21 +122,23 @@ def _without_markers(node: Any) -> Any:
 def _at(node: Any, now: Version, dead: set[str]) -> Any:
     """A copy of ``node`` without what is not there at the version ``now``, and without markers."""
     if isinstance(node, list):
-        return [_at(item, now, dead) for item in node if is_alive(item, now)]
+        return [_at(item, now, dead) for item in node if is_available(item, now)]
     if not isinstance(node, dict):
         return node
     node, _ = _earlier_form(node, now)
     found = {
         key: _at(item, now, dead)
         for key, item in node.items()
-        if key not in MARKERS and is_alive(item, now) and not is_protobuf(item)
+        if key not in MARKERS and is_available(item, now) and not is_protobuf(item)
     }
     if isinstance(node.get("properties"), dict) and isinstance(node.get("required", []), list):
         _adjust_required(found, node, now)
     if isinstance(node.get("enum"), list):
         since, until = node.get("x-enum-since", {}), node.get("x-enum-until", {})
         found["enum"] = [
-            value for value in node["enum"] if is_alive({"x-since": since.get(value), "x-until": until.get(value)}, now)
+            value
+            for value in node["enum"]
+            if is_available({"x-since": since.get(value), "x-until": until.get(value)}, now)
         ]
     for key in ("anyOf", "oneOf"):
         if isinstance(node.get(key), list):
@@ -204,14 +210,14 @@ def _without_empty_operations(document: Json) -> Json:
 
 def _span(node: Json, owner: Json) -> tuple[Version, Version | None]:
     """From when to when a property is there, within the life of its schema and the reach of the models."""
-    floor = parse_version(MODELS_FLOOR)
-    since = max(parse_version(each.get("x-since", MODELS_FLOOR)) for each in (node, owner))
+    floor = parse_version(OLDEST_MODELS_VERSION)
+    since = max(parse_version(each.get("x-since", OLDEST_MODELS_VERSION)) for each in (node, owner))
     ends = [parse_version(each["x-until"]) for each in (node, owner) if "x-until" in each]
     return max(since, floor), min(ends, default=None)
 
 
 def _always_required(detail: Json, owner: Json) -> bool:
-    floor = parse_version(MODELS_FLOOR)
+    floor = parse_version(OLDEST_MODELS_VERSION)
     entries = [entry for entry in detail.get("x-history", []) if parse_version(entry["until"]) > floor]
     return _span(detail, owner) == _span({}, owner) and all(entry.get("required", True) for entry in entries)
 

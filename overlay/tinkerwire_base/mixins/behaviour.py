@@ -19,7 +19,7 @@ from ..errors import RequestErrorCategory
 from ..lazy_numpy import Array, np
 from ..model import SHORT
 from ..tensors import text_length, token_ids, wire_array, wire_dtype, wire_list
-from ..validators import NumberRangeError, is_number, is_str
+from ..validators import NumberRangeError, require_number, require_str
 from .dmel import container_length
 from .sample_compat import SampledSequenceMixin as SampledSequenceMixin
 from .sample_compat import SampleResponseMixin as SampleResponseMixin
@@ -229,7 +229,7 @@ def _check_cover(name: str, spans: Sequence[Any], length: int) -> None:
 
 
 def _tensor(tensor_type: Any, name: str, value: Any) -> Any:
-    is_str("loss_fn_inputs key", name)
+    require_str("loss_fn_inputs key", name)
     if not isinstance(value, TensorDataMixin):
         return tensor_type.from_array(name, value)
     raw = value.raw
@@ -265,7 +265,7 @@ def _is_float(place: str, value: Any) -> None:
     """Raise TypeError unless a value is a number; it may be NaN or infinite."""
     is_non_finite = isinstance(value, float | np.floating) and not math.isfinite(value)
     if not is_non_finite:
-        is_number(place, value)
+        require_number(place, value)
 
 
 class LossConfigMixin:
@@ -283,7 +283,7 @@ class LossConfigMixin:
         if not isinstance(config, Mapping):
             raise TypeError(f"{name}: expected a dict of name to number or text, got {type(config).__name__}")
         for key, value in config.items():
-            is_str(f"{name} key", key)
+            require_str(f"{name} key", key)
             if not isinstance(value, str):
                 _is_float(f"{name}[{key!r}]", value)
 

@@ -15,7 +15,13 @@ from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.errors import DialectError
 from tinkerwire_base.unset import UNSET
 from tinkerwire_generated import models
-from tinkerwire_generated.times import FIELD_TIMES, KIND_TIMES, REQUIRED_TIMES, TYPE_TIMES, VALUE_TIMES
+from tinkerwire_generated.availability import (
+    FIELD_VERSIONS,
+    REQUIRED_VERSIONS,
+    SCALAR_TYPE_VERSIONS,
+    TYPE_VERSIONS,
+    VALUE_VERSIONS,
+)
 
 m: Any = models
 PROMPT = m.ModelInput.from_ints([1, 2])
@@ -25,7 +31,12 @@ ANY = Converter()
 
 def at(version: str) -> Converter:
     return Converter(
-        version, FIELD_TIMES, types=TYPE_TIMES, required=REQUIRED_TIMES, values=VALUE_TIMES, kinds=KIND_TIMES
+        version,
+        FIELD_VERSIONS,
+        types=TYPE_VERSIONS,
+        required=REQUIRED_VERSIONS,
+        values=VALUE_VERSIONS,
+        scalar_types=SCALAR_TYPE_VERSIONS,
     )
 
 
@@ -227,7 +238,7 @@ def test_loss_functions_by_version() -> None:
 def test_a_version_is_numbers(version: str) -> None:
     """What is no version is refused where the converter is made."""
     with pytest.raises(ValueError, match=r"is not numbers with dots between; write it like 0.16.1"):
-        Converter(version, FIELD_TIMES)
+        Converter(version, FIELD_VERSIONS)
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from tinkerwire import types
 from tinkerwire._server.http.protobuf import decode_request, encode_output
 from tinkerwire.dropin.proto import request_conv, response_conv
 from tinkerwire.dropin.proto import tinker_public_pb2 as pb
-from tinkerwire_generated.messages import message
+from tinkerwire_generated.protobuf import message_class
 
 
 def test_messages_and_enums_have_the_official_names() -> None:
     """Messages are the classes that the client uses; enums give names, and their values stand beside them."""
-    assert pb.SampleResponse is message("SampleResponse")
+    assert pb.SampleResponse is message_class("SampleResponse")
     assert pb.DType.Value("DTYPE_INT64") == pb.DTYPE_INT64
     assert pb.StopReason.Name(pb.STOP_REASON_LENGTH) == "STOP_REASON_LENGTH"
     assert pb.DESCRIPTOR.name == "tinker_public.proto"

@@ -17,7 +17,7 @@ from tinkerwire._wire import protobuf
 from tinkerwire._wire.dialect import BATCHES, found, given
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_generated import models as m
-from tinkerwire_generated.messages import message
+from tinkerwire_generated.protobuf import message_class
 
 pytestmark = pytest.mark.timeout(60)
 MISSING = ScriptedResponse({"detail": "Not Found"}, status=404)
@@ -267,7 +267,7 @@ def test_sequences_with_names_keep_their_arrays(server: ScriptedServer, monkeypa
     tokens, logprobs = numbers.astype(np.int32).tobytes(), numbers.tobytes()
     topk = {**pairs, "token_ids": tokens, "logprobs": logprobs}
     sample = {"tokens": tokens, "logprobs": logprobs, "topk_sampled_logprobs": topk}
-    filled = message("SampleResponse")(sequences=[sample], prompt_logprobs=logprobs, topk_prompt_logprobs=topk)
+    filled = message_class("SampleResponse")(sequences=[sample], prompt_logprobs=logprobs, topk_prompt_logprobs=topk)
     server.rules["asample"] = lambda _: ScriptedResponse({"request_id": "asample/1/0", "sample_sequence_ids": ["q1"]})
     server.on_poll("Sample", lambda _: ScriptedResponse(filled.SerializeToString(), headers={"content-type": PROTOBUF}))
     with open_client(server.url, wire_version="0.38.0") as client:

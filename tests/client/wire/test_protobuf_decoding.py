@@ -15,7 +15,7 @@ from support.protobuf_models import plain
 from tinkerwire._server.http import protobuf as served
 from tinkerwire._wire import protobuf
 from tinkerwire_generated import models as m
-from tinkerwire_generated.messages import message
+from tinkerwire_generated.protobuf import message_class
 
 DTYPES = {"float32": 1, "int64": 2, "int32": 3, "bfloat16": 4}
 
@@ -25,13 +25,15 @@ def batched(*rows: Any, dtype: str, kind: str, trailing: tuple[int, ...] = ()) -
     parts = [np.array(row, kind).tobytes() for row in rows]
     offsets = np.cumsum([0, *map(len, parts)], dtype="<i8").tobytes()
     fields = {"data": b"".join(parts), "offsets": offsets, "dtype": DTYPES[dtype], "trailing_shape": trailing}
-    return message("BatchedTensor")(**fields)
+    return message_class("BatchedTensor")(**fields)
 
 
 def output(*records: tuple[int, dict[str, Any]], kind: str = "mod:Record") -> bytes:
     """A ForwardBackwardOutput of records, each its num_datums and its fields."""
-    made = [message("ArrayRecord")(num_datums=count, fields=fields) for count, fields in records]
-    filled = message("ForwardBackwardOutput")(loss_fn_output_type=kind, loss_fn_outputs=made, metrics={"loss:sum": 1.5})
+    made = [message_class("ArrayRecord")(num_datums=count, fields=fields) for count, fields in records]
+    filled = message_class("ForwardBackwardOutput")(
+        loss_fn_output_type=kind, loss_fn_outputs=made, metrics={"loss:sum": 1.5}
+    )
     found: bytes = filled.SerializeToString()
     return found
 
@@ -95,12 +97,12 @@ def broken(**changes: Any) -> Callable[[], Any]:
 
 def of_sample(**fields: Any) -> Callable[[], Any]:
     """Decode a SampleResponse of these fields."""
-    return lambda: protobuf.decode_sample(message("SampleResponse")(**fields).SerializeToString())
+    return lambda: protobuf.decode_sample(message_class("SampleResponse")(**fields).SerializeToString())
 
 
 def of_datum(**fields: Any) -> Callable[[], Any]:
     """Decode a request of one datum of these fields."""
-    request = message("ForwardBackwardRequest")(loss_fn="ppo", data=[message("Datum")(**fields)])
+    request = message_class("ForwardBackwardRequest")(loss_fn="ppo", data=[message_class("Datum")(**fields)])
     return lambda: served.decode_request(request.SerializeToString())
 
 
@@ -158,7 +160,7 @@ SEQUENCE = "sequences[0]"
         ),
         (of_datum(model_input=[{"image": {**IMAGE, "override_dimensions": {}}}]), "model_input[0].override_dimensions"),
         (
-            of_datum(loss_fn_inputs={"w": message("Tensor")(dtype=1, sparse_csr={}, shape=[2, 2])}),
+            of_datum(loss_fn_inputs={"w": message_class("Tensor")(dtype=1, sparse_csr={}, shape=[2, 2])}),
             "data[0].loss_fn_inputs['w']: TensorData.sparse_crow",
         ),
         (of_datum(model_input_spans=[{}]), "data[0].model_input_spans[0]: is neither"),
@@ -171,13 +173,13 @@ SEQUENCE = "sequences[0]"
             "data[0].loss_fn_input_spans[0]: PromptProvenanceSpan.length: -1",
         ),
         (
-            lambda: served.decode_request(message("ForwardBackwardRequest")(loss_fn="new").SerializeToString()),
+            lambda: served.decode_request(message_class("ForwardBackwardRequest")(loss_fn="new").SerializeToString()),
             "ForwardBackwardInput.loss_fn: 'new'",
         ),
         (
             lambda: served.decode_request(
-                message("ForwardBackwardRequest")(
-                    loss_fn="ppo", loss_fn_config_v2={"a": message("LossConfigValue")()}
+                message_class("ForwardBackwardRequest")(
+                    loss_fn="ppo", loss_fn_config_v2={"a": message_class("LossConfigValue")()}
                 ).SerializeToString()
             ),
             "loss_fn_config_v2['a']",

@@ -14,7 +14,7 @@ from tinkerwire._server.http import protobuf as served
 from tinkerwire._wire import protobuf
 from tinkerwire_base.errors import DialectError
 from tinkerwire_generated import models as m
-from tinkerwire_generated.messages import message
+from tinkerwire_generated.protobuf import message_class
 
 TOKENS = m.EncodedTextChunk(tokens=[1, 2, 3])
 
@@ -28,7 +28,7 @@ def asked(*chunks: Any, seq_id: int | None = 1, config: Any = None, **inputs: An
 
 def sent(request: Any, version: str | None = None) -> Any:
     """The message that a request becomes."""
-    return message("ForwardBackwardRequest").FromString(protobuf.encode_request(request, version))
+    return message_class("ForwardBackwardRequest").FromString(protobuf.encode_request(request, version))
 
 
 def test_a_request_field_by_field() -> None:

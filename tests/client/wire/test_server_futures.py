@@ -14,7 +14,7 @@ from support.clients import ADAM, PARAMS, PROMPT, datum, open_client
 from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._training.losses.handles import CustomLosses
 from tinkerwire._training.losses.tracing import TracedLoss
-from tinkerwire._wire.protobuf_messages import message
+from tinkerwire._wire.protobuf_messages import message_class
 from tinkerwire._wire.server_futures import ALWAYS_VALUES, RESULT_TYPES
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_generated.models import CustomLossGraph, CustomLossInput, UntypedAPIFuture
@@ -158,10 +158,10 @@ def test_a_value_in_place_of_a_future(server: ScriptedServer, name: str, extra: 
 def test_a_protobuf_value_in_place_of_a_future(server: ScriptedServer, name: str) -> None:
     """It is the result as well; nothing is polled."""
     if name == "asample":
-        sequence = message("SampledSequence")(stop_reason=1, tokens=np.asarray([1, 2], "<i4").tobytes())
-        content = message("SampleResponse")(sequences=[sequence]).SerializeToString()
+        sequence = message_class("SampledSequence")(stop_reason=1, tokens=np.asarray([1, 2], "<i4").tobytes())
+        content = message_class("SampleResponse")(sequences=[sequence]).SerializeToString()
     else:
-        content = message("ForwardBackwardOutput")(metrics={"loss:sum": 1.0}).SerializeToString()
+        content = message_class("ForwardBackwardOutput")(metrics={"loss:sum": 1.0}).SerializeToString()
     server.rules[name] = lambda _: ScriptedResponse(content, headers={"content-type": PROTOBUF})
     with open_client(server.url, wire_version="0.22.7") as client:
         assert starts(client)[name]() in ([1, 2], {"loss:sum": 1.0})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinkerwire_base.conversion.versioning import is_alive, parse_version, project, superset
+from tinkerwire_base.conversion.versioning import is_available, parse_version, project, union_document
 
 
 def document(schemas: dict[str, Any] | None = None, paths: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -48,8 +48,8 @@ def test_no_version_is_refused(text: str) -> None:
 
 def test_versions_are_compared_as_numbers() -> None:
     """0.16.1 is newer than 0.6.3."""
-    assert is_alive({"x-since": "0.6.3"}, parse_version("0.16.1"))
-    assert not is_alive({"x-until": "0.6.3"}, parse_version("0.16.1"))
+    assert is_available({"x-since": "0.6.3"}, parse_version("0.16.1"))
+    assert not is_available({"x-until": "0.6.3"}, parse_version("0.16.1"))
 
 
 @pytest.mark.parametrize("version", ["0.0.9", "0.0.9.9", "0.0.0"])
@@ -240,7 +240,7 @@ def test_a_body_was_of_another_type_before() -> None:
     for version, expected in (("0.5.0", "Old"), ("0.6.0", "New")):
         found = project(contract, version)["paths"]["/a"]["post"]["requestBody"]
         assert found == {"content": {"application/json": {"schema": ref(expected)}}}
-    everything = superset(contract)["paths"]["/a"]["post"]["requestBody"]
+    everything = union_document(contract)["paths"]["/a"]["post"]["requestBody"]
     assert everything == {"content": {"application/json": {"schema": ref("New")}}}
 
 
@@ -253,19 +253,22 @@ def test_other_marks_stay() -> None:
     """Marks that are not about time are for generators and pass."""
     marks = {"x-array": "int64", "x-mixin": "B", "x-multi-segment": True, "x-undeclared": True}
     assert schemas_at("0.16.1", A=TEXT | marks)["A"] == TEXT | marks
-    assert superset(document({"A": TEXT | marks}))["components"]["schemas"]["A"] == TEXT | marks
+    assert union_document(document({"A": TEXT | marks}))["components"]["schemas"]["A"] == TEXT | marks
 
 
 def test_what_json_has_no_place_for_is_in_no_plain_document() -> None:
-    """Properties and schemas that are marked x-binary are for models only."""
-    schemas = {"Run": TEXT | {"x-binary": True}, "A": {"type": "object", "properties": {"a": TEXT, "b": ref("Run")}}}
-    schemas["A"]["properties"]["b"]["x-binary"] = True
+    """Properties and schemas that are marked x-protobuf-only are for models only."""
+    schemas = {
+        "Run": TEXT | {"x-protobuf-only": True},
+        "A": {"type": "object", "properties": {"a": TEXT, "b": ref("Run")}},
+    }
+    schemas["A"]["properties"]["b"]["x-protobuf-only"] = True
     assert schemas_at("0.16.1", **schemas) == {"A": {"type": "object", "properties": {"a": TEXT}}}
-    assert superset(document(schemas))["components"]["schemas"] == schemas
+    assert union_document(document(schemas))["components"]["schemas"] == schemas
 
 
 def superset_of(**schema: Any) -> dict[str, Any]:
-    found: dict[str, Any] = superset(document({"A": schema, "ID": TEXT}))["components"]["schemas"]["A"]
+    found: dict[str, Any] = union_document(document({"A": schema, "ID": TEXT}))["components"]["schemas"]["A"]
     return found
 
 
@@ -334,7 +337,7 @@ def test_superset_has_everything_of_every_time() -> None:
         "U": {"anyOf": [ref("A"), ref("B", **{"x-since": "0.6.0"})]},
     }
     paths = {"/a": {"get": operation(**{"x-until": "0.6.0"}), "post": operation(**{"x-since": "0.6.0"})}}
-    found = superset(document(schemas, paths))
+    found = union_document(document(schemas, paths))
     assert found["components"]["schemas"] == {
         "A": TEXT,
         "B": TEXT,
@@ -392,8 +395,8 @@ def test_a_projection_is_consistent(contract: dict[str, Any], version: str) -> N
 
 @given(documents(), known)
 def test_the_superset_covers_every_version(contract: dict[str, Any], version: str) -> None:
-    """Each version's schemas and properties are in the superset, which requires no more than the version does."""
-    everything = superset(contract)["components"]["schemas"]
+    """Each version's schemas and properties are in the union_document, which requires no more than the version does."""
+    everything = union_document(contract)["components"]["schemas"]
     for name, schema in project(contract, version)["components"]["schemas"].items():
         assert set(schema.get("properties", {})) <= set(everything[name].get("properties", {}))
         assert set(everything[name].get("required", [])) <= set(schema.get("required", []))

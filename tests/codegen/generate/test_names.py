@@ -43,7 +43,7 @@ components:
       required: [field, list]
       properties:
         field: {type: string, description: 'Doc with """ and \d and "'}
-        fits: {type: string, default: 'a"b\c', description: x.}
+        field_validator: {type: string, default: 'a"b\c', description: x.}
         matches: {type: string, pattern: '^a\d"$', default: 'a1"', description: x.}
         list: {type: array, items: {type: string}, minItems: 1, description: x.}
         str: {type: string, default: x, description: x.}
@@ -144,8 +144,8 @@ def test_odd_names_work_from_end_to_end(package: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     said = run.stdout.splitlines()
-    keys = ["Any", "None", "_private", "dict", "extra_fields", "field", "fits", "float", "int", "list", "matches"]
-    assert said[0] == str([*keys, "self", "str"])
+    keys = ["Any", "None", "_private", "dict", "extra_fields", "field", "field_validator", "float", "int", "list"]
+    assert said[0] == str([*keys, "matches", "self", "str"])
     assert said[1] == "/api/v1/odd/a%2Fb/c/d (('import', 'x'),)"
     assert said[2] == "OddAnswer(extra_fields={'new': 1}, extra_fields_='w', mix='s')"
     assert said[3] == "OddAnswer(extra_fields={'new': 1}, extra_fields_='w', mix=Tree())"

@@ -125,17 +125,17 @@ def test_one_new_field_is_a_small_difference(schema: Path, tmp_path: Path) -> No
     before, after = files_of(GENERATED / PACKAGE), files_of(tmp_path / PACKAGE)
     assert before.keys() == after.keys()
     changed = {name for name in before if before[name] != after[name]}
-    assert changed == {"models.py", "times.py", "contract.json"}
+    assert changed == {"models.py", "availability.py", "contract.json"}
     lines = {name: difference(before[name], after[name]) for name in changed}
     assert len(lines["models.py"]) <= 3
-    assert len(lines["times.py"]) <= 2
+    assert len(lines["availability.py"]) <= 2
     assert len(lines["contract.json"]) <= 12
     program = """
 from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_generated.models import LoraConfig
-from tinkerwire_generated.times import FIELD_TIMES
+from tinkerwire_generated.availability import FIELD_VERSIONS
 for version, alpha in (("0.16.1", 0.5), ("0.15.0", None), ("0.15.0", 0.5)):
-    converter = Converter(version, FIELD_TIMES)
+    converter = Converter(version, FIELD_VERSIONS)
     try:
         text = converter.encode(LoraConfig(rank=8, alpha=alpha))
         print(text.decode(), converter.decode(text, LoraConfig).alpha)

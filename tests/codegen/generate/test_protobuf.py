@@ -13,27 +13,27 @@ pytest.importorskip("grpc_tools", reason="the extra codegen is not installed")
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tinkerwire_codegen.contract.protobuf import FILE, descriptor_set, load_proto
-from tinkerwire_codegen.generate.protobuf import generate_messages
-from tinkerwire_generated import messages
-from tinkerwire_generated.messages import BINARY_TIMES, MESSAGE_TIMES, message
+from tinkerwire_codegen.generate.protobuf import generate_protobuf
+from tinkerwire_generated import protobuf
+from tinkerwire_generated.protobuf import MESSAGE_FIELD_VERSIONS, MESSAGE_VERSIONS, message_class
 
 SCHEMA = Path(__file__).parents[3] / "schema"
 
 
 def test_the_same_bytes_on_every_run_and_those_that_are_committed() -> None:
     """Two generations are alike to the byte, and so is the committed file."""
-    found = generate_messages(SCHEMA)
-    assert found == generate_messages(SCHEMA)
-    assert found[1] == Path(messages.__file__).with_name("messages.binpb").read_bytes()
+    found = generate_protobuf(SCHEMA)
+    assert found == generate_protobuf(SCHEMA)
+    assert found[1] == Path(protobuf.__file__).with_name("protobuf.binpb").read_bytes()
 
 
 def test_comments_do_not_reach_the_bytes(tmp_path: Path) -> None:
     """A reworded description changes nothing; a renumbered field does."""
     text = (SCHEMA / FILE).read_text()
     (tmp_path / FILE).write_text(text.replace("// The model.", "// Some model."))
-    assert generate_messages(tmp_path) == generate_messages(SCHEMA)
+    assert generate_protobuf(tmp_path) == generate_protobuf(SCHEMA)
     (tmp_path / FILE).write_text(text.replace("string model_id = 1;", "string model_id = 9;"))
-    assert generate_messages(tmp_path)[1] != generate_messages(SCHEMA)[1]
+    assert generate_protobuf(tmp_path)[1] != generate_protobuf(SCHEMA)[1]
 
 
 def test_classes_have_the_messages_of_the_contract() -> None:
@@ -41,29 +41,31 @@ def test_classes_have_the_messages_of_the_contract() -> None:
     compiled = descriptor_pb2.FileDescriptorSet.FromString(descriptor_set(SCHEMA / FILE)).file[0]
     for each in compiled.message_type:
         mine = descriptor_pb2.DescriptorProto()
-        message(each.name).DESCRIPTOR.CopyToProto(mine)
+        message_class(each.name).DESCRIPTOR.CopyToProto(mine)
         for part in (each, *each.nested_type, mine, *mine.nested_type):
             for field in part.field:
                 field.ClearField("json_name")
         assert mine == each
     with pytest.raises(KeyError):
-        message("Nothing")
+        message_class("Nothing")
 
 
 def test_times_are_those_of_the_contract() -> None:
     """Of messages all, of fields those that did not come and go with their message."""
     blocks = {block.name: block for block in load_proto(SCHEMA).blocks if block.kind == "message"}
-    assert {name: (block.times.since, block.times.until) for name, block in blocks.items()} == MESSAGE_TIMES
-    assert BINARY_TIMES["ForwardBackwardRequest"] == {
+    assert {name: (block.times.since, block.times.until) for name, block in blocks.items()} == MESSAGE_VERSIONS
+    assert MESSAGE_FIELD_VERSIONS["ForwardBackwardRequest"] == {
         "forward_only": ("0.22.7", None),
         "loss_fn_config_v2": ("0.26.2", None),
     }
-    assert all(fields.keys() <= {each.name for each in blocks[name].fields} for name, fields in BINARY_TIMES.items())
+    assert all(
+        fields.keys() <= {each.name for each in blocks[name].fields} for name, fields in MESSAGE_FIELD_VERSIONS.items()
+    )
 
 
 def test_other_packages_of_the_same_messages_do_not_clash() -> None:
     """The default pool may hold another release's messages, under the same file and message names."""
-    other = descriptor_pb2.FileDescriptorProto(name=FILE, package=messages.PACKAGE, syntax="proto3")
+    other = descriptor_pb2.FileDescriptorProto(name=FILE, package=protobuf.PACKAGE, syntax="proto3")
     other.message_type.add(name="Tensor").field.add(name="else", number=1, type=9, label=1)
     pools = [descriptor_pool.Default(), descriptor_pool.DescriptorPool()]
     made = []
@@ -72,8 +74,8 @@ def test_other_packages_of_the_same_messages_do_not_clash() -> None:
         pool.AddSerializedFile(other.SerializeToString())
         made.append(message_factory.GetMessageClass(pool.FindMessageTypeByName("tinker_public.Tensor")))
     assert [each(**{"else": "x"}).SerializeToString() for each in made] == [b"\x0a\x01x", b"\x12\x01x"]
-    assert message("Tensor")(dense=b"x").SerializeToString() == b"\x0a\x01x"
-    assert message("Tensor") is message("Tensor") is not made[0]
+    assert message_class("Tensor")(dense=b"x").SerializeToString() == b"\x0a\x01x"
+    assert message_class("Tensor") is message_class("Tensor") is not made[0]
 
 
 def test_nothing_loads_protobuf_before_the_first_use() -> None:
@@ -81,10 +83,10 @@ def test_nothing_loads_protobuf_before_the_first_use() -> None:
     code = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
-import tinkerwire_generated.messages, tinkerwire._wire.protobuf, tinkerwire._server.http.protobuf
+import tinkerwire_generated.protobuf, tinkerwire._wire.protobuf, tinkerwire._server.http.protobuf
 assert "google.protobuf" not in sys.modules, "too early"
 with ThreadPoolExecutor(8) as pool:
-    assert len(set(pool.map(tinkerwire_generated.messages.message, ["Tensor"] * 64))) == 1
+    assert len(set(pool.map(tinkerwire_generated.protobuf.message_class, ["Tensor"] * 64))) == 1
 assert "google.protobuf" in sys.modules
 """
     run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tinkerwire_base.conversion.versioning import is_alive, parse_version, project
+from tinkerwire_base.conversion.versioning import is_available, parse_version, project
 from tinkerwire_codegen.cli import main
 from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_codegen.official.facts import canonical, compare
@@ -72,7 +72,7 @@ def test_meaningful_headers_are_there_when_they_are_read_or_sent(version: str) -
     there = {
         name.lower()
         for name, each in HISTORY["headers"].items()
-        if is_alive({"x-since": each["first"], "x-until": each["removed_in"]}, parse_version(version))
+        if is_available({"x-since": each["first"], "x-until": each["removed_in"]}, parse_version(version))
     }
     assert {name.lower() for name in named} & known == there
 

@@ -17,9 +17,9 @@ from support.drawing import examples
 from support.protobuf_models import FORWARD_REQUESTS, REQUESTS, outputs, plain, samples, sequences
 from tinkerwire._server.http import protobuf as served
 from tinkerwire._wire import protobuf
-from tinkerwire_base.conversion.version_rules import is_in
+from tinkerwire_base.conversion.version_rules import is_in_range
 from tinkerwire_generated import models as m
-from tinkerwire_generated.messages import BINARY_TIMES, MESSAGE_TIMES, message
+from tinkerwire_generated.protobuf import MESSAGE_FIELD_VERSIONS, MESSAGE_VERSIONS, message_class
 
 VERSION = "0.38.0"
 pytestmark = pytest.mark.timeout(1800)
@@ -69,7 +69,7 @@ def numbers(dtype: int, count: int) -> bytes:
 def batched(dtype: int, sizes: list[int], trailing: list[int]) -> Any:
     """A BatchedTensor whose tensors have so many values."""
     offsets = np.cumsum([0, *sizes]) * np.dtype(NUMBERS[dtype]).itemsize
-    return message("BatchedTensor")(
+    return message_class("BatchedTensor")(
         data=numbers(dtype, sum(sizes)), offsets=offsets.astype("<i8").tobytes(), dtype=dtype, trailing_shape=trailing
     )
 
@@ -79,24 +79,24 @@ def output_of(dtype: int) -> bytes:
     fields = {"flat": batched(dtype, [2, 0, 3], []), "rows": batched(dtype, [4, 2, 0], [2])}
     more = {"flat": batched(dtype, [1], []), "rows": batched(dtype, [6], [3])}
     records = [{"type_tag": "a:B", "num_datums": 3, "fields": fields}, {"num_datums": 1, "fields": more}]
-    made = [message("ArrayRecord")(**record) for record in records]
+    made = [message_class("ArrayRecord")(**record) for record in records]
     metrics = {"loss:sum": 0.25}
-    filled = message("ForwardBackwardOutput")(loss_fn_output_type="a:B", loss_fn_outputs=made, metrics=metrics)
+    filled = message_class("ForwardBackwardOutput")(loss_fn_output_type="a:B", loss_fn_outputs=made, metrics=metrics)
     found: bytes = filled.SerializeToString()
     return found
 
 
 def sample_of(dtype: int, *, is_sparse: bool) -> bytes:
     """A sample with tensors of a DType."""
-    tensor = message("Tensor")(dtype=dtype, shape=[2, 3])
+    tensor = message_class("Tensor")(dtype=dtype, shape=[2, 3])
     if is_sparse:
         tensor.sparse_csr.values = numbers(dtype, 2)
         tensor.sparse_csr.crow_indices = np.array([0, 1, 2], "<i8").tobytes()
         tensor.sparse_csr.col_indices = np.array([2, 0], "<i8").tobytes()
     else:
         tensor.dense = numbers(dtype, 6)
-    alternatives = message("PromptAltTokens")(tokens=tensor, logprobs=tensor)
-    filled = message("SampleResponse")(target_prompt_logprobs=tensor, prompt_alt_tokens=alternatives)
+    alternatives = message_class("PromptAltTokens")(tokens=tensor, logprobs=tensor)
+    filled = message_class("SampleResponse")(target_prompt_logprobs=tensor, prompt_alt_tokens=alternatives)
     found: bytes = filled.SerializeToString()
     return found
 
@@ -158,7 +158,7 @@ def test_their_requests_decode_here(found: dict[str, Any]) -> None:
 
 def test_our_requests_are_theirs(found: dict[str, Any]) -> None:
     """Their code writes the same message of the same content, field by field."""
-    kind = message("ForwardBackwardRequest")
+    kind = message_class("ForwardBackwardRequest")
     for data, sent in zip(found["requests"], SENT["requests"], strict=True):
         assert kind.FromString(b64decode(data)) == kind.FromString(sent)
 
@@ -227,11 +227,11 @@ def test_every_field_and_value_is_exchanged(found: dict[str, Any]) -> None:
     seen: set[str] = set()
     for kind, name in kinds.items():
         for data in SENT[kind]:
-            seen |= set(filled(message(name).FromString(data)))
+            seen |= set(filled(message_class(name).FromString(data)))
     expected = {*(f"DType {dtype}" for dtype in NUMBERS), "StopReason 0", "StopReason 1"}
-    for name in (name for name, span in MESSAGE_TIMES.items() if is_in(VERSION, *span)):
-        for field in message(name).DESCRIPTOR.fields:
-            if is_in(VERSION, *BINARY_TIMES.get(name, {}).get(field.name, MESSAGE_TIMES[name])):
+    for name in (name for name, span in MESSAGE_VERSIONS.items() if is_in_range(VERSION, *span)):
+        for field in message_class(name).DESCRIPTOR.fields:
+            if is_in_range(VERSION, *MESSAGE_FIELD_VERSIONS.get(name, {}).get(field.name, MESSAGE_VERSIONS[name])):
                 expected.add(f"{name}.{field.name}")
     assert expected - seen == set(NOT_EXCHANGED)
     assert seen <= expected

@@ -25,7 +25,13 @@ from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.conversion.versioning import project
 from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
-from tinkerwire_generated.times import FIELD_TIMES, KIND_TIMES, REQUIRED_TIMES, TYPE_TIMES, VALUE_TIMES
+from tinkerwire_generated.availability import (
+    FIELD_VERSIONS,
+    REQUIRED_VERSIONS,
+    SCALAR_TYPE_VERSIONS,
+    TYPE_VERSIONS,
+    VALUE_VERSIONS,
+)
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -43,7 +49,12 @@ NARROW = {version: Instances(narrowed(project(CONTRACT, version))) for version i
 OURS = {v: {schema.get("x-sdk-name", name): name for name, schema in AT[v].schemas.items()} for v in VERSIONS}
 CONVERTERS = {
     version: Converter(
-        version, FIELD_TIMES, types=TYPE_TIMES, required=REQUIRED_TIMES, values=VALUE_TIMES, kinds=KIND_TIMES
+        version,
+        FIELD_VERSIONS,
+        types=TYPE_VERSIONS,
+        required=REQUIRED_VERSIONS,
+        values=VALUE_VERSIONS,
+        scalar_types=SCALAR_TYPE_VERSIONS,
     )
     for version in VERSIONS
 }

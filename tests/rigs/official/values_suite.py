@@ -18,7 +18,7 @@ from support.instances import Instances
 from tinkerwire_base.conversion.versioning import project
 from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
-from tinkerwire_generated.times import NEWEST
+from tinkerwire_generated.availability import NEWEST
 
 HERE = Path(__file__).parent
 AT_NEWEST = Instances(project(load(HERE.parents[1] / "schema"), NEWEST))

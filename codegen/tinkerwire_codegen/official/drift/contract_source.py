@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from tinkerwire_base.conversion.versioning import is_alive, parse_version
+from tinkerwire_base.conversion.versioning import is_available, parse_version
 
 Json = dict[str, Any]
 Place = tuple[str, ...]
@@ -37,7 +37,7 @@ class Written:
     def schema(self, called: str) -> tuple[str, Place, Json]:
         """File, place and node of what the SDK calls so; without a file when the contract has it not."""
         for file, name, node in self._schemas():
-            if node.get("x-sdk-name", name) == called and is_alive(node, self._now):
+            if node.get("x-sdk-name", name) == called and is_available(node, self._now):
                 return file, (*SCHEMAS, name), node
         return "", (*SCHEMAS, called), {}
 
@@ -45,7 +45,7 @@ class Written:
         """File, place and node of a property by the SDK's names."""
         file, place, node = self.schema(owner)
         for name, detail in node.get("properties", {}).items():
-            if detail.get("x-sdk-name", name) == called and is_alive(detail, self._now):
+            if detail.get("x-sdk-name", name) == called and is_available(detail, self._now):
                 return file, (*place, "properties", name), detail
         return file, (*place, "properties", called), {}
 

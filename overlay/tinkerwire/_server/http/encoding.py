@@ -10,11 +10,11 @@ from tinkerwire._server.http.protobuf import encode_output, encode_sample
 from tinkerwire._wire.protobuf import decode_output, decode_sample
 from tinkerwire_base.call import JSON, PROTOBUF
 from tinkerwire_base.conversion.converter import Converter
-from tinkerwire_base.conversion.version_rules import VersionRules, is_in
+from tinkerwire_base.conversion.version_rules import VersionRules, is_in_range
 from tinkerwire_base.model import by_value, default_of, is_protobuf
-from tinkerwire_generated.messages import MESSAGE_TIMES
+from tinkerwire_generated.availability import FIELD_VERSIONS, TYPE_VERSIONS
 from tinkerwire_generated.models import ForwardBackwardOutput, RequestFailedResponse, SampleResponse
-from tinkerwire_generated.times import FIELD_TIMES, TYPE_TIMES
+from tinkerwire_generated.protobuf import MESSAGE_VERSIONS
 
 BINARY = (SampleResponse, ForwardBackwardOutput)
 """Results that have a binary form."""
@@ -49,18 +49,18 @@ class ResultEncoder:
     def __init__(self, version: str) -> None:
         self._version = version
         self._vocabulary = VersionRules(
-            floor=version,
-            ceiling=version,
+            min_version=version,
+            max_version=version,
             name=f"wire {version}",
-            fields=FIELD_TIMES,
+            fields=FIELD_VERSIONS,
             types={},
             required={},
             values={},
-            kinds={},
+            scalar_types={},
         )
         self._absent: dict[type, dict[str, Any]] = {}
         # What is absent was cut before, so the converter has nothing to refuse.
-        self._converter = Converter(version, FIELD_TIMES)
+        self._converter = Converter(version, FIELD_VERSIONS)
 
     def json(self, value: Any) -> bytes:
         """The JSON text of a model or of plain values, without the fields that the version lacks."""
@@ -89,12 +89,12 @@ class ResultEncoder:
         return Result(content=content, media=JSON, kind=result.kind)
 
     def _has_binary(self, kind: type) -> bool:
-        return kind in BINARY and is_in(self._version, *MESSAGE_TIMES[kind.__name__])
+        return kind in BINARY and is_in_range(self._version, *MESSAGE_VERSIONS[kind.__name__])
 
     def _wants_binary(self, kind: type, accept: str) -> bool:
         if PROTOBUF in accept:
             return True
-        has_json = is_in(self._version, *TYPE_TIMES[kind.__name__])
+        has_json = is_in_range(self._version, *TYPE_VERSIONS[kind.__name__])
         return not has_json and "json" not in accept
 
     def _cut(self, value: Any) -> Any:

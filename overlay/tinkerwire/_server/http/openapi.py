@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from tinkerwire_base.conversion.versioning import MODELS_FLOOR, parse_version, project
-from tinkerwire_generated.times import NEWEST
+from tinkerwire_base.conversion.versioning import OLDEST_MODELS_VERSION, parse_version, project
+from tinkerwire_generated.availability import NEWEST
 
 Json = dict[str, Any]
 
@@ -23,8 +23,10 @@ def contract(wire_version: str) -> Json:
     """
     if parse_version(wire_version) > parse_version(NEWEST):
         raise ValueError(f"wire version {wire_version} is newer than {NEWEST}, the newest that the contract describes")
-    if parse_version(wire_version) < parse_version(MODELS_FLOOR):
-        raise ValueError(f"wire version {wire_version} is older than {MODELS_FLOOR}, the oldest that is served")
+    if parse_version(wire_version) < parse_version(OLDEST_MODELS_VERSION):
+        raise ValueError(
+            f"wire version {wire_version} is older than {OLDEST_MODELS_VERSION}, the oldest that is served"
+        )
     document = project(_all_versions(), wire_version)
     document["info"]["version"] = wire_version
     return document

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from tinkerwire_generated.messages import message
 from tinkerwire_generated.models import (
     Datum,
     DmelChunk,
@@ -24,6 +23,7 @@ from tinkerwire_generated.models import (
     SampleResponse,
     TensorData,
 )
+from tinkerwire_generated.protobuf import message_class
 
 from ..._wire.protobuf import STOP_REASONS
 from ..._wire.protobuf_messages import check_model, parsed, refuse_absent, serialized
@@ -83,7 +83,9 @@ def encode_output(output: ForwardBackwardOutput, version: str | None = None) -> 
         ValueError, OverflowError: it holds what the message cannot; with the place.
     """
     _refuse_extra("ForwardBackwardOutput", output.extra_fields)
-    filled = message("ForwardBackwardOutput")(loss_fn_output_type=output.loss_fn_output_type, metrics=output.metrics)
+    filled = message_class("ForwardBackwardOutput")(
+        loss_fn_output_type=output.loss_fn_output_type, metrics=output.metrics
+    )
     start = 0
     for names, group in groupby(output.loss_fn_outputs, _kind_of):
         outputs = list(group)
@@ -103,7 +105,7 @@ def encode_sample(response: SampleResponse, version: str | None = None) -> bytes
         ValueError, OverflowError: it holds what the message cannot; with the place.
     """
     _refuse_extra("SampleResponse", response.extra_fields)
-    filled = message("SampleResponse")()
+    filled = message_class("SampleResponse")()
     filled.prompt_cache_hit_tokens = int32("prompt_cache_hit_tokens", response.prompt_cache_hit_tokens)
     for position, sequence in enumerate(response.sequences):
         _put_sequence(filled.sequences.add(), f"sequences[{position}]", sequence)

@@ -19,7 +19,7 @@ import attrs
 from tinkerwire_base.errors import APIResponseValidationError, ResponseInfo
 from tinkerwire_base.lazy_numpy import Array, np
 from tinkerwire_base.tensors import is_torch_installed, refuse_non_finite
-from tinkerwire_base.validators import check_of
+from tinkerwire_base.validators import validator_of
 from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, TensorData
 
 from ..._futures.operation_record import held
@@ -61,7 +61,7 @@ class CustomLoss:
         if inspect.iscoroutinefunction(loss_fn):
             raise TypeError("loss_fn: it is an async function; give a plain one, which runs on a thread of its own")
         if arrays is not None:
-            check_of(ArrayKind)("arrays", arrays)
+            validator_of(ArrayKind)("arrays", arrays)
         if arrays == "torch" and not is_torch_installed():
             raise ValueError(
                 "arrays: torch is not installed; install it, or say arrays='numpy' and return the gradients, too"

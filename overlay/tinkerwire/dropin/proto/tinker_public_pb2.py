@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from tinkerwire_generated.messages import MESSAGE_TIMES, message
+from tinkerwire_generated.protobuf import MESSAGE_VERSIONS, message_class
 
-DESCRIPTOR = message("SampleResponse").DESCRIPTOR.file
+DESCRIPTOR = message_class("SampleResponse").DESCRIPTOR.file
 
-globals().update({name: message(name) for name in MESSAGE_TIMES})
+globals().update({name: message_class(name) for name in MESSAGE_VERSIONS})
 globals().update({enum.name: EnumTypeWrapper(enum) for enum in DESCRIPTOR.enum_types_by_name.values()})
 globals().update({value.name: value.number for enum in DESCRIPTOR.enum_types_by_name.values() for value in enum.values})

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-Span = tuple[str, "str | None"]
+from tinkerwire_base.conversion.versioning import VersionRange
 
 NEWEST = "0.38.0"
 """The newest wire version of the contract."""
 
-TYPE_TIMES: Mapping[str, Span] = {
+TYPE_VERSIONS: Mapping[str, VersionRange] = {
     "ErrorResponse": ("0.1.0", "0.2.0"),
     "AuthTokenRequest": ("0.18.2", None),
     "CreateApiKeyRequest": ("0.26.2", "0.29.1"),
@@ -180,7 +180,7 @@ TYPE_TIMES: Mapping[str, Span] = {
     "TelemetrySendParams": ("0.1.0", "0.3.0"),
 }
 
-FIELD_TIMES: Mapping[str, Mapping[str, Span]] = {
+FIELD_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {
     "SupportedModel": {
         "max_context_length": ("0.18.2", None),
         "trainable": ("0.26.2", None),
@@ -316,7 +316,7 @@ FIELD_TIMES: Mapping[str, Mapping[str, Span]] = {
     "CheckpointBillingEvent": {"*": ("0.31.0", None)},
 }
 
-REQUIRED_TIMES: Mapping[str, Mapping[str, tuple[Span, ...]]] = {
+REQUIRED_VERSIONS: Mapping[str, Mapping[str, tuple[VersionRange, ...]]] = {
     "WhoamiResponse": {"org_urn": (("0.34.0", None),)},
     "ImageChunk": {"height": (("0.3.0", "0.6.0"),), "width": (("0.3.0", "0.6.0"),), "tokens": (("0.3.0", "0.6.0"),)},
     "ImageAssetPointerChunk": {
@@ -331,7 +331,7 @@ REQUIRED_TIMES: Mapping[str, Mapping[str, tuple[Span, ...]]] = {
     "TelemetrySendRequest": {"process_uuid": (("0.24.1", None),)},
 }
 
-VALUE_TIMES: Mapping[str, Mapping[str, Mapping[str, Span]]] = {
+VALUE_VERSIONS: Mapping[str, Mapping[str, Mapping[str, VersionRange]]] = {
     "ForwardBackwardInput": {
         "loss_fn": {
             "cispo": ("0.6.0", None),
@@ -353,11 +353,11 @@ VALUE_TIMES: Mapping[str, Mapping[str, Mapping[str, Span]]] = {
     },
 }
 
-KIND_TIMES: Mapping[str, Mapping[str, Mapping[str, Span]]] = {
+SCALAR_TYPE_VERSIONS: Mapping[str, Mapping[str, Mapping[str, VersionRange]]] = {
     "ForwardBackwardInput": {"loss_fn_config": {"string": ("0.26.2", None)}}
 }
 
-OPERATION_TIMES: Mapping[str, Span] = {
+OPERATION_VERSIONS: Mapping[str, VersionRange] = {
     "client_config": ("0.18.2", None),
     "client_dynamic_config": ("0.25.0", None),
     "auth_token": ("0.18.2", None),
@@ -398,7 +398,7 @@ OPERATION_TIMES: Mapping[str, Span] = {
     "get_checkpoint_storage_usage": ("0.32.0", None),
 }
 
-PARAMETER_TIMES: Mapping[str, Mapping[str, Span]] = {
+PARAMETER_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {
     "list_sessions": {"access_scope": ("0.15.0", None)},
     "get_session": {"access_scope": ("0.15.0", None)},
     "forward_backward": {"Content-Encoding": ("0.22.7", None)},

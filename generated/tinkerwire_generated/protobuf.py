@@ -12,11 +12,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-Span = tuple[str, "str | None"]
+from tinkerwire_base.conversion.versioning import VersionRange
 
 PACKAGE = "tinker_public"
 
-MESSAGE_TIMES: Mapping[str, Span] = {
+MESSAGE_VERSIONS: Mapping[str, VersionRange] = {
     "SparseCsr": ("0.19.0", None),
     "Tensor": ("0.19.0", None),
     "BatchedTensor": ("0.19.0", None),
@@ -44,7 +44,7 @@ MESSAGE_TIMES: Mapping[str, Span] = {
 }
 """When each message exists, as (since, until)."""
 
-BINARY_TIMES: Mapping[str, Mapping[str, Span]] = {
+MESSAGE_FIELD_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {
     "ForwardBackwardRequest": {"forward_only": ("0.22.7", None), "loss_fn_config_v2": ("0.26.2", None)},
     "Datum": {"model_input_spans": ("0.26.2", None), "loss_fn_input_spans": ("0.26.2", None)},
     "Chunk": {"dmel": ("0.23.4", None)},
@@ -62,7 +62,7 @@ _lock = Lock()
 _built: list[dict[str, Any]] = []
 
 
-def message(name: str) -> Any:
+def message_class(name: str) -> Any:
     """The class of a message. KeyError for a name that is none, ImportError without protobuf."""
     if not _built:
         with _lock:
@@ -75,10 +75,11 @@ def _build() -> dict[str, Any]:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415  (slow to load)
 
     found = descriptor_pb2.FileDescriptorSet()
-    found.ParseFromString(Path(__file__).with_name("messages.binpb").read_bytes())
+    found.ParseFromString(Path(__file__).with_name("protobuf.binpb").read_bytes())
     pool = descriptor_pool.DescriptorPool()
     for file in found.file:
         pool.AddSerializedFile(file.SerializeToString())
     return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in MESSAGE_TIMES
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))
+        for name in MESSAGE_VERSIONS
     }
