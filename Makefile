@@ -52,7 +52,7 @@ bench-transports: $(READY)  ## compare HTTP clients for Python
 
 test-official: $(READY)  ## drive the embedded server with the official SDK; compare models and protobuf with it
 	$(BIN)/python -m tests.rigs.official.run
-	$(BIN)/python -m pytest -n 2 tests/rigs/official/binary_suite.py tests/rigs/official/models_suite.py tests/rigs/official/values_suite.py tests/rigs/official/credentials_suite.py tests/rigs/official/public_suite.py
+	$(BIN)/python -m pytest -n 2 tests/rigs/official/protobuf_suite.py tests/rigs/official/models_suite.py tests/rigs/official/values_suite.py tests/rigs/official/credentials_suite.py tests/rigs/official/public_suite.py
 
 test-torch: $(READY)  ## test custom losses with torch against the official SDK; the first run downloads 1 GB
 	$(BIN)/python -m tests.rigs.official.torch_run

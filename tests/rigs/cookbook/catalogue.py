@@ -1,4 +1,4 @@
-"""Which recipes are run, and with which options of their own."""
+"""Recipes to run, with their options."""
 
 from __future__ import annotations
 

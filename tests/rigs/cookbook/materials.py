@@ -1,6 +1,6 @@
-"""What recipes look up under a hub's names, made here: the byte tokenizer, and small data sets of the same form.
+"""Local stand-ins for what recipes load from hubs: the byte tokenizer and small data sets.
 
-Hubs are out of reach. Both transformers and datasets take a folder of the wanted name in the working directory.
+Hubs are not reachable. transformers and datasets accept a folder of the same name in the working directory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ configs:
 
 
 def write_materials(folder: Path) -> None:
-    """Make them in a folder; the same in every run."""
+    """Write the stand-ins to a folder, the same in every run."""
     ByteTokenizer().save_pretrained(folder / MODEL)
     rng = random.Random(0)
     for split, count in (("train", 640), ("test", 128)):

@@ -1,4 +1,4 @@
-"""What became of each test in two runs of the same files, and the report of it."""
+"""Outcomes of each test in two runs of the same files, and their report."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ORDER = ("passed", "failed", "error", "skipped")
 
 @attrs.frozen
 class Outcome:
-    """How one test ended: passed, failed, error or skipped; and what it said."""
+    """Outcome of one test (passed, failed, error or skipped) and its message."""
 
     kind: str
     reason: str = ""
 
 
-def outcomes(junit: Path) -> dict[str, Outcome]:
-    """The outcome of each test in a JUnit report, by its name."""
+def read_outcomes(junit: Path) -> dict[str, Outcome]:
+    """Return the outcome of each test in a JUnit report by name."""
     found = {}
     for case in ET.parse(junit).iter("testcase"):
         outcome = Outcome("passed")
@@ -34,21 +34,21 @@ def outcomes(junit: Path) -> dict[str, Outcome]:
     return found
 
 
-def lost(official: Mapping[str, Outcome], ours: Mapping[str, Outcome]) -> dict[str, Outcome]:
-    """The tests that pass with the official SDK and not with ours."""
+def find_lost(official: Mapping[str, Outcome], ours: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """Return the tests that pass with the official SDK and not with tinkerwire."""
     absent = Outcome("absent", "the test was not run")
     passed = [name for name, outcome in official.items() if outcome.kind == "passed"]
     return {name: ours.get(name, absent) for name in passed if ours.get(name, absent).kind != "passed"}
 
 
-def section(title: str, official: Mapping[str, Outcome], ours: Mapping[str, Outcome]) -> str:
-    """What the report says of one set of tests."""
+def render_section(title: str, official: Mapping[str, Outcome], ours: Mapping[str, Outcome]) -> str:
+    """Return the section of the report on one set of tests."""
     lines = [f"## {title}", "", f"| | {' | '.join(ORDER)} |", "|---|" + "---|" * len(ORDER)]
     for name, run in (("official SDK", official), ("tinkerwire", ours)):
         counts = Counter(outcome.kind for outcome in run.values())
         lines.append(f"| {name} | {' | '.join(str(counts[kind]) for kind in ORDER)} |")
-    missing = lost(official, ours)
-    gained = lost(ours, official)
+    missing = find_lost(official, ours)
+    gained = find_lost(ours, official)
     lines += ["", f"Pass with the official SDK and not with tinkerwire: {len(missing) or 'none'}."]
     lines += [f"- {name}: {outcome.kind}, `{outcome.reason}`" for name, outcome in sorted(missing.items())]
     lines += ["", f"Pass with tinkerwire and not with the official SDK: {len(gained) or 'none'}."]

@@ -1,4 +1,4 @@
-"""How recipes ended with two clients, what is wrong with that, and the report of it."""
+"""Comparison of recipes run with two clients, and its report."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ MILLIONTH = 1e-6
 
 
 @attrs.frozen(kw_only=True)
-class Ended:
-    """One recipe's end.
+class RecipeRun:
+    """Run of one recipe.
 
     Args:
-        rows: what it reported, one mapping a step.
-        again: the same of the second run, which began with a checkpoint.
-        saved: checkpoints that the first run noted.
-        seconds: of the first run.
-        stopped: what stopped it; empty when it came to its end.
+        rows: reported metrics, one mapping a step.
+        again: metrics of the second run, which resumed from a checkpoint.
+        saved: checkpoints that the first run recorded.
+        seconds: duration of the first run.
+        stopped: reason of a premature end; empty otherwise.
     """
 
     recipe: Recipe
@@ -35,12 +35,12 @@ class Ended:
     stopped: str = ""
 
     def numbers(self, rows: Sequence[Row]) -> list[float]:
-        """The recipe's number, of each row that has it."""
+        """Return the recipe's metric of each row that has it."""
         return [row[self.recipe.number] for row in rows if self.recipe.number in row]
 
 
-def differences(official: Ended, ours: Ended) -> tuple[int, int]:
-    """How many reported values there are that are no times, and how many of them differ by more than a millionth."""
+def count_differences(official: RecipeRun, ours: RecipeRun) -> tuple[int, int]:
+    """Count the reported values other than times, and those that differ by more than 1e-6."""
     values, different = 0, 0
     for run in ("rows", "again"):
         one, other = getattr(official, run), getattr(ours, run)
@@ -58,15 +58,15 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def faults(official: Sequence[Ended], ours: Sequence[Ended]) -> list[str]:
-    """What should not be; none when ours does what the official SDK does, and recipes learn and resume."""
+def find_problems(official: Sequence[RecipeRun], ours: Sequence[RecipeRun]) -> list[str]:
+    """Return the problems; none if tinkerwire matches the official SDK and recipes learn and resume."""
     wrong = []
     for theirs, own in zip(official, ours, strict=True):
         name = own.recipe.module
         if own.stopped and not theirs.stopped:
             wrong.append(f"{name}: stops with tinkerwire only: {own.stopped}")
-        if differences(theirs, own)[1] and not own.recipe.races:
-            wrong.append(f"{name}: {differences(theirs, own)[1]} values differ between the clients")
+        if count_differences(theirs, own)[1] and not own.recipe.races:
+            wrong.append(f"{name}: {count_differences(theirs, own)[1]} values differ between the clients")
         if own.stopped:
             continue
         found = own.numbers(own.rows)
@@ -79,8 +79,8 @@ def faults(official: Sequence[Ended], ours: Sequence[Ended]) -> list[str]:
     return wrong
 
 
-def table(official: Sequence[Ended], ours: Sequence[Ended], version: str) -> str:
-    """The report."""
+def render_table(official: Sequence[RecipeRun], ours: Sequence[RecipeRun], version: str) -> str:
+    """Return the report."""
     pairs = list(zip(official, ours, strict=True))
     lines = [
         f"## Recipes of tinker-cookbook {version} on the embedded server",
@@ -106,7 +106,7 @@ def table(official: Sequence[Ended], ours: Sequence[Ended], version: str) -> str
         "",
     ]
     for theirs, own in pairs:
-        values, different = differences(theirs, own)
+        values, different = count_differences(theirs, own)
         if values:
             why = ": its draws depend on which conversation is answered first" if own.recipe.races else ""
             lines.append(f"- {own.recipe.module}: {different} of {values}{why}")
@@ -118,7 +118,7 @@ def table(official: Sequence[Ended], ours: Sequence[Ended], version: str) -> str
     return "\n".join(lines)
 
 
-def _line(client: str, ended: Ended) -> str:
+def _line(client: str, ended: RecipeRun) -> str:
     found, again = ended.numbers(ended.rows), ended.numbers(ended.again)
     resumed = [str(ended.again[0]["step"]), f"{again[-1]:.4g}"] if again else ["", ""]
     ends = [f"{found[0]:.4g}", f"{found[-1]:.4g}"] if found else ["", ""]

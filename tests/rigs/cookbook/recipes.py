@@ -21,8 +21,8 @@ from typing import Any
 
 from tests.rigs.cookbook.catalogue import RECIPES, Recipe
 from tests.rigs.cookbook.materials import MODEL, write_materials
-from tests.rigs.cookbook.recipe_report import Ended, faults, table
-from tests.rigs.cookbook.run import OURS, VERSION, WORK, cookbook_python, sources, surroundings
+from tests.rigs.cookbook.recipe_report import RecipeRun, find_problems, render_table
+from tests.rigs.cookbook.run import OURS, VERSION, WORK, cookbook_python, run_environment, sources_folder
 from tests.rigs.official.report import DOCS, write_section
 from tests.support.embedded import embedded_http_server
 
@@ -32,8 +32,8 @@ CLIENTS = {"tinker": (), "tinkerwire": ("-m", "tinkerwire.dropin")}
 """What stands before ``-m RECIPE`` for each client."""
 
 
-class Kitchen:
-    """A folder with materials, and a server, in which recipes run with one client."""
+class RecipeRunner:
+    """Folder with data, and a server, in which recipes run with one client."""
 
     def __init__(self, client: str, python: Path, cookbook: Path, url: str) -> None:
         self.folder = WORK / "recipes" / client
@@ -41,15 +41,15 @@ class Kitchen:
         write_materials(self.folder)
         self._command = [str(python), *CLIENTS[client], "-m"]
         path = (*OURS, cookbook) if client == "tinkerwire" else (cookbook,)
-        self._environment = surroundings(*path) | {
+        self._environment = run_environment(*path) | {
             "TINKER_BASE_URL": url,
             "TINKER_API_KEY": "tml-local",
             "TINKER_COOKBOOK_RUNS_DIR": str(self.folder / "runs"),
             "HF_HOME": str(self.folder / "hub"),
         }
 
-    def cook(self, recipe: Recipe) -> Ended:
-        """Run a recipe to its end, and where it resumes once more, from the last checkpoint before its last step."""
+    def run_recipe(self, recipe: Recipe) -> RecipeRun:
+        """Run a recipe to its end; resume it once from the last checkpoint before its last step."""
         logs = self._logs(recipe)
         began = time.monotonic()
         stopped = self._run(recipe, logs)
@@ -65,7 +65,7 @@ class Kitchen:
             (logs / "metrics.jsonl").rename(logs / "metrics-first.jsonl")
             stopped = self._run(recipe, logs)
             again = _lines(logs / "metrics.jsonl")
-        return Ended(recipe=recipe, rows=rows, again=again, saved=saved, seconds=seconds, stopped=stopped)
+        return RecipeRun(recipe=recipe, rows=rows, again=again, saved=saved, seconds=seconds, stopped=stopped)
 
     def _logs(self, recipe: Recipe) -> Path | None:
         if recipe.folder is None:
@@ -73,7 +73,7 @@ class Kitchen:
         return self.folder / "runs" / recipe.folder if recipe.folder else None
 
     def _run(self, recipe: Recipe, logs: Path | None) -> str:
-        """What stopped it; empty when it came to its end."""
+        """Run the recipe; return the reason of a premature end, or an empty string."""
         options = list(recipe.options)
         if recipe.folder is None:
             options.append(f"log_path={logs}")
@@ -109,38 +109,38 @@ def _place(checkpoint: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _reason(printed: str, folder: Path) -> str:
-    """The last error in a traceback, without what differs from run to run."""
+    """Return the last error of a traceback without parts that differ between runs."""
     lines = [line for line in printed.splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Arg|Exit)\b", line)]
     found = (errors or lines or ["no word"])[-1]
     return re.sub(r"f-[0-9a-f]+-\d+", "f-…", found.replace(str(folder), ".").replace(str(Path.home()), "~"))[:300]
 
 
-def cook_all(recipes: Sequence[Recipe], client: str, python: Path, cookbook: Path) -> list[Ended]:
+def run_recipes(recipes: Sequence[Recipe], client: str, python: Path, cookbook: Path) -> list[RecipeRun]:
     """Run recipes with one client against a server of their own."""
     ended = []
     with embedded_http_server(*SERVER) as url:
-        kitchen = Kitchen(client, python, cookbook, url)
+        kitchen = RecipeRunner(client, python, cookbook, url)
         for recipe in recipes:
-            ended.append(kitchen.cook(recipe))
+            ended.append(kitchen.run_recipe(recipe))
             sys.stdout.write(f"{client}: {recipe.module}: {ended[-1].seconds:.0f} s {ended[-1].stopped}\n")
             sys.stdout.flush()
     return ended
 
 
 def main() -> int:
-    """Run, write the report, and return 1 when ours falls behind the official SDK."""
+    """Run, write the report, and return 1 if tinkerwire falls behind the official SDK."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="RECIPE", help="run only these, and write no report")
     names = parser.parse_args().names
     recipes = [recipe for recipe in RECIPES if not names or recipe.module in names]
     python = cookbook_python()
-    cookbook = sources(python)
-    official, ours = (cook_all(recipes, client, python, cookbook) for client in CLIENTS)
-    text = table(official, ours, VERSION)
+    cookbook = sources_folder(python)
+    official, ours = (run_recipes(recipes, client, python, cookbook) for client in CLIENTS)
+    text = render_table(official, ours, VERSION)
     if not names:
         write_section(DOCS / "cookbook.md", "recipes", text, title="The cookbook")
-    wrong = faults(official, ours)
+    wrong = find_problems(official, ours)
     sys.stdout.write("\n".join([text, "", *wrong]) + "\n")
     return int(bool(wrong))
 

@@ -3,8 +3,8 @@
 python -m tests.rigs.cookbook.run
 python -m tests.rigs.cookbook.run --ours    # with tinkerwire only, against the last run of the official SDK
 
-Both runs have the same environment, sources and files; hubs of models and data are told to be out of reach, as they
-are in CI, so that some tests fail with both.
+Both runs have the same environment, sources and files; hubs of models and data are disabled, as in
+CI, so that some tests fail with both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from tests.rigs.cookbook.outcomes import Outcome, lost, outcomes, section
+from tests.rigs.cookbook.outcomes import Outcome, find_lost, read_outcomes, render_section
 from tests.rigs.official.report import DOCS, write_section
 from tests.rigs.official.venv import ROOT, ensure_venv
 
@@ -36,8 +36,8 @@ SETS = {
 OURS = (ROOT / "generated", ROOT / "overlay")
 
 
-def sources(python: Path) -> Path:
-    """The folder of the cookbook's sources; its wheel has no tests."""
+def sources_folder(python: Path) -> Path:
+    """Return the folder of the cookbook's sources; its wheel has no tests."""
     folder, archive = WORK / f"tinker_cookbook-{VERSION}", WORK / f"tinker_cookbook-{VERSION}.tar.gz"
     if folder.exists():
         return folder
@@ -52,33 +52,33 @@ def sources(python: Path) -> Path:
     return folder
 
 
-def surroundings(*path: Path) -> dict[str, str]:
-    """The environment of a run: no key, no hubs, and these folders to import from."""
+def run_environment(*path: Path) -> dict[str, str]:
+    """Return the environment of a run: no key, no hubs, and these folders to import from."""
     kept = {name: value for name, value in os.environ.items() if name not in ("TINKER_API_KEY", "CI")}
     return kept | dict.fromkeys(OFFLINE, "1") | {"PYTHONPATH": os.pathsep.join(map(str, path))}
 
 
 def cookbook_python() -> Path:
-    """The python of the environment that has all that the cookbook needs."""
+    """Return the Python of the environment with all requirements of the cookbook."""
     # By pip, which takes a CPU build of torch where pip is set up for one.
     return ensure_venv("cookbook", HERE / "requirements.txt", installer="pip")
 
 
 def run(python: Path, folder: Path, client: str) -> list[dict[str, Outcome]]:
-    """Run all sets with one client and return what became of their tests."""
-    environment = surroundings()
+    """Run all sets with one client and return the outcomes of their tests."""
+    environment = run_environment()
     if client == "tinkerwire":
         # As processes inherit it: the workers of the tests, and what they start.
-        environment = surroundings(CHILDREN, *OURS)
+        environment = run_environment(CHILDREN, *OURS)
     command = [str(python), "-c", "import tinker; print(tinker.ServiceClient.__module__)"]
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if found.stdout.strip().partition(".")[0] != client:
         raise SystemExit(f"import tinker gives {found.stdout.strip() or found.stderr}, not {client}")
-    return [outcomes(_pytest(python, folder, client, number, environment)) for number in range(len(SETS))]
+    return [read_outcomes(_pytest(python, folder, client, number, environment)) for number in range(len(SETS))]
 
 
 def _pytest(python: Path, folder: Path, client: str, number: int, environment: dict[str, str]) -> Path:
-    report = junit(client, number)
+    report = junit_path(client, number)
     report.unlink(missing_ok=True)
     options = ["-q", "-p", "no:cacheprovider", "--timeout=120", "-n", "2", "--tb=short", f"--junitxml={report}"]
     command = [str(python), "-m", "pytest", *list(SETS.values())[number], *options]
@@ -89,8 +89,8 @@ def _pytest(python: Path, folder: Path, client: str, number: int, environment: d
     return report
 
 
-def junit(client: str, number: int) -> Path:
-    """Where the report of one run stands."""
+def junit_path(client: str, number: int) -> Path:
+    """Return the path of the report of one run."""
     return WORK / f"{client}-{number}.xml"
 
 
@@ -100,17 +100,19 @@ def main() -> int:
     parser.add_argument("--ours", action="store_true", help="only tinkerwire, against the last run of the official SDK")
     options = parser.parse_args()
     python = cookbook_python()
-    folder = sources(python)
+    folder = sources_folder(python)
     numbers = range(len(SETS))
-    official = [outcomes(junit("tinker", n)) for n in numbers] if options.ours else run(python, folder, "tinker")
+    official = (
+        [read_outcomes(junit_path("tinker", n)) for n in numbers] if options.ours else run(python, folder, "tinker")
+    )
     ours = run(python, folder, "tinkerwire")
-    parts = [section(title, official[n], ours[n]) for n, title in enumerate(SETS)]
+    parts = [render_section(title, official[n], ours[n]) for n, title in enumerate(SETS)]
     head = (
         f"Tests of tinker-cookbook {VERSION} with the official SDK 0.38.0 and on the drop-in, by `make test-cookbook`."
     )
     write_section(DOCS / "cookbook.md", "tests", "\n\n".join([head, *parts]), title="The cookbook")
     sys.stdout.write("\n\n".join(parts) + "\n")
-    return int(any(lost(official[n], ours[n]) for n in numbers))
+    return int(any(find_lost(official[n], ours[n]) for n in numbers))
 
 
 if __name__ == "__main__":

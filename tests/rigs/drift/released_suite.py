@@ -1,6 +1,6 @@
-"""Real releases of the official SDK: no drift where the contract is right, one change found as itself.
+"""Tests with real releases of the official SDK: no drift where the contract is right, and each change found.
 
-Not part of the fast tests: `make drift` runs it, and downloads the releases.
+Not part of the fast tests: `make drift` runs them and downloads the releases.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def comparable(facts: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", FACTS)
 def test_what_is_read_equals_the_fact_files(version: str) -> None:
-    """Types, endpoints, results and messages are those that were read for the contract, to the last field."""
+    """Types, endpoints, results and messages equal the facts to the last field."""
     facts = json.loads((ROOT / "tests" / "facts" / f"{version}.json").read_text())
     found = read_facts(release(version))
     for part in ("types", "inmemory_types", "endpoints", "proto"):
@@ -51,7 +51,7 @@ def test_what_is_read_equals_the_fact_files(version: str) -> None:
 
 @pytest.mark.parametrize("version", RELEASES)
 def test_releases_have_no_drift(version: str) -> None:
-    """The contract says what each of them says."""
+    """The contract equals each release."""
     assert [each.title for each in find_drift(SCHEMA, read_facts(release(version)), version)] == []
 
 
@@ -100,7 +100,7 @@ def drift_of(source: Source) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("expected", CHANGES, ids=lambda each: " ".join(map(str, each[:3])))
 def test_one_change_in_a_real_release_is_reported_as_itself(expected: tuple[Any, ...]) -> None:
-    """In a copy of the newest release known, each kind of change gives its one report."""
+    """In a copy of the newest known release, each kind of change causes its one report."""
     file, old, new = CHANGES[expected]
     source = release("0.38.0")
     assert old in source.files[file]

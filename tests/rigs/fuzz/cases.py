@@ -1,4 +1,4 @@
-"""One case of the fuzz test: a public operation, its arguments, and mutated responses, all drawn from one seed."""
+"""One case of the fuzz test: a public operation, its arguments and mutated responses, all from one seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 import tinkerwire as tw
-from rigs.fuzz.mutations import odd_argument
+from rigs.fuzz.mutations import unexpected_argument
 from rigs.fuzz.server import VARIANTS, MutatingServer
 
 ALLOWED = (
@@ -86,7 +86,7 @@ def _perform(server: MutatingServer, seed: int) -> None:
         given = dict(arguments)
         if kind != "responses":
             for key in rng.sample(sorted(given), k=min(len(given), rng.choice((0, 1, 1, 2)))):
-                given[key] = odd_argument(rng)
+                given[key] = unexpected_argument(rng)
         _finish(make(client, given, rng))
     finally:
         client.close().result(HANG_S)

@@ -48,7 +48,7 @@ class Reply:
         return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + sent
 
 
-def odd_value(rng: Random) -> Any:
+def unexpected_value(rng: Random) -> Any:
     """Draw a value that few places expect."""
     kinds: tuple[Callable[[], Any], ...] = (
         lambda: None,
@@ -64,7 +64,7 @@ def odd_value(rng: Random) -> Any:
     return rng.choice(kinds)()
 
 
-def odd_argument(rng: Random) -> Any:
+def unexpected_argument(rng: Random) -> Any:
     """Draw an argument that few functions expect."""
     kinds: tuple[Callable[[], Any], ...] = (
         object,
@@ -73,9 +73,9 @@ def odd_argument(rng: Random) -> Any:
         lambda: datetime(1, 1, 1),
         lambda: range(3),
         lambda: len,
-        lambda: odd_value(rng),
-        lambda: odd_value(rng),
-        lambda: odd_value(rng),
+        lambda: unexpected_value(rng),
+        lambda: unexpected_value(rng),
+        lambda: unexpected_value(rng),
     )
     return rng.choice(kinds)()
 
@@ -126,7 +126,7 @@ def _places(value: Any, path: list[Any]) -> Any:
 
 def _replaced(rng: Random, value: Any, place: list[Any]) -> Any:
     if not place:
-        return odd_value(rng)
+        return unexpected_value(rng)
     holder = value
     for key in place[:-1]:
         holder = holder[key]
@@ -137,9 +137,9 @@ def _replaced(rng: Random, value: Any, place: list[Any]) -> Any:
         holder.extend(holder[key:])
         rng.shuffle(holder)
     elif kind < 0.4 and isinstance(holder, dict):
-        holder[rng.choice(("error", "detail", "type", "status", "request_id", "\ud800"))] = odd_value(rng)
+        holder[rng.choice(("error", "detail", "type", "status", "request_id", "\ud800"))] = unexpected_value(rng)
     else:
-        holder[key] = odd_value(rng)
+        holder[key] = unexpected_value(rng)
     return value
 
 

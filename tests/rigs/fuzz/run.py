@@ -24,7 +24,7 @@ THREADS = 4
 
 
 def kept_seeds() -> list[int]:
-    """Return the seeds that found a fault once."""
+    """Return the seeds that once found a bug."""
     lines = (line.partition("#")[0].strip() for line in SEEDS.read_text().splitlines())
     return [int(line) for line in lines if line]
 

@@ -1,4 +1,4 @@
-"""A server whose answers are those of the embedded server, some of them mutated."""
+"""Server with the responses of the embedded server, some of them mutated."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MutatingServer:
         self.url = ""
 
     async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the one request of a connection."""
+        """Respond to the one request of a connection."""
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             line, *fields = head.split("\r\n")

@@ -1,6 +1,6 @@
-"""The credentials file between the official SDK 0.38.0 and us: each reads and changes what the other wrote.
+"""The credentials file between the official SDK 0.38.0 and tinkerwire: each reads and edits the other's file.
 
-Its name keeps it out of the fast suite: run `pytest tests/rigs/official/credentials_suite.py`.
+The name keeps the module out of the fast tests: run `pytest tests/rigs/official/credentials_suite.py`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ details = ApiKeyDetails(org_details=ApiKeyOrgDetails(name="o"), user_details=Api
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder of both."""
+    """Create a home folder for both."""
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
 
 
 def official(code: str) -> str:
-    """What a program on the official SDK prints."""
+    """Return the output of a program on the official SDK."""
     python = official_python("0.38.0")
     run = subprocess.run([str(python), "-I", "-c", START + code], capture_output=True, text=True, check=False)
     assert not run.returncode, run.stderr
@@ -43,13 +43,13 @@ def official(code: str) -> str:
 
 
 def keep(number: int) -> None:
-    """Keep a key as `tinkerwire auth login` does."""
+    """Store a key as `tinkerwire auth login` does."""
     details = ApiKeyDetails(org_details=ApiKeyOrgDetails(name="o"), user_details=ApiKeyUserDetails(email="e"))
     add_key(Secret(f"tml-{number}"), SelfApiKeyResponse(key_id=number, name=f"n{number}", note="x", details=details))
 
 
 def test_ours_is_read_there(home: Path) -> None:
-    """All that we keep, and what clients of it would send."""
+    """The official SDK reads every stored key, and its clients would send it."""
     keep(1)
     keep(2)
     use_key("n1")
@@ -63,7 +63,7 @@ def test_ours_is_read_there(home: Path) -> None:
 
 
 def test_theirs_is_read_here(home: Path) -> None:
-    """Both types of keys; and each can change what the other wrote."""
+    """Both types of keys are read, and each side can edit the other's file."""
     official(
         "store.add_key('1', ManualKey(key='tml-1', name='n1'))\n"
         "store.add_key('2', GeneratedKey(key='tml-2', name='n2', details=details))\n"
@@ -88,7 +88,7 @@ ANSWERS = (
 
 @pytest.mark.parametrize("name", AUTH_CASES)
 def test_answers_of_auth(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The recorded answers, which tests/client/test_auth.py holds ours against, are those of the official helpers."""
+    """The results recorded for tests/client/test_auth.py are those of the official functions."""
     case = AUTH_CASES[name]
     case.put(home)
     for variable in ("TINKER_API_KEY", "TINKER_CREDENTIAL_CMD"):

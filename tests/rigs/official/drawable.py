@@ -1,4 +1,4 @@
-"""Documents that values can be drawn of for the judges: of the schemas of pydantic, and of the contract."""
+"""Plain documents from which values can be drawn for the oracles: pydantic's schemas and the contract's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PREFIX = "#/components/schemas/"
 
 
 def of_pydantic(name: str, schema: Json) -> Json:
-    """The JSON Schema that pydantic makes of a type, as a plain document in the keywords of the contract."""
+    """Return pydantic's JSON Schema of a type as a plain document in the contract's keywords."""
     own = {key: item for key, item in schema.items() if key != "$defs"}
     found = {each: _reworded(item) for each, item in schema.get("$defs", {}).items()}
     found.setdefault(name, _reworded(own))
@@ -48,10 +48,10 @@ def _reworded(node: Any) -> Any:
     return found
 
 
-def narrowed(document: Json) -> Json:
-    """A plain document of the contract without what the types of the SDK do not declare.
+def narrow(document: Json) -> Json:
+    """Return a plain document of the contract without what the SDK's types do not declare.
 
-    Those are properties marked so, and values to come, which the contract lets pass where the SDK fails on them.
+    These are undeclared properties, and future enum values, which the contract accepts and the SDK rejects.
     """
     schemas = document["components"]["schemas"]
     return {"components": {"schemas": {name: _narrowed(schema, schemas) for name, schema in schemas.items()}}}

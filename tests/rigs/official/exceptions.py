@@ -1,4 +1,4 @@
-"""Where the official SDK and the contract differ on purpose, each with its reason; what is stale fails the suite."""
+"""Intended differences between the official SDK and the contract, with reasons; stale entries fail the suite."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Excuse:
-    """Values of a type that one side does not take as the other: those of which ``when`` is true."""
+    """Values of a type that one side does not read as the other; ``when`` selects them."""
 
     version: str
     name: str
@@ -57,14 +57,14 @@ OWN_DUMP_REFUSED: Mapping[tuple[str, str], str] = {
 
 NOT_COVERED: Mapping[tuple[str, str], str] = {
     ("0.38.0", "LossFnOutput"): "a map to a Python class without JSON form; TensorData itself is covered",
-    ("0.38.0", "ProvenanceSpans"): "only binary messages have it; binary_suite.py covers it",
+    ("0.38.0", "ProvenanceSpans"): "only binary messages have it; protobuf_suite.py covers it",
 }
 """Types of the SDK that are not tried."""
 
 BOTH, OLD, NEW = ("0.16.1", "0.38.0"), ("0.16.1",), ("0.38.0",)
 BASE = "a base of others"
 CLIENT = "a thing of the client's own code, which it never sends"
-BINARY = "since it is a Python class it goes by binary messages only; binary_suite.py covers it"
+BINARY = "since it is a Python class it goes by binary messages only; protobuf_suite.py covers it"
 BASES = ("BaseAsyncPage", "BaseModel", "BasePage", "GenericModel", "StrictBase")
 CLIENTS = ("CLIContext", "ClientConnectionPoolType", "FinalRequestOptions", "FinalRequestOptionsInput", "HttpxSendArgs")
 CLIENTS += ("QueueState", "RequestOptions", "RetryConfig", "_SamplingClientPickleState")
@@ -84,5 +84,5 @@ NO_TYPES: Mapping[str, tuple[tuple[str, ...], str]] = {
 
 
 def excuses(version: str, name: str, direction: str) -> list[Excuse]:
-    """The excuses for one test."""
+    """Return the excuses for one test."""
     return [each for each in EXCUSES if (each.version, each.name, each.direction) == (version, name, direction)]

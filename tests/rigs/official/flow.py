@@ -1,10 +1,4 @@
-"""The whole flow of the Tinker API through one client, a JSON line for each step.
-
-    python -m tests.rigs.official.flow --client tinker --base-url http://127.0.0.1:8000
-
-`--client tinker` is the official SDK, `--client tinkerwire` ours; run it with a python that has that package and
-in the root of this repository. Needs nothing else but numpy. Exit code 1 when a step did not work.
-"""
+"""The whole flow of the Tinker API through one client, with one JSON line per step."""
 
 from __future__ import annotations
 
@@ -18,7 +12,7 @@ import time
 from typing import Any
 
 from tests.rigs.official import steps_catalogue, steps_sampling, steps_training
-from tests.rigs.official.walk import Blocked, Skipped, Step, Walk, Wrong
+from tests.rigs.official.flow_state import Blocked, Flow, Skipped, Step, Wrong
 
 STEPS: list[Step] = [
     *steps_training.STEPS,
@@ -30,7 +24,7 @@ DETAIL_CHARACTERS = 500
 GRACE_S = 5.0  # a step whose own deadline has passed says more than one that was given up
 
 
-def run_step(step: Step, walk: Walk) -> dict[str, Any]:
+def run_step(step: Step, walk: Flow) -> dict[str, Any]:
     """Run one step with a deadline and return its record.
 
     outcome is one of: works; wrong (answered, but makes no sense); error (an exception); blocked (what it needs is
@@ -72,7 +66,7 @@ def run_step(step: Step, walk: Walk) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Walk through all steps; return 1 when one did not work."""
+    """Flow through all steps; return 1 when one did not work."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--client", required=True, choices=["tinker", "tinkerwire"])
     parser.add_argument("--base-url", required=True)
@@ -81,7 +75,7 @@ def main() -> int:
     parser.add_argument("--settings", type=json.loads, default={}, metavar="JSON", help="more for the ServiceClient")
     options = parser.parse_args()
     client = importlib.import_module(options.client)
-    walk = Walk(client, options.base_url, options.base_model, options.timeout, **options.settings)
+    walk = Flow(client, options.base_url, options.base_model, options.timeout, **options.settings)
     failed = False
     for step in STEPS:
         record = run_step(step, walk)

@@ -1,4 +1,4 @@
-"""Losses for both clients to take down: every kind of step and of argument, and those that are to be refused."""
+"""Losses for both clients to trace: every kind of node and argument, and losses that must be rejected."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The official SDK 0.38.0 as judge of custom losses, in one environment with torch and with us.
+"""The official SDK 0.38.0 as oracle of custom losses, in one environment with torch and tinkerwire.
 
-Both clients take the same functions down to the same graphs, refuse the same, and train alike on the embedded server,
-whoever computes the loss. Its name keeps it out of the fast suite: `make test-torch` runs it.
+Both clients trace the same functions to the same graphs, reject the same functions, and train alike on the embedded
+server. The name keeps the module out of the fast tests: `make test-torch` runs it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 import tinkerwire
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S, Answer, ScriptedServer, scripted_server
+from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, scripted_server
 
 tinker: Any = pytest.importorskip("tinker")
 pytest.importorskip("torch")
@@ -37,16 +37,16 @@ def ranks(loss: catalogue.Loss) -> dict[str, int]:
 def server() -> Iterator[ScriptedServer]:
     """One that computes losses, and takes any."""
     with scripted_server() as found:
-        found.rules["client/config"] = lambda _: Answer({"custom_loss_server_side": True})
-        found.rules["telemetry"] = lambda _: Answer({"status": "accepted"})
-        found.on_poll("CreateCustomLoss", lambda asked: Answer({"loss_id": asked.body["request_id"]}))
+        found.rules["client/config"] = lambda _: ScriptedResponse({"custom_loss_server_side": True})
+        found.rules["telemetry"] = lambda _: ScriptedResponse({"status": "accepted"})
+        found.on_poll("CreateCustomLoss", lambda asked: ScriptedResponse({"loss_id": asked.body["request_id"]}))
         yield found
 
 
 @pytest.fixture(scope="module")
 def make(server: ScriptedServer) -> Iterator[Any]:
-    """Has a client of each kind, in one session, make a loss."""
-    # The official one is not closed: that waits for what its telemetry has to say to a server that has no word for it.
+    """Return a function that creates a loss with a client of each kind, in one session."""
+    # The official client stays open: closing it waits for telemetry, which this server does not implement.
     services = {name: client.ServiceClient(base_url=server.url, api_key=KEY) for name, client in CLIENTS.items()}
     yield lambda name, loss: services[name].create_custom_loss(loss, ranks(loss)).result(PATIENCE_S)
     services["ours"].close().result(PATIENCE_S)
@@ -54,7 +54,7 @@ def make(server: ScriptedServer) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def sent(server: ScriptedServer, make: Any) -> Any:
-    """What a client of each kind sends for a loss, but for how many there were before it."""
+    """Return a function that returns the request of a client for a loss, without its seq_id."""
 
     @cache
     def send(name: str, loss: catalogue.Loss) -> Any:
@@ -107,7 +107,7 @@ def test_the_embedded_server_takes_the_graphs(sent: Any, loss: catalogue.Loss) -
 
 
 def data(client: Any) -> list[Any]:
-    """The same datums by the types of a client."""
+    """Return the same datums as types of a client."""
     rng = np.random.default_rng(0)
     found = []
     for length in (8, 12, 9):
@@ -123,7 +123,7 @@ def data(client: Any) -> list[Any]:
 
 
 def rehearsed(name: str, *flags: str) -> list[dict[str, float]]:
-    """The metrics of three steps."""
+    """Return the metrics of three steps."""
     client = CLIENTS[name]
     with embedded_http_server("--wire", "0.38.0", *flags) as url:
         service = client.ServiceClient(base_url=url, api_key=KEY)
@@ -140,7 +140,7 @@ def rehearsed(name: str, *flags: str) -> list[dict[str, float]]:
 
 
 def test_both_train_alike() -> None:
-    """Whoever computes the loss: the official client, ours, or the server for either."""
+    """Training is the same whether the official client, tinkerwire or the server computes the loss."""
     runs = {(name, *flags): rehearsed(name, *flags) for name in CLIENTS for flags in ((), FLAG)}
     here = runs[("ours", *FLAG)]
     assert here == runs[("official", *FLAG)]

@@ -15,9 +15,9 @@ from typing import Any
 import orjson
 import pytest
 from tests.rigs.official import exceptions
-from tests.rigs.official.drawable import narrowed, of_pydantic
+from tests.rigs.official.drawable import narrow, of_pydantic
 from tests.rigs.official.exceptions import NO_TYPES, NOT_COVERED, OWN_DUMP_REFUSED, TAGS, Excuse, excuses
-from tests.rigs.official.judge import Judge
+from tests.rigs.official.oracle import Oracle
 
 from support.drawing import examples
 from support.instances import PREFIX, Instances
@@ -39,13 +39,13 @@ Json = dict[str, Any]
 ROOT = Path(__file__).parents[3]
 VERSIONS = ("0.16.1", "0.38.0")
 NUMBER = 60
-"""How many values are drawn for each type and direction."""
+"""Number of values for each type and direction."""
 LEAST = 5
-"""How many of them the SDK must accept for a test to say anything."""
+"""Number of values that the SDK must accept, so that a test is meaningful."""
 CONTRACT = load(ROOT / "schema")
 FACTS: dict[str, Json] = {v: json.loads((ROOT / "tests" / "facts" / f"{v}.json").read_text()) for v in VERSIONS}
 AT = {version: Instances(project(CONTRACT, version)) for version in VERSIONS}
-NARROW = {version: Instances(narrowed(project(CONTRACT, version))) for version in VERSIONS}
+NARROW = {version: Instances(narrow(project(CONTRACT, version))) for version in VERSIONS}
 OURS = {v: {schema.get("x-sdk-name", name): name for name, schema in AT[v].schemas.items()} for v in VERSIONS}
 CONVERTERS = {
     version: Converter(
@@ -62,16 +62,16 @@ TYPES = [(v, name) for v in VERSIONS for name in sorted(FACTS[v]["types"]) if (v
 
 
 @pytest.fixture(scope="module")
-def judges() -> Iterator[dict[str, Judge]]:
-    """A worker of each version."""
-    with Judge("0.16.1", "models_worker.py") as old, Judge("0.38.0", "models_worker.py") as new:
+def judges() -> Iterator[dict[str, Oracle]]:
+    """Run a worker of each version."""
+    with Oracle("0.16.1", "models_worker.py") as old, Oracle("0.38.0", "models_worker.py") as new:
         yield {"0.16.1": old, "0.38.0": new}
 
 
 class Trial:
     """One official type of one version, and ours of the same JSON."""
 
-    def __init__(self, version: str, name: str, judge: Judge) -> None:
+    def __init__(self, version: str, name: str, judge: Oracle) -> None:
         self.where = [FACTS[version]["types"][name]["module"], name]
         self.ours = OURS[version][name]
         self._kind = getattr(models, self.ours)
@@ -79,28 +79,28 @@ class Trial:
         self._judge = judge
 
     def schema(self) -> Any:
-        """The JSON Schema of the official type."""
+        """Return the JSON Schema of the official type."""
         return self._judge.ask({"schema": self.where})
 
     def judged(self, values: list[Any]) -> list[Json]:
-        """What the official type says of JSON values: an error, or its dumps."""
+        """Return the official type's results for JSON values: an error, or dumps."""
         found: list[Json] = self._judge.ask({"judge": self.where, "values": values})
         return found
 
     def passed(self, value: Any) -> Any:
-        """A JSON value after our decoding and encoding."""
+        """Return a JSON value after our decoding and encoding."""
         return self.encoded(self._conv.structure(value, self._kind))
 
     def encoded(self, model: Any) -> Any:
-        """The JSON value of a model."""
+        """Return the JSON value of a model."""
         return orjson.loads(self._conv.encode(model))
 
 
 @pytest.mark.parametrize(("version", "name"), TYPES)
-def test_their_instances_keep_their_meaning(version: str, name: str, judges: dict[str, Judge]) -> None:
+def test_their_instances_keep_their_meaning(version: str, name: str, judges: dict[str, Oracle]) -> None:
     """Values drawn of the official type's own schema, as drawn and as it dumps them, pass through our model."""
     trial = Trial(version, name, judges[version])
-    # Members of a union of results are told apart by their keys, so that unknown ones would blur them.
+    # Members of a union of results are dumped apart by their keys, so that unknown ones would blur them.
     drawn = Instances(of_pydantic(name, trial.schema())).of(name, unknown_keys=name != "FutureRetrieveResponse")
     values = examples(drawn, NUMBER)
     judged = zip(values, trial.judged(values), strict=True)
@@ -113,28 +113,28 @@ def test_their_instances_keep_their_meaning(version: str, name: str, judges: dic
     pairs = [(form, found["full"]) for form, found in zip(forms, expected, strict=True) if "error" not in found]
     passed = [attempt(trial, form) for form, _ in pairs]
     again = trial.judged([value for value, _ in passed])
-    faults = [
-        (form, "" if not error and told.get("full") == full else f"is {full}, but {ours} {error} is {told}")
-        for (form, full), (ours, error), told in zip(pairs, passed, again, strict=True)
+    results = [
+        (form, "" if not error and dumped.get("full") == full else f"is {full}, but {ours} {error} dumps as {dumped}")
+        for (form, full), (ours, error), dumped in zip(pairs, passed, again, strict=True)
     ]
-    assert_excused(excuses(version, name, "theirs"), faults)
+    assert_excused(excuses(version, name, "theirs"), results)
 
 
-def assert_excused(listed: list[Excuse], faults: list[tuple[Any, str]]) -> None:
-    """Nothing is wrong with any value but for what is listed, and each of that still comes up."""
+def assert_excused(listed: list[Excuse], results: list[tuple[Any, str]]) -> None:
+    """Check that only the listed values differ, and that each listed difference still occurs."""
     stale, wrong = list(listed), []
-    for value, error in faults:
+    for value, error in results:
         excuse = next((each for each in listed if each.when(value)), None)
         if error and excuse is None:
             wrong.append(f"{value}: {error}")
         elif error and excuse in stale:
             stale.remove(excuse)
-    assert not wrong, f"{len(wrong)} of {len(faults)}, such as {wrong[0]}"
+    assert not wrong, f"{len(wrong)} of {len(results)} values, such as {wrong[0]}"
     assert not stale, f"nothing differs any more: {stale[0].reason}"
 
 
 def attempt(trial: Trial, value: Any) -> tuple[Any, str]:
-    """A value after our model, and what is wrong with it, if anything."""
+    """Return a value after our model, and the error if there is one."""
     try:
         return trial.passed(value), ""
     except ValueError as error:
@@ -142,21 +142,21 @@ def attempt(trial: Trial, value: Any) -> tuple[Any, str]:
 
 
 @pytest.mark.parametrize(("version", "name"), TYPES)
-def test_our_instances_are_theirs(version: str, name: str, judges: dict[str, Judge]) -> None:
-    """What we encode of random models the official type accepts, and what it dumps says the same to us."""
+def test_our_instances_are_theirs(version: str, name: str, judges: dict[str, Oracle]) -> None:
+    """The official type accepts our encoding of random models, and its dumps mean the same."""
     trial = Trial(version, name, judges[version])
     values = examples(NARROW[version].of(trial.ours, unknown_keys=False), NUMBER)
     encoded = [trial.passed(value) for value in values]
     forms = ["full"] if (version, name) in OWN_DUMP_REFUSED else ["full", "wire"]
-    faults = [
+    results = [
         (value, found.get("error") or difference(trial, AT[version], value, [found[form] for form in forms]))
         for value, found in zip(encoded, trial.judged(encoded), strict=True)
     ]
-    assert_excused(excuses(version, name, "ours"), faults)
+    assert_excused(excuses(version, name, "ours"), results)
 
 
 def difference(trial: Trial, instances: Instances, value: Any, dumps: list[Any]) -> str:
-    """How the meaning of the official dumps differs from that of what we sent, if it does."""
+    """Return the difference in meaning between the official dumps and the value, or an empty string."""
     schema = {"$ref": PREFIX + trial.ours}
     meant = instances.meaning(schema, value)
     for dump in dumps:
@@ -167,8 +167,8 @@ def difference(trial: Trial, instances: Instances, value: Any, dumps: list[Any])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_type_is_covered_or_listed(version: str, judges: dict[str, Judge]) -> None:
-    """The package has no class that is neither a type of the facts nor listed; what is listed needs to be."""
+def test_every_type_is_covered_or_listed(version: str, judges: dict[str, Oracle]) -> None:
+    """Every class of the package is a type of the facts or listed, and every entry of the list is needed."""
     types = FACTS[version]["types"]
     classes = set(judges[version].ask({"names": True}))
     assert {name for name, fact in types.items() if fact["kind"] in ("pydantic", "enum")} <= classes
@@ -183,13 +183,13 @@ def test_every_type_is_covered_or_listed(version: str, judges: dict[str, Judge])
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", TAGS)
-def test_tags_are_narrower_here(version: str, name: str, judges: dict[str, Judge]) -> None:
-    """What is drawn with its own tag only the SDK would take with others, too."""
+def test_tags_are_narrower_here(version: str, name: str, judges: dict[str, Oracle]) -> None:
+    """The SDK accepts other tags than the contract for these types."""
     field = Trial(version, name, judges[version]).schema()["properties"][TAGS[name][0]]
     assert "const" not in field
 
 
 def test_every_exception_is_of_a_type_that_is_tried() -> None:
-    """No excuse is for a type, or a version, that does not come up."""
+    """Every excuse is for a type and version of the tests."""
     assert {(each.version, each.name) for each in exceptions.EXCUSES} <= set(TYPES)
     assert set(OWN_DUMP_REFUSED) <= set(TYPES)

@@ -1,12 +1,12 @@
-"""Runs in the environment of an official SDK: its own types validate JSON values and dump them.
+"""Worker in the environment of an official SDK: its types validate JSON values and dump them.
 
-Each line of stdin is a question and has an answer of one line:
+Each line of stdin is a query; the worker prints one line for each:
 
     {"names": true}                  the names of all types that the package defines
-    {"schema": [MODULE, NAME]}       the JSON Schema that pydantic makes of a type, null where it makes none
+    {"schema": [MODULE, NAME]}       the JSON Schema that pydantic creates for a type, or null
     {"judge": [MODULE, NAME], "values": [...]}
-                                     of each value either what is wrong with it, or both its dumps: "wire", as this
-                                     version of the SDK dumps what it sends, and "full", with nothing left out
+                                     for each value the error, or two dumps: "wire", as this version of the SDK
+                                     sends it, and "full", with every field
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ from pydantic import TypeAdapter
 from typing_extensions import is_typeddict
 
 COMPONENTS = "#/components/schemas/{model}"
-# What the resources of each version hand to model_dump.
+# Arguments of model_dump in the resources of each version.
 LEFT_OUT = {"0.16.1": {"exclude_unset": True}, "0.38.0": {"exclude_none": True}}[tinker.__version__]
 
 
 def names() -> list[str]:
-    """Classes that may stand for a type of the wire."""
+    """Return the names of classes that may be types of the wire."""
     found = set()
     root = Path(tinker.__path__[0])
     for file in root.rglob("*.py"):
-        # Some folders of the package are none by its own account.
+        # Some folders of the package have no __init__.
         part = ".".join([root.name, *file.relative_to(root).with_suffix("").parts]).removesuffix(".__init__")
         if part.endswith(("__main__", "_test")):
             continue
         module = importlib.import_module(part)
         for name, value in vars(module).items():
-            # Public classes say that they are of the package itself.
+            # Public classes have the package's name as their module.
             if getattr(value, "__module__", None) in (part, "tinker") and is_shaped(value):
                 found.add(name)
     return sorted(found)
 
 
 def is_shaped(cls: Any) -> bool:
-    """Whether something is a class that says what fields or values it has."""
+    """Return whether a value is a class with fields or enum members."""
     kinds = (pydantic.BaseModel, enum.Enum)
     return isinstance(cls, type) and (issubclass(cls, kinds) or dataclasses.is_dataclass(cls) or is_typeddict(cls))
 
 
 @cache
 def adapter(module: str, name: str) -> TypeAdapter[Any]:
-    """What validates and dumps values of a type; of a union, of its members that have a JSON form."""
+    """Return the validator of a type; of a union, for the members that have a JSON form."""
     kind = getattr(importlib.import_module(module), name)
     if get_origin(kind) is Union:
         kind = Union[tuple(member for member in get_args(kind) if not dataclasses.is_dataclass(member))]  # noqa: UP007
@@ -64,7 +64,7 @@ def adapter(module: str, name: str) -> TypeAdapter[Any]:
 
 
 def judged(kind: TypeAdapter[Any], value: Any) -> dict[str, Any]:
-    """One value: its dumps, or what is wrong with it."""
+    """Return the dumps of one value, or its error."""
     try:
         found = kind.validate_python(value)
     except pydantic.ValidationError as error:

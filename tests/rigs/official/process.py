@@ -1,4 +1,4 @@
-"""A server run as a child: started in a process group of its own, watched until ready, stopped as a whole."""
+"""Server as a child process: started in its own process group, watched until ready, stopped as a whole."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ class ServerProcess:
         return time.monotonic() - start
 
     def output(self) -> str:
-        """Return all that the server has said."""
+        """Return the server's output so far."""
         return self.log.read_text(errors="replace")
 
     def tail(self, lines: int = 30) -> str:
-        """Return the last lines that the server has said."""
+        """Return the last lines of the server's output."""
         return "\n".join(self.output().splitlines()[-lines:])
 
     def stop(self) -> None:
-        """End the whole process group: first politely, after the grace by force."""
+        """Stop the process group: SIGTERM first, SIGKILL after the grace period."""
         group = self._process.pid
         with contextlib.suppress(ProcessLookupError):
             os.killpg(group, signal.SIGTERM)
@@ -99,7 +99,7 @@ class ServerProcess:
 
 
 def free_port() -> int:
-    """Return a TCP port of 127.0.0.1 that nobody listens on at this moment."""
+    """Return a free TCP port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,6 +1,6 @@
-"""The recorded modules, names and deprecations of official releases, and messages of two packages in one process.
+"""Recorded modules, names and deprecations of official releases, and messages of two packages in one process.
 
-Its name keeps it out of the fast suite: run `pytest tests/rigs/official/public_suite.py`.
+The name keeps the module out of the fast tests: run `pytest tests/rigs/official/public_suite.py`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ print("equal")
 
 @pytest.mark.parametrize("version", FACTS)
 def test_the_recorded_facts_are_those_of_the_release(version: str) -> None:
-    """tests/client/dropin/test_modules.py holds the drop-in against them."""
+    """The facts that tests/client/dropin/test_modules.py uses equal the release."""
     worker = Path(__file__).with_name("public_worker.py")
     run = subprocess.run([str(official_python(version)), str(worker)], capture_output=True, text=True, check=False)
     assert not run.returncode, run.stderr
@@ -56,7 +56,7 @@ def test_the_recorded_facts_are_those_of_the_release(version: str) -> None:
 
 
 def test_messages_of_both_packages_live_in_one_process() -> None:
-    """They have the same fields and the same bytes, and neither package disturbs the other."""
+    """Both packages have the same fields and bytes, and neither disturbs the other."""
     site = subprocess.run(
         [str(official_python("0.38.0")), "-c", "import tinker; print(tinker.__path__[0])"],
         capture_output=True,

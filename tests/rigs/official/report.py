@@ -1,4 +1,4 @@
-"""Sections of a Markdown report that rigs write anew while the rest of the file stays as it is."""
+"""Sections of a Markdown report that rigs rewrite while the rest of the file stays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DOCS = ROOT / "docs"
 
 
 def write_section(file: Path, name: str, text: str, *, title: str) -> None:
-    """Put `text` between the begin and end marks of section `name`, which is added when it is not there.
+    """Put `text` between the begin and end marks of section `name`, which is added if missing.
 
     `title` is the heading of a file that is not there yet.
     """

@@ -1,4 +1,4 @@
-"""The official SDK, old and new, each in an environment of its own, and our client walk the flow against our server.
+"""The flow against the embedded server, with several releases of the official SDK and with tinkerwire.
 
 python -m tests.rigs.official.run
 python -m tests.rigs.official.run --only 0.38.0
@@ -34,55 +34,55 @@ ALL_FLAGS = (
     "sample_cancel_enabled=true",
 )
 ASKED_ALWAYS = {"sample_cancel_enabled"}
-"""What a client that is told the flags asks for all the same, as it may change."""
+"""Flags that a client requests even if they are set, because they may change."""
 
 
-class Walker(NamedTuple):
-    """A client, and the embedded server that it meets.
+class ClientRun(NamedTuple):
+    """Client, and the embedded server that it uses.
 
     Args:
         client: tinker or tinkerwire.
         version: wire version that the server serves, and of the official SDK.
-        flags: what the server tells clients in client/config.
+        flags: flags of the server's client/config.
     """
 
     client: str
     version: str
     flags: tuple[str, ...] = ()
-    is_told: bool = False
-    """Whether our client is told the version and the flags, rather than to find out what the server speaks."""
+    has_settings: bool = False
+    """Whether our client gets the version and the flags, instead of discovering them."""
 
     @property
     def title(self) -> str:
-        """Name in the report."""
+        """Return the name for the report."""
         name = f"official SDK {self.version}" if self.client == "tinker" else f"tinkerwire, wire {self.version} served"
         return f"{name} with {', '.join(self.flags)}" if self.flags else name
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the client is told."""
+        """Return the settings of the client."""
         flags = {name: json.loads(value) for name, _, value in (flag.partition("=") for flag in self.flags)}
-        told = {name: value for name, value in flags.items() if name not in ASKED_ALWAYS}
-        return {"wire_version": self.version, "client_config": told} if self.is_told else {}
+        settings = {name: value for name, value in flags.items() if name not in ASKED_ALWAYS}
+        return {"wire_version": self.version, "client_config": settings} if self.has_settings else {}
 
 
-WALKERS = [
-    Walker("tinker", "0.16.1"),
-    Walker("tinker", "0.25.0", (SMALL_CHUNKS,)),
-    Walker("tinker", "0.38.0"),
-    Walker("tinker", "0.38.0", ALL_FLAGS),
-    Walker("tinkerwire", OFFICIAL_VERSION),
-    Walker("tinkerwire", "0.6.3", is_told=True),
-    Walker("tinkerwire", "0.22.7", MESSAGE_FLAGS, is_told=True),
-    Walker("tinkerwire", "0.25.0", (SMALL_CHUNKS,), is_told=True),
-    Walker("tinkerwire", "0.38.0", is_told=True),
-    Walker("tinkerwire", "0.38.0", ALL_FLAGS, is_told=True),
+CLIENT_RUNS = [
+    ClientRun("tinker", "0.16.1"),
+    ClientRun("tinker", "0.25.0", (SMALL_CHUNKS,)),
+    ClientRun("tinker", "0.38.0"),
+    ClientRun("tinker", "0.38.0", ALL_FLAGS),
+    ClientRun("tinkerwire", OFFICIAL_VERSION),
+    ClientRun("tinkerwire", "0.6.3", has_settings=True),
+    ClientRun("tinkerwire", "0.22.7", MESSAGE_FLAGS, has_settings=True),
+    ClientRun("tinkerwire", "0.25.0", (SMALL_CHUNKS,), has_settings=True),
+    ClientRun("tinkerwire", "0.38.0", has_settings=True),
+    ClientRun("tinkerwire", "0.38.0", ALL_FLAGS, has_settings=True),
 ]
 
 
 @contextlib.contextmanager
 def embedded_server(version: str, flags: Sequence[str] = ()) -> Iterator[str]:
-    """Run `tinkerwire serve` as a user would and yield the URL that it prints."""
+    """Run `tinkerwire serve` as a user would and yield its URL."""
     command = [sys.executable, "-u", "-m", "tinkerwire", "serve", "--port", "0", "--wire", version]
     for flag in flags:
         command += ["--flag", flag]
@@ -96,8 +96,8 @@ def embedded_server(version: str, flags: Sequence[str] = ()) -> Iterator[str]:
         yield match.group()
 
 
-def walk(walker: Walker, base_url: str | None = None, timeout_s: float = 60.0) -> list[dict[str, Any]]:
-    """Run the flow and return the record of every step; the embedded server answers when no URL is given."""
+def run_flow(walker: ClientRun, base_url: str | None = None, timeout_s: float = 60.0) -> list[dict[str, Any]]:
+    """Run the flow and return the record of every step; without a URL, against the embedded server."""
     python = str(official_python(walker.version)) if walker.client == "tinker" else sys.executable
     with contextlib.ExitStack() as stack:
         url = base_url or stack.enter_context(embedded_server(walker.version, walker.flags))
@@ -113,21 +113,21 @@ def walk(walker: Walker, base_url: str | None = None, timeout_s: float = 60.0) -
     return records
 
 
-def section(walks: dict[Walker, list[dict[str, Any]]]) -> str:
-    """Return what the report says of the embedded server: how much works through each client, and what does not."""
+def render_section(walks: dict[ClientRun, list[dict[str, Any]]]) -> str:
+    """Return the section of the report on the embedded server."""
     lines = [
         "## The embedded server",
         "",
-        "Made by `make test-official`, over HTTP, each client against `tinkerwire serve --wire` of its own version; "
-        "ours is told the version, but for 0.16.1, where it finds out. The steps are those below, and some for newer "
-        "versions. Skipped: what the client, or the wire that the server speaks, does not have.",
+        "Made by `make test-official`, over HTTP, each client against `tinkerwire serve --wire` of the same "
+        "version; tinkerwire discovers 0.16.1 and is set to the other versions. The steps are those below, and "
+        "some for newer versions. Skipped: steps that the client, or the served wire, does not have.",
         "",
     ]
     for walker, records in walks.items():
         skipped = [record["step"] for record in records if record["outcome"] == "skipped"]
         failed = [f"{record['step']} ({record['detail']})" for record in records if not record["ok"]]
-        asked = len(records) - len(skipped)
-        line = f"- {walker.title}: {asked - len(failed)} of {asked} steps work"
+        count = len(records) - len(skipped)
+        line = f"- {walker.title}: {count - len(failed)} of {count} steps work"
         line += f"; not: {', '.join(failed)}" if failed else ""
         line += f"; skipped: {', '.join(skipped)}" if skipped else ""
         lines.append(f"{line}.")
@@ -135,7 +135,7 @@ def section(walks: dict[Walker, list[dict[str, Any]]]) -> str:
 
 
 def main() -> int:
-    """Walk with each client, print a line for each step, and return 1 when one did not work."""
+    """Run the flow with each client, print a line for each step, and return 1 if a step failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="VERSION", help="only this version; the report is left as it is then")
     parser.add_argument("--client", choices=["tinker", "tinkerwire"], help="only this client, likewise")
@@ -144,17 +144,17 @@ def main() -> int:
     options = parser.parse_args()
     chosen = [
         walker
-        for walker in WALKERS
+        for walker in CLIENT_RUNS
         if options.only in (None, walker.version) and options.client in (None, walker.client)
     ]
-    walks = {walker: walk(walker, options.base_url, options.timeout) for walker in chosen}
+    walks = {walker: run_flow(walker, options.base_url, options.timeout) for walker in chosen}
     for walker, records in walks.items():
         for record in records:
             name = f"{walker.client} {walker.version}{'+' if walker.flags else ''}"
             sys.stdout.write(f"{name:20}{record['outcome']:8}{record['step']}: {record['detail']}\n")
-    if len(chosen) == len(WALKERS) and not options.base_url:
-        write_section(DOCS / "compatibility.md", "embedded", section(walks), title="Compatibility")
-    sys.stdout.write(section(walks) + "\n")
+    if len(chosen) == len(CLIENT_RUNS) and not options.base_url:
+        write_section(DOCS / "compatibility.md", "embedded", render_section(walks), title="Compatibility")
+    sys.stdout.write(render_section(walks) + "\n")
     return int(any(not record["ok"] for records in walks.values() for record in records))
 
 

@@ -1,4 +1,4 @@
-"""The steps of the flow that list, describe, change and delete what the server keeps."""
+"""Steps of the flow that list, describe, change and delete checkpoints and runs."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import inspect
 import urllib.request
 from typing import Any
 
-from tests.rigs.official.walk import RANK, Skipped, Step, Walk, expect, expect_refused, near
+from tests.rigs.official.flow_state import RANK, Flow, Skipped, Step, expect, expect_refused, near
 
 
-def _rest(walk: Walk) -> Any:
+def _rest(walk: Flow) -> Any:
     return walk.service.create_rest_client()
 
 
-def _checkpoint(walk: Walk, path: str) -> Any:
+def _checkpoint(walk: Flow, path: str) -> Any:
     """Return the checkpoint of that path as the listing of its run shows it, or None."""
     listed = walk.wait(_rest(walk).list_checkpoints(walk["model_id"])).checkpoints
     return next((checkpoint for checkpoint in listed if checkpoint.tinker_path == path), None)
 
 
-def list_training_runs(walk: Walk) -> str:
+def list_training_runs(walk: Flow) -> str:
     response = walk.wait(_rest(walk).list_training_runs(limit=50))
     ids = [run.training_run_id for run in response.training_runs]
     expect(walk["model_id"] in ids, f"{walk['model_id']} is not among {ids}")
     return f"{len(ids)} runs, total_count {response.cursor.total_count}"
 
 
-def list_training_runs_by_page(walk: Walk) -> str:
+def list_training_runs_by_page(walk: Flow) -> str:
     first, second = (
         walk.wait(_rest(walk).list_training_runs(limit=1, offset=offset)).training_runs for offset in (0, 1)
     )
@@ -35,7 +35,7 @@ def list_training_runs_by_page(walk: Walk) -> str:
     return "two pages of one run"
 
 
-def get_training_run(walk: Walk) -> str:
+def get_training_run(walk: Flow) -> str:
     run = walk.wait(_rest(walk).get_training_run(walk["model_id"]))
     expect(run.training_run_id == walk["model_id"], f"run {run.training_run_id}")
     expect(run.base_model == walk.base_model, f"base_model {run.base_model}")
@@ -43,13 +43,13 @@ def get_training_run(walk: Walk) -> str:
     return f"last_checkpoint {'given' if run.last_checkpoint else 'null'}"
 
 
-def get_training_run_by_tinker_path(walk: Walk) -> str:
+def get_training_run_by_tinker_path(walk: Flow) -> str:
     run = walk.wait(_rest(walk).get_training_run_by_tinker_path(walk["state_path"]))
     expect(run.training_run_id == walk["model_id"], f"run {run.training_run_id}")
     return run.training_run_id
 
 
-def list_checkpoints(walk: Walk) -> str:
+def list_checkpoints(walk: Flow) -> str:
     listed = walk.wait(_rest(walk).list_checkpoints(walk["model_id"])).checkpoints
     paths = [checkpoint.tinker_path for checkpoint in listed]
     expect(walk["state_path"] in paths, f"{walk['state_path']} is not among {paths}")
@@ -59,28 +59,28 @@ def list_checkpoints(walk: Walk) -> str:
     return f"{len(paths)} checkpoints"
 
 
-def list_user_checkpoints(walk: Walk) -> str:
+def list_user_checkpoints(walk: Flow) -> str:
     listed = walk.wait(_rest(walk).list_user_checkpoints(limit=50)).checkpoints
     paths = [checkpoint.tinker_path for checkpoint in listed]
     expect(walk["state_path"] in paths, f"{walk['state_path']} is not among {paths}")
     return f"{len(paths)} checkpoints"
 
 
-def get_weights_info(walk: Walk) -> str:
+def get_weights_info(walk: Flow) -> str:
     info = walk.wait(_rest(walk).get_weights_info_by_tinker_path(walk["state_path"]))
     expect(info.base_model == walk.base_model, f"base_model {info.base_model}")
     expect(info.is_lora and info.lora_rank == RANK, f"is_lora {info.is_lora}, lora_rank {info.lora_rank}")
     return f"lora_rank {info.lora_rank}"
 
 
-def get_sampler(walk: Walk) -> str:
+def get_sampler(walk: Flow) -> str:
     sessions = walk.wait(_rest(walk).get_session(walk["session_id"]))
     sampler = walk.wait(_rest(walk).get_sampler(sessions.sampler_ids[0]))
     expect(sampler.base_model == walk.base_model, f"base_model {sampler.base_model}")
     return f"model_path {sampler.model_path}"
 
 
-def list_sessions(walk: Walk) -> str:
+def list_sessions(walk: Flow) -> str:
     sessions = walk.wait(_rest(walk).list_sessions(limit=50)).sessions
     for session_id in sessions:
         session = walk.wait(_rest(walk).get_session(session_id))
@@ -90,12 +90,12 @@ def list_sessions(walk: Walk) -> str:
     raise LookupError(f"no session among {sessions} has the training run {walk['model_id']}")
 
 
-def get_session(walk: Walk) -> str:
+def get_session(walk: Flow) -> str:
     session = walk.wait(_rest(walk).get_session(walk["session_id"]))
     return f"{len(session.training_run_ids)} training runs, {len(session.sampler_ids)} samplers"
 
 
-def get_archive_url(walk: Walk) -> str:
+def get_archive_url(walk: Flow) -> str:
     if not hasattr(_rest(walk), "get_checkpoint_archive_url_from_tinker_path"):
         raise Skipped("SDK 0.36.0 and later have no archive")
     path = walk["sampler_path"]
@@ -107,7 +107,7 @@ def get_archive_url(walk: Walk) -> str:
     return "url and expires"
 
 
-def set_ttl(walk: Walk) -> str:
+def set_ttl(walk: Flow) -> str:
     walk.wait(_rest(walk).set_checkpoint_ttl_from_tinker_path(walk["state_path"], 3600))
     expires = _checkpoint(walk, walk["state_path"]).expires_at
     expect(expires is not None, "expires_at is null after a ttl was set")
@@ -117,7 +117,7 @@ def set_ttl(walk: Walk) -> str:
     return "set and removed"
 
 
-def save_state_with_ttl(walk: Walk) -> str:
+def save_state_with_ttl(walk: Flow) -> str:
     path = walk.wait(walk["training"].save_state("flow-short", ttl_seconds=3600)).path
     walk.keep(short_path=path)
     expires = _checkpoint(walk, path).expires_at
@@ -125,29 +125,29 @@ def save_state_with_ttl(walk: Walk) -> str:
     return path
 
 
-def publish(walk: Walk) -> str:
+def publish(walk: Flow) -> str:
     walk.wait(_rest(walk).publish_checkpoint_from_tinker_path(walk["state_path"]))
     expect(_checkpoint(walk, walk["state_path"]).public, "not public after publish")
     walk.keep(published=True)
     return "public"
 
 
-def unpublish(walk: Walk) -> str:
+def unpublish(walk: Flow) -> str:
     expect(walk["published"], "not published")
     walk.wait(_rest(walk).unpublish_checkpoint_from_tinker_path(walk["state_path"]))
     expect(not _checkpoint(walk, walk["state_path"]).public, "still public after unpublish")
     return "private"
 
 
-def delete_checkpoint(walk: Walk) -> str:
+def delete_checkpoint(walk: Flow) -> str:
     path = walk["state_path"]
     walk.wait(_rest(walk).delete_checkpoint_from_tinker_path(path))
     expect(_checkpoint(walk, path) is None, "still listed after delete")
     return "gone from the listing"
 
 
-def save_weights_external(walk: Walk) -> str:
-    """The file that is offered holds arrays of the adapter."""
+def save_weights_external(walk: Flow) -> str:
+    """Check that the offered file holds arrays of the adapter."""
     if not hasattr(_rest(walk), "get_external_weights_urls"):
         raise Skipped("SDK before 0.28.1 saves nothing to download")
     path = walk.wait(walk["training"].save_weights_external("flow-external")).path
@@ -158,8 +158,8 @@ def save_weights_external(walk: Walk) -> str:
     return f"{size} bytes"
 
 
-def copy_weights(walk: Walk) -> str:
-    """The copy is sampled as the original is."""
+def copy_weights(walk: Flow) -> str:
+    """Check that the copy samples like the original."""
     if not hasattr(_rest(walk), "copy_weights"):
         raise Skipped("SDK before 0.26.2 does not copy")
     path = walk.wait(_rest(walk).copy_weights(walk["state_path"], "flow-project"))
@@ -168,7 +168,7 @@ def copy_weights(walk: Walk) -> str:
     return path
 
 
-def user_metadata(walk: Walk) -> str:
+def user_metadata(walk: Flow) -> str:
     if "user_metadata" not in inspect.signature(walk.client.TrainingClient.save_state).parameters:
         raise Skipped("SDK before 0.27.2 saves no metadata")
     path = walk.wait(walk["training"].save_state("flow-metadata", user_metadata={"note": "kept"})).path
@@ -177,7 +177,7 @@ def user_metadata(walk: Walk) -> str:
     return "kept"
 
 
-def overwrite(walk: Walk) -> str:
+def overwrite(walk: Flow) -> str:
     training = walk["training"]
     if "overwrite" not in inspect.signature(walk.client.TrainingClient.save_state).parameters:
         raise Skipped("SDK before 0.20.0 does not overwrite")
@@ -187,7 +187,7 @@ def overwrite(walk: Walk) -> str:
     return f"taken when asked for; else {error[:80]}"
 
 
-def unknown_run_is_refused(walk: Walk) -> str:
+def unknown_run_is_refused(walk: Flow) -> str:
     return expect_refused("an unknown run", lambda: walk.wait(_rest(walk).get_training_run("no-such-run")))
 
 

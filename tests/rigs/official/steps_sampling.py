@@ -6,17 +6,17 @@ import inspect
 from typing import Any
 
 import numpy as np
-from tests.rigs.official.walk import LINES, Skipped, Step, Walk, expect
+from tests.rigs.official.flow_state import LINES, Flow, Skipped, Step, expect
 
 PROMPT = LINES[0]
 TOKENS = 8
 
 
-def _params(walk: Walk, **changes: Any) -> Any:
+def _params(walk: Flow, **changes: Any) -> Any:
     return walk.types.SamplingParams(**{"max_tokens": TOKENS, "temperature": 1.0, "seed": 7, **changes})
 
 
-def _sample(walk: Walk, sampler: Any, num_samples: int = 1, changes: Any = None, **options: Any) -> Any:
+def _sample(walk: Flow, sampler: Any, num_samples: int = 1, changes: Any = None, **options: Any) -> Any:
     """Sample after PROMPT and check what every sample must have."""
     prompt = walk.types.ModelInput.from_ints(PROMPT)
     params = _params(walk, **(changes or {}))
@@ -31,37 +31,37 @@ def _sample(walk: Walk, sampler: Any, num_samples: int = 1, changes: Any = None,
     return response
 
 
-def sampling_client_from_path(walk: Walk) -> str:
+def sampling_client_from_path(walk: Flow) -> str:
     sampler = walk.service.create_sampling_client(model_path=walk["sampler_path"])
     _sample(walk, sampler)
     walk.keep(sampler=sampler)
     return "sampled"
 
 
-def save_weights_and_get_sampling_client(walk: Walk) -> str:
+def save_weights_and_get_sampling_client(walk: Flow) -> str:
     sampler = walk["training"].save_weights_and_get_sampling_client()
     _sample(walk, sampler)
     return "sampled"
 
 
-def sampling_client_from_base_model(walk: Walk) -> str:
+def sampling_client_from_base_model(walk: Flow) -> str:
     sampler = walk.service.create_sampling_client(base_model=walk.base_model)
     _sample(walk, sampler)
     return "sampled"
 
 
-def sample_two(walk: Walk) -> str:
+def sample_two(walk: Flow) -> str:
     first, second = _sample(walk, walk["sampler"], num_samples=2).sequences
     return f"{'different' if list(first.tokens) != list(second.tokens) else 'equal'} sequences"
 
 
-def sample_seed(walk: Walk) -> str:
+def sample_seed(walk: Flow) -> str:
     first, second = (_sample(walk, walk["sampler"]).sequences[0] for _ in range(2))
     expect(list(first.tokens) == list(second.tokens), f"same seed: {first.tokens} and {second.tokens}")
     return "same seed, same tokens"
 
 
-def sample_greedy(walk: Walk) -> str:
+def sample_greedy(walk: Flow) -> str:
     greedy = {"temperature": 0.0}
     first, second = (_sample(walk, walk["sampler"], changes=greedy).sequences[0] for _ in range(2))
     expect(list(first.tokens) == list(second.tokens), f"temperature 0: {first.tokens} and {second.tokens}")
@@ -69,7 +69,7 @@ def sample_greedy(walk: Walk) -> str:
     return "temperature 0 repeats itself"
 
 
-def sample_top_k_top_p(walk: Walk) -> str:
+def sample_top_k_top_p(walk: Flow) -> str:
     greedy = walk["greedy"]
     tokens = list(_sample(walk, walk["sampler"], changes={"top_k": 1}).sequences[0].tokens)
     expect(tokens == greedy, f"top_k 1 gave {tokens}, temperature 0 {greedy}")
@@ -77,7 +77,7 @@ def sample_top_k_top_p(walk: Walk) -> str:
     return "top_k 1 is greedy, top_p 0.5 taken"
 
 
-def sample_stop_tokens(walk: Walk) -> str:
+def sample_stop_tokens(walk: Flow) -> str:
     greedy = walk["greedy"]
     changes = {"temperature": 0.0, "stop": [greedy[2]]}
     sequence = _sample(walk, walk["sampler"], changes=changes).sequences[0]
@@ -87,23 +87,23 @@ def sample_stop_tokens(walk: Walk) -> str:
     return f"stopped, the stop token {'kept' if len(sequence.tokens) > length else 'dropped'}"
 
 
-def sample_stop_string(walk: Walk) -> str:
+def sample_stop_string(walk: Flow) -> str:
     _sample(walk, walk["sampler"], changes={"stop": "no such text"})
     return "taken"
 
 
-def sample_stop_strings(walk: Walk) -> str:
+def sample_stop_strings(walk: Flow) -> str:
     _sample(walk, walk["sampler"], changes={"stop": ["no such text", "nor this"]})
     return "taken"
 
 
-def sample_prompt_logprobs(walk: Walk) -> str:
+def sample_prompt_logprobs(walk: Flow) -> str:
     response = _sample(walk, walk["sampler"], include_prompt_logprobs=True)
     _check_prompt_logprobs(response.prompt_logprobs)
     return f"{len(response.prompt_logprobs)} values, the first is null"
 
 
-def sample_topk_prompt_logprobs(walk: Walk) -> str:
+def sample_topk_prompt_logprobs(walk: Flow) -> str:
     response = _sample(walk, walk["sampler"], include_prompt_logprobs=True, topk_prompt_logprobs=3)
     lists = response.topk_prompt_logprobs
     expect(lists is not None, "topk_prompt_logprobs is null")
@@ -114,12 +114,12 @@ def sample_topk_prompt_logprobs(walk: Walk) -> str:
     return f"first position {lists[0]}, then 3 pairs each"
 
 
-def _signature(walk: Walk) -> Any:
+def _signature(walk: Flow) -> Any:
     # Of the class: what clients give at creation may be a stand-in that takes anything.
     return inspect.signature(walk.client.SamplingClient.sample).parameters
 
 
-def sample_topk_logprobs(walk: Walk) -> str:
+def sample_topk_logprobs(walk: Flow) -> str:
     if "topk_sample_logprobs" not in _signature(walk):
         raise Skipped("SDK before 0.29.1 does not ask for them")
     sequence = _sample(walk, walk["sampler"], changes={"temperature": 0.0}, topk_sample_logprobs=3).sequences[0]
@@ -131,8 +131,8 @@ def sample_topk_logprobs(walk: Walk) -> str:
     return "3 pairs each, the likeliest is the one drawn"
 
 
-def sample_target_prompt_logprobs(walk: Walk) -> str:
-    """Those of the prompt's own tokens are the prompt's logprobs."""
+def sample_target_prompt_logprobs(walk: Flow) -> str:
+    """Check that the target logprobs of the prompt's own tokens equal the prompt's logprobs."""
     if "target_prompt_logprobs" not in _signature(walk):
         raise Skipped("SDK before 0.30.4 does not ask for them")
     targets = walk.types.TensorData.from_numpy(np.asarray([[token, -1] for token in PROMPT[1:]], dtype=np.int64))
@@ -145,7 +145,7 @@ def sample_target_prompt_logprobs(walk: Walk) -> str:
     return f"shape {found.shape}, the same as prompt_logprobs"
 
 
-def sample_last_prompt_logprobs(walk: Walk) -> str:
+def sample_last_prompt_logprobs(walk: Flow) -> str:
     if "prompt_logprobs_last_n" not in _signature(walk):
         raise Skipped("SDK before 0.33.1 does not ask for the last ones only")
     response = _sample(walk, walk["sampler"], include_prompt_logprobs=True, prompt_logprobs_last_n=5)
@@ -154,8 +154,8 @@ def sample_last_prompt_logprobs(walk: Walk) -> str:
     return "the last 5"
 
 
-def sample_prompt_alternatives(walk: Walk) -> str:
-    """Their logprobs are those that the same tokens have as targets."""
+def sample_prompt_alternatives(walk: Flow) -> str:
+    """Check that the logprobs of alternatives equal those of the same tokens as targets."""
     if "prompt_alt_tokens_k" not in _signature(walk):
         raise Skipped("SDK before 0.31.0 does not ask for them")
     drawn = _sample(walk, walk["sampler"], prompt_alt_tokens_k=3).prompt_alt_tokens
@@ -167,8 +167,8 @@ def sample_prompt_alternatives(walk: Walk) -> str:
     return f"{tokens.shape[0]} places, 3 each"
 
 
-def inflight_client(walk: Walk) -> str:
-    """Clients of one model's inflight weights sample alike, before and after a step."""
+def inflight_client(walk: Flow) -> str:
+    """Check that clients of one model's inflight weights sample alike, before and after a step."""
     training = walk["training"]
     if "kind" not in inspect.signature(walk.client.TrainingClient.save_weights_and_get_sampling_client).parameters:
         raise Skipped("SDK before 0.38.0 has none")
@@ -190,8 +190,8 @@ def inflight_client(walk: Walk) -> str:
     return "the first client samples from the newest weights"
 
 
-def compute_logprobs(walk: Walk) -> str:
-    """The prompt's logprobs when sampling are those of forward with the same weights."""
+def compute_logprobs(walk: Flow) -> str:
+    """Check that the prompt's logprobs of a sample equal those of forward with the same weights."""
     values = walk.wait(walk["sampler"].compute_logprobs(walk.types.ModelInput.from_ints(PROMPT)))
     _check_prompt_logprobs(values)
     difference = float(np.abs(np.asarray(values[1:], dtype=float) - walk["sampler_logprobs"]).max())
@@ -206,7 +206,7 @@ def _check_prompt_logprobs(values: Any) -> None:
     expect(bool(np.isfinite(list(values[1:])).all()), f"prompt logprobs are not all finite: {values}")
 
 
-def sample_many_at_once(walk: Walk) -> str:
+def sample_many_at_once(walk: Flow) -> str:
     prompt = walk.types.ModelInput.from_ints(PROMPT)
     futures = [walk["sampler"].sample(prompt, 1, _params(walk, seed=i)) for i in range(32)]
     sequences = [walk.wait(future).sequences[0] for future in futures]
@@ -214,7 +214,7 @@ def sample_many_at_once(walk: Walk) -> str:
     return f"{len(sequences)} samples"
 
 
-def get_base_model(walk: Walk) -> str:
+def get_base_model(walk: Flow) -> str:
     name = walk["sampler"].get_base_model()
     expect(name == walk.base_model, f"{name}, not {walk.base_model}")
     return name

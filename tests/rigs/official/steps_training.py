@@ -6,10 +6,21 @@ import inspect
 from typing import Any
 
 import numpy as np
-from tests.rigs.official.walk import LINES, RANK, SEED, Skipped, Step, Walk, expect, expect_refused, logprobs_of, near
+from tests.rigs.official.flow_state import (
+    LINES,
+    RANK,
+    SEED,
+    Flow,
+    Skipped,
+    Step,
+    expect,
+    expect_refused,
+    logprobs_of,
+    near,
+)
 
 
-def get_server_capabilities(walk: Walk) -> str:
+def get_server_capabilities(walk: Flow) -> str:
     names = [model.model_name for model in walk.service.get_server_capabilities().supported_models]
     expect(bool(names), "no supported model")
     walk.base_model = walk.base_model or names[0]
@@ -17,13 +28,13 @@ def get_server_capabilities(walk: Walk) -> str:
     return f"{len(names)} models, {walk.base_model} among them"
 
 
-def create_lora_training_client(walk: Walk) -> str:
+def create_lora_training_client(walk: Flow) -> str:
     training = walk.service.create_lora_training_client(walk.base_model, rank=RANK, seed=SEED)
     walk.keep(training=training)
     return type(training).__name__
 
 
-def get_info(walk: Walk) -> str:
+def get_info(walk: Flow) -> str:
     info = walk["training"].get_info()
     expect(bool(info.model_id), "no model_id")
     walk.keep(model_id=info.model_id)
@@ -31,14 +42,14 @@ def get_info(walk: Walk) -> str:
     return f"is_lora {info.is_lora}, lora_rank {info.lora_rank}, model_name {info.model_data.model_name}"
 
 
-def forward(walk: Walk) -> str:
+def forward(walk: Flow) -> str:
     output = walk.wait(walk["training"].forward(walk.supervised(), "cross_entropy"))
     arrays = logprobs_of(output, [len(line) - 1 for line in LINES])
     walk.keep(first_loss=-float(np.mean(np.concatenate(arrays))), logprobs=arrays)
     return f"loss {walk['first_loss']:.4f}, metrics {sorted(output.metrics)}"
 
 
-def forward_backward(walk: Walk) -> str:
+def forward_backward(walk: Flow) -> str:
     output = walk.wait(walk["training"].forward_backward(walk.supervised(), "cross_entropy"))
     arrays = logprobs_of(output, [len(line) - 1 for line in LINES])
     difference = max(float(np.abs(a - b).max()) for a, b in zip(arrays, walk["logprobs"], strict=True))
@@ -49,15 +60,15 @@ def forward_backward(walk: Walk) -> str:
     return f"metrics {sorted(output.metrics)}"
 
 
-def optim_step(walk: Walk) -> str:
+def optim_step(walk: Flow) -> str:
     response = walk.wait(walk["training"].optim_step(walk.types.AdamParams(learning_rate=5e-3)))
     loss = walk.loss(walk["training"])
     expect(loss < walk["first_loss"], f"loss {loss} after a step, {walk['first_loss']} before")
     return f"loss {walk['first_loss']:.4f} -> {loss:.4f}, metrics {sorted(response.metrics or {})}"
 
 
-def loss_falls(walk: Walk) -> str:
-    """Five steps submitted at once, so that their order matters."""
+def loss_falls(walk: Flow) -> str:
+    """Submit five steps at once, so that their order matters."""
     before = walk.loss(walk["training"])
     walk.train(walk["training"], steps=5)
     after = walk.loss(walk["training"])
@@ -65,8 +76,8 @@ def loss_falls(walk: Walk) -> str:
     return f"loss {before:.4f} -> {after:.4f}"
 
 
-def chunked_prompt(walk: Walk) -> str:
-    """A model input of three chunks means the same as one chunk."""
+def chunked_prompt(walk: Flow) -> str:
+    """Check that a model input of three chunks equals one chunk."""
     line = LINES[0]
     whole = walk.datum(line, weights=np.ones(len(line) - 1, dtype=np.float32))
     chunks = [walk.types.EncodedTextChunk(tokens=line[a:b]) for a, b in ((0, 5), (5, 6), (6, len(line) - 1))]
@@ -78,8 +89,8 @@ def chunked_prompt(walk: Walk) -> str:
     return "same logprobs"
 
 
-def many_datums(walk: Walk) -> str:
-    """More datums than one request holds, all of different lengths: the answers come back in order."""
+def many_datums(walk: Flow) -> str:
+    """Send more datums than one request holds, of different lengths; outputs arrive in order."""
     lines = [LINES[0][: 3 + i % 20] for i in range(150)]
     output = walk.wait(walk["training"].forward_backward(walk.supervised(lines), "cross_entropy"))
     arrays = logprobs_of(output, [len(line) - 1 for line in lines])
@@ -87,8 +98,8 @@ def many_datums(walk: Walk) -> str:
     return f"{len(arrays)} outputs in order"
 
 
-def _policy_loss(walk: Walk, loss_fn: str, config: dict[str, float] | None = None) -> str:
-    """A loss of reinforcement learning, on the policy itself: every ratio is 1."""
+def _policy_loss(walk: Flow, loss_fn: str, config: dict[str, float] | None = None) -> str:
+    """Train on a loss of reinforcement learning on the policy itself: every ratio is 1."""
     training = walk["training"]
     lengths = [len(line) - 1 for line in LINES]
     now = logprobs_of(walk.wait(training.forward(walk.supervised(), "cross_entropy")), lengths)
@@ -106,23 +117,23 @@ def _policy_loss(walk: Walk, loss_fn: str, config: dict[str, float] | None = Non
     return f"loss:sum {total}"
 
 
-def importance_sampling(walk: Walk) -> str:
+def importance_sampling(walk: Flow) -> str:
     return _policy_loss(walk, "importance_sampling")
 
 
-def ppo(walk: Walk) -> str:
+def ppo(walk: Flow) -> str:
     return _policy_loss(walk, "ppo", {"clip_low_threshold": 0.8, "clip_high_threshold": 1.2})
 
 
-def cispo(walk: Walk) -> str:
+def cispo(walk: Flow) -> str:
     return _policy_loss(walk, "cispo")
 
 
-def dro(walk: Walk) -> str:
+def dro(walk: Flow) -> str:
     return _policy_loss(walk, "dro", {"beta": 0.05})
 
 
-def save_state(walk: Walk) -> str:
+def save_state(walk: Flow) -> str:
     loss = walk.loss(walk["training"])
     path = walk.wait(walk["training"].save_state("flow-state")).path
     expect(path.startswith("tinker://"), f"path {path}")
@@ -130,7 +141,7 @@ def save_state(walk: Walk) -> str:
     return path
 
 
-def load_state(walk: Walk) -> str:
+def load_state(walk: Flow) -> str:
     training = walk["training"]
     path, loss = walk["state_path"], walk["state_loss"]
     walk.train(training)
@@ -140,7 +151,7 @@ def load_state(walk: Walk) -> str:
     return f"loss {walk['continued_loss']:.4f} -> {loss:.4f}"
 
 
-def load_state_with_optimizer(walk: Walk) -> str:
+def load_state_with_optimizer(walk: Flow) -> str:
     training = walk["training"]
     walk.wait(training.load_state_with_optimizer(walk["state_path"]))
     near(walk.loss(training), walk["state_loss"], 1e-4, "loss after loading")
@@ -149,20 +160,20 @@ def load_state_with_optimizer(walk: Walk) -> str:
     return "a step after loading equals the step without"
 
 
-def training_client_from_state(walk: Walk) -> str:
+def training_client_from_state(walk: Flow) -> str:
     training = walk.service.create_training_client_from_state(walk["state_path"])
     near(walk.loss(training), walk["state_loss"], 1e-4, "loss of the new model")
     return "same loss"
 
 
-def training_client_from_state_with_optimizer(walk: Walk) -> str:
+def training_client_from_state_with_optimizer(walk: Flow) -> str:
     training = walk.service.create_training_client_from_state_with_optimizer(walk["state_path"])
     walk.train(training)
     near(walk.loss(training), walk["continued_loss"], 1e-4, "loss one step on")
     return "a step after loading equals the step without"
 
 
-def save_weights_for_sampler(walk: Walk) -> str:
+def save_weights_for_sampler(walk: Flow) -> str:
     training = walk["training"]
     output = walk.wait(training.forward(walk.supervised(LINES[:1]), "cross_entropy"))
     walk.keep(sampler_logprobs=logprobs_of(output, [len(LINES[0]) - 1])[0])
@@ -172,8 +183,8 @@ def save_weights_for_sampler(walk: Walk) -> str:
     return path
 
 
-def unknown_base_model_is_refused(walk: Walk) -> str:
-    """At the latest when the model is used: some clients create it in the background."""
+def unknown_base_model_is_refused(walk: Flow) -> str:
+    """Expect an error at the first use, because some clients create the model in the background."""
 
     def use() -> str:
         training = walk.service.create_lora_training_client("no/such-model", rank=RANK)
@@ -182,13 +193,13 @@ def unknown_base_model_is_refused(walk: Walk) -> str:
     return expect_refused("an unknown base model", use)
 
 
-def unknown_state_is_refused(walk: Walk) -> str:
+def unknown_state_is_refused(walk: Flow) -> str:
     path = "tinker://no-such-model/weights/no-such-state"
     return expect_refused("an unknown path", lambda: walk.wait(walk["training"].load_state(path)))
 
 
-def token_outside_vocabulary_is_refused(walk: Walk) -> str:
-    """In a request of its own, and the next one works all the same."""
+def token_outside_vocabulary_is_refused(walk: Flow) -> str:
+    """Expect an error of that request only."""
     bad = walk.datum([70, 10_000_000, 71], weights=np.ones(2, dtype=np.float32))
     error = expect_refused(
         "a token outside the vocabulary",
@@ -198,8 +209,8 @@ def token_outside_vocabulary_is_refused(walk: Walk) -> str:
     return error
 
 
-def forward_backward_custom(walk: Walk) -> str:
-    """A loss of one's own, in numpy, trains as cross_entropy does."""
+def forward_backward_custom(walk: Flow) -> str:
+    """Check that a custom loss in numpy trains like cross_entropy."""
     training = walk["training"]
     if "arrays" not in inspect.signature(walk.client.TrainingClient.forward_backward_custom).parameters:
         raise Skipped("the official SDK takes losses in torch only")
@@ -219,8 +230,8 @@ def forward_backward_custom(walk: Walk) -> str:
     return f"loss {before:.4f} -> {after:.4f}"
 
 
-def unload_model(walk: Walk) -> str:
-    """What was unloaded cannot be trained any longer."""
+def unload_model(walk: Flow) -> str:
+    """Check that an unloaded model cannot be trained."""
     training = walk.service.create_lora_training_client(walk.base_model, rank=RANK, seed=SEED)
     if not hasattr(training, "unload_model"):
         raise Skipped("the official SDK has no method for it")
@@ -256,8 +267,8 @@ STEPS: list[Step] = [
 ]
 
 
-def close(walk: Walk) -> str:
-    """The client tells the server that it is done."""
+def close(walk: Flow) -> str:
+    """Close the client."""
     if not hasattr(walk.service, "close"):
         raise Skipped("SDK before 0.27.2 does not close")
     closing = walk.service.close("success")

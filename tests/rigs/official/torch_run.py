@@ -1,4 +1,4 @@
-"""What needs torch, in an environment that has it, with the official SDK 0.38.0 as judge of custom losses.
+"""Tests that need torch, with the official SDK 0.38.0 as oracle of custom losses.
 
 python -m tests.rigs.official.torch_run
 """

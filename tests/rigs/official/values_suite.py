@@ -1,6 +1,6 @@
-"""The official SDK 0.38.0 as judge of values: its types and ours dump the same values the same way.
+"""The official SDK 0.38.0 as oracle of values: both sides dump the same values alike.
 
-Its name keeps it out of the fast suite: run `pytest tests/rigs/official/values_suite.py`.
+The name keeps the module out of the fast tests: run `pytest tests/rigs/official/values_suite.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tinkerwire_generated import models
 from tinkerwire_generated.availability import NEWEST
 
 HERE = Path(__file__).parent
-AT_NEWEST = Instances(project(load(HERE.parents[1] / "schema"), NEWEST))
+AT_NEWEST = Instances(project(load(HERE.parents[2] / "schema"), NEWEST))
 REQUIRED_TAGS = {
     *("SessionStartEvent", "SessionEndEvent", "UnhandledExceptionEvent", "TelemetryBatch", "TelemetrySendRequest"),
     *("HealthResponse", "TelemetryResponse", "OptimStepRequest"),
@@ -30,14 +30,14 @@ REQUIRED_TAGS = {
 ONE_FIELD = {"OptimStepRequest"}
 """Its two fields on the wire are one in the official type, which takes any settings for those of AdamW."""
 GUESSED = {"SessionSummary"}
-"""Draws may hold a status without a tag: here its keys tell which it is, there it is the first that could be."""
+"""Draws may hold a status without a tag: tinkerwire identifies it by its keys, the SDK takes the first match."""
 SETTINGS = "optimizer_config"
 """The official types may take it for the settings of any optimizer, where it names one that has a class of its own."""
 pytestmark = pytest.mark.timeout(1800)
 
 
 def values_of(name: str) -> list[Any]:
-    """Values that fit the schema of a type, the same on every run."""
+    """Return values that fit the schema of a type, the same in every run."""
     found: list[Any] = []
 
     @settings(
@@ -55,8 +55,8 @@ def values_of(name: str) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def judged() -> dict[str, list[tuple[Any, Any]]]:
-    """By type: each value that the official type takes, with its dumps."""
+def official_dumps() -> dict[str, list[tuple[Any, Any]]]:
+    """Return by type each value that the official type accepts, with its dumps."""
     values = {name: values_of(name) for name, each in AT_NEWEST.schemas.items() if "properties" in each}
     python = ensure_venv("official-0.38.0", HERE / "requirements-0.38.0.txt")
     run = subprocess.run(
@@ -71,16 +71,16 @@ def judged() -> dict[str, list[tuple[Any, Any]]]:
     return {name: [(v, d) for v, d in zip(values[name], dumps[name], strict=True) if d] for name in dumps}
 
 
-def test_official_types_take_what_fits_the_contract(judged: dict[str, list[tuple[Any, Any]]]) -> None:
-    """There is something to compare for each of them."""
-    assert len(judged) > 90
-    assert [name for name, pairs in judged.items() if not pairs] == []
+def test_official_types_take_what_fits_the_contract(official_dumps: dict[str, list[tuple[Any, Any]]]) -> None:
+    """Every official type accepts some values."""
+    assert len(official_dumps) > 90
+    assert [name for name, pairs in official_dumps.items() if not pairs] == []
 
 
-def test_dumps_are_the_same(judged: dict[str, list[tuple[Any, Any]]]) -> None:
-    """Whole, without nulls, and without defaults."""
+def test_dumps_are_the_same(official_dumps: dict[str, list[tuple[Any, Any]]]) -> None:
+    """Dumps are equal: complete, without nulls, and without defaults."""
     differing: dict[str, set[str]] = {}
-    for name, pairs in judged.items():
+    for name, pairs in official_dumps.items():
         for value, theirs in pairs:
             model = getattr(models, name).model_validate(value)
             ours = {

@@ -1,4 +1,4 @@
-"""What the official SDK 0.38.0 makes of values: reads {type: [value]} from stdin, writes {type: [dumps]} to stdout."""
+"""Worker in the environment of the official SDK 0.38.0: reads {type: [value]}, writes {type: [dumps]}."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tinker import types
 
 
 def dumps(kind: type[BaseModel], value: Any) -> dict[str, Any] | None:
-    """The dumps of one value by name, None when the type does not take it."""
+    """Return the dumps of one value by name; None if the type rejects the value."""
     try:
         model = kind.model_validate(value)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""Virtual environments of other people's packages, each made from a lock file and kept until it changes."""
+"""Virtual environments of third-party packages, each created from a lock file and reused until it changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OFFICIAL_VERSION = "0.16.1"
 
 
 def ensure_venv(name: str, lock: Path, *, installer: str = "uv", pip_options: Sequence[str] = ()) -> Path:
-    """Return the python of `.venv-NAME`, making the environment anew when its lock file changed.
+    """Return the Python of `.venv-NAME`; create the environment again if its lock file changed.
 
     `installer` is "uv" (fast; pip is used where uv is missing) or "pip", which is given the `pip_options`.
     """

@@ -1,4 +1,4 @@
-"""The requests of the probe: spellings that clients of some version use, and what a server ought to refuse."""
+"""Requests of the probe: spellings of several client versions, and requests that a server should reject."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.rigs.third_party.bodies import (
     protobuf_body,
     zstd,
 )
-from tests.rigs.third_party.peer import BASE_MODEL
+from tests.rigs.third_party.server import BASE_MODEL
 
 if TYPE_CHECKING:
     from tests.rigs.third_party.probe import Probe
@@ -32,7 +32,7 @@ def send_all(p: Probe) -> None:
     model = _models(p, session)
     _training(p, model)
     if p.is_protobuf:
-        _binary_training(p, model)
+        _protobuf_training(p, model)
     _optimizer(p, model)
     _weights(p, model)
     _loading(p, session, model)
@@ -46,21 +46,21 @@ def send_all(p: Probe) -> None:
 
 def _sessions(p: Probe) -> str:
     body: Json = {"tags": [], "user_metadata": None, "sdk_version": "0.16.1"}
-    p.note("create_session without type, null metadata", "POST", "create_session", body)
+    p.record("create_session without type, null metadata", "POST", "create_session", body)
     newer = {"project_id": "p", "display_name": "x"}
-    p.note("create_session with project_id and display_name", "POST", "create_session", body | newer)
-    p.note("create_session without tags", "POST", "create_session", {"sdk_version": "0.16.1"})
-    session = p.note("create_session with type", "POST", "create_session", body | {"type": "create_session"})
+    p.record("create_session with project_id and display_name", "POST", "create_session", body | newer)
+    p.record("create_session without tags", "POST", "create_session", {"sdk_version": "0.16.1"})
+    session = p.record("create_session with type", "POST", "create_session", body | {"type": "create_session"})
     session_id: str = session["session_id"]
-    p.note("heartbeat", "POST", "session_heartbeat", {"session_id": session_id, "type": "session_heartbeat"})
-    p.note("heartbeat of an unknown session", "POST", "session_heartbeat", {"session_id": "no-such"})
-    p.note("client/config", "POST", "client/config", {"sdk_version": "0.16.1"})
-    p.note("client/config without a body", "POST", "client/config")
-    p.note("client/dynamic_config", "POST", "client/dynamic_config", {"sdk_version": "0.25.0"})
-    p.note("capabilities", "GET", "get_server_capabilities")
-    p.note("wrong method", "GET", "create_session")
-    p.note("a body that is no JSON", "POST", "create_session", b"{")
-    p.note("a protobuf body that is no message", "POST", "forward_backward", b"\x08\x01", MESSAGE)
+    p.record("heartbeat", "POST", "session_heartbeat", {"session_id": session_id, "type": "session_heartbeat"})
+    p.record("heartbeat of an unknown session", "POST", "session_heartbeat", {"session_id": "no-such"})
+    p.record("client/config", "POST", "client/config", {"sdk_version": "0.16.1"})
+    p.record("client/config without a body", "POST", "client/config")
+    p.record("client/dynamic_config", "POST", "client/dynamic_config", {"sdk_version": "0.25.0"})
+    p.record("capabilities", "GET", "get_server_capabilities")
+    p.record("wrong method", "GET", "create_session")
+    p.record("a body that is no JSON", "POST", "create_session", b"{")
+    p.record("a protobuf body that is no message", "POST", "forward_backward", b"\x08\x01", MESSAGE)
     event = {
         "event": "SESSION_START",
         "event_id": "e",
@@ -69,7 +69,7 @@ def _sessions(p: Probe) -> str:
         "timestamp": "2026-01-01T00:00:00+00:00",
     }
     batch = {"events": [event], "platform": "Linux", "sdk_version": "0.16.1", "session_id": session_id}
-    p.note("telemetry", "POST", "telemetry", batch)
+    p.record("telemetry", "POST", "telemetry", batch)
     return session_id
 
 
@@ -81,35 +81,35 @@ def _models(p: Probe, session: str) -> str:
         "user_metadata": None,
         "lora_config": LORA,
     }
-    created = p.note("create_model", "POST", "create_model", body)
-    again = p.note("create_model again, same model_seq_id", "POST", "create_model", body)
-    p.note("create_model, lora_config null", "POST", "create_model", body | {"lora_config": None})
-    p.future(
+    created = p.record("create_model", "POST", "create_model", body)
+    again = p.record("create_model again, same model_seq_id", "POST", "create_model", body)
+    p.record("create_model, lora_config null", "POST", "create_model", body | {"lora_config": None})
+    p.record_result(
         "create_model of rank 64 (the server allows 8)", "create_model", body | {"lora_config": LORA | {"rank": 64}}
     )
     for answer in (created, again):
         p.send("POST", "retrieve_future", {"request_id": answer["request_id"]})
     model: str = created["model_id"]
-    p.note("get_info", "POST", "get_info", {"model_id": model, "type": "get_info"})
-    p.note("get_info of an unknown model", "POST", "get_info", {"model_id": "no-such"})
+    p.record("get_info", "POST", "get_info", {"model_id": model, "type": "get_info"})
+    p.record("get_info of an unknown model", "POST", "get_info", {"model_id": "no-such"})
     newer = {"model_seq_id": 1, "kind": "lora", "optimizer_config": None, "type": "create_model"}
-    p.future("create_model with kind, optimizer_config and type", "create_model", body | newer)
-    p.note("training run", "GET", f"training_runs/{model}")
-    p.note("unload of the second model", "POST", "unload_model", {"model_id": again["model_id"]})
+    p.record_result("create_model with kind, optimizer_config and type", "create_model", body | newer)
+    p.record("training run", "GET", f"training_runs/{model}")
+    p.record("unload of the second model", "POST", "unload_model", {"model_id": again["model_id"]})
     return model
 
 
 def _train(p: Probe, what: str, request: Json, **options: Any) -> None:
     if p.is_protobuf:
-        p.future(what, "forward_backward", protobuf_body(request), MESSAGE, **options)
+        p.record_result(what, "forward_backward", protobuf_body(request), MESSAGE, **options)
     else:
-        p.future(what, "forward_backward", request, **options)
+        p.record_result(what, "forward_backward", request, **options)
 
 
 def _training(p: Probe, model: str) -> None:
     one = forward_backward(model, DATUM)
     given = {"forward_input": one["forward_backward_input"], "model_id": model, "seq_id": 1}
-    p.note("forward, JSON", "POST", "forward", given)
+    p.record("forward, JSON", "POST", "forward", given)
     _train(p, "forward_backward", one | {"seq_id": 2})
     _train(p, "forward_backward, the same again", one | {"seq_id": 2})
     _train(p, "forward_backward, the same seq_id, other data", forward_backward(model, DATUM, DATUM) | {"seq_id": 2})
@@ -128,94 +128,96 @@ def _training(p: Probe, model: str) -> None:
     _train(p, "forward_backward, no datums", forward_backward(model) | {"seq_id": 14})
 
 
-def _binary_training(p: Probe, model: str) -> None:
-    """What only servers are asked that take protobuf."""
+def _protobuf_training(p: Probe, model: str) -> None:
+    """Send the requests for servers that accept protobuf."""
     one = forward_backward(model, DATUM)
-    p.note("forward_backward, JSON", "POST", "forward_backward", one)
-    p.note("forward, protobuf", "POST", "forward", protobuf_body(one), MESSAGE)
+    p.record("forward_backward, JSON", "POST", "forward_backward", one)
+    p.record("forward, protobuf", "POST", "forward", protobuf_body(one), MESSAGE)
     only = protobuf_body(one | {"seq_id": 50}, forward_only=True)
-    p.future("forward_backward, forward_only", "forward_backward", only, MESSAGE)
+    p.record_result("forward_backward, forward_only", "forward_backward", only, MESSAGE)
     packed = zstd(protobuf_body(one | {"seq_id": 51}))
-    p.future("forward_backward, zstd", "forward_backward", packed, MESSAGE | {"content-encoding": "zstd"})
-    p.note(
+    p.record_result("forward_backward, zstd", "forward_backward", packed, MESSAGE | {"content-encoding": "zstd"})
+    p.record(
         "forward_backward, called zstd and is not",
         "POST",
         "forward_backward",
         protobuf_body(one | {"seq_id": 52}),
         MESSAGE | {"content-encoding": "zstd"},
     )
-    p.note("forward_backward, empty", "POST", "forward_backward", b"", MESSAGE)
-    p.note("asample, protobuf", "POST", "asample", b"\x08\x01", MESSAGE)
+    p.record("forward_backward, empty", "POST", "forward_backward", b"", MESSAGE)
+    p.record("asample, protobuf", "POST", "asample", b"\x08\x01", MESSAGE)
 
 
 def _optimizer(p: Probe, model: str) -> None:
-    p.future("optim_step, one Adam field", "optim_step", {"model_id": model, "adam_params": ADAM, "seq_id": 15})
+    p.record_result("optim_step, one Adam field", "optim_step", {"model_id": model, "adam_params": ADAM, "seq_id": 15})
     body = {"model_id": model, "adam_params": ALL_ADAM, "seq_id": 16, "type": "optim_step"}
-    p.future("optim_step, all Adam fields and type", "optim_step", body)
-    p.future(
+    p.record_result("optim_step, all Adam fields and type", "optim_step", body)
+    p.record_result(
         "optim_step with no gradients since the last, result asked for as protobuf",
         "optim_step",
         body | {"seq_id": 17},
         accept=MESSAGE["content-type"],
     )
     both = {"optimizer_params": ALL_ADAM | {"type": "adam"}}
-    p.future("optim_step with optimizer_params, too", "optim_step", body | both | {"seq_id": 18})
-    p.future("optim_step with optimizer_params alone", "optim_step", {"model_id": model, "seq_id": 19} | both)
-    p.future("optim_step, the seq_id of a forward_backward", "optim_step", body | {"seq_id": 9})
-    p.note("optim_step of an unknown model", "POST", "optim_step", body | {"model_id": "no-such"})
+    p.record_result("optim_step with optimizer_params, too", "optim_step", body | both | {"seq_id": 18})
+    p.record_result("optim_step with optimizer_params alone", "optim_step", {"model_id": model, "seq_id": 19} | both)
+    p.record_result("optim_step, the seq_id of a forward_backward", "optim_step", body | {"seq_id": 9})
+    p.record("optim_step of an unknown model", "POST", "optim_step", body | {"model_id": "no-such"})
 
 
 def _weights(p: Probe, model: str) -> None:
     newer = {"overwrite": False, "ttl_seconds": 3600, "type": "save_weights"}
-    p.future("save_weights", "save_weights", {"model_id": model, "path": "one", "seq_id": 20} | newer)
-    p.future("save_weights under the same name", "save_weights", {"model_id": model, "path": "one"})
+    p.record_result("save_weights", "save_weights", {"model_id": model, "path": "one", "seq_id": 20} | newer)
+    p.record_result("save_weights under the same name", "save_weights", {"model_id": model, "path": "one"})
     again = {"model_id": model, "path": "one", "overwrite": True}
-    p.future("save_weights under the same name with overwrite", "save_weights", again)
-    p.note("save_weights without a name", "POST", "save_weights", {"model_id": model, "seq_id": 21})
-    p.note("save_weights, a slash in the name", "POST", "save_weights", {"model_id": model, "path": "a/b"})
+    p.record_result("save_weights under the same name with overwrite", "save_weights", again)
+    p.record("save_weights without a name", "POST", "save_weights", {"model_id": model, "seq_id": 21})
+    p.record("save_weights, a slash in the name", "POST", "save_weights", {"model_id": model, "path": "a/b"})
     save = {"model_id": model, "path": "two", "seq_id": 22}
-    p.future("save_weights_for_sampler with a name", "save_weights_for_sampler", save)
+    p.record_result("save_weights_for_sampler with a name", "save_weights_for_sampler", save)
     unnamed = {"model_id": model, "sampling_session_seq_id": 5, "seq_id": 23}
-    p.future("save_weights_for_sampler without a name", "save_weights_for_sampler", unnamed)
+    p.record_result("save_weights_for_sampler without a name", "save_weights_for_sampler", unnamed)
 
 
 def _loading(p: Probe, session: str, model: str) -> None:
     load = {"model_id": model, "path": f"tinker://{model}/weights/one", "optimizer": True}
-    p.future("load_weights with optimizer", "load_weights", load | {"seq_id": 24})
-    p.future("load_weights without optimizer", "load_weights", load | {"optimizer": False})
-    p.note("load_weights, a path of another form", "POST", "load_weights", load | {"path": "one"})
+    p.record_result("load_weights with optimizer", "load_weights", load | {"seq_id": 24})
+    p.record_result("load_weights without optimizer", "load_weights", load | {"optimizer": False})
+    p.record("load_weights, a path of another form", "POST", "load_weights", load | {"path": "one"})
     create = {"session_id": session, "model_seq_id": 7, "base_model": BASE_MODEL, "lora_config": LORA}
     fresh = p.send("POST", "create_model", create).body
     first = load | {"model_id": fresh["model_id"], "seq_id": 1, "type": "load_weights", "weights_access_token": None}
-    p.note("load_weights, a path that is not there", "POST", "load_weights", first | {"path": "tinker://a/weights/b"})
-    p.future("load_weights as a model's first operation", "load_weights", first)
-    p.note("unload of that model", "POST", "unload_model", {"model_id": fresh["model_id"]})
+    p.record("load_weights, a path that is not there", "POST", "load_weights", first | {"path": "tinker://a/weights/b"})
+    p.record_result("load_weights as a model's first operation", "load_weights", first)
+    p.record("unload of that model", "POST", "unload_model", {"model_id": fresh["model_id"]})
     by_load = {"session_id": session, "model_seq_id": 8, "path": load["path"], "optimizer": True}
-    p.note("load_weights with session_id in place of model_id", "POST", "load_weights", by_load)
+    p.record("load_weights with session_id in place of model_id", "POST", "load_weights", by_load)
 
 
 def _checkpoints(p: Probe, model: str) -> None:
-    p.note("checkpoints of the run", "GET", f"training_runs/{model}/checkpoints")
-    p.note("weights_info", "POST", "weights_info", {"tinker_path": f"tinker://{model}/weights/one"})
+    p.record("checkpoints of the run", "GET", f"training_runs/{model}/checkpoints")
+    p.record("weights_info", "POST", "weights_info", {"tinker_path": f"tinker://{model}/weights/one"})
     sampler = {"tinker_path": f"tinker://{model}/sampler_weights/two"}
-    p.note("weights_info of sampler weights", "POST", "weights_info", sampler)
+    p.record("weights_info of sampler weights", "POST", "weights_info", sampler)
     place = f"training_runs/{model}/checkpoints"
-    p.note("archive, as the SDK asks", "GET", f"{place}/sampler_weights/two/archive")
-    p.note("archive, by name alone", "GET", f"{place}/two/archive")
-    p.note("ttl", "PUT", f"{place}/weights/one/ttl", {"ttl_seconds": 3600})
-    p.note("publish", "POST", f"{place}/weights/one/publish")
-    p.note("unpublish", "DELETE", f"{place}/weights/one/publish")
-    p.note("delete of a checkpoint that is not there", "DELETE", f"{place}/weights/none")
-    p.note("delete by name alone", "DELETE", f"{place}/one")
-    p.note("delete", "DELETE", f"{place}/weights/one")
+    p.record("archive, as the SDK asks", "GET", f"{place}/sampler_weights/two/archive")
+    p.record("archive, by name alone", "GET", f"{place}/two/archive")
+    p.record("ttl", "PUT", f"{place}/weights/one/ttl", {"ttl_seconds": 3600})
+    p.record("publish", "POST", f"{place}/weights/one/publish")
+    p.record("unpublish", "DELETE", f"{place}/weights/one/publish")
+    p.record("delete of a checkpoint that is not there", "DELETE", f"{place}/weights/none")
+    p.record("delete by name alone", "DELETE", f"{place}/one")
+    p.record("delete", "DELETE", f"{place}/weights/one")
 
 
 def _sampling(p: Probe, session: str, model: str) -> Json:
     create = {"session_id": session, "sampling_session_seq_id": 0}
     named = create | {"model_path": f"tinker://{model}/two"}
-    p.note("create_sampling_session, path without sampler_weights", "POST", "create_sampling_session", named)
-    created = p.note("create_sampling_session", "POST", "create_sampling_session", create | {"base_model": BASE_MODEL})
-    p.note("sampler", "GET", f"samplers/{created['sampling_session_id']}")
+    p.record("create_sampling_session, path without sampler_weights", "POST", "create_sampling_session", named)
+    created = p.record(
+        "create_sampling_session", "POST", "create_sampling_session", create | {"base_model": BASE_MODEL}
+    )
+    p.record("sampler", "GET", f"samplers/{created['sampling_session_id']}")
     body = {
         "sampling_session_id": created["sampling_session_id"],
         "seq_id": 0,
@@ -223,55 +225,57 @@ def _sampling(p: Probe, session: str, model: str) -> Json:
         "prompt": {"chunks": [{"type": "encoded_text", "tokens": [70, 71, 72]}]},
         "sampling_params": {"max_tokens": 2, "seed": 1},
     }
-    p.future("asample, tagged chunks", "asample", body)
-    p.future("asample, result asked for as protobuf", "asample", body | {"seq_id": 7}, accept=MESSAGE["content-type"])
-    p.future("asample, the same seq_id again", "asample", body)
-    p.future("asample with prompt logprobs", "asample", body | {"seq_id": 1, "prompt_logprobs": True})
-    p.future("asample with topk_prompt_logprobs", "asample", body | {"seq_id": 1, "topk_prompt_logprobs": 2})
+    p.record_result("asample, tagged chunks", "asample", body)
+    p.record_result(
+        "asample, result asked for as protobuf", "asample", body | {"seq_id": 7}, accept=MESSAGE["content-type"]
+    )
+    p.record_result("asample, the same seq_id again", "asample", body)
+    p.record_result("asample with prompt logprobs", "asample", body | {"seq_id": 1, "prompt_logprobs": True})
+    p.record_result("asample with topk_prompt_logprobs", "asample", body | {"seq_id": 1, "topk_prompt_logprobs": 2})
     newer = {"topk_sample_logprobs": 2, "target_prompt_logprobs": None, "type": "sample"}
-    p.future("asample with newer fields", "asample", body | {"seq_id": 8} | newer)
+    p.record_result("asample with newer fields", "asample", body | {"seq_id": 8} | newer)
     return body
 
 
 def _samples_beyond(p: Probe, body: Json) -> None:
-    p.future("asample, topk_prompt_logprobs null", "asample", body | {"seq_id": 9, "topk_prompt_logprobs": None})
-    p.future("asample without max_tokens", "asample", body | {"seq_id": 2, "sampling_params": {}})
+    p.record_result("asample, topk_prompt_logprobs null", "asample", body | {"seq_id": 9, "topk_prompt_logprobs": None})
+    p.record_result("asample without max_tokens", "asample", body | {"seq_id": 2, "sampling_params": {}})
     one = {"max_tokens": 2, "stop": [72], "temperature": None}
-    p.future("asample, temperature null", "asample", body | {"seq_id": 3, "sampling_params": one})
+    p.record_result("asample, temperature null", "asample", body | {"seq_id": 3, "sampling_params": one})
     text = {"max_tokens": 2, "stop": "stop"}
-    p.future("asample, stop is one text", "asample", body | {"seq_id": 3, "sampling_params": text})
+    p.record_result("asample, stop is one text", "asample", body | {"seq_id": 3, "sampling_params": text})
     large = {"max_tokens": 2, "seed": 2**40}
-    p.future("asample, a seed beyond 32 bits", "asample", body | {"seq_id": 3, "sampling_params": large})
+    p.record_result("asample, a seed beyond 32 bits", "asample", body | {"seq_id": 3, "sampling_params": large})
     empty: Json = {"prompt": {"chunks": [{"tokens": []}]}}
-    p.future("asample, empty prompt", "asample", body | {"seq_id": 4} | empty)
+    p.record_result("asample, empty prompt", "asample", body | {"seq_id": 4} | empty)
     image = {"type": "image", "data": "AA==", "format": "png", "height": 1, "width": 1, "tokens": 1}
-    p.future("asample, an image chunk", "asample", body | {"seq_id": 6, "prompt": {"chunks": [image]}})
+    p.record_result("asample, an image chunk", "asample", body | {"seq_id": 6, "prompt": {"chunks": [image]}})
     unknown = {"sampling_session_id": "no-such"}
-    p.note("asample, unknown sampling session", "POST", "asample", body | unknown)
+    p.record("asample, unknown sampling session", "POST", "asample", body | unknown)
 
 
 def _futures(p: Probe) -> None:
-    p.note("unknown future", "POST", "retrieve_future", {"request_id": "999999"})
-    p.note("a future id that is no number", "POST", "retrieve_future", {"request_id": "no-such"})
+    p.record("unknown future", "POST", "retrieve_future", {"request_id": "999999"})
+    p.record("a future id that is no number", "POST", "retrieve_future", {"request_id": "no-such"})
     body = {"request_id": "1", "allow_metadata_only": True}
-    p.note("an old future once more, with allow_metadata_only", "POST", "retrieve_future", body)
-    p.note("retrieve_futures", "POST", "retrieve_futures", {"request_ids": ["1"]})
+    p.record("an old future once more, with allow_metadata_only", "POST", "retrieve_future", body)
+    p.record("retrieve_futures", "POST", "retrieve_futures", {"request_ids": ["1"]})
 
 
 def _missing(p: Probe, session: str) -> None:
-    p.note("sessions", "GET", "sessions")
-    p.note("session", "GET", f"sessions/{session}")
-    p.note("end of a session", "POST", f"sessions/{session}/finish", {})
-    p.note("checkpoints of the user", "GET", "checkpoints")
+    p.record("sessions", "GET", "sessions")
+    p.record("session", "GET", f"sessions/{session}")
+    p.record("end of a session", "POST", f"sessions/{session}/finish", {})
+    p.record("checkpoints of the user", "GET", "checkpoints")
 
 
 def _poison(p: Probe, model: str, sampling: Json) -> None:
-    """Last, because what is not a number may never leave such a server again."""
+    """Send values that are not numbers, last, because some servers never recover from them."""
     beyond = {"prompt": {"chunks": [{"tokens": [70, 9999]}]}, "prompt_logprobs": True}
-    p.future("asample, a token outside the vocabulary", "asample", sampling | {"seq_id": 5} | beyond)
+    p.record_result("asample, a token outside the vocabulary", "asample", sampling | {"seq_id": 5} | beyond)
     optim = {"model_id": model, "adam_params": ADAM}
     _train(p, "forward_backward, a token outside the vocabulary", forward_backward(model, OUTSIDE))
-    p.future("optim_step on those gradients", "optim_step", optim)
+    p.record_result("optim_step on those gradients", "optim_step", optim)
     _train(p, "forward_backward after that", forward_backward(model, DATUM))
-    p.future("unload_model", "unload_model", {"model_id": model, "type": "unload_model"})
+    p.record_result("unload_model", "unload_model", {"model_id": model, "type": "unload_model"})
     _train(p, "forward_backward after unload_model", forward_backward(model, DATUM))

@@ -1,10 +1,10 @@
-"""What each peer server answers to requests at the edge of the contract.
+"""Responses of third-party servers to requests at the edge of the contract.
 
-    python -m tests.rigs.third_party.probe                  every peer
+    python -m tests.rigs.third_party.probe                  every server
     python -m tests.rigs.third_party.probe --peer skyrl     one peer only
 
-Writes a table for each to docs/compatibility.md: which spellings of a request it takes, how it refuses, what a future
-says. The requests are in tests/rigs/third_party/edges.py.
+Writes a table for each server to docs/compatibility.md: the spellings that the server accepts, its rejections, and the
+results of futures. The requests are in tests/rigs/third_party/edges.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import attrs
 from tests.rigs.official.report import DOCS, write_section
 from tests.rigs.third_party import edges
-from tests.rigs.third_party.run import PEERS
+from tests.rigs.third_party.run import SERVERS
 
 from tinkerwire._wire import protobuf
 from tinkerwire_base.call import PROTOBUF
@@ -33,8 +33,8 @@ Headers = Mapping[str, str]
 
 
 @attrs.frozen
-class Answer:
-    """Status, or 0 for none; decoded body; what came before decoding it, where that was not JSON."""
+class ProbeResponse:
+    """Status (0 for none), decoded body, and a mark of the format if the body was not JSON."""
 
     status: int
     body: Any
@@ -42,15 +42,15 @@ class Answer:
 
 
 class Probe:
-    """One run of requests against one server, each noted with its answer."""
+    """Run of requests against one server, each recorded with its response."""
 
     def __init__(self, base_url: str, *, is_protobuf: bool) -> None:
         self.base_url = base_url
         self.is_protobuf = is_protobuf  # whether forward_backward is sent as protobuf
         self.lines: list[tuple[str, str, str]] = []
 
-    def send(self, method: str, path: str, body: Any = None, headers: Headers | None = None) -> Answer:
-        """Send one request, bytes as they are and all else as JSON, and return the answer."""
+    def send(self, method: str, path: str, body: Any = None, headers: Headers | None = None) -> ProbeResponse:
+        """Send one request, bytes unchanged and other bodies as JSON, and return the response."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.base_url}/api/v1/{path}", data=data, method=method)
         for name, value in {"content-type": "application/json", **(headers or {})}.items():
@@ -61,37 +61,39 @@ class Probe:
         except urllib.error.HTTPError as error:
             status, kind, content = error.code, error.headers.get_content_type(), error.read()
         except TimeoutError:
-            return Answer(0, f"no answer within {PATIENCE_S} s")
+            return ProbeResponse(0, f"no answer within {PATIENCE_S} s")
         if kind == PROTOBUF:
-            return Answer(status, content, "protobuf ")
+            return ProbeResponse(status, content, "protobuf ")
         try:
-            return Answer(status, json.loads(content))
+            return ProbeResponse(status, json.loads(content))
         except ValueError:
-            return Answer(status, content.decode() if kind.startswith("text/") else f"{len(content)} bytes of {kind}")
+            return ProbeResponse(
+                status, content.decode() if kind.startswith("text/") else f"{len(content)} bytes of {kind}"
+            )
 
-    def note(self, what: str, method: str, path: str, body: Any = None, headers: Headers | None = None) -> Any:
-        """Send a request, note what came back under the name `what`, and return the answer."""
+    def record(self, what: str, method: str, path: str, body: Any = None, headers: Headers | None = None) -> Any:
+        """Send a request, record its response under the name `what`, and return the response."""
         answer = self.send(method, path, body, headers)
         self._line(what, f"{method} {path}", answer)
         return answer.body
 
-    def future(
+    def record_result(
         self, what: str, path: str, body: Any, headers: Headers | None = None, accept: str = "application/json"
     ) -> Any:
-        """Like `note`, and when the answer is a future, note its result instead, asked for in the form `accept`."""
+        """Record a request like `record`, or the result if the response is a future, requested as `accept`."""
         answer = self.send("POST", path, body, headers)
         if answer.status != 200:
             self._line(what, f"POST {path}", answer)
             return answer.body
-        future = {"request_id": answer.body["request_id"]}
-        answer = self.send("POST", "retrieve_future", future, {"accept": accept})
+        poll = {"request_id": answer.body["request_id"]}
+        answer = self.send("POST", "retrieve_future", poll, {"accept": accept})
         if answer.form:
             decode = protobuf.decode_sample if path == "asample" else protobuf.decode_output
             answer = attrs.evolve(answer, body=_plain(decode(answer.body)))
         self._line(what, f"POST {path}, retrieve_future", answer)
         return answer.body
 
-    def _line(self, what: str, request: str, answer: Answer) -> None:
+    def _line(self, what: str, request: str, answer: ProbeResponse) -> None:
         text = re.sub(r"\b(model|sampling|session)_[0-9a-f]{6,}\b", r"\1_ID", json.dumps(answer.body))
         text = re.sub(r'"\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)?"', r'"TIME\1"', text)
         text = re.sub(r'"seed": \d{4,}', '"seed": SEED', text)
@@ -100,14 +102,14 @@ class Probe:
         request = re.sub(r"\b(model|sampling|session)_[0-9a-f]{6,}\b", r"\1_ID", request)
         self.lines.append((what, request, f"{answer.status or chr(0x2013)} {answer.form}`{text}`"))
 
-    def table(self) -> str:
-        """Return the Markdown table of all that was noted."""
+    def render_table(self) -> str:
+        """Return the Markdown table of the records."""
         rows = "".join(f"| {what} | {request} | {answer} |\n" for what, request, answer in self.lines)
         return f"| what | request | status and answer |\n|---|---|---|\n{rows}"
 
 
 def _plain(result: Any) -> Any:
-    """Return a decoded binary result as JSON has it, its fields in a fixed order."""
+    """Return a decoded protobuf result in its JSON form, with fields in a fixed order."""
     plain = json.loads(Converter().encode(result))
     if "loss_fn_outputs" in plain:
         plain["loss_fn_outputs"] = [dict(sorted(output.items())) for output in plain["loss_fn_outputs"]]
@@ -117,16 +119,16 @@ def _plain(result: Any) -> Any:
 def main() -> None:
     """Probe and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", choices=list(PEERS), help="only this one")
+    parser.add_argument("--peer", choices=list(SERVERS), help="only this one")
     options = parser.parse_args()
-    for peer in [PEERS[options.peer]] if options.peer else PEERS.values():
+    for peer in [SERVERS[options.peer]] if options.peer else SERVERS.values():
         with peer.running() as url:
             probe = Probe(url, is_protobuf=peer.is_protobuf)
             edges.send_all(probe)
         name = f"{peer.title} on the wire"
         intro = f"## {name}\n\nMade by `python -m tests.rigs.third_party.probe`; ids and times are replaced.\n\n"
-        write_section(DOCS / "compatibility.md", name, intro + probe.table(), title="Compatibility")
-        sys.stdout.write(f"{peer.title}\n{probe.table()}")
+        write_section(DOCS / "compatibility.md", name, intro + probe.render_table(), title="Compatibility")
+        sys.stdout.write(f"{peer.title}\n{probe.render_table()}")
 
 
 if __name__ == "__main__":

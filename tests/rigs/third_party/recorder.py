@@ -1,4 +1,4 @@
-"""A proxy between client and server that keeps every request with its answer."""
+"""Proxy between client and server that records every request with its response."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-# Headers that one hop says to the next and that must not be passed on, and those that each side sets itself.
+# Hop-by-hop headers, and headers that each side sets.
 OWN_HEADERS = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "date", "server"}
 Record = dict[str, Any]
 
@@ -28,8 +28,8 @@ def recorded(target: str) -> Iterator[tuple[str, list[Record]]]:
         disable_nagle_algorithm = True
         wbufsize = -1  # head and body of an answer in one piece
 
-        def pass_on(self) -> None:
-            """Send the request on, note it with its answer, and bring the answer back."""
+        def forward_request(self) -> None:
+            """Forward the request, record it with its response, and return the response."""
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
             record: Record = {
                 "start": time.time(),
@@ -66,10 +66,10 @@ def recorded(target: str) -> Iterator[tuple[str, list[Record]]]:
                 self.wfile.write(content)
                 self.wfile.flush()
 
-        do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = pass_on
+        do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = forward_request
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing: the records tell all."""
+            """Log nothing; the records are enough."""
 
     with _Server(("127.0.0.1", 0), Handler) as proxy:
         threading.Thread(target=proxy.serve_forever, daemon=True).start()
@@ -83,7 +83,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 256
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of connections that clients drop."""
+        """Ignore connections that clients drop."""
 
 
 def _readable(content: bytes) -> Any:

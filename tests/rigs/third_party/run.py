@@ -19,20 +19,20 @@ from typing import Any
 
 from tests.rigs.official.report import DOCS, write_section
 from tests.rigs.official.venv import ROOT, official_python
-from tests.rigs.third_party.peer import BUILD, Peer
 from tests.rigs.third_party.recorder import Record, recorded
+from tests.rigs.third_party.server import BUILD, ThirdPartyServer
 from tests.rigs.third_party.skyrl import SKYRL
 from tests.rigs.third_party.skyrl_tx import SKYRL_TX
 
 OURS, THEIRS = "tinkerwire", "tinker"
 CLIENTS = (THEIRS, OURS)
-PEERS = {peer.name: peer for peer in (SKYRL_TX, SKYRL)}
+SERVERS = {peer.name: peer for peer in (SKYRL_TX, SKYRL)}
 ANSWER_CHARACTERS = 220
 Steps = list[dict[str, Any]]
 
 
-def walk(peer: Peer, client: str, timeout_s: float) -> Steps:
-    """Run the flow with one client against a server of its own; return the steps with the server's refusals."""
+def run_flow(peer: ThirdPartyServer, client: str, timeout_s: float) -> Steps:
+    """Run the flow with one client against a new server; return the steps with the server's rejections."""
     python = str(official_python(peer.official)) if client == THEIRS else sys.executable
     command = [python, "-m", "tests.rigs.official.flow", "--client", client, "--timeout", str(timeout_s)]
     with peer.running() as server, recorded(server) as (url, wire):
@@ -41,15 +41,15 @@ def walk(peer: Peer, client: str, timeout_s: float) -> Steps:
         if not steps:
             raise SystemExit(f"flow with {client}: exit code {done.returncode}\n{done.stderr[-3000:]}")
     for step in steps:
-        step["refusals"] = _refusals(step, wire)
+        step["refusals"] = _rejections(step, wire)
     BUILD.mkdir(parents=True, exist_ok=True)
     (BUILD / f"{peer.name}-{client}-steps.json").write_text(json.dumps(steps, indent=1))
     (BUILD / f"{peer.name}-{client}-wire.jsonl").write_text("".join(json.dumps(record) + "\n" for record in wire))
     return steps
 
 
-def _refusals(step: dict[str, Any], wire: list[Record]) -> list[str]:
-    """Return what the server refused while the step ran, each refusal once."""
+def _rejections(step: dict[str, Any], wire: list[Record]) -> list[str]:
+    """Return the requests that the server rejected during the step, each once."""
     end = step["start"] + step["seconds"]
     found = [
         f"{record['method']} {record['path'].removeprefix('/api/v1/')}: {record['status']} "
@@ -61,7 +61,7 @@ def _refusals(step: dict[str, Any], wire: list[Record]) -> list[str]:
 
 
 def _without_ids(text: str) -> str:
-    """Replace what differs from run to run, so that the table stays the same as long as the facts do."""
+    """Replace values that differ between runs, so that the table stays the same."""
     for pattern, name in (
         (r"\b(model|sampling|session)_[0-9a-f]{6,}\b", r"\1_ID"),
         (r" object at 0x[0-9a-f]+", ""),
@@ -73,8 +73,8 @@ def _without_ids(text: str) -> str:
     return text if len(text) <= ANSWER_CHARACTERS else text[:ANSWER_CHARACTERS] + "..."
 
 
-def table(peer: Peer, walks: dict[str, Steps]) -> str:
-    """Return the Markdown section: a step a line, a client a column, and the server's answer."""
+def render_table(peer: ThirdPartyServer, walks: dict[str, Steps]) -> str:
+    """Return the Markdown section: one line per step, one column per client, and the server's response."""
     clients = [client for client in CLIENTS if client in walks]
     titles = {THEIRS: f"official SDK {peer.official}", OURS: "tinkerwire"}
     lines = [
@@ -101,7 +101,7 @@ def _working(steps: Steps) -> int:
 
 
 def _finding(steps: Steps) -> str:
-    """Return the server's refusal where there was one, or else what a failed check saw."""
+    """Return the server's rejection, or the finding of a failed check."""
     refusals = list(dict.fromkeys(line for step in steps for line in step["refusals"]))
     if not refusals:
         failed = [step for step in steps if not step["ok"]]
@@ -109,8 +109,8 @@ def _finding(steps: Steps) -> str:
     return "<br>".join(f"`{line.replace('|', '/').replace('`', chr(39))}`" for line in refusals[:3])
 
 
-def losses(walks: dict[str, Steps]) -> list[str]:
-    """Return one line for every step where our client falls behind the official one."""
+def find_losses(walks: dict[str, Steps]) -> list[str]:
+    """Return one line for every step where tinkerwire falls behind the official client."""
     return [
         f"{ours['step']}: {ours['outcome']}: {ours['detail']}"
         for theirs, ours in zip(walks[THEIRS], walks[OURS], strict=True)
@@ -118,28 +118,28 @@ def losses(walks: dict[str, Steps]) -> list[str]:
     ]
 
 
-def measure(peer: Peer, clients: list[str], timeout_s: float) -> int:
-    """Walk and report for one peer, and return the number of steps where our client is behind."""
-    walks = {client: walk(peer, client, timeout_s) for client in clients}
-    text = table(peer, walks)
+def measure(peer: ThirdPartyServer, clients: list[str], timeout_s: float) -> int:
+    """Run the flow, report for one server, and return the number of steps where tinkerwire is behind."""
+    walks = {client: run_flow(peer, client, timeout_s) for client in clients}
+    text = render_table(peer, walks)
     if len(walks) < len(CLIENTS):
         sys.stdout.write(text)
         return 0
     write_section(DOCS / "compatibility.md", peer.title, text, title="Compatibility")
-    behind = losses(walks)
+    behind = find_losses(walks)
     sys.stdout.write("".join(f"FAILED {peer.title}: {line}\n" for line in behind))
     sys.stdout.write(f"{peer.title}: {_working(walks[OURS])} passed, {len(behind)} failed\n")
     return len(behind)
 
 
 def main() -> int:
-    """Walk, report, and return 1 when our client is behind."""
+    """Run all, report, and return 1 if tinkerwire is behind."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", choices=list(PEERS), help="only this one")
+    parser.add_argument("--peer", choices=list(SERVERS), help="only this one")
     parser.add_argument("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS))
     parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="deadline of one step")
     options = parser.parse_args()
-    peers = [PEERS[options.peer]] if options.peer else list(PEERS.values())
+    peers = [SERVERS[options.peer]] if options.peer else list(SERVERS.values())
     behind = [measure(peer, options.clients, options.timeout) for peer in peers]
     return int(any(behind))
 

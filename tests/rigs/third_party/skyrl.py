@@ -1,8 +1,8 @@
-"""The server skyrl 0.4.0: binary forward, forward_backward and sample results, JSON for the rest.
+"""The server skyrl 0.4.0: protobuf for forward, forward_backward and sample results, JSON for the rest.
 
-Its metadata asks for Python 3.12, for the sake of one line as far as its API and its JAX engine go: they give a
-typing.TypedDict to pydantic, which on Python 3.11 takes only that of typing_extensions. So pip is told to install it
-all the same, and the line is changed in the server's own environment.
+Its metadata requires Python 3.12, but its API and JAX engine need that for one line only: they pass a
+typing.TypedDict to pydantic, which on Python 3.11 accepts only the one of typing_extensions. pip therefore ignores
+the requirement, and the line is changed in the server's environment.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.rigs.third_party.peer import Peer
+from tests.rigs.third_party.server import ThirdPartyServer
 
 THEIR_LINE = "from typing import Annotated, Any, Literal, TypedDict\n"
 OUR_LINES = "from typing import Annotated, Any, Literal\nfrom typing_extensions import TypedDict\n"
 
 
 def take_typed_dict_from_extensions(python: Path) -> None:
-    """Change the line, once, where it is needed; a file that does not have it just so is an error."""
+    """Change the line where needed; raise an error if the file does not have exactly this line."""
     if sys.version_info >= (3, 12):
         return
     (file,) = python.parents[1].glob("lib/python3.*/site-packages/skyrl/tinker/types.py")
@@ -32,7 +32,7 @@ def take_typed_dict_from_extensions(python: Path) -> None:
     changed.replace(file)
 
 
-SKYRL = Peer(
+SKYRL = ThirdPartyServer(
     "skyrl",
     "0.4.0",
     module="skyrl.tinker.api",

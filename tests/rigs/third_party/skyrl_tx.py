@@ -1,7 +1,7 @@
-"""The server skyrl-tx 0.3.0: JSON both ways."""
+"""The server skyrl-tx 0.3.0, which sends and receives JSON only."""
 
 from __future__ import annotations
 
-from tests.rigs.third_party.peer import Peer
+from tests.rigs.third_party.server import ThirdPartyServer
 
-SKYRL_TX = Peer("skyrl-tx", "0.3.0", module="tx.tinker.api", official="0.16.1", is_protobuf=False)
+SKYRL_TX = ThirdPartyServer("skyrl-tx", "0.3.0", module="tx.tinker.api", official="0.16.1", is_protobuf=False)

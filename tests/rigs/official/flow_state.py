@@ -1,4 +1,4 @@
-"""What the steps of the flow share: the client under test, what earlier steps made, and the checks."""
+"""State that the steps of the flow share: the client under test, results of earlier steps, and checks."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ LINES = [[65 + (i * step) % 26 for i in range(24)] for step in (1, 3, 5, 7)]
 
 
 class Blocked(Exception):
-    """A step cannot run, because the step that makes what it needs did not work."""
+    """A required earlier step failed."""
 
 
 class Skipped(Exception):
-    """A step that this client does not have; says why."""
+    """The client does not have this step; the message gives the reason."""
 
 
 class Wrong(Exception):
-    """The server answered, but the answer makes no sense."""
+    """The server responded, but the response is wrong."""
 
 
-class Walk:
-    """One walk of the flow: the client under test, the server, and what the steps have made so far.
+class Flow:
+    """One run of the flow: the client under test, the server, and the results so far.
 
     ``settings`` are for the service client.
     """
@@ -44,11 +44,11 @@ class Walk:
         self._made: dict[str, Any] = {}
 
     def keep(self, **things: Any) -> None:
-        """Keep things for later steps, by name."""
+        """Store results for later steps by name."""
         self._made.update(things)
 
     def __getitem__(self, name: str) -> Any:
-        """Return what an earlier step has made; raise Blocked when there is none."""
+        """Return a result of an earlier step; raise Blocked if it is missing."""
         if name not in self._made:
             raise Blocked(f"needs {name}")
         return self._made[name]
@@ -85,17 +85,17 @@ class Walk:
         return future.result(timeout=self.timeout_s)
 
 
-Step = Callable[[Walk], str]
+Step = Callable[[Flow], str]
 
 
 def expect(holds: bool, what: str) -> None:
-    """Raise Wrong, saying what was found, unless the condition holds."""
+    """Raise Wrong with the finding unless the condition holds."""
     if not holds:
         raise Wrong(what)
 
 
 def expect_refused(what: str, work: Callable[[], Any]) -> str:
-    """Return the error that `work` ends with; raise Wrong when it does not fail."""
+    """Return the error of `work`; raise Wrong if it does not fail."""
     try:
         result = work()
     except TimeoutError:

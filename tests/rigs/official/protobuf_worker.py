@@ -1,8 +1,8 @@
-"""Runs in the environment of the official SDK 0.38.0: its code makes and reads binary messages.
+"""Worker in the environment of the official SDK 0.38.0: its code writes and reads protobuf.
 
 A line of stdin is {"requests": [...], "outputs": [...], "samples": [...]}, each a list of messages in base64. The
-line of stdout that answers it has of each request what the SDK's own code writes of the same content, of each
-result what it reads, and under "own" a request that was made by its own constructors.
+worker prints one line: each request as the SDK writes the same content, each result as the SDK reads it, and under
+"own" a request from the SDK's constructors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tinker.types.forward_backward_request import ForwardBackwardRequest
 
 
 def own_request() -> ForwardBackwardRequest:
-    """Text and image, a tensor without shape, a dense and a sparse matrix, spans, numbers and texts in the config."""
+    """Create a request with every kind of chunk, tensor, span and config value."""
     image = tinker.types.ImageChunk(data=b"\x89PNG", format="png", expected_tokens=3)
     text = tinker.types.EncodedTextChunk(tokens=[1, -2, 2**31 - 1])
     sparse = tinker.TensorData(
@@ -41,8 +41,8 @@ def own_request() -> ForwardBackwardRequest:
     return ForwardBackwardRequest(forward_backward_input=given, model_id="run", seq_id=7)
 
 
-def rewritten(data: bytes) -> bytes:
-    """A request once more: read field by field, made into objects of the SDK, and written by its code."""
+def rewrite(data: bytes) -> bytes:
+    """Read a request field by field into objects of the SDK, and write them with its code."""
     message = pb.ForwardBackwardRequest.FromString(data)
     config: dict[str, Any] = {
         name: getattr(value, value.WhichOneof("value")) for name, value in message.loss_fn_config_v2.items()
@@ -60,7 +60,7 @@ def rewritten(data: bytes) -> bytes:
 
 
 def datum(message: Any) -> tinker.Datum:
-    """An example."""
+    """Build an example."""
     spans = message.model_input_spans or message.loss_fn_input_spans
     return tinker.Datum(
         model_input=tinker.ModelInput(chunks=[chunk(each) for each in message.model_input]),
@@ -71,7 +71,7 @@ def datum(message: Any) -> tinker.Datum:
 
 
 def chunk(message: Any) -> Any:
-    """Text, an image or a dmel."""
+    """Build a text, image or dmel chunk."""
     kind = message.WhichOneof("chunk")
     if kind == "encoded_text":
         return tinker.types.EncodedTextChunk(tokens=np.frombuffer(message.encoded_text.tokens, "<i4").tolist())
@@ -83,7 +83,7 @@ def chunk(message: Any) -> Any:
 
 
 def tensor(message: Any) -> tinker.TensorData:
-    """A dense or sparse tensor."""
+    """Build a dense or sparse tensor."""
     name, dtype = {pb.DTYPE_FLOAT32: ("float32", "<f4"), pb.DTYPE_INT64: ("int64", "<i8")}[message.dtype]
     sparse = message.sparse_csr if message.WhichOneof("encoding") == "sparse_csr" else None
     values = np.frombuffer(sparse.values if sparse else message.dense, dtype)
@@ -95,7 +95,7 @@ def tensor(message: Any) -> tinker.TensorData:
 
 
 def span(message: Any) -> Any:
-    """Where a run of tokens comes from."""
+    """Build a provenance span."""
     kind = message.WhichOneof("span")
     part = getattr(message, kind)
     make = tinker.PromptProvenanceSpan if kind == "prompt_tokens" else tinker.SampledProvenanceSpan
@@ -103,14 +103,14 @@ def span(message: Any) -> Any:
 
 
 def output(data: bytes) -> Any:
-    """What the SDK reads of the result of a loss."""
+    """Return the SDK's reading of an output."""
     found = deserialize_forward_backward_output(data)
     outputs = [{name: plain(each) for name, each in one.items()} for one in found.loss_fn_outputs]
     return [found.loss_fn_output_type, outputs, found.metrics]
 
 
 def sample(data: bytes) -> Any:
-    """What it reads of a sample."""
+    """Return the SDK's reading of a sample."""
     found = deserialize_sample_response(data)
     alternatives = found.prompt_alt_tokens
     return {
@@ -124,17 +124,17 @@ def sample(data: bytes) -> Any:
 
 
 def plain(found: Any) -> Any:
-    """A tensor as lists."""
+    """Return a tensor as lists."""
     if found is None:
         return None
     return [found.dtype, found.shape, found.data, found.sparse_crow_indices, found.sparse_col_indices]
 
 
-def answer(question: dict[str, list[str]]) -> dict[str, Any]:
-    """See the module."""
+def respond(question: dict[str, list[str]]) -> dict[str, Any]:
+    """Return the response to one line; see the module."""
     return {
         "own": b64encode(forward_backward_request_to_proto(own_request()).SerializeToString()).decode(),
-        "requests": [b64encode(rewritten(b64decode(each))).decode() for each in question["requests"]],
+        "requests": [b64encode(rewrite(b64decode(each))).decode() for each in question["requests"]],
         "outputs": [output(b64decode(each)) for each in question["outputs"]],
         "samples": [sample(b64decode(each)) for each in question["samples"]],
     }
@@ -142,4 +142,4 @@ def answer(question: dict[str, list[str]]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line))), flush=True)  # noqa: T201
+        print(json.dumps(respond(json.loads(line))), flush=True)  # noqa: T201

@@ -1,4 +1,4 @@
-"""A server of other people: made in an environment of its own, started with a tiny model on a free port, stopped."""
+"""Third-party server: installed in its own environment, started with a tiny model on a free port, stopped."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def _as_installed(python: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Peer:
+class ThirdPartyServer:
     """One release of one server.
 
     Args:
-        name: of the package on the index, and of the environment.
-        version: of the package; the lock file is requirements-NAME-VERSION.txt.
-        module: what serves the API when run.
-        official: the release of the official SDK that it speaks with, our measure for what can work.
-        is_protobuf: whether it takes forward_backward as protobuf, and not as JSON.
-        pip_options: what pip must be told to install the lock file.
-        prepare: what must be changed in the environment, whose python it is given; called before every start.
+        name: name of the package and of the environment.
+        version: version of the package; the lock file is requirements-NAME-VERSION.txt.
+        module: module that serves the API.
+        official: the release of the official SDK that works with it, as the reference.
+        is_protobuf: whether it accepts forward_backward as protobuf only.
+        pip_options: options of pip for the lock file.
+        prepare: function that changes the environment of the given Python; called before every start.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Peer:
 
     @property
     def title(self) -> str:
-        """Return name and version, as reports have it."""
+        """Return name and version for reports."""
         return f"{self.name} {self.version}"
 
     @contextlib.contextmanager
@@ -90,7 +90,7 @@ class Peer:
 
 
 def _tiny_model(python: Path, folder: Path) -> Path:
-    """Return the folder of the tiny model, made the first time: by the server's own libraries, which must read it."""
+    """Return the folder of the tiny model; the server's own libraries create it the first time."""
     if not (folder / "config.json").exists():
         subprocess.run([str(python), str(HERE / "tiny_model.py"), str(folder)], check=True, capture_output=True)
     return folder

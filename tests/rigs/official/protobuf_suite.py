@@ -1,6 +1,6 @@
-"""The official SDK 0.38.0 as judge of binary messages: what it makes decodes here, and what we make decodes there.
+"""The official SDK 0.38.0 as oracle of protobuf: each side decodes the messages of the other.
 
-Its name keeps it out of the fast suite: run `pytest tests/rigs/official/binary_suite.py`.
+The name keeps the module out of the fast tests: run `pytest tests/rigs/official/protobuf_suite.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from tests.rigs.official.judge import Judge
+from tests.rigs.official.oracle import Oracle
 
 from support.drawing import examples
 from support.protobuf_models import FORWARD_REQUESTS, REQUESTS, outputs, plain, samples, sequences
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(1800)
 
 DTYPES = {"float32": 1, "int64": 2, "int32": 3, "bfloat16": 4}
 NUMBERS = {1: "<f4", 2: "<i8", 3: "<i4", 4: "<u2"}
-"""How each DType lies in bytes; bfloat16 as whole numbers of 16 bits."""
+"""Memory layout of each DType; bfloat16 as 16-bit integers."""
 BITS = np.array([0x3F80, 0xC020, 0x7F80, 0x0001, 0x0000, 0x8000])
 """1, -2.5, infinity, the smallest number, 0 and -0 as bfloat16."""
 
@@ -50,7 +50,7 @@ DIFFERENT = {
 
 
 def is_uniform(output: m.ForwardBackwardOutput) -> bool:
-    """Whether all datums have outputs of the same names, which the SDK takes for granted."""
+    """Return whether all datums have outputs of the same names, as the SDK assumes."""
     return len({frozenset(each) for each in output.loss_fn_outputs}) <= 1
 
 
@@ -61,13 +61,13 @@ OUR_SAMPLES = examples(samples(KNOWN_REASONS), 150)
 
 
 def numbers(dtype: int, count: int) -> bytes:
-    """So many values of a DType."""
+    """Return that many values of a DType."""
     values = np.resize(BITS, count) if dtype == 4 else np.arange(count) - 2
     return values.astype(NUMBERS[dtype]).tobytes()
 
 
 def batched(dtype: int, sizes: list[int], trailing: list[int]) -> Any:
-    """A BatchedTensor whose tensors have so many values."""
+    """Return a BatchedTensor whose tensors have that many values."""
     offsets = np.cumsum([0, *sizes]) * np.dtype(NUMBERS[dtype]).itemsize
     return message_class("BatchedTensor")(
         data=numbers(dtype, sum(sizes)), offsets=offsets.astype("<i8").tobytes(), dtype=dtype, trailing_shape=trailing
@@ -75,7 +75,7 @@ def batched(dtype: int, sizes: list[int], trailing: list[int]) -> Any:
 
 
 def output_of(dtype: int) -> bytes:
-    """A result of two records, the second of which leaves the number of datums to the offsets."""
+    """Return an output of two records, the second of which gives the number of datums only by its offsets."""
     fields = {"flat": batched(dtype, [2, 0, 3], []), "rows": batched(dtype, [4, 2, 0], [2])}
     more = {"flat": batched(dtype, [1], []), "rows": batched(dtype, [6], [3])}
     records = [{"type_tag": "a:B", "num_datums": 3, "fields": fields}, {"num_datums": 1, "fields": more}]
@@ -87,7 +87,7 @@ def output_of(dtype: int) -> bytes:
 
 
 def sample_of(dtype: int, *, is_sparse: bool) -> bytes:
-    """A sample with tensors of a DType."""
+    """Return a sample with tensors of a DType."""
     tensor = message_class("Tensor")(dtype=dtype, shape=[2, 3])
     if is_sparse:
         tensor.sparse_csr.values = numbers(dtype, 2)
@@ -117,8 +117,8 @@ SENT = {
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
-    """What the official SDK makes of all of it."""
-    with Judge(VERSION, "binary_worker.py") as judge:
+    """Return the official SDK's reading of all messages."""
+    with Oracle(VERSION, "protobuf_worker.py") as judge:
         answer: dict[str, Any] = judge.ask(
             {kind: [b64encode(each).decode() for each in all_] for kind, all_ in SENT.items()}
         )
@@ -126,7 +126,7 @@ def found() -> dict[str, Any]:
 
 
 def own_request() -> m.ForwardBackwardRequest:
-    """The request that the worker makes by constructors of the SDK."""
+    """Return the request that the worker creates with constructors of the SDK."""
     sparse = m.TensorData(
         data=[5, 6], dtype="int64", shape=[2, 3], sparse_crow_indices=[0, 1, 2], sparse_col_indices=[2, 0]
     )
@@ -146,25 +146,25 @@ def own_request() -> m.ForwardBackwardRequest:
 
 
 def test_a_request_of_their_own_decodes_here(found: dict[str, Any]) -> None:
-    """Equal arrays, and the same everything else; a tensor whose shape they left out has one dimension."""
+    """Arrays and all other fields are equal; a tensor without a shape has one dimension."""
     assert served.decode_request(b64decode(found["own"])) == own_request()
 
 
 def test_their_requests_decode_here(found: dict[str, Any]) -> None:
-    """What their code writes of the content of ours is what we wrote it of."""
+    """Requests that the SDK writes decode to the original content."""
     for data, request in zip(found["requests"], OUR_REQUESTS, strict=True):
         assert plain(served.decode_request(b64decode(data))) == plain(request)
 
 
 def test_our_requests_are_theirs(found: dict[str, Any]) -> None:
-    """Their code writes the same message of the same content, field by field."""
+    """Both sides write the same message for the same content, field by field."""
     kind = message_class("ForwardBackwardRequest")
     for data, sent in zip(found["requests"], SENT["requests"], strict=True):
         assert kind.FromString(b64decode(data)) == kind.FromString(sent)
 
 
 def as_read(model: Any) -> Any:
-    """A tensor as the worker says it."""
+    """Return a tensor in the worker's notation."""
     if model is None:
         return None
     _, dtype, shape, data, rows = plain(model)
@@ -172,14 +172,14 @@ def as_read(model: Any) -> Any:
 
 
 def read_output(output: m.ForwardBackwardOutput) -> Any:
-    """The result of a loss as the worker says it."""
+    """Return an output in the worker's notation."""
     outputs = [{name: as_read(each) for name, each in one.items()} for one in output.loss_fn_outputs]
     kind = output.loss_fn_output_type.rpartition(":")[2] if outputs else output.loss_fn_output_type
     return [kind, outputs, output.metrics]
 
 
 def read_sample(sample: m.SampleResponse) -> Any:
-    """A sample as the worker says it."""
+    """Return a sample in the worker's notation."""
     alternatives = sample.prompt_alt_tokens
     return {
         "sequences": [
@@ -194,25 +194,25 @@ def read_sample(sample: m.SampleResponse) -> Any:
 
 
 def test_our_outputs_decode_there(found: dict[str, Any]) -> None:
-    """Type, tensors with their shapes, and metrics."""
+    """Type, tensors with shapes, and metrics are equal."""
     for read, output in zip(found["outputs"], OUR_OUTPUTS, strict=False):
         assert read == read_output(output)
 
 
 def test_our_samples_decode_there(found: dict[str, Any]) -> None:
-    """Every part of it."""
+    """Every part of a sample is equal."""
     for read, sample in zip(found["samples"], OUR_SAMPLES, strict=False):
         assert read == read_sample(sample)
 
 
 def test_outputs_of_every_dtype_are_read_alike(found: dict[str, Any]) -> None:
-    """The narrow ones, which only servers send, become what we make of them."""
+    """Both sides read the narrow dtypes, which only servers send, alike."""
     for read, data in zip(found["outputs"][len(OUR_OUTPUTS) :], WRITTEN_OUTPUTS.values(), strict=True):
         assert read == read_output(protobuf.decode_output(data))
 
 
 def test_samples_of_every_dtype_are_read_alike(found: dict[str, Any]) -> None:
-    """Dense and sparse; the difference that is listed is there."""
+    """Both sides read dense and sparse tensors alike, except for the listed difference."""
     different = {}
     for read, (kind, data) in zip(found["samples"][len(OUR_SAMPLES) :], WRITTEN_SAMPLES.items(), strict=True):
         if read != read_sample(protobuf.decode_sample(data)):
@@ -222,7 +222,7 @@ def test_samples_of_every_dtype_are_read_alike(found: dict[str, Any]) -> None:
 
 
 def test_every_field_and_value_is_exchanged(found: dict[str, Any]) -> None:
-    """No field of the messages, no DType and no StopReason is missing in what the judge wrote or read."""
+    """The oracle wrote or read every field, every DType and every StopReason."""
     kinds = {"requests": "ForwardBackwardRequest", "outputs": "ForwardBackwardOutput", "samples": "SampleResponse"}
     seen: set[str] = set()
     for kind, name in kinds.items():
@@ -238,7 +238,7 @@ def test_every_field_and_value_is_exchanged(found: dict[str, Any]) -> None:
 
 
 def filled(found: Any) -> Any:
-    """The names of all fields that are set in a message and its parts, and the values of enums."""
+    """Return the names of all set fields in a message and its parts, and the values of enums."""
     for field in found.DESCRIPTOR.fields:
         if field.enum_type is not None:
             yield f"{field.enum_type.name} {getattr(found, field.name)}"

@@ -1,4 +1,4 @@
-"""An official SDK as judge: a process in an environment of its own that answers one line of JSON with another."""
+"""The official SDK as oracle: a process in an environment of its own that returns one line of JSON for each line."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.rigs.official.venv import ensure_venv
 HERE = Path(__file__).parent
 
 
-class Judge:
-    """One worker process, from the start of a block to its end.
+class Oracle:
+    """Worker process that runs for a block.
 
     Args:
-        version: release of the SDK; requirements-VERSION.txt says what its environment holds.
+        version: release of the SDK; requirements-VERSION.txt lists its environment.
         worker: the script that it runs, beside this file.
     """
 
@@ -28,15 +28,15 @@ class Judge:
         )
 
     def ask(self, question: Any) -> Any:
-        """What the worker says to a question; an error when it has died over it."""
+        """Return the worker's response; raise an error if the worker has died."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(question), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
-        assert answer, "the worker ended over this question; stderr says why"
+        assert answer, "the worker ended during this request; see stderr"
         return json.loads(answer)
 
-    def __enter__(self) -> Judge:
+    def __enter__(self) -> Oracle:
         return self
 
     def __exit__(
