@@ -967,11 +967,11 @@ class Datum(DatumMixin, DataclassMethods, ForbidExtra):
     loss_fn_inputs: LossFnInputs
     """Tensors of the loss."""
     model_input_spans: ProvenanceSpans | None = field(
-        default=None, validator=field_validator(), metadata={"binary": True}
+        default=None, validator=field_validator(), metadata={"protobuf_only": True}
     )
     """Where the tokens of the input come from, runs in order that cover all of them. (wire 0.26.2 and later)"""
     loss_fn_input_spans: ProvenanceSpans | None = field(
-        default=None, validator=field_validator(), metadata={"binary": True}
+        default=None, validator=field_validator(), metadata={"protobuf_only": True}
     )
     """Where the tokens of target_tokens come from, runs in order that cover all of them. (wire 0.26.2 and later)"""
 
@@ -2114,9 +2114,9 @@ class SampleResponse(SampleResponseMixin, DataclassMethods, AllowExtra):
     """Likeliest tokens at each place of the prompt, best first; null where there are none. (wire 0.3.0 and later)"""
     prompt_cache_hit_tokens: int = field(default=0)
     """Number of tokens of the prompt that came from the cache. (wire 0.23.4 and later)"""
-    target_prompt_logprobs: TensorData | None = field(default=None, metadata={"binary": True})
+    target_prompt_logprobs: TensorData | None = field(default=None, metadata={"protobuf_only": True})
     """Logprobs (nats, float32) of the tokens that target_prompt_logprobs asked for, in its shape. (wire 0.30.4 and later)"""
-    prompt_alt_tokens: PromptAltTokens | None = field(default=None, metadata={"binary": True})
+    prompt_alt_tokens: PromptAltTokens | None = field(default=None, metadata={"protobuf_only": True})
     """Alternatives that prompt_alt_tokens_k asked for. (wire 0.31.0 and later)"""
     type: Literal["sample"] = field(default="sample")
     """Tag of the result."""
@@ -2166,9 +2166,9 @@ class SampledSequence(SampledSequenceMixin, DataclassMethods, AllowExtra):
     """Token ids drawn."""
     logprobs: list[float] | None = field(default=None)
     """Logprob (nats) of each token drawn."""
-    sequence_id: str | None = field(default=None, metadata={"binary": True})
+    sequence_id: str | None = field(default=None, metadata={"protobuf_only": True})
     """The sample as provenance spans name it, one of the sample_sequence_ids of its promise. (wire 0.26.2 and later)"""
-    topk_logprobs: list[list[TokenLogprob] | None] | None = field(default=None, metadata={"binary": True})
+    topk_logprobs: list[list[TokenLogprob] | None] | None = field(default=None, metadata={"protobuf_only": True})
     """Likeliest tokens at each place of the sample, best first; null where there are none. (wire 0.28.1 and later)"""
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import attrs
 
-from tinkerwire_base.compat.list_array import length
+from tinkerwire_base.list_array import length
 from tinkerwire_generated.models import Datum, ModelInput, SampleResponse
 
 from ._futures.reporting import log

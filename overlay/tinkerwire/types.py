@@ -1,6 +1,6 @@
 """All types of the wire, under their official names."""
 
-from tinkerwire_base.compat.list_array import TopkLogprobs as TopkLogprobs
+from tinkerwire_base.list_array import TopkLogprobs as TopkLogprobs
 from tinkerwire_generated.models import *  # noqa: F403
 
 # Last, as the models have it as its bare values.

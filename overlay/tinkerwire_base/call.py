@@ -12,7 +12,8 @@ import attrs
 
 from .conversion.converter import Converter, parse_json
 from .errors import APIResponseValidationError, APIStatusError, RequestInfo, ResponseInfo, status_error
-from .model import SHORT, members_of
+from .reflection import members_of
+from .short_repr import short_repr
 from .unset import UNSET
 from .validators import require_text
 
@@ -246,7 +247,7 @@ def _without_user(url: str) -> str:
 
 def _segment(name: str, value: Any, is_multi: bool) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{name}: expected the id as a str, got {SHORT.repr(value)} ({type(value).__name__})")
+        raise ValueError(f"{name}: expected the id as a str, got {short_repr(value)} ({type(value).__name__})")
     require_text(name, value)
     # A dot segment would lead somewhere else, also when it is escaped.
     parts = value.split("/") if is_multi else [value]

@@ -26,7 +26,7 @@ from typing import Any
 import orjson
 
 from .lazy_numpy import Array, np
-from .model import SHORT
+from .short_repr import short_repr
 from .validators import INT64_MAX, INT64_MIN, NumberRangeError
 
 KEY_DTYPES: Mapping[str, str] = {
@@ -149,7 +149,7 @@ def text_length(tokens: list[Any]) -> int | None:
 
 def _token(name: str, position: int, token: Any) -> int:
     if isinstance(token, bool) or not isinstance(token, int | np.integer):
-        raise TypeError(f"{name}[{position}]: expected an int, got {SHORT.repr(token)} ({type(token).__name__})")
+        raise TypeError(f"{name}[{position}]: expected an int, got {short_repr(token)} ({type(token).__name__})")
     return int(token)
 
 
@@ -216,7 +216,7 @@ def _refuse_list(name: str, value: Any, dtype: str, place: tuple[int, ...]) -> N
             raise NumberRangeError(f"{_at(name, here)}: {item} does not fit into 64 bits")
         elif not isinstance(item, kinds):
             expected = "an int" if dtype == "int64" else "a number"
-            raise TypeError(f"{_at(name, here)}: expected {expected}, got {SHORT.repr(item)} ({type(item).__name__})")
+            raise TypeError(f"{_at(name, here)}: expected {expected}, got {short_repr(item)} ({type(item).__name__})")
     if len(lengths) > 1:
         raise ValueError(f"{_at(name, place)}: ragged list, its rows have different lengths; pad them or send 1-D")
 

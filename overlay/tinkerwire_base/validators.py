@@ -11,7 +11,8 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 
 from .lazy_numpy import np
-from .model import SECRETS, SHORT, members_of, resolve
+from .reflection import members_of, resolve_types
+from .short_repr import SECRET_FIELDS, short_repr
 from .unset import UNSET, UnsetType
 
 Check = Callable[[str, Any], None]
@@ -48,7 +49,7 @@ class _Fits:
 
     def _learn(self, cls: type, name: str) -> None:
         # At the first use, because the types of generated classes refer to each other.
-        tp = next(a.type for a in attrs.fields(resolve(cls)) if a.name == name)
+        tp = next(a.type for a in attrs.fields(resolve_types(cls)) if a.name == name)
         converts = name in getattr(cls, "_converts", ())
         self._type_check = _anything if converts else validator_of(tp)
         if not self._checks:
@@ -107,7 +108,7 @@ def require_text(place: str, value: Any) -> None:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{place}: {SHORT.repr(value)} has half of a surrogate pair, which cannot be sent") from None
+        raise ValueError(f"{place}: {short_repr(value)} has half of a surrogate pair, which cannot be sent") from None
 
 
 def require_int(place: str, value: Any) -> None:
@@ -162,7 +163,7 @@ def one_of(*allowed: object) -> Check:
     def run(place: str, value: Any) -> None:
         # Of its type first: an array is compared part by part.
         if not any(isinstance(value, type(each)) and value == each for each in allowed):
-            raise ValueError(f"{place}: {SHORT.repr(value)} is not one of {', '.join(map(repr, allowed))}")
+            raise ValueError(f"{place}: {short_repr(value)} is not one of {', '.join(map(repr, allowed))}")
 
     return run
 
@@ -205,13 +206,13 @@ def matches(pattern: str) -> Check:
 
     def run(place: str, value: Any) -> None:
         if not compiled.search(value):
-            raise ValueError(f"{place}: {SHORT.repr(value)} does not match {pattern!r}")
+            raise ValueError(f"{place}: {short_repr(value)} does not match {pattern!r}")
 
     return run
 
 
 def _misfit(place: str, expected: str, value: Any) -> TypeError:
-    shown = "" if place.rpartition(".")[2] in SECRETS else f"{SHORT.repr(value)} "
+    shown = "" if place.rpartition(".")[2] in SECRET_FIELDS else f"{short_repr(value)} "
     return TypeError(f"{place}: expected {expected}, got {shown}({type(value).__name__})")
 
 

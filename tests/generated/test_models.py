@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from support.instances import PREFIX, Instances
 from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.errors import DialectError
-from tinkerwire_base.conversion.versioning import is_protobuf, project, union_document
+from tinkerwire_base.conversion.versioning import is_marked_protobuf_only, project, union_document
 from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
 from tinkerwire_generated.availability import FIELD_VERSIONS, SCALAR_TYPE_VERSIONS, NEWEST, REQUIRED_VERSIONS, TYPE_VERSIONS, VALUE_VERSIONS
@@ -28,7 +28,7 @@ ERAS = ("0.4.1", "0.6.3", "0.16.1", "0.25.0", "0.38.0")
 EVERYTHING = Instances(union_document(CONTRACT))
 AT = {version: Instances(project(CONTRACT, version)) for version in ERAS}
 TYPES = [(version, name) for version in ERAS for name in AT[version].schemas]
-BINARY = {name for name, schema in EVERYTHING.schemas.items() if is_protobuf(schema)}
+BINARY = {name for name, schema in EVERYTHING.schemas.items() if is_marked_protobuf_only(schema)}
 # What came and went between two eras is tried at the version that brought it.
 SHORT_LIVED = {name: TYPE_VERSIONS[name][0] for name in EVERYTHING.schemas.keys() - {name for _, name in TYPES} - BINARY}
 AT |= {version: Instances(project(CONTRACT, version)) for version in sorted(set(SHORT_LIVED.values()))}

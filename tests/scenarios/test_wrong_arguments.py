@@ -14,7 +14,7 @@ import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
 from support.scripted import PATIENCE_S, ScriptedServer
 from tinkerwire import types
-from tinkerwire_base.model import SECRETS
+from tinkerwire_base.short_repr import SECRET_FIELDS
 
 pytestmark = pytest.mark.timeout(120)
 WIRE = "0.35.0"
@@ -157,7 +157,7 @@ def problems(call: Any, needed: Mapping[str, Any], parameter: inspect.Parameter,
             text = str(error)
             if name not in text and CALLED.get(name, name) not in text:
                 found.append(f"{label}: not named in {error!r:.200}")
-            if name in SECRETS and label == "half a character" and HALF in text:
+            if name in SECRET_FIELDS and label == "half a character" and HALF in text:
                 found.append(f"{label}: shown in {error!r:.200}")
         else:
             found.append(f"{label}: taken, {got!r:.100}")

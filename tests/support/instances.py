@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tinkerwire_base.conversion.versioning import is_protobuf
+from tinkerwire_base.conversion.versioning import is_marked_protobuf_only
 from tinkerwire_base.timestamps import parse_timestamp
 
 Json = dict[str, Any]
@@ -120,7 +120,9 @@ class Instances:
         rest = schema.get("additionalProperties", True)
         if "properties" not in schema:
             return st.dictionaries(NAMES, self._by(rest, unknown_keys) if rest is not True else ANYTHING, max_size=3)
-        properties = {name: detail for name, detail in schema["properties"].items() if not is_protobuf(detail)}
+        properties = {
+            name: detail for name, detail in schema["properties"].items() if not is_marked_protobuf_only(detail)
+        }
         fields = {name: self._by(detail, unknown_keys) for name, detail in properties.items()}
         required = schema.get("required", [])
         known = st.fixed_dictionaries(

@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from tinkerwire_base.conversion.versioning import is_protobuf, union_document
+from tinkerwire_base.conversion.versioning import is_marked_protobuf_only, union_document
 from tinkerwire_base.mixins import behaviour
 from tinkerwire_base.validators import INT64_MAX, INT64_MIN
 
@@ -89,7 +89,7 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
             field: {
                 "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
                 "array": _find(detail, "x-array"),
-                "binary": is_protobuf(detail),
+                "protobuf_only": is_marked_protobuf_only(detail),
                 "converts": field in converts,
                 "base64": _find(detail, "contentEncoding") == "base64",
                 "until": original.get("properties", {}).get(field, {}).get("x-until"),

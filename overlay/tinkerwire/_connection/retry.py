@@ -15,7 +15,7 @@ import attrs
 from tinkerwire_base.call import ResponseLimits, SizeLimit
 from tinkerwire_base.compat.dataclass_methods import DataclassMethods
 from tinkerwire_base.errors import APIConnectionError, APIStatusError, TinkerError
-from tinkerwire_base.model import SHORT
+from tinkerwire_base.short_repr import short_repr
 from tinkerwire_base.validators import require_bool, require_int, require_number
 
 from .._futures.deadline import Deadline
@@ -105,18 +105,18 @@ class RetryConfig(DataclassMethods):
         _refuse_other_than_exceptions(self.retryable_exceptions)
         require_number("RetryConfig.jitter_factor", self.jitter_factor)
         if self.retry_if is not None and (not callable(self.retry_if) or inspect.iscoroutinefunction(self.retry_if)):
-            shown = SHORT.repr(self.retry_if)
+            shown = short_repr(self.retry_if)
             raise TypeError(f"RetryConfig.retry_if: expected a plain function of the error, got {shown}")
         if self.max_connections is not None and self.max_connections <= 0:
             raise ValueError(f"RetryConfig.max_connections: {self.max_connections} is not positive; None is no bound")
         for name in ("progress_timeout", "retry_delay_base", "retry_delay_max", "max_elapsed", "retry_after_max"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # noqa: PLR0124
-                raise TypeError(f"RetryConfig.{name}: expected seconds, got {SHORT.repr(value)}")
+                raise TypeError(f"RetryConfig.{name}: expected seconds, got {short_repr(value)}")
             if value < 0:
-                raise ValueError(f"RetryConfig.{name}: {SHORT.repr(value)} s is less than no time")
+                raise ValueError(f"RetryConfig.{name}: {short_repr(value)} s is less than no time")
             if isinstance(value, int) and value > sys.float_info.max:
-                raise ValueError(f"RetryConfig.{name}: {SHORT.repr(value)} s is too large; math.inf is any time")
+                raise ValueError(f"RetryConfig.{name}: {short_repr(value)} s is too large; math.inf is any time")
         if not 0 <= self.jitter_factor <= 1:
             raise ValueError(f"RetryConfig.jitter_factor: {self.jitter_factor} is not between 0 and 1")
         if self.max_attempts < 1:
@@ -176,7 +176,7 @@ class RetryConfig(DataclassMethods):
         is_asked = self.retry_if is not None and not getattr(error, "is_of_credential", False)
         word = self.retry_if(error) if is_asked and self.retry_if is not None else None
         if word is not None and not isinstance(word, bool):
-            raise TypeError(f"RetryConfig.retry_if returned {SHORT.repr(word)}; expected True, False or None")
+            raise TypeError(f"RetryConfig.retry_if returned {short_repr(word)}; expected True, False or None")
         return word
 
     def wait_after(self, error: TinkerError, attempt: int) -> float:
@@ -232,10 +232,10 @@ def is_retryable(
 
 def _refuse_other_than_exceptions(given: object) -> None:
     if not isinstance(given, tuple):
-        raise TypeError(f"RetryConfig.retryable_exceptions: expected a tuple of exceptions, got {SHORT.repr(given)}")
+        raise TypeError(f"RetryConfig.retryable_exceptions: expected a tuple of exceptions, got {short_repr(given)}")
     for each in given:
         if not (isinstance(each, type) and issubclass(each, Exception)):
-            raise TypeError(f"RetryConfig.retryable_exceptions: {SHORT.repr(each)} is not an exception class")
+            raise TypeError(f"RetryConfig.retryable_exceptions: {short_repr(each)} is not an exception class")
 
 
 def server_wish(error: TinkerError) -> float | None:

@@ -11,7 +11,7 @@ from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 from tinkerwire_base.errors import RequestTimeoutError
-from tinkerwire_base.model import SHORT
+from tinkerwire_base.short_repr import short_repr
 
 from .operation_record import OperationRecord, current
 
@@ -38,7 +38,7 @@ def normalize_timeout(timeout: float | None, name: str = "timeout") -> float | N
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise TypeError(f"{name}: expected seconds, got {SHORT.repr(timeout)} ({type(timeout).__name__})")
+        raise TypeError(f"{name}: expected seconds, got {short_repr(timeout)} ({type(timeout).__name__})")
     if timeout != timeout:  # noqa: PLR0124  (math.isnan overflows for integers that no float holds)
         raise ValueError(f"{name}: expected seconds, got nan")
     if timeout <= 0:
@@ -50,7 +50,7 @@ def positive_timeout(timeout: float | None) -> float | None:
     """Check a user's time limit that cannot be over from the start; see :func:`normalize_timeout`."""
     seconds = normalize_timeout(timeout)
     if seconds == 0:
-        raise ValueError(f"timeout must be greater than 0 s, got {SHORT.repr(timeout)}; None sets no limit of its own")
+        raise ValueError(f"timeout must be greater than 0 s, got {short_repr(timeout)}; None sets no limit of its own")
     return seconds
 
 

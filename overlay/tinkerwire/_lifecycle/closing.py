@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from tinkerwire_base.errors import CancelledSubmissionError
-from tinkerwire_base.model import SHORT
+from tinkerwire_base.short_repr import short_repr
 
 from .._connection.connection import Connection
 from .._connection.operation_runner import Owner
@@ -224,6 +224,6 @@ def _normalize_exit_timeout(exit_timeout: float | None) -> float | None:
     seconds = normalize_timeout(exit_timeout, "exit_timeout")
     if exit_timeout is not None and exit_timeout < 0:
         raise ValueError(
-            f"exit_timeout must be at least 0 s, got {SHORT.repr(exit_timeout)}; None waits without a limit"
+            f"exit_timeout must be at least 0 s, got {short_repr(exit_timeout)}; None waits without a limit"
         )
     return seconds

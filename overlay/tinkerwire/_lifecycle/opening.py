@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tinkerwire_base.call import default_converter
-from tinkerwire_base.model import fields_of
+from tinkerwire_base.reflection import fields_of
 from tinkerwire_base.validators import require_optional
 from tinkerwire_generated.models import ClientConfigResponse
 

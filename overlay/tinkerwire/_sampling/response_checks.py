@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from tinkerwire_base.compat.list_array import length
 from tinkerwire_base.errors import APIResponseValidationError, ResponseInfo
+from tinkerwire_base.list_array import length
 from tinkerwire_generated.models import SampleRequest, SampleResponse
 
 from .._usage import length_of

@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn
 from tinkerwire_base import console_urls
 from tinkerwire_base.call import Call
 from tinkerwire_base.errors import TinkerError
-from tinkerwire_base.model import SHORT
+from tinkerwire_base.short_repr import short_repr
 from tinkerwire_base.validators import one_of
 from tinkerwire_generated.api.training import forward, forward_backward, get_info, optim_step, unload_model
 from tinkerwire_generated.models import (
@@ -183,7 +183,7 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
             raise ValueError("optim_params and adam_params are the same thing; give one of them")
         given = adam_params if optim_params is None else optim_params
         if not isinstance(given, AdamParams | DimuonParams | OptimParamsBase):
-            raise TypeError(f"optim_params: expected AdamParams or those of another optimizer, got {SHORT.repr(given)}")
+            raise TypeError(f"optim_params: expected AdamParams or those of another optimizer, got {short_repr(given)}")
         settings: dict[str, Any] = (
             {"adam_params": given} if isinstance(given, AdamParams) else {"optimizer_params": given}
         )

@@ -9,8 +9,8 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tinkerwire_base.compat.list_array import EMPTY_LOGPROB, EMPTY_TOKEN, TopkLogprobs
 from tinkerwire_base.lazy_numpy import Array, np
+from tinkerwire_base.list_array import EMPTY_LOGPROB, EMPTY_TOKEN, TopkLogprobs
 from tinkerwire_base.tensors import wire_array
 from tinkerwire_base.validators import INT32_MAX, INT32_MIN, NumberRangeError
 from tinkerwire_generated.models import TensorData

@@ -14,7 +14,7 @@ import attrs
 
 from tinkerwire_base.call import Call, WireResponse
 from tinkerwire_base.conversion.converter import parse_json
-from tinkerwire_base.model import fields_of, wire_name
+from tinkerwire_base.reflection import fields_of, wire_name
 from tinkerwire_generated.models import (
     CreateCustomLossResponse,
     CreateModelResponse,

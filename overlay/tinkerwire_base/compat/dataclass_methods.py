@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..model import factory_of, resolve
+from ..reflection import factory_of, resolve_types
 
 
 class _Fields:
@@ -38,7 +38,7 @@ def _fields(cls: Any) -> dict[str, Any]:
     import dataclasses  # noqa: PLC0415  (not needed to import the models)
 
     described = []
-    for attribute in attrs.fields(resolve(cls)):
+    for attribute in attrs.fields(resolve_types(cls)):
         factory = factory_of(attribute)
         is_plain = factory is None and attribute.default is not attrs.NOTHING
         keyword: dict[str, Any] = {"default": attribute.default} if is_plain else {}

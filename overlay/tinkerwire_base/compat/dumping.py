@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import attrs
 import orjson
 
-from ..model import AllowExtra, Model, default_of, fields_of, wire_name
+from ..reflection import allows_extra, default_of, fields_of, wire_name
 from ..unset import UNSET
 
 Choice: TypeAlias = Any
@@ -35,7 +35,7 @@ class Dump:
         found: dict[str, Any] = {}
         for attribute in fields_of(type(model)):
             self._put(found, model, attribute, include, exclude)
-        if isinstance(model, AllowExtra):
+        if allows_extra(type(model)):
             for name, value in model.extra_fields.items():
                 if _is_chosen(name, include, exclude) and (self.nulls or value is not None):
                     found[name] = self.value(value, _within(include, name), _within(exclude, name))
@@ -54,7 +54,7 @@ class Dump:
         """What a field holds, dumped."""
         if isinstance(value, str | int | float | None):
             return value
-        if isinstance(value, Model):
+        if attrs.has(type(value)):
             return self.model(value, include, exclude)
         if isinstance(value, Mapping):
             items = {key: item for key, item in value.items() if _is_chosen(key, include, exclude)}

@@ -11,7 +11,7 @@ import attrs
 import orjson
 
 from ..conversion.versioning import SCHEMAS, union_document
-from ..model import factory_of, fields_of, resolve
+from ..reflection import factory_of, fields_of, resolve_types
 
 Json = dict[str, Any]
 
@@ -44,7 +44,7 @@ def model_fields(cls: Any) -> Mapping[str, ModelField]:
     own = _generated(cls)
     properties = _schemas(own.__module__).get(own.__name__, {}).get("properties", {})
     found = {}
-    for attribute in fields_of(resolve(cls)):
+    for attribute in fields_of(resolve_types(cls)):
         wire = attribute.metadata.get("wire")
         factory = factory_of(attribute)
         found[attribute.name] = ModelField(

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import attrs
 
 from ..conversion.converter import Converter
-from ..model import default_of
+from ..reflection import default_of
 
 T = TypeVar("T")
 

@@ -23,17 +23,17 @@ from cattrs.cols import list_structure_factory, mapping_structure_factory
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 from cattrs.v import format_exception
 
-from ..compat.list_array import AsGiven
 from ..lazy_numpy import np
-from ..model import (
-    AllowExtra,
-    ForbidExtra,
-    by_value,
+from ..list_array import AsGiven
+from ..reflection import (
+    allows_extra,
+    as_comparable,
     default_of,
     essential_fields,
     fields_of,
-    is_protobuf,
-    resolve,
+    forbids_extra,
+    is_protobuf_only,
+    resolve_types,
     wire_name,
 )
 from ..unset import UNSET
@@ -237,12 +237,12 @@ class Converter:
         return conv
 
     def _unstructure_class(self, conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
-        resolve(cls)
+        resolve_types(cls)
         words = self._vocabulary
         checks = [*binary_only(cls, self.version), *(words.checks(cls) if words else [])]
         absent = words.absent_fields(cls) if words else {}
         doubtful = words.doubtful_fields(cls) if words else []
-        fields = [a for a in fields_of(cls) if a.name not in absent and not is_protobuf(a)]
+        fields = [a for a in fields_of(cls) if a.name not in absent and not is_protobuf_only(a)]
         overrides: dict[str, Any] = _renames(cls, is_whole=False)
         overrides |= {name: override(omit=True) for name in absent}
         raw = {wire_name(a): vars(cls)[a.name] for a in fields if a.name in getattr(cls, "_as_given", ())}
@@ -252,7 +252,7 @@ class Converter:
         blank = [(a.name, wire_name(a), a.default) for a in fields if a.default is None or a.default is UNSET]
         known = [a for a in fields if a.name in doubtful and a.default is not None and a.default is not UNSET]
         plain = [(a.name, wire_name(a), default_of(a)) for a in known]
-        is_open = issubclass(cls, AllowExtra)
+        is_open = allows_extra(cls)
         kept = [(wire, AsGiven(listed).__get__) for wire, listed in raw.items()]
         if not checks and not blank and not plain and not is_open and not kept:
             return unstructure
@@ -267,7 +267,7 @@ class Converter:
                 if getattr(value, name) is default:
                     del found[wire]
             for name, wire, default in plain:
-                if by_value(getattr(value, name)) == default:
+                if as_comparable(getattr(value, name)) == default:
                     del found[wire]
             if is_open and value.extra_fields:
                 found.update(value.extra_fields)
@@ -282,7 +282,7 @@ def _worded(error: BaseException, kind: type | None) -> str:
 
 
 def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool, report: Report | None) -> Callable[..., Any]:
-    resolve(cls)
+    resolve_types(cls)
     overrides = _renames(cls, is_whole=is_whole)
     if report is not None:
         special = {
@@ -292,12 +292,12 @@ def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool, repor
         special |= {a.name: (a, structure_texts) for a in essential_texts(cls)}
         overrides |= {name: override(rename=wire_name(a), struct_hook=hook) for name, (a, hook) in special.items()}
     inner: Callable[..., Any] = make_dict_structure_fn(
-        cls, conv, _cattrs_forbid_extra_keys=issubclass(cls, ForbidExtra), **overrides
+        cls, conv, _cattrs_forbid_extra_keys=forbids_extra(cls), **overrides
     )
     if report is not None and essential_fields(cls) is not None:
         inner = lenient_structure(cls, inner)
-    is_open = issubclass(cls, AllowExtra)
-    known = {wire_name(a) for a in fields_of(cls) if is_whole or not is_protobuf(a)}
+    is_open = allows_extra(cls)
+    known = {wire_name(a) for a in fields_of(cls) if is_whole or not is_protobuf_only(a)}
 
     def structure(value: Any, kind: Any) -> Any:
         if type(value) is not dict:
@@ -315,8 +315,8 @@ def _renames(cls: type, *, is_whole: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         a.name: override(rename=a.metadata["wire"]) for a in fields_of(cls) if "wire" in a.metadata
     }
-    found |= {a.name: override(omit=True) for a in fields_of(cls) if is_protobuf(a) and not is_whole}
-    if issubclass(cls, AllowExtra):
+    found |= {a.name: override(omit=True) for a in fields_of(cls) if is_protobuf_only(a) and not is_whole}
+    if allows_extra(cls):
         found["extra_fields"] = override(omit=True)
     return found
 

@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin
 import attrs
 import cattrs
 
-from ..model import essential_fields, fields_of, wire_name
+from ..reflection import essential_fields, fields_of, wire_name
 from .structure_hooks import FAULTS, Hook, expected, is_dict, structure_only
 
 Report = Callable[[str], None]

@@ -11,7 +11,8 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 import cattrs
 
-from ..model import SHORT, ForbidExtra, essential_fields, fields_of, members_of, resolve, wire_name
+from ..reflection import essential_fields, fields_of, forbids_extra, members_of, resolve_types, wire_name
+from ..short_repr import short_repr
 from ..timestamps import parse_timestamp
 from ..unset import UnsetType
 
@@ -126,7 +127,7 @@ def structure_tuple(tp: Any) -> Hook:
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, list | tuple) or len(value) != size:
-            raise TypeError(f"expected an array of {size}, got {SHORT.repr(value)}")
+            raise TypeError(f"expected an array of {size}, got {short_repr(value)}")
         return tuple(value)
 
     return structure
@@ -154,7 +155,7 @@ def structure_union(conv: cattrs.Converter, tp: Any, *, is_lenient: bool = False
             except FAULTS:
                 if len(members) == 1:
                     raise
-        raise TypeError(f"{SHORT.repr(value)} fits none of {', '.join(map(_name, members))}")
+        raise TypeError(f"{short_repr(value)} fits none of {', '.join(map(_name, members))}")
 
     return structure
 
@@ -184,7 +185,7 @@ def _name(tp: Any) -> str:
 
 def _structure_model(conv: cattrs.Converter, models: Sequence[type], *, is_lenient: bool) -> Callable[[Any], Any]:
     """Pick by tag when one is sent, else the member whose required keys are there and that knows most keys."""
-    hooks = {cls: conv.get_structure_hook(resolve(cls)) for cls in models}
+    hooks = {cls: conv.get_structure_hook(resolve_types(cls)) for cls in models}
     if len(models) == 1:
         return lambda value: hooks[models[0]](value, models[0])
     required = {cls: [a for a in fields_of(cls) if a.default is attrs.NOTHING] for cls in models}
@@ -205,7 +206,7 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type], *, is_lenie
             names = ", ".join(cls.__name__ for cls in models)
             raise ValueError(f"keys {sorted(keys)} (type {value.get('type')!r}) fit none of {names}")
         # One that refuses unknown keys is meant only by keys that it knows.
-        fitting = [cls for cls in fitting if not issubclass(cls, ForbidExtra) or keys <= known[cls]] or fitting
+        fitting = [cls for cls in fitting if not forbids_extra(cls) or keys <= known[cls]] or fitting
         ranks = {cls: _likeness(cls, len(known[cls] & keys), len(needs[cls]), keys) for cls in fitting}
         best = max(fitting, key=lambda cls: ranks[cls])
         alike = [cls.__name__ for cls in fitting if ranks[cls] == ranks[best]]

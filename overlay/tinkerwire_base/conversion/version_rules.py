@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from ..errors import DialectError
-from ..model import by_value, default_of, fields_of, is_protobuf, wire_name
+from ..reflection import as_comparable, default_of, fields_of, is_protobuf_only, wire_name
 from ..unset import UNSET
 from .versioning import VersionRange, parse_version
 
@@ -92,7 +92,7 @@ class VersionRules:
         name, default = attribute.name, default_of(attribute)
 
         def check(model: Any) -> None:
-            if by_value(getattr(model, name)) != default:
+            if as_comparable(getattr(model, name)) != default:
                 self._refuse(what, span)
 
         return check
@@ -125,7 +125,7 @@ class VersionRules:
         python_type = SCALAR_TYPES[kind]
 
         def check(model: Any) -> None:
-            if any(type(item) is python_type for item in _leaves(by_value(getattr(model, name)))):
+            if any(type(item) is python_type for item in _leaves(as_comparable(getattr(model, name)))):
                 self._refuse(f"{what} with a {kind} in it", span)
 
         return check
@@ -137,7 +137,7 @@ class VersionRules:
 def binary_only(cls: type, version: str | None) -> Iterator[Check]:
     """Checks that a model leaves the fields alone that JSON, of any version, has no place for."""
     for attribute in fields_of(cls):
-        if is_protobuf(attribute):
+        if is_protobuf_only(attribute):
             yield _not_in_json(f"{cls.__name__}.{attribute.name}", attribute, version)
 
 
@@ -145,7 +145,7 @@ def _not_in_json(what: str, attribute: attrs.Attribute[Any], version: str | None
     name, default = attribute.name, default_of(attribute)
 
     def check(model: Any) -> None:
-        if by_value(getattr(model, name)) != default:
+        if as_comparable(getattr(model, name)) != default:
             text = f"{what} has no place in JSON; leave it at its default, or use a server that takes binary messages"
             raise DialectError(text, what=what, version=version or "")
 

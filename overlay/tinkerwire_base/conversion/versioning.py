@@ -55,7 +55,7 @@ def is_available(node: Any, version: Version) -> bool:
     )
 
 
-def is_protobuf(node: Any) -> bool:
+def is_marked_protobuf_only(node: Any) -> bool:
     """Whether ``node`` is a thing that JSON has no place for."""
     return isinstance(node, Mapping) and node.get("x-protobuf-only") is True
 
@@ -129,7 +129,7 @@ def _at(node: Any, now: Version, dead: set[str]) -> Any:
     found = {
         key: _at(item, now, dead)
         for key, item in node.items()
-        if key not in MARKERS and is_available(item, now) and not is_protobuf(item)
+        if key not in MARKERS and is_available(item, now) and not is_marked_protobuf_only(item)
     }
     if isinstance(node.get("properties"), dict) and isinstance(node.get("required", []), list):
         _adjust_required(found, node, now)

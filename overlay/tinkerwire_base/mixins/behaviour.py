@@ -17,7 +17,7 @@ from typing_extensions import Self
 from .. import console_urls
 from ..errors import RequestErrorCategory
 from ..lazy_numpy import Array, np
-from ..model import SHORT
+from ..short_repr import short_repr
 from ..tensors import text_length, token_ids, wire_array, wire_dtype, wire_list
 from ..validators import NumberRangeError, require_number, require_str
 from .dmel import container_length
@@ -294,7 +294,7 @@ def _parts(tinker_path: str) -> list[str]:
     parts = tinker_path[len(TINKER_SCHEME) :].split("/") if is_path else []
     if len(parts) != 3 or not all(parts) or parts[1] not in CHECKPOINT_KINDS:
         kinds = " or ".join(f"{TINKER_SCHEME}RUN/{kind}/NAME" for kind in CHECKPOINT_KINDS)
-        shown = repr(tinker_path) if isinstance(tinker_path, str) else SHORT.repr(tinker_path)
+        shown = repr(tinker_path) if isinstance(tinker_path, str) else short_repr(tinker_path)
         raise ValueError(f"{shown} is not a checkpoint path; it should read {kinds}")
     return parts
 

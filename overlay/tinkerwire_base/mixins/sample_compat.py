@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..compat.list_array import (
+from ..lazy_numpy import Array
+from ..list_array import (
     LOGPROBS,
     PROMPT_LOGPROBS,
     TOKENS,
@@ -19,7 +20,6 @@ from ..compat.list_array import (
     TopkLogprobs,
     stand_in,
 )
-from ..lazy_numpy import Array
 
 
 class _Results:

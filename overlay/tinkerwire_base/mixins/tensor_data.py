@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
-from ..compat.list_array import GIVEN, AsGiven, AsList, stand_in
 from ..lazy_numpy import Array, np
-from ..model import SHORT
+from ..list_array import GIVEN, AsGiven, AsList, stand_in
+from ..short_repr import short_repr
 from ..tensors import flat_array, plain_array, wire_array, wire_dtype
 
 if TYPE_CHECKING:
@@ -221,5 +221,5 @@ class TensorDataMixin:
 
 def _pad(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"pad_value: expected an int, got {SHORT.repr(value)} ({type(value).__name__})")
+        raise TypeError(f"pad_value: expected an int, got {short_repr(value)} ({type(value).__name__})")
     return int(value)

@@ -11,7 +11,7 @@ import pytest
 
 from tinkerwire_base.conversion import lenient
 from tinkerwire_base.conversion.converter import Converter
-from tinkerwire_base.model import wire_name
+from tinkerwire_base.reflection import wire_name
 from tinkerwire_generated import models as m
 
 Place = tuple[str | int, ...]

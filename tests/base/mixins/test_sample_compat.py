@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tinkerwire_base.compat.list_array import TOPK, Numbers, TopkLogprobs
 from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_base.list_array import TOPK, Numbers, TopkLogprobs
 from tinkerwire_generated import models
 
 SampledSequence: Any = models.SampledSequence

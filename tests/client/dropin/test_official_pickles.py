@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tinkerwire import types
-from tinkerwire_base.compat.pickling import set_state
+from tinkerwire_base.pickling import set_state
 
 RECORDED = [json.loads(line) for line in (Path(__file__).parent / "official-pickles.jsonl").read_text().splitlines()]
 CASES = [(each["version"], int(protocol), text) for each in RECORDED for protocol, text in each["pickles"].items()]

@@ -11,7 +11,7 @@ from tinkerwire._wire.protobuf import decode_output, decode_sample
 from tinkerwire_base.call import JSON, PROTOBUF
 from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.conversion.version_rules import VersionRules, is_in_range
-from tinkerwire_base.model import by_value, default_of, is_protobuf
+from tinkerwire_base.reflection import as_comparable, default_of, is_protobuf_only
 from tinkerwire_generated.availability import FIELD_VERSIONS, TYPE_VERSIONS
 from tinkerwire_generated.models import ForwardBackwardOutput, RequestFailedResponse, SampleResponse
 from tinkerwire_generated.protobuf import MESSAGE_VERSIONS
@@ -109,7 +109,7 @@ class ResultEncoder:
         if not attrs.has(kind):
             return value
         absent = self._absent_of(kind)
-        changes = {name: default for name, default in absent.items() if by_value(getattr(value, name)) != default}
+        changes = {name: default for name, default in absent.items() if as_comparable(getattr(value, name)) != default}
         for attribute in attrs.fields(kind):
             if attribute.name not in absent:
                 part = getattr(value, attribute.name)
@@ -121,6 +121,6 @@ class ResultEncoder:
     def _absent_of(self, kind: type) -> dict[str, Any]:
         if kind not in self._absent:
             defaults = {attribute.name: default_of(attribute) for attribute in attrs.fields(kind)}
-            binary = [attribute.name for attribute in attrs.fields(kind) if is_protobuf(attribute)]
+            binary = [attribute.name for attribute in attrs.fields(kind) if is_protobuf_only(attribute)]
             self._absent[kind] = {name: defaults[name] for name in [*self._vocabulary.absent_fields(kind), *binary]}
         return self._absent[kind]

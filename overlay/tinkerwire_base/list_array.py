@@ -11,9 +11,9 @@ from typing import Any
 
 import attrs
 
-from ..lazy_numpy import Array, np
-from ..tensors import flat_array
+from .lazy_numpy import Array, np
 from .pickling import takes_official_pickles
+from .tensors import flat_array
 
 EMPTY_TOKEN, EMPTY_LOGPROB = 0, -99999.0
 """What fills the places of top-k matrices where there is no token; logprob in nats."""
