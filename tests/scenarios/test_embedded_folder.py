@@ -132,7 +132,7 @@ def test_clients_of_a_folder_stay_in_their_process(tmp_path: Path) -> None:
 
 
 def test_losing_checkpoints_of_a_temporary_folder_is_logged(tmp_path: Path) -> None:
-    """One log line gives the number of lost checkpoints and how to keep them; without checkpoints there is no line."""
+    """One log line gives the number of lost checkpoints and how to keep them; without checkpoints nothing is logged."""
     ended = run(SAVE, "local", TMPDIR=str(tmp_path))
     assert ended.stderr.splitlines() == [
         "1 checkpoint of the embedded server will be lost with the temporary folder of this process; "
@@ -146,7 +146,7 @@ def test_losing_checkpoints_of_a_temporary_folder_is_logged(tmp_path: Path) -> N
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_no_temporary_folder(tmp_path: Path, number: signal.Signals) -> None:
     """The signal ends the process as without the client, and the folder is gone."""
-    # What nohup and background jobs ignore is inherited.
+    # Signals that nohup and background jobs ignore are inherited.
     default = f"import signal\nsignal.signal({int(number)}, signal.SIG_DFL)\n"
     with start_program(default + WAIT, tmp_path) as process:
         assert temporary_folders(tmp_path)

@@ -74,8 +74,8 @@ try:
         # Busy on this thread, so that the signal comes in between anywhere.
         while True:
             sampling.sample(PROMPT, 1, PARAMS), training.optim_step(ADAM).result(20)
-except (Stop, tw.ClientClosedError) as fault:
-    print("ended by", type(fault).__name__)
+except (Stop, tw.ClientClosedError) as error:
+    print("ended by", type(error).__name__)
 timer.join()
 del training, sampling
 wait_until(lambda: not loop_threads(), "the thread ends")
@@ -141,8 +141,8 @@ CHILD = os.fork()
 if CHILD == 0:
     try:
         training.optim_step(ADAM)
-    except tw.ClientClosedError as fault:
-        assert "forked from" in str(fault), fault
+    except tw.ClientClosedError as error:
+        assert "forked from" in str(error), error
     client.close().result(5)
     with tw.ServiceClient(base_url=URL, api_key=KEY) as mine:
         mine.create_lora_training_client("base").optim_step(ADAM).result(20)

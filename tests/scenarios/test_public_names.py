@@ -64,7 +64,7 @@ TYPE_DIFFERENCES = {
     "OptimStepRequest.optim_params": "is called as on the wire, adam_params or optimizer_params",
 }
 """Intended differences of type arguments from those of 0.38.0. Arguments that hold the same twice, once as a
-list and once as an array, are told apart by the types themselves; tests/base/mixins/test_sample_compat.py has them."""
+list and once as an array, differ by type; tests/base/mixins/test_sample_compat.py has them."""
 TWICE = ("SampleResponse", "SampledSequence", "TensorData")
 OLDER = {
     tw.ServiceClient: ["create_rest_client", "get_server_capabilities", "get_server_capabilities_async"],

@@ -38,7 +38,7 @@ import json  # noqa: E402
 
 import numpy as np  # noqa: E402
 
-# One client loads numpy with its import and the other at its first use, so both are told with it too.
+# One client loads numpy with its import and the other at its first use, so the figure with numpy is reported for both.
 IMPORT["cpu_with_numpy_ms"] = (cpu_s() - _before[1]) * 1000
 
 SAMPLES = 1000

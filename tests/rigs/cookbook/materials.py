@@ -44,7 +44,7 @@ def write_materials(folder: Path) -> None:
     _write(folder / "zwhe99/DeepMath-103K/train.jsonl", [_sum(rng) for _ in range(24)])
     _write(folder / "tangqiaoyu/ToolAlpaca/train.jsonl", [_instruction(rng) for _ in range(24)])
     _write(folder / "allenai/tulu-3-sft-mixture/train.jsonl", [{"messages": _chat(rng)} for _ in range(24)])
-    # Where generate_data of the recipe with rubrics writes.
+    # Output folder of generate_data of the recipe with rubrics.
     (folder / "tinker_cookbook/example_data").mkdir(parents=True, exist_ok=True)
     _write(folder / "conversations.jsonl", [{"messages": _chat(rng)} for _ in range(160)])
     # The form of an answer, and any number as the answer: which one is right is left to reinforcement.

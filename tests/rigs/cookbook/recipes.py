@@ -29,7 +29,7 @@ from tests.support.embedded import embedded_http_server
 SERVER = ("--wire", "0.38.0", "--seed", "0", "--alias", f"{MODEL}=tinkerwire/byte-small")
 TIMEOUT_S = 600
 CLIENTS = {"tinker": (), "tinkerwire": ("-m", "tinkerwire.dropin")}
-"""What stands before ``-m RECIPE`` for each client."""
+"""Arguments before ``-m RECIPE`` for each client."""
 
 
 class RecipeRunner:

@@ -26,7 +26,7 @@ RELEASES = (
     *("0.25.0", "0.26.2", "0.29.1", "0.30.4", "0.34.0", "0.36.0", "0.38.0"),
 )
 BESIDE = frozenset({"sites", "headers", "reachable_as", "properties"})
-"""What the fact files say beyond what the contract is compared with."""
+"""Parts of the fact files that are not compared with the contract."""
 
 
 @cache

@@ -21,7 +21,7 @@ def of_pydantic(name: str, schema: Json) -> Json:
     found = {each: _reworded(item) for each, item in schema.get("$defs", {}).items()}
     found.setdefault(name, _reworded(own))
     if TENSOR in found:
-        # What no JSON Schema says: data fits dtype and shape.
+        # JSON Schema cannot express that data fits dtype and shape.
         found[TENSOR]["x-mixin"] = "TensorDataMixin"
     for owner, (field, tag) in TAGS.items():
         if owner in found:

@@ -31,14 +31,14 @@ EXCUSES = (
         "OptimStepRequest",
         "theirs",
         lambda value: "optim_params" in value,
-        "a name for Python: what it dumps says adam_params or optimizer_params",
+        "a name for Python; its dump has adam_params or optimizer_params",
     ),
     Excuse(
         "0.38.0",
         "OptimStepRequest",
         "ours",
         lambda value: ("adam_params" in value) == ("optimizer_params" in value),
-        "the contract cannot say that exactly one of two fields is there",
+        "the contract cannot express that exactly one of two fields is set",
     ),
 )
 
@@ -57,14 +57,14 @@ OWN_DUMP_REFUSED: Mapping[tuple[str, str], str] = {
 
 NOT_COVERED: Mapping[tuple[str, str], str] = {
     ("0.38.0", "LossFnOutput"): "a map to a Python class without JSON form; TensorData itself is covered",
-    ("0.38.0", "ProvenanceSpans"): "only binary messages have it; protobuf_suite.py covers it",
+    ("0.38.0", "ProvenanceSpans"): "only protobuf has it; protobuf_suite.py covers it",
 }
 """Types of the SDK that are not tried."""
 
 BOTH, OLD, NEW = ("0.16.1", "0.38.0"), ("0.16.1",), ("0.38.0",)
 BASE = "a base of others"
-CLIENT = "a thing of the client's own code, which it never sends"
-BINARY = "since it is a Python class it goes by binary messages only; protobuf_suite.py covers it"
+CLIENT = "internal to the client, never sent"
+BINARY = "since it is a Python class it is sent as protobuf only; protobuf_suite.py covers it"
 BASES = ("BaseAsyncPage", "BaseModel", "BasePage", "GenericModel", "StrictBase")
 CLIENTS = ("CLIContext", "ClientConnectionPoolType", "FinalRequestOptions", "FinalRequestOptionsInput", "HttpxSendArgs")
 CLIENTS += ("QueueState", "RequestOptions", "RetryConfig", "_SamplingClientPickleState")
@@ -80,7 +80,7 @@ NO_TYPES: Mapping[str, tuple[tuple[str, ...], str]] = {
     **dict.fromkeys(NEW_CLIENTS, (NEW, CLIENT)),
     **dict.fromkeys(IN_MEMORY, (NEW, BINARY)),
 }
-"""Classes of the package that are no types of JSON, in which versions, and what they are."""
+"""Classes of the package without a JSON form, with versions and reasons."""
 
 
 def excuses(version: str, name: str, direction: str) -> list[Excuse]:

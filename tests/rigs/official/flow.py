@@ -21,7 +21,7 @@ STEPS: list[Step] = [
     *steps_training.LAST_STEPS,
 ]
 DETAIL_CHARACTERS = 500
-GRACE_S = 5.0  # a step whose own deadline has passed says more than one that was given up
+GRACE_S = 5.0  # the error of a step's own deadline is more precise than a cancellation
 
 
 def run_step(step: Step, walk: Flow) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def run_step(step: Step, walk: Flow) -> dict[str, Any]:
         except Wrong as error:
             found.update(outcome="wrong", detail=str(error))
         except Exception as error:
-            # Our client says so when the server's wire lacks what the step asks for.
+            # tinkerwire raises DialectError if the server's wire lacks the step.
             outcome = "skipped" if type(error).__name__ == "DialectError" else "error"
             found.update(outcome=outcome, detail=f"{type(error).__name__}: {error}")
 

@@ -135,7 +135,7 @@ TAKEN: list[Loss] = [
     methods, scalar, matrix, attributes, made, nested, unused, as_list, of_math, longest_metric,
     lambda logprobs: (logprobs.mean(), {}),
 ]  # fmt: skip
-"""What both clients take."""
+"""Losses that both clients accept."""
 
 
 def captures(logprobs: Any) -> Any:
@@ -212,7 +212,7 @@ REFUSED: list[Loss] = [
     captures, makes_a_tensor, leaves_torch, calls_a_module, branches, iterates, of_length, without_metrics, a_number,
     metric_is_a_number, metric_of_others, metric_too_long, with_default, by_name_only, not_first, is_complex, in_place,
 ]  # fmt: skip
-"""What both clients refuse."""
+"""Losses that both clients reject."""
 
 
 def without_gradients(logprobs: Any) -> Any:
@@ -226,4 +226,4 @@ def beyond_64_bits(logprobs: Any) -> Any:
 
 
 OURS_ALONE: list[Loss] = [without_gradients, beyond_64_bits]
-"""What we refuse and the official SDK takes: it would compute other gradients, and send what few JSON readers hold."""
+"""Losses that only tinkerwire rejects: they would compute wrong gradients, or integers that few JSON readers keep."""

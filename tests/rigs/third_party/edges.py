@@ -59,8 +59,8 @@ def _sessions(p: Probe) -> str:
     p.record("client/dynamic_config", "POST", "client/dynamic_config", {"sdk_version": "0.25.0"})
     p.record("capabilities", "GET", "get_server_capabilities")
     p.record("wrong method", "GET", "create_session")
-    p.record("a body that is no JSON", "POST", "create_session", b"{")
-    p.record("a protobuf body that is no message", "POST", "forward_backward", b"\x08\x01", MESSAGE)
+    p.record("a body that is not JSON", "POST", "create_session", b"{")
+    p.record("a protobuf body that cannot be parsed", "POST", "forward_backward", b"\x08\x01", MESSAGE)
     event = {
         "event": "SESSION_START",
         "event_id": "e",
@@ -256,7 +256,7 @@ def _samples_beyond(p: Probe, body: Json) -> None:
 
 def _futures(p: Probe) -> None:
     p.record("unknown future", "POST", "retrieve_future", {"request_id": "999999"})
-    p.record("a future id that is no number", "POST", "retrieve_future", {"request_id": "no-such"})
+    p.record("a future id that is not a number", "POST", "retrieve_future", {"request_id": "no-such"})
     body = {"request_id": "1", "allow_metadata_only": True}
     p.record("an old future once more, with allow_metadata_only", "POST", "retrieve_future", body)
     p.record("retrieve_futures", "POST", "retrieve_futures", {"request_ids": ["1"]})
