@@ -36,7 +36,7 @@ from ._training.chunking import ChunkLimits
 from ._training.client_creation import TrainingClientFactory
 from ._training.losses.handles import CustomLosses, LossHandle, PerDatumLossFn
 from ._training.losses.tracing import trace
-from ._transport.transport import Transport
+from ._transport.base import Transport
 from ._usage import Usage
 from ._wire.dialect import Dialect
 

@@ -66,6 +66,10 @@ class TinkerError(Exception):
     """Root of all errors of this client."""
 
     message: str
+    may_have_been_sent: bool | None = None
+    """False if the server cannot have received the request, True if it may have, None if that is unknown."""
+    from_credential_refresh: bool = False
+    """True if obtaining a credential failed: the request that needs the credential was not sent."""
 
     def __init__(self, message: str, **parts: Any) -> None:
         super().__init__(message)

@@ -15,7 +15,7 @@ from tinkerwire_generated.api.weights import weights_info
 from tinkerwire_generated.models import WeightsInfoRequest
 
 from .._connection.connection import Connection
-from .._connection.dialect_resolver import ABSENT
+from .._connection.dialect_resolver import ENDPOINT_MISSING
 from .._credentials.secret import is_sendable
 from .._transport.backpressure import Traffic
 
@@ -120,7 +120,7 @@ async def source_of(connection: Connection, path: str) -> WeightsInfo:
         try:
             info = await connection.call(weights_info(body=WeightsInfoRequest(tinker_path=path)), Traffic.REST)
         except APIStatusError as error:
-            if error.status_code not in ABSENT:
+            if error.status_code not in ENDPOINT_MISSING:
                 raise
         else:
             return WeightsInfo(

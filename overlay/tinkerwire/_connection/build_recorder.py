@@ -71,7 +71,7 @@ class BuildRecorder:
         try:
             response = task.result()
         except TinkerError as error:
-            build.may_be_taken = build.may_be_taken or getattr(error, "may_be_sent", True)
+            build.may_be_taken = build.may_be_taken or error.may_have_been_sent is not False
             raise
         build.may_be_taken = build.may_be_taken or response.status >= 500
         return response

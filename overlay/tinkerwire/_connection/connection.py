@@ -27,8 +27,9 @@ from .._futures.deadline import Deadline, deadline_error, is_late, time_left
 from .._futures.future import APIFuture
 from .._futures.operation_record import current
 from .._transport.backpressure import InFlightLimit, Traffic
+from .._transport.base import Transport
+from .._transport.connection_errors import no_time_error
 from .._transport.response_body import check_size
-from .._transport.transport import Transport, no_time_error
 from .._usage import UsageCounter
 from .._wire.dialect import Dialect, given
 from .._wire.server_futures import DeferredResult, Submission
@@ -51,7 +52,7 @@ T = TypeVar("T")
 REQUEST_TIMEOUT_S = 60.0
 SLOWEST_UPLOAD_BYTES_PER_S = 100_000
 """A large body gets so much more time."""
-UNREACHED_S = 6.0
+FIRST_RESPONSE_BUDGET_S = 6.0
 """A server that no connection has ever reached is most likely the wrong address: no attempt that would end later."""
 RESULTS = frozenset({Traffic.TRAINING, Traffic.TRAINING_FUTURES, Traffic.SAMPLING, Traffic.SAMPLING_FUTURES})
 """Traffic whose responses may be results of operations: some servers give one in place of a promise."""
@@ -67,7 +68,7 @@ class Sending(Generic[T]):
     policy: RetryConfig
     timeout_s: float
     raise_immediately: tuple[type[TinkerError], ...]
-    on_fault: Callable[[TinkerError, float], Any] | None
+    on_retry: Callable[[TinkerError, float], Any] | None
     replace: Replace[T] | None
 
 
@@ -98,7 +99,7 @@ class Connection:
         """Polls for a value that the server gives later; set by whoever opens the connection."""
         self.abandon: Abandon | None = None
         """Ends what the server builds for a caller that gave up; set by whoever opens the connection."""
-        self.last_heard = 0.0  # monotonic; never so far
+        self.last_response_at = 0.0  # monotonic; never so far
         self._limits = {each: retry.response_limits(is_result=each in RESULTS) for each in Traffic}
         self._is_reached = False
         """True once the server has accepted a connection."""
@@ -173,7 +174,7 @@ class Connection:
             self._authorization.redaction.error(error)
         if self.telemetry is not None:
             with suppress(Exception):  # the error of the operation is what counts
-                self.telemetry.note(error)
+                self.telemetry.record_exception(error)
 
     # --- requests --------------------------------------------------------------------------------------------------
 
@@ -203,7 +204,7 @@ class Connection:
         timeout_s: float = REQUEST_TIMEOUT_S,
         *,
         raise_immediately: tuple[type[TinkerError], ...] = (),
-        on_fault: Callable[[TinkerError, float], Any] | None = None,
+        on_retry: Callable[[TinkerError, float], Any] | None = None,
         replace: Replace[T] | None = None,
         is_in_line: bool = False,
     ) -> T:
@@ -213,7 +214,7 @@ class Connection:
             read: makes the result of an answer, or raises its error.
             retry: the policy; the client's own when None.
             not_here: faults that the caller deals with; they are raised at once.
-            on_fault: hears of each fault that is going to be retried, and of the wait before it, in seconds.
+            on_retry: hears of each fault that is going to be retried, and of the wait before it, in seconds.
             replace: returns another request that follows an error.
             is_in_line: whether later operations wait for the end of this request, so that its deadline ends it. Other
                 requests that build something go on for a few seconds, to learn what the server builds.
@@ -221,7 +222,7 @@ class Connection:
         Raises:
             SessionExpiredError: the session that the request belongs to is gone.
         """
-        sending = Sending(traffic, retry or self.retry, timeout_s, raise_immediately, on_fault, replace)
+        sending = Sending(traffic, retry or self.retry, timeout_s, raise_immediately, on_retry, replace)
         if request.path not in BUILDING_PATHS:
             return await self._send(request, read, sending, self.exchange)
         recorder = BuildRecorder(request, self.exchange, self.operations.spawn, is_in_line=is_in_line)
@@ -231,7 +232,7 @@ class Connection:
         self, request: WireRequest, read: Callable[[WireResponse], T], sending: Sending[T], exchange: Exchange
     ) -> T:
         traffic, policy, timeout_s = sending.traffic, sending.policy, sending.timeout_s
-        raise_immediately, on_fault, replace = sending.raise_immediately, sending.on_fault, sending.replace
+        raise_immediately, on_retry, replace = sending.raise_immediately, sending.on_retry, sending.replace
         if self.session_state.is_expired and self.session_state.is_used_by(traffic):
             raise self.session_state.expired_error("its heartbeat was answered so")
         started, attempt, track = time.monotonic(), 0, current()
@@ -252,15 +253,15 @@ class Connection:
                 track.step = ""
                 self._authorization.redaction.error(error)
                 # Whoever accepts a connection is there, even if no answer comes.
-                self._is_reached = self._is_reached or getattr(error, "may_be_sent", False)
+                self._is_reached = self._is_reached or bool(error.may_have_been_sent)
                 now = time.monotonic()
                 elapsed, took = now - started, now - began
                 replacement = None if replace is None else replace(error)
                 if replacement is not None:
                     request, read = replacement.request, replacement.read
                     if replacement.is_due:
-                        if on_fault is not None:
-                            on_fault(error, 0.0)
+                        if on_retry is not None:
+                            on_retry(error, 0.0)
                         continue
                     error = replacement.error
                 wait = policy.wait_before_retry(error, attempt, elapsed, is_permanent=repeated.is_permanent(error))
@@ -270,15 +271,15 @@ class Connection:
                     wait is None
                     or wait >= time_left()
                     or isinstance(error, raise_immediately)
-                    or self._is_hopeless(error, policy, elapsed + wait + took)
+                    or self._exceeds_first_response_budget(error, policy, elapsed + wait + took)
                 ):
                     if await self.session_state.is_ended_by(error, traffic, raise_immediately):
                         raise self.session_state.expired_error(str(error)) from error
                     raise error
-                if attempt > 1 or not self.last_heard:
+                if attempt > 1 or not self.last_response_at:
                     self.throttled_log.warn("retry", "%s; attempt %d follows in %.1f s", error, attempt + 1, wait)
-                if on_fault is not None:
-                    on_fault(error, wait)
+                if on_retry is not None:
+                    on_retry(error, wait)
                 track.step = str(error)
             await asyncio.sleep(wait)
         track.step = ""
@@ -323,7 +324,7 @@ class Connection:
             newer = await self._obtained(authorization.after_refusal(credential, secret, answer))
             if newer is not None:
                 answer = await self._transport.send(authorization.signed(request, newer), traffic, timeout_s)
-        self.last_heard = time.monotonic()
+        self.last_response_at = time.monotonic()
         check_size(request, self.base_url + request.path, answer.status, answer.content)
         return authorization.redaction.answer(answer)
 
@@ -340,7 +341,7 @@ class Connection:
             return await work
         except TinkerError as error:
             # Tried again already as often as it should be, and the request that waits for it was not taken up.
-            error.__dict__["is_of_credential"] = True
+            error.from_credential_refresh = True
             raise
 
     async def _token(self) -> Secret:
@@ -361,10 +362,10 @@ class Connection:
         """A JSON value without the secrets of this client."""
         return self._authorization.redaction.value(value)
 
-    def _is_hopeless(self, error: TinkerError, policy: RetryConfig, end: float) -> bool:
+    def _exceeds_first_response_budget(self, error: TinkerError, policy: RetryConfig, end: float) -> bool:
         """Return whether the address most likely leads nowhere, and the user did not set how long to try it."""
-        is_unreached = isinstance(error, APIConnectionError) and not self._is_reached and not self.last_heard
-        return is_unreached and policy.tries_by_default and end > UNREACHED_S
+        is_unreached = isinstance(error, APIConnectionError) and not self._is_reached and not self.last_response_at
+        return is_unreached and policy.has_default_limits and end > FIRST_RESPONSE_BUDGET_S
 
     # --- the dialect in use -------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from .._futures.timeout import wait_for
 from .._transport import address
 from .._wire.dialect import Dialect, found
 
-ABSENT = (404, 405)
+ENDPOINT_MISSING = (404, 405)
 """What a server answers to a call that it does not have."""
 TRIAL_WAIT_S = 5.0
 """Time that a batch waits for another one to find the form; then it is sent in the likely form."""
@@ -103,7 +103,7 @@ async def discover_dialect(ask: Ask, *, is_tinker: bool) -> Dialect:
     try:
         config, response = await ask(client_config(body=ClientConfigRequest(sdk_version=NEWEST)))
     except APIStatusError as error:
-        if error.status_code not in ABSENT:
+        if error.status_code not in ENDPOINT_MISSING:
             raise
         return found(None)
     return found(config, _flags(response), is_tinker=is_tinker)

@@ -128,7 +128,7 @@ class RetryConfig(DataclassMethods):
         return self.progress_timeout if self.enable_stuck_detection else math.inf
 
     @property
-    def tries_by_default(self) -> bool:
+    def has_default_limits(self) -> bool:
         """True if the settings of how long to retry all have their defaults."""
         names = ("max_attempts", "max_elapsed", "retry_if")
         return all(getattr(self, name) == getattr(attrs.fields(type(self)), name).default for name in names)
@@ -157,31 +157,31 @@ class RetryConfig(DataclassMethods):
         """
         if not self.enable_retry_logic or attempt >= self.max_attempts:
             return None
-        if not self.may_pass(error, is_permanent=is_permanent):
+        if not self.should_retry(error, is_permanent=is_permanent):
             return None
-        wait = self.wait_after(error, attempt)
+        wait = self.delay_after(error, attempt)
         return None if elapsed + wait > min(self.max_elapsed, self.time_limit) else wait
 
-    def may_pass(
+    def should_retry(
         self, error: TinkerError, statuses: Collection[int] = RETRIED_STATUSES, *, is_permanent: bool = False
     ) -> bool:
         """Whether sending again can help: the word of ``retry_if`` if it has one, else :func:`is_retryable`."""
-        word = self.word_on(error)
+        word = self.user_decision(error)
         if word is not None:
             return word
         return not is_permanent and is_retryable(error, statuses, self.retryable_exceptions)
 
-    def word_on(self, error: TinkerError) -> bool | None:
+    def user_decision(self, error: TinkerError) -> bool | None:
         """What ``retry_if`` says; None for what it is not asked about."""
-        is_asked = self.retry_if is not None and not getattr(error, "is_of_credential", False)
+        is_asked = self.retry_if is not None and not error.from_credential_refresh
         word = self.retry_if(error) if is_asked and self.retry_if is not None else None
         if word is not None and not isinstance(word, bool):
             raise TypeError(f"RetryConfig.retry_if returned {short_repr(word)}; expected True, False or None")
         return word
 
-    def wait_after(self, error: TinkerError, attempt: int) -> float:
+    def delay_after(self, error: TinkerError, attempt: int) -> float:
         """The wait after failed request number ``attempt``: the server's wish, within bounds, or else our own."""
-        wished = server_wish(error)
+        wished = server_retry_after(error)
         return self.delay(attempt) if wished is None else min(wished, self.retry_after_max)
 
 
@@ -207,7 +207,7 @@ class RepeatedErrors:
             return False
         found = None
         if isinstance(error, APIStatusError) and error.status_code >= 500:
-            is_announced = server_wish(error) is not None or "x-should-retry" in error.response.headers
+            is_announced = server_retry_after(error) is not None or "x-should-retry" in error.response.headers
             found = None if is_announced else (error.status_code, error.response.text)
         self._number = self._number + 1 if found is not None and found == self._last else 1
         self._last = found
@@ -220,7 +220,7 @@ def is_retryable(
     exceptions: tuple[type[Exception], ...] = (APIConnectionError,),
 ) -> bool:
     """Return whether sending again can help: by the server's header, or for ``exceptions``, ``statuses`` and 5xx."""
-    if getattr(error, "is_of_credential", False):
+    if error.from_credential_refresh:
         return False
     if isinstance(error, APIStatusError):
         word = error.response.headers.get("x-should-retry", "").lower()
@@ -238,7 +238,7 @@ def _refuse_other_than_exceptions(given: object) -> None:
             raise TypeError(f"RetryConfig.retryable_exceptions: {short_repr(each)} is not an exception class")
 
 
-def server_wish(error: TinkerError) -> float | None:
+def server_retry_after(error: TinkerError) -> float | None:
     """The wait in seconds that an error answer asks for, if any; none is no wish, or it would be a hot loop."""
     return (retry_after(error.response.headers) or None) if isinstance(error, APIStatusError) else None
 

@@ -18,9 +18,11 @@ from .._credentials.sources import environment_headers, resolve_credential
 from .._futures.event_loop import LOOP
 from .._polling.abandonment import abandon
 from .._polling.poller import fetch_result
-from .._telemetry.reporter import reporter_of
+from .._telemetry.reporter import create_reporter
 from .._transport.address import embedded_folder, is_embedded, resolve_base_url
-from .._transport.transport import AiohttpTransport, HttpxTransport, Transport
+from .._transport.aiohttp_transport import AiohttpTransport
+from .._transport.base import Transport
+from .._transport.httpx_transport import HttpxTransport
 from .._wire.dialect import Dialect, given
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ def open_connection(
             retry or RetryConfig(),
             {**environment_headers(), **(headers or {})},
         )
-        connection.telemetry = reporter_of(connection)
+        connection.telemetry = create_reporter(connection)
         connection.fetch_result = fetch_result
         connection.abandon = abandon
         return connection

@@ -103,7 +103,7 @@ class Abandoned:
         try:
             response = await build.response
         except TinkerError as error:
-            is_unsent = isinstance(error, APIConnectionError) and not getattr(error, "may_be_sent", True)
+            is_unsent = isinstance(error, APIConnectionError) and error.may_have_been_sent is False
             build.may_be_taken = build.may_be_taken or not is_unsent
             self.reason = str(error)
             return

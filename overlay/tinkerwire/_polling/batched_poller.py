@@ -119,7 +119,7 @@ class BatchedPoller:
             except TinkerError as error:
                 faults += 1
                 is_bad = isinstance(error, BadRequestError)
-                if not is_bad and not self._policy.may_pass(error):
+                if not is_bad and not self._policy.should_retry(error):
                     self._is_off = True
                 if self._is_off or faults > (BAD_REQUEST_RETRIES if is_bad else MAX_FAULTS):
                     text = "retrieve_futures: %s; each sample is asked for by itself"
@@ -127,7 +127,7 @@ class BatchedPoller:
                     self._is_off = self._is_off or is_bad
                     self._tell_all()
                     return
-                await asyncio.sleep(self._policy.wait_after(error, faults))
+                await asyncio.sleep(self._policy.delay_after(error, faults))
             else:
                 return
 

@@ -152,10 +152,10 @@ class Poll(Generic[T]):
                 if is_late():
                     raise deadline_error() from error
                 # Some servers hold a question for longer than this; that they answer others shows that they live.
-                is_held = self._connection.last_heard > asked
-                wait = self._wait_for_more(None, asked) if is_held else self._wait_after(error)
+                is_held = self._connection.last_response_at > asked
+                wait = self._wait_for_more(None, asked) if is_held else self._delay_after(error)
             except APIConnectionError as error:
-                wait = self._wait_after(error)
+                wait = self._delay_after(error)
             else:
                 if answer.status in REFUSED_FORMS and PROTOBUF in request.headers["accept"]:
                     self._connection.dialects.learn_json_results()
@@ -204,25 +204,25 @@ class Poll(Generic[T]):
         status_error = self._status_error(answer, value)
         is_gone = answer.status == 410
         try:
-            return self._wait_after(self._lost(410, status_error.response.text) if is_gone else status_error)
+            return self._delay_after(self._lost(410, status_error.response.text) if is_gone else status_error)
         except TinkerError as error:
             if self._is_of_session and await self._connection.session_state.is_lost(status_error):
                 raise self._connection.session_state.expired_error(str(error)) from error
             raise
 
-    def _wait_after(self, error: TinkerError) -> float:
+    def _delay_after(self, error: TinkerError) -> float:
         """The wait after a poll that brought a fault; raises it when waiting cannot help."""
         now = time.monotonic()
         self._track.reason = str(error)
-        if getattr(error, "may_be_sent", False) or isinstance(error, InternalServerError):
+        if error.may_have_been_sent or isinstance(error, InternalServerError):
             # The server may have given the result, and this response is all that arrived.
             self._was_known = True
-        if isinstance(error, BadRequestError) and self._policy.word_on(error) is None:
+        if isinstance(error, BadRequestError) and self._policy.user_decision(error) is None:
             self._bad_requests += 1
             if self._bad_requests > BAD_REQUEST_RETRIES:
                 raise error
-            return self._policy.wait_after(error, self._bad_requests)
-        if not self._policy.may_pass(error, POLLED_STATUSES):
+            return self._policy.delay_after(error, self._bad_requests)
+        if not self._policy.should_retry(error, POLLED_STATUSES):
             if isinstance(error, NotFoundError) and (
                 self._was_known or (self._promise.is_repeatable and names_missing_thing(error))
             ):
@@ -233,7 +233,7 @@ class Poll(Generic[T]):
             self._faulty_since = now
         elif now - self._faulty_since > self._policy.max_elapsed:
             raise error
-        return self._policy.wait_after(error, self._faults)
+        return self._policy.delay_after(error, self._faults)
 
     def _status_error(self, answer: WireResponse, value: Any) -> APIStatusError:
         request = RequestInfo(method="POST", url=f"{self._connection.base_url}/api/v1/retrieve_future")

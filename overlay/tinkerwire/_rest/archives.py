@@ -28,7 +28,7 @@ from tinkerwire_generated.models import CheckpointArchiveUrlResponse
 from .._connection.connection import Connection
 from .._transport.address import EMBEDDED
 from .._transport.backpressure import Traffic
-from .._transport.transport import environment_proxy
+from .._transport.proxy import environment_proxy
 
 ARCHIVE_LIFE = timedelta(minutes=15)
 """How long an address lasts when the server does not say."""

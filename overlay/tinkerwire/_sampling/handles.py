@@ -27,9 +27,9 @@ from .._futures.fork_lock import ForkLock
 from .._lifecycle.closing import Lifetime
 from .._polling.poller import fetch_result
 from .._session.session import Session
-from .._telemetry.reporter import reporter_of
+from .._telemetry.reporter import create_reporter
 from .._transport.address import is_embedded, resolve_base_url
-from .._transport.transport import AiohttpTransport
+from .._transport.aiohttp_transport import AiohttpTransport
 from .._wire.dialect import Dialect
 
 log = logging.getLogger("tinkerwire")
@@ -141,7 +141,7 @@ def _join(handle: SamplerHandle, api_key: str | None, headers: Mapping[str, str]
             ", ".join(missing),
             HEADERS_VARIABLE,
         )
-    connection.telemetry = reporter_of(connection)
+    connection.telemetry = create_reporter(connection)
     connection.fetch_result = fetch_result
     return Lifetime(connection, Session.joined(connection, handle.session_id))
 

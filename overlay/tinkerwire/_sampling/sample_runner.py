@@ -50,7 +50,7 @@ class SampleRunner:
                 drawn = await self._draw(attrs.evolve(request, sampling_session_id=sampling_session_id, seq_id=seq_id))
             except FutureExpiredError as error:
                 is_last = draw >= self._retry.max_attempts or not self._retry.enable_retry_logic
-                if is_last or self._retry.word_on(error) is False:
+                if is_last or self._retry.user_decision(error) is False:
                     raise
                 await asyncio.sleep(self._retry.delay(draw))
             else:
@@ -77,14 +77,14 @@ class SampleRunner:
                         Traffic.SAMPLING,
                         self._retry,
                         raise_immediately=(RateLimitError,),
-                        on_fault=self._on_fault,
+                        on_retry=self._on_retry,
                     )
                 except RateLimitError as error:
                     # The sample gives its place in flight back and stands in line anew, for as long as it takes.
                     refusals += 1
-                    wait = self._retry.wait_after(error, refusals)
+                    wait = self._retry.delay_after(error, refusals)
                     is_late = wait > time_left()
-                    if is_late or not self._retry.may_pass(error) or not self._retry.enable_retry_logic:
+                    if is_late or not self._retry.should_retry(error) or not self._retry.enable_retry_logic:
                         raise
                     self._back_off(wait)
                     current().step = str(error)
@@ -124,7 +124,7 @@ class SampleRunner:
             )
             self._is_prepared = True
 
-    def _on_fault(self, error: TinkerError, wait: float) -> None:
+    def _on_retry(self, error: TinkerError, wait: float) -> None:
         if isinstance(error, APIStatusError) and error.status_code == SERVICE_UNAVAILABLE:
             self._back_off(wait)
 

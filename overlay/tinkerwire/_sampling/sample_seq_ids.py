@@ -12,7 +12,7 @@ from tinkerwire_generated.api.sampling import join_sampling_session
 from tinkerwire_generated.models import JoinSamplingSessionRequest
 
 from .._connection.connection import Connection
-from .._connection.dialect_resolver import ABSENT
+from .._connection.dialect_resolver import ENDPOINT_MISSING
 from .._futures.single_flight import SingleFlight
 from .._transport.backpressure import Traffic
 
@@ -55,7 +55,7 @@ async def join(connection: Connection, sampling_session_id: str) -> int:
         try:
             return (await connection.call(join_sampling_session(body=body), Traffic.SESSION)).client_counter
         except APIStatusError as error:
-            if error.status_code not in ABSENT:
+            if error.status_code not in ENDPOINT_MISSING:
                 raise
     # Not of the module random, whose state forked processes have in common.
     return 1 + secrets.randbelow(RANGE)

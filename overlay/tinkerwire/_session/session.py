@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import attrs
 
-from tinkerwire_base.errors import SessionExpiredError, TinkerError
+from tinkerwire_base.errors import APIStatusError, SessionExpiredError, TinkerError
 from tinkerwire_generated.api.session import create_session, finish_session, session_heartbeat
 from tinkerwire_generated.models import (
     CreateSessionRequest,
@@ -22,7 +22,7 @@ from tinkerwire_generated.models import (
 )
 
 from .._connection.connection import Connection
-from .._connection.dialect_resolver import ABSENT
+from .._connection.dialect_resolver import ENDPOINT_MISSING
 from .._connection.retry import RetryConfig
 from .._connection.session_loss import may_refuse_session, names_session
 from .._futures.operation_record import start_apart
@@ -73,7 +73,7 @@ class Session:
         """Whether the server ever answered a heartbeat."""
         self._refusal: TinkerError | None = None
         """The response that refused the last heartbeat."""
-        self._last_heard, self._last_beat = 0.0, float("-inf")  # monotonic
+        self._last_response_at, self._last_beat = 0.0, float("-inf")  # monotonic
 
     @classmethod
     def joined(cls, connection: Connection, session_id: str) -> Session:
@@ -132,7 +132,7 @@ class Session:
             await wait_for(told, FINISH_TIMEOUT_S)
         except (TinkerError, asyncio.TimeoutError) as error:
             # The session runs out by itself, so nothing is lost but the reason.
-            if getattr(error, "status_code", None) not in ABSENT:
+            if not isinstance(error, APIStatusError) or error.status_code not in ENDPOINT_MISSING:
                 log.warning("session %s: the server could not be told that it is over: %s", session_id, error)
 
     async def _create(self) -> str:
@@ -155,7 +155,7 @@ class Session:
         self._heartbeat = start_apart(self._beat(created.session_id))
         self._session_id = self.connection.session_state.id = created.session_id
         if self.connection.telemetry is not None:
-            self.connection.telemetry.begin(created.session_id)
+            self.connection.telemetry.start(created.session_id)
         return created.session_id
 
     async def _join(self) -> str:
@@ -164,7 +164,7 @@ class Session:
         return self._session_id
 
     async def _beat(self, session_id: str) -> None:
-        self._last_heard = time.monotonic()
+        self._last_response_at = time.monotonic()
         self.connection.session_state.probe = self._is_gone
         while not self.connection.session_state.is_expired:
             await asyncio.sleep(HEARTBEAT_S)
@@ -211,9 +211,9 @@ class Session:
         self._refusal = None
         try:
             await self.connection.call(call, Traffic.SESSION, retry=ONCE, timeout_s=HEARTBEAT_TIMEOUT_S)
-            self._last_heard, self._was_known = time.monotonic(), True
+            self._last_response_at, self._was_known = time.monotonic(), True
         except Exception as error:  # nothing may end the heartbeat but the session's end
-            silence = time.monotonic() - self._last_heard
+            silence = time.monotonic() - self._last_response_at
             is_refused = may_refuse_session(error)
             # A server without heartbeats answers 404 as well, but from the first one on.
             if isinstance(error, SessionExpiredError) or (self._was_known and is_refused):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import orjson
 
-from tinkerwire_base.errors import ClientClosedError, TinkerError
+from tinkerwire_base.errors import APIStatusError, ClientClosedError, TinkerError
 from tinkerwire_generated.api.telemetry import telemetry
 from tinkerwire_generated.models import (
     GenericEvent,
@@ -61,7 +61,7 @@ DRAIN_S = 2.0
 ONCE = RetryConfig(enable_retry_logic=False)
 
 
-def is_switched_on(base_url: str) -> bool:
+def is_enabled(base_url: str) -> bool:
     """Whether a server is told: what TINKER_TELEMETRY says; where it is not set, the Tinker service alone."""
     word = os.environ.get("TINKER_TELEMETRY")
     if word is None:
@@ -72,9 +72,9 @@ def is_switched_on(base_url: str) -> bool:
     return plain in ON
 
 
-def reporter_of(connection: Connection) -> Telemetry | None:
+def create_reporter(connection: Connection) -> Telemetry | None:
     """A reporter for a connection; None for a server that is told nothing."""
-    return Telemetry(connection) if is_switched_on(connection.base_url) else None
+    return Telemetry(connection) if is_enabled(connection.base_url) else None
 
 
 class Telemetry:
@@ -120,12 +120,12 @@ class Telemetry:
 
     # --- for the client itself, on the loop thread --------------------------------------------------------------------
 
-    def note(self, error: BaseException) -> None:
+    def record_exception(self, error: BaseException) -> None:
         """An operation failed with this; it is told soon."""
         if not isinstance(error, ClientClosedError) and self.log_exception(error):
             self._wake.set()
 
-    def begin(self, session_id: str) -> None:
+    def start(self, session_id: str) -> None:
         """The session is there; from now on events are sent."""
         self._session_id = session_id
         self._started = datetime.now(timezone.utc)
@@ -204,7 +204,8 @@ class Telemetry:
                 )
                 return
             except TinkerError as error:
-                if getattr(error, "status_code", None) in (401, 403, 404, 405) or self._is_over:
+                is_unwanted = isinstance(error, APIStatusError) and error.status_code in (401, 403, 404, 405)
+                if is_unwanted or self._is_over:
                     raise
                 if left:
                     await asyncio.sleep(1)

@@ -197,7 +197,7 @@ class Forms:
 
     def _is_final(self, error: TinkerError) -> bool:
         is_of_form = isinstance(error, APIStatusError) and error.status_code in MATTER_OF_FORM
-        return is_of_form or not self._connection.retry.may_pass(error)
+        return is_of_form or not self._connection.retry.should_retry(error)
 
     def _is_settled(self) -> bool:
         """Check whether retrying is useless: every attempt met the same errors, and one form was rejected for good."""
@@ -219,12 +219,12 @@ class Forms:
 
 def speaks_of_form(error: TinkerError) -> bool:
     """Check whether an error may be due to the form of the first batch that a server received."""
-    if getattr(error, "is_of_credential", False) or isinstance(error, SequenceConflictError):
+    if error.from_credential_refresh or isinstance(error, SequenceConflictError):
         return False
     if isinstance(error, APIStatusError):
         return error.status_code >= 400 and error.status_code not in NO_MATTER_OF_FORM
     is_drop = isinstance(error, APIConnectionError) and not isinstance(error, APITimeoutError)
-    return is_drop and getattr(error, "may_be_sent", True)
+    return is_drop and error.may_have_been_sent is not False
 
 
 def _rank(error: TinkerError | None) -> int:

@@ -211,7 +211,7 @@ async def _submit_load(session: Session, request: LoadWeightsRequest) -> Submiss
     encoded = connection.codec.encode(call, await connection.dialect())
     read = connection.codec.submission_reader(call, encoded)
     try:
-        return await connection.send(encoded, read, Traffic.TRAINING, on_fault=note)
+        return await connection.send(encoded, read, Traffic.TRAINING, on_retry=note)
     except APIStatusError as error:
         if is_certain and error.status_code in REFUSED_LOADS:
             raise RefusedLoadError(error) from None

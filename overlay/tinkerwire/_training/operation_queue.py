@@ -131,11 +131,11 @@ class OperationQueue:
 
 def is_refusal(error: TinkerError) -> bool:
     """Whether the server certainly did not take a request up: it said so, or could not even be connected to."""
-    if getattr(error, "is_of_credential", False):
+    if error.from_credential_refresh:
         return True
     if isinstance(error, APIStatusError):
         return 300 <= error.status_code < 500 and error.status_code not in DOUBTFUL
-    return isinstance(error, APIConnectionError) and not getattr(error, "may_be_sent", True)
+    return isinstance(error, APIConnectionError) and error.may_have_been_sent is False
 
 
 def _pass_on(turn: Ticket) -> None:

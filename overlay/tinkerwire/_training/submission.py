@@ -16,19 +16,19 @@ from .._wire.server_futures import Submission
 from .body_forms import Forms, Read
 from .sequence_conflict import sequence_conflict
 
-OnFault = Callable[[TinkerError, float], Any]
+OnRetry = Callable[[TinkerError, float], Any]
 
 
 async def submit(
     connection: Connection,
     call: Call[UntypedAPIFuture],
     seq_id: int,
-    on_fault: OnFault,
+    on_retry: OnRetry,
     raise_immediately: tuple[type[TinkerError], ...],
 ) -> Submission:
     """Send an operation on a model; a batch that the server refuses in one form is tried in the other.
 
-    Later batches use the form that a batch has shown to be supported. ``on_fault`` and ``not_here`` are those of
+    Later batches use the form that a batch has shown to be supported. ``on_retry`` and ``not_here`` are those of
     :meth:`Connection.send`.
 
     Raises:
@@ -53,7 +53,7 @@ async def submit(
     if call.operation.name not in BATCHES or dialect.is_given:
         request = connection.codec.encode(call, dialect)
         return await connection.send(
-            request, reader(request), Traffic.TRAINING, raise_immediately=at_once, on_fault=on_fault, is_in_line=True
+            request, reader(request), Traffic.TRAINING, raise_immediately=at_once, on_retry=on_retry, is_in_line=True
         )
 
     async def send_batch(dialect: Dialect) -> Submission:
@@ -65,7 +65,7 @@ async def submit(
                 first.read,
                 Traffic.TRAINING,
                 raise_immediately=at_once,
-                on_fault=on_fault,
+                on_retry=on_retry,
                 replace=forms.after,
             )
         except TinkerError as error:

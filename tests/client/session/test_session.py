@@ -11,7 +11,7 @@ import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
 from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._session import session
-from tinkerwire._transport import transport
+from tinkerwire._transport import aiohttp_transport
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -120,7 +120,7 @@ def test_the_heart_survives(server: ScriptedServer, client: tw.ServiceClient, tr
 def test_a_heart_over_a_broken_transport_survives(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even an error of a foreign kind, from a transport of the user's, ends the heartbeat."""
     monkeypatch.setattr(session, "HEARTBEAT_S", 0.01)
-    inner = transport.AiohttpTransport(server.url)
+    inner = aiohttp_transport.AiohttpTransport(server.url)
     tried: list[str] = []
 
     class Broken:

@@ -15,7 +15,7 @@ from support.clients import ADAM, FAST, KEY, PARAMS, open_client, wait_until
 from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer
 from tinkerwire._server.app import EmbeddedServer
 from tinkerwire._telemetry import reporter as telemetry
-from tinkerwire._telemetry.reporter import is_switched_on
+from tinkerwire._telemetry.reporter import is_enabled
 from tinkerwire._transport.address import DEFAULT_BASE_URL
 from tinkerwire._transport.embedded import embedded_transport
 from tinkerwire_base.call import default_converter
@@ -40,8 +40,8 @@ def told(server: ScriptedServer) -> list[dict[str, Any]]:
 def test_where_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unset, for the Tinker service alone; set, as it says, for every server."""
     monkeypatch.delenv("TINKER_TELEMETRY")
-    assert is_switched_on(DEFAULT_BASE_URL)
-    assert not is_switched_on("https://example.org")
+    assert is_enabled(DEFAULT_BASE_URL)
+    assert not is_enabled("https://example.org")
     for word, is_on in {
         "1": True,
         "TRUE": True,
@@ -52,7 +52,7 @@ def test_where_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
         "maybe": False,
     }.items():
         monkeypatch.setenv("TINKER_TELEMETRY", word)
-        assert is_switched_on(DEFAULT_BASE_URL) is is_switched_on("https://example.org") is is_on
+        assert is_enabled(DEFAULT_BASE_URL) is is_enabled("https://example.org") is is_on
 
 
 @pytest.mark.parametrize(
@@ -249,4 +249,4 @@ def test_a_batch_is_tried_again_and_dropped(server: ScriptedServer) -> None:
 async def _wake(client: tw.ServiceClient) -> None:
     reporter = client.get_telemetry()
     assert reporter is not None
-    reporter.note(KeyError())
+    reporter.record_exception(KeyError())

@@ -27,8 +27,8 @@ from support.scripted import (
 )
 from tinkerwire._futures.future import APIFuture
 from tinkerwire._training.operation_queue import OperationQueue, is_refusal
+from tinkerwire._transport.aiohttp_transport import AiohttpTransport
 from tinkerwire._transport.backpressure import Traffic
-from tinkerwire._transport.transport import AiohttpTransport
 from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import ResponseInfo, status_error
 

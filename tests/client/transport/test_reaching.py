@@ -22,7 +22,7 @@ import tinkerwire as tw
 from support.clients import ADAM, KEY, open_client
 from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, scripted_server
 from support.tunnel import Tunnel, tunnel
-from tinkerwire._transport.transport import environment_proxy
+from tinkerwire._transport.proxy import environment_proxy
 
 pytestmark = pytest.mark.timeout(60)
 CERTIFICATES = Path(support.__path__[0]) / "certificates"
@@ -146,7 +146,7 @@ def test_an_untrusted_certificate(secure: ScriptedServer, monkeypatch: pytest.Mo
     assert "certificate verify failed" in str(error)
     assert "SSL_CERT_FILE" in str(error)
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
-    assert "SSL_CERT_FILE=/nowhere.pem, a file that is not there" in str(fault_of(secure.url, retry=ONCE))
+    assert "SSL_CERT_FILE=/nowhere.pem is trusted, but the file does not exist" in str(fault_of(secure.url, retry=ONCE))
     assert not secure.asked
 
 

@@ -13,7 +13,7 @@ from support.clients import FAST, open_client
 from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._connection import connection
 from tinkerwire._transport.backpressure import Traffic
-from tinkerwire._transport.transport import connection_error
+from tinkerwire._transport.connection_errors import connection_error
 from tinkerwire_base.call import WireRequest, WireResponse
 
 pytestmark = pytest.mark.timeout(60)
@@ -31,7 +31,7 @@ class StartingServer:
         """Refuse so often, then answer."""
         self.sent += 1
         if self.sent <= self.refusals:
-            raise connection_error(request, "http://127.0.0.1:1", ConnectionRefusedError(), may_be_sent=False)
+            raise connection_error(request, "http://127.0.0.1:1", ConnectionRefusedError(), may_have_been_sent=False)
         return WireResponse(status=200, content=b'{"supported_models": []}')
 
     async def close(self) -> None:
@@ -41,8 +41,8 @@ class StartingServer:
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the time for which an unreached address is tried by default be over at once."""
-    assert connection.UNREACHED_S == 6.0
-    monkeypatch.setattr(connection, "UNREACHED_S", 0.0)
+    assert connection.FIRST_RESPONSE_BUDGET_S == 6.0
+    monkeypatch.setattr(connection, "FIRST_RESPONSE_BUDGET_S", 0.0)
     yield
 
 
