@@ -20,7 +20,8 @@ from tinkerwire_base.validators import (
 )
 from tinkerwire_generated.models import CustomLossInputRank, GetServerCapabilitiesResponse
 
-from ._checkpoints.weights_info import check_path, refuse_odd_token
+from ._checkpoints.access_token import validate_access_token
+from ._checkpoints.paths import validate_path
 from ._connection.capabilities import fetch_capabilities
 from ._connection.retry import RetryConfig
 from ._futures.future import APIFuture
@@ -28,7 +29,7 @@ from ._futures.operation_record import OnWait
 from ._lifecycle.closing import Lifetime
 from ._lifecycle.opening import open_connection
 from ._rest.client import RestClient
-from ._rest.copying import copied
+from ._rest.weights_copy import copy_weights_to_project
 from ._sampling.client import SamplingClient
 from ._session.session import FinishStatus, Session
 from ._telemetry.reporter import Telemetry
@@ -248,13 +249,15 @@ class ServiceClient(TrainingClientFactory):
             ValueError: an empty path; nothing was sent. Of the future: this client has no project.
             DialectError: of the future, before wire 0.26.2.
         """
-        check_path(path)
-        refuse_odd_token(weights_access_token)
+        validate_path(path)
+        validate_access_token(weights_access_token)
         if ttl_seconds is not None:
             require_int("ttl_seconds", ttl_seconds)
         connection, session = self._connection, self._session
         return connection.start(
-            lambda: copied(connection, path, session.project_id, ttl_seconds, weights_access_token, session=session)
+            lambda: copy_weights_to_project(
+                connection, path, session.project_id, ttl_seconds, weights_access_token, session=session
+            )
         )
 
     @property

@@ -1,1 +1,1 @@
-"""Checkpoints: their paths, and the model configuration that saved weights belong to."""
+"""Checkpoints: paths of saved weights, and the model configuration that the weights belong to."""

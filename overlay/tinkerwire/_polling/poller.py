@@ -71,7 +71,7 @@ class PendingResult(Generic[T]):
     traffic: Traffic
     is_repeatable: bool = False
     """True if the caller requests another result when the server has lost this one."""
-    in_place_of_null: Mapping[str, Any] = attrs.field(factory=dict)
+    null_defaults: Mapping[str, Any] = attrs.field(factory=dict)
     """Values for keys of the result that some servers leave out or send as null."""
 
     @property
@@ -261,7 +261,7 @@ class Poll(Generic[T]):
                 RequestErrorCategory.read(value.get("category")),
             )
         if isinstance(value, dict):
-            value.update({key: item for key, item in promise.in_place_of_null.items() if value.get(key) is None})
+            value.update({key: item for key, item in promise.null_defaults.items() if value.get(key) is None})
         if promise.result_type is None:
             return cast(T, None)
         try:

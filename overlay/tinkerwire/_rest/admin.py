@@ -36,7 +36,7 @@ class AdminClient(RestClientBase):
         if day is not None and not isinstance(day, date):
             raise TypeError(f"day: expected a datetime.date, got {type(day).__name__}")
         only_day = day.date() if isinstance(day, datetime) else day
-        return self._ask(get_audit_log(event_type=event_type, day=UNSET if only_day is None else only_day))
+        return self._start_call(get_audit_log(event_type=event_type, day=UNSET if only_day is None else only_day))
 
     async def get_audit_log_async(
         self, event_type: AuditEventType = "all", day: date | None = None
@@ -57,7 +57,7 @@ class AdminClient(RestClientBase):
             ValueError, TypeError: a time that is none; nothing was sent.
         """
         start, end = _time("starting_on", starting_on), _time("ending_before", ending_before)
-        return self._ask(get_billing_usage(starting_on=start, ending_before=end))
+        return self._start_call(get_billing_usage(starting_on=start, ending_before=end))
 
     async def get_billing_usage_async(
         self, starting_on: datetime | str, ending_before: datetime | str
@@ -70,7 +70,7 @@ class AdminClient(RestClientBase):
     ) -> APIFuture[CurrentCheckpointStorageUsageResponse]:
         """What checkpoints take now, of one project or (None) of all; wire 0.32.0 and later."""
         require_optional_text("project_id", project_id)
-        return self._ask(get_checkpoint_storage_usage(project_id=UNSET if project_id is None else project_id))
+        return self._start_call(get_checkpoint_storage_usage(project_id=UNSET if project_id is None else project_id))
 
     async def get_current_checkpoint_storage_usage_async(
         self, project_id: str | None = None

@@ -43,7 +43,9 @@ NOT_SO = 405
 """What a server answers that has something else at the address: deleting, since there are no archives."""
 
 
-async def archive_url(connection: Connection, training_run_id: str, checkpoint_id: str) -> CheckpointArchiveUrlResponse:
+async def fetch_archive_url(
+    connection: Connection, training_run_id: str, checkpoint_id: str
+) -> CheckpointArchiveUrlResponse:
     """The address, and until when it lasts; wire versions before 0.36.0.
 
     Raises:
@@ -79,11 +81,11 @@ async def download_archive(connection: Connection, training_run_id: str, checkpo
     a secret. No error shows that address.
 
     Raises:
-        DialectError: see :func:`archive_url`.
+        DialectError: see :func:`fetch_archive_url`.
         APIStatusError, APIConnectionError: the download failed.
         TinkerError: the archive is too large for memory.
     """
-    archive = await archive_url(connection, training_run_id, checkpoint_id)
+    archive = await fetch_archive_url(connection, training_run_id, checkpoint_id)
     parts = urlsplit(archive.url)
     if parts.scheme == "file" and connection.base_url == EMBEDDED:
         return _read(parts.path)

@@ -96,5 +96,5 @@ class RestClientBase:
             "where it is needed"
         )
 
-    def _ask(self, call: Call[T]) -> APIFuture[T]:
+    def _start_call(self, call: Call[T]) -> APIFuture[T]:
         return self._connection.start(lambda: self._connection.call(call, Traffic.REST), call.operation.name)

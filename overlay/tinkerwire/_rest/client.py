@@ -29,13 +29,14 @@ from tinkerwire_generated.models import (
     WhoamiResponse,
 )
 
-from .._checkpoints.weights_info import check_path, checkpoint_address, checkpoint_kind, refuse_odd_token
+from .._checkpoints.access_token import validate_access_token
+from .._checkpoints.paths import parse_checkpoint_address, parse_checkpoint_kind, validate_path
 from .._futures.future import APIFuture
 from .admin import AdminClient
-from .archives import archive_url, download_archive
-from .copying import copied
-from .identity import identity
-from .traces import exported_trace
+from .archives import download_archive, fetch_archive_url
+from .identity import read_identity
+from .traces import export_trace
+from .weights_copy import copy_weights_to_project
 
 Scope = Literal["owned", "accessible"]
 
@@ -49,7 +50,7 @@ class RestClient(AdminClient):
         Raises:
             RuntimeError: of the future: the server knows an API key, which does not say whose it is.
         """
-        return self._connection.start(lambda: identity(self._connection), "whoami")
+        return self._connection.start(lambda: read_identity(self._connection), "whoami")
 
     async def whoami_async(self) -> WhoamiResponse:
         """:meth:`whoami`, awaited."""
@@ -57,7 +58,7 @@ class RestClient(AdminClient):
 
     def get_training_run(self, training_run_id: str, access_scope: Scope = "owned") -> APIFuture[TrainingRun]:
         """One training run; its id is the model's id."""
-        return self._ask(runs_api.get_training_run(training_run_id, access_scope=_scope(access_scope)))
+        return self._start_call(runs_api.get_training_run(training_run_id, access_scope=_scope(access_scope)))
 
     async def get_training_run_async(self, training_run_id: str, access_scope: Scope = "owned") -> TrainingRun:
         """:meth:`get_training_run`, awaited."""
@@ -67,7 +68,7 @@ class RestClient(AdminClient):
         self, tinker_path: str, access_scope: Scope = "owned"
     ) -> APIFuture[TrainingRun]:
         """The training run that a checkpoint comes from. Raises ValueError for a path without a run."""
-        return self.get_training_run(checkpoint_address(tinker_path).training_run_id, access_scope)
+        return self.get_training_run(parse_checkpoint_address(tinker_path).training_run_id, access_scope)
 
     async def get_training_run_by_tinker_path_async(
         self, tinker_path: str, access_scope: Scope = "owned"
@@ -77,8 +78,8 @@ class RestClient(AdminClient):
 
     def get_weights_info_by_tinker_path(self, tinker_path: str) -> APIFuture[WeightsInfoResponse]:
         """Of which base model and adapter the weights at a path are."""
-        check_path(tinker_path, name="tinker_path")
-        return self._ask(weights_info(body=WeightsInfoRequest(tinker_path=tinker_path)))
+        validate_path(tinker_path, name="tinker_path")
+        return self._start_call(weights_info(body=WeightsInfoRequest(tinker_path=tinker_path)))
 
     async def get_weights_info_by_tinker_path_async(self, tinker_path: str) -> WeightsInfoResponse:
         """:meth:`get_weights_info_by_tinker_path`, awaited."""
@@ -94,7 +95,7 @@ class RestClient(AdminClient):
             access_scope=_scope(access_scope),
             project_id=UNSET if project_id is None else project_id,
         )
-        return self._ask(call)
+        return self._start_call(call)
 
     async def list_training_runs_async(
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned", project_id: str | None = None
@@ -104,7 +105,7 @@ class RestClient(AdminClient):
 
     def list_checkpoints(self, training_run_id: str) -> APIFuture[CheckpointsListResponse]:
         """All checkpoints of one training run."""
-        return self._ask(runs_api.list_checkpoints(training_run_id))
+        return self._start_call(runs_api.list_checkpoints(training_run_id))
 
     async def list_checkpoints_async(self, training_run_id: str) -> CheckpointsListResponse:
         """:meth:`list_checkpoints`, awaited."""
@@ -112,7 +113,7 @@ class RestClient(AdminClient):
 
     def list_user_checkpoints(self, limit: int = 100, offset: int = 0) -> APIFuture[CheckpointsListResponse]:
         """One page of the checkpoints of all runs, with a cursor."""
-        return self._ask(runs_api.list_user_checkpoints(**_page(limit, offset)))
+        return self._start_call(runs_api.list_user_checkpoints(**_page(limit, offset)))
 
     async def list_user_checkpoints_async(self, limit: int = 100, offset: int = 0) -> CheckpointsListResponse:
         """:meth:`list_user_checkpoints`, awaited."""
@@ -120,7 +121,7 @@ class RestClient(AdminClient):
 
     def delete_checkpoint(self, training_run_id: str, checkpoint_id: str) -> APIFuture[None]:
         """Delete a checkpoint, for good; ``checkpoint_id`` reads ``weights/NAME`` or ``sampler_weights/NAME``."""
-        return self._ask(runs_api.delete_checkpoint(training_run_id, checkpoint_id))
+        return self._start_call(runs_api.delete_checkpoint(training_run_id, checkpoint_id))
 
     async def delete_checkpoint_async(self, training_run_id: str, checkpoint_id: str) -> None:
         """:meth:`delete_checkpoint`, awaited."""
@@ -128,7 +129,7 @@ class RestClient(AdminClient):
 
     def delete_checkpoint_from_tinker_path(self, tinker_path: str) -> APIFuture[None]:
         """Delete a checkpoint, for good. Raises ValueError for a path without a run."""
-        path = checkpoint_address(tinker_path)
+        path = parse_checkpoint_address(tinker_path)
         return self.delete_checkpoint(path.training_run_id, path.checkpoint_id)
 
     async def delete_checkpoint_from_tinker_path_async(self, tinker_path: str) -> None:
@@ -137,8 +138,8 @@ class RestClient(AdminClient):
 
     def publish_checkpoint_from_tinker_path(self, tinker_path: str) -> APIFuture[None]:
         """Let everybody read a checkpoint. Raises ValueError for a path without a run."""
-        path = checkpoint_address(tinker_path)
-        return self._ask(runs_api.publish_checkpoint(path.training_run_id, path.checkpoint_id))
+        path = parse_checkpoint_address(tinker_path)
+        return self._start_call(runs_api.publish_checkpoint(path.training_run_id, path.checkpoint_id))
 
     async def publish_checkpoint_from_tinker_path_async(self, tinker_path: str) -> None:
         """:meth:`publish_checkpoint_from_tinker_path`, awaited."""
@@ -146,8 +147,8 @@ class RestClient(AdminClient):
 
     def unpublish_checkpoint_from_tinker_path(self, tinker_path: str) -> APIFuture[None]:
         """Take a published checkpoint back. Raises ValueError for a path without a run."""
-        path = checkpoint_address(tinker_path)
-        return self._ask(runs_api.unpublish_checkpoint(path.training_run_id, path.checkpoint_id))
+        path = parse_checkpoint_address(tinker_path)
+        return self._start_call(runs_api.unpublish_checkpoint(path.training_run_id, path.checkpoint_id))
 
     async def unpublish_checkpoint_from_tinker_path_async(self, tinker_path: str) -> None:
         """:meth:`unpublish_checkpoint_from_tinker_path`, awaited."""
@@ -155,9 +156,9 @@ class RestClient(AdminClient):
 
     def set_checkpoint_ttl_from_tinker_path(self, tinker_path: str, ttl_seconds: int | None) -> APIFuture[None]:
         """Let a checkpoint expire in ``ttl_seconds``, or never (None). Raises ValueError for a path without a run."""
-        path = checkpoint_address(tinker_path)
+        path = parse_checkpoint_address(tinker_path)
         body = SetCheckpointTtlRequest(ttl_seconds=ttl_seconds)
-        return self._ask(runs_api.set_checkpoint_ttl(path.training_run_id, path.checkpoint_id, body=body))
+        return self._start_call(runs_api.set_checkpoint_ttl(path.training_run_id, path.checkpoint_id, body=body))
 
     async def set_checkpoint_ttl_from_tinker_path_async(self, tinker_path: str, ttl_seconds: int | None) -> None:
         """:meth:`set_checkpoint_ttl_from_tinker_path`, awaited."""
@@ -167,7 +168,7 @@ class RestClient(AdminClient):
         self, training_run_id: str, checkpoint_id: str
     ) -> APIFuture[CheckpointArchiveUrlResponse]:
         """Where a checkpoint can be fetched as one archive, and until when."""
-        return self._connection.start(lambda: archive_url(self._connection, training_run_id, checkpoint_id))
+        return self._connection.start(lambda: fetch_archive_url(self._connection, training_run_id, checkpoint_id))
 
     async def get_checkpoint_archive_url_async(
         self, training_run_id: str, checkpoint_id: str
@@ -177,7 +178,7 @@ class RestClient(AdminClient):
 
     def get_checkpoint_archive_url_from_tinker_path(self, tinker_path: str) -> APIFuture[CheckpointArchiveUrlResponse]:
         """:meth:`get_checkpoint_archive_url` by path. Raises ValueError for a path without a run."""
-        path = checkpoint_address(tinker_path)
+        path = parse_checkpoint_address(tinker_path)
         return self.get_checkpoint_archive_url(path.training_run_id, path.checkpoint_id)
 
     async def get_checkpoint_archive_url_from_tinker_path_async(self, tinker_path: str) -> CheckpointArchiveUrlResponse:
@@ -197,7 +198,7 @@ class RestClient(AdminClient):
 
     def download_checkpoint_archive_from_tinker_path(self, tinker_path: str) -> APIFuture[bytes]:
         """Download the archive of the checkpoint at a path into memory. Raises ValueError for a path without a run."""
-        path = checkpoint_address(tinker_path)
+        path = parse_checkpoint_address(tinker_path)
         return self.download_checkpoint_archive(path.training_run_id, path.checkpoint_id)
 
     async def download_checkpoint_archive_from_tinker_path_async(self, tinker_path: str) -> bytes:
@@ -210,11 +211,11 @@ class RestClient(AdminClient):
         Raises:
             ValueError: a path without a run and a checkpoint, or of other weights; nothing was sent.
         """
-        path = checkpoint_address(tinker_path)
-        kind = checkpoint_kind(tinker_path)
+        path = parse_checkpoint_address(tinker_path)
+        kind = parse_checkpoint_kind(tinker_path)
         if kind not in (None, "external"):
             raise ValueError(f"{tinker_path!r} holds {kind} weights; save_weights_external gives others")
-        return self._ask(runs_api.get_external_weights_urls(path.training_run_id, path.checkpoint_id))
+        return self._start_call(runs_api.get_external_weights_urls(path.training_run_id, path.checkpoint_id))
 
     async def get_external_weights_urls_async(self, tinker_path: str) -> ExternalWeightsUrlsResponse:
         """:meth:`get_external_weights_urls`, awaited."""
@@ -239,14 +240,14 @@ class RestClient(AdminClient):
         Raises:
             ValueError: an empty path, or no project; nothing was sent.
         """
-        check_path(path)
-        refuse_odd_token(weights_access_token)
+        validate_path(path)
+        validate_access_token(weights_access_token)
         require_optional_text("destination_project_id", destination_project_id)
         project_id = destination_project_id or os.environ.get("TINKER_PROJECT_ID")
         if not project_id:
             raise ValueError("destination_project_id: give the id of a project, or set TINKER_PROJECT_ID")
         return self._connection.start(
-            lambda: copied(self._connection, path, project_id, ttl_seconds, weights_access_token)
+            lambda: copy_weights_to_project(self._connection, path, project_id, ttl_seconds, weights_access_token)
         )
 
     async def copy_weights_async(
@@ -264,7 +265,7 @@ class RestClient(AdminClient):
 
     def get_session(self, session_id: str, access_scope: Scope = "owned") -> APIFuture[GetSessionResponse]:
         """The training runs and samplers of a session."""
-        return self._ask(get_session(session_id, access_scope=_scope(access_scope)))
+        return self._start_call(get_session(session_id, access_scope=_scope(access_scope)))
 
     async def get_session_async(self, session_id: str, access_scope: Scope = "owned") -> GetSessionResponse:
         """:meth:`get_session`, awaited."""
@@ -274,7 +275,7 @@ class RestClient(AdminClient):
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned"
     ) -> APIFuture[ListSessionsResponse]:
         """One page of session ids."""
-        return self._ask(list_sessions(**_page(limit, offset), access_scope=_scope(access_scope)))
+        return self._start_call(list_sessions(**_page(limit, offset), access_scope=_scope(access_scope)))
 
     async def list_sessions_async(
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned"
@@ -284,7 +285,7 @@ class RestClient(AdminClient):
 
     def get_sampler(self, sampler_id: str) -> APIFuture[GetSamplerResponse]:
         """The weights behind a sampling session."""
-        return self._ask(get_sampler(sampler_id))
+        return self._start_call(get_sampler(sampler_id))
 
     async def get_sampler_async(self, sampler_id: str) -> GetSamplerResponse:
         """:meth:`get_sampler`, awaited."""
@@ -294,7 +295,7 @@ class RestClient(AdminClient):
         """One page of the sessions that fit a request, with the cursor of the next; wire 0.36.0 and later."""
         if not isinstance(request, SessionSearchRequest):
             raise TypeError(f"request: expected a SessionSearchRequest, got {type(request).__name__}")
-        return self._ask(search_sessions(body=request))
+        return self._start_call(search_sessions(body=request))
 
     async def search_sessions_async(self, request: SessionSearchRequest) -> SessionSearchResponse:
         """:meth:`search_sessions`, awaited."""
@@ -302,7 +303,9 @@ class RestClient(AdminClient):
 
     def assign_session_project(self, session_id: str, project_id: str) -> APIFuture[None]:
         """Move a session to a project; wire 0.22.7 and later."""
-        return self._ask(assign_session_project(session_id, body=AssignSessionProjectRequest(project_id=project_id)))
+        return self._start_call(
+            assign_session_project(session_id, body=AssignSessionProjectRequest(project_id=project_id))
+        )
 
     async def assign_session_project_async(self, session_id: str, project_id: str) -> None:
         """:meth:`assign_session_project`, awaited."""
@@ -314,7 +317,7 @@ class RestClient(AdminClient):
         Raises:
             TinkerError: of the future, when the server could not make it.
         """
-        return self._connection.start(lambda: exported_trace(self._connection, session_id))
+        return self._connection.start(lambda: export_trace(self._connection, session_id))
 
     async def export_session_trace_async(self, session_id: str) -> str:
         """:meth:`export_session_trace`, awaited."""

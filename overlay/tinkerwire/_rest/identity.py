@@ -14,7 +14,7 @@ class UnknownIdentityError(TinkerError, RuntimeError):
     """The server does not say who the user is."""
 
 
-async def identity(connection: Connection) -> WhoamiResponse:
+async def read_identity(connection: Connection) -> WhoamiResponse:
     """The user and the organization, without asking the server for more than a token.
 
     Raises:

@@ -14,7 +14,7 @@ from .._transport.backpressure import Traffic
 ASK_EVERY_S = 5.0
 
 
-async def exported_trace(connection: Connection, session_id: str) -> str:
+async def export_trace(connection: Connection, session_id: str) -> str:
     """The signed address of a trace, asked for until it is there. TinkerError when it cannot be made."""
     call = export_session_trace(session_id)
     is_first = True

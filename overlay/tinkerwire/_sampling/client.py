@@ -22,7 +22,8 @@ from tinkerwire_generated.models import (
     TensorData,
 )
 
-from .._checkpoints.weights_info import base_model_of, check_path_of_kind
+from .._checkpoints.paths import reject_path_kind
+from .._checkpoints.weights_info import find_base_model
 from .._connection.operation_runner import Owner
 from .._connection.retry import RetryConfig, RetryIf
 from .._credentials.shareable_headers import shareable_headers
@@ -89,7 +90,7 @@ class SamplingClient(AwaitableClient):
         if (model_path is None) == (base_model is None):
             raise ValueError("give either model_path or base_model")
         if model_path is not None:
-            check_path_of_kind("training", model_path, "be sampled from", name="model_path")
+            reject_path_kind("training", model_path, "be sampled from", name="model_path")
         require_optional_text("base_model", base_model)
         if base_model == "":
             raise ValueError("base_model: give the name of a model; get_server_capabilities() lists them")
@@ -382,7 +383,7 @@ class SamplingClient(AwaitableClient):
         created = await self._connection.call(create_sampling_session(body=request), Traffic.SAMPLING)
         self._base_model_name = base_model
         if model_path is not None:
-            self._base_model_name = base_model_of(self._connection, model_path)
+            self._base_model_name = find_base_model(self._connection, model_path)
         return created.sampling_session_id
 
     def _context_length(self) -> int | None:

@@ -22,7 +22,8 @@ from tinkerwire_generated.models import (
     UntypedAPIFuture,
 )
 
-from .._checkpoints.weights_info import check_path_of_kind, refuse_odd_token
+from .._checkpoints.access_token import validate_access_token
+from .._checkpoints.paths import reject_path_kind
 from .._connection.retry import RetryConfig
 from .._futures.future import APIFuture
 from .._sampling.client import SamplingClient
@@ -266,7 +267,7 @@ class CheckpointMixin:
         return response
 
     def _load(self, path: str, access_token: str | None, *, optimizer: bool) -> APIFuture[LoadWeightsResponse]:
-        check_path_of_kind("sampler", path, "load training state")
-        refuse_odd_token(access_token)
+        reject_path_kind("sampler", path, "load training state")
+        validate_access_token(access_token)
         call = load_call(self._session, path, optimizer, access_token)
         return self._operations.start("LoadWeights", call, LoadWeightsResponse)

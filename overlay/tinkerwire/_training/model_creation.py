@@ -21,7 +21,9 @@ from tinkerwire_generated.models import (
     UntypedAPIFuture,
 )
 
-from .._checkpoints.weights_info import WeightsInfo, base_model_of, check_path_of_kind, refuse_odd_token, source_of
+from .._checkpoints.access_token import validate_access_token
+from .._checkpoints.paths import reject_path_kind
+from .._checkpoints.weights_info import WeightsInfo, fetch_weights_info, find_base_model
 from .._futures.operation_record import current
 from .._session.session import Session
 from .._transport.backpressure import Traffic
@@ -77,8 +79,8 @@ def model_from_state(
 ) -> Create:
     """A new adapter with the weights at a path. ValueError for a path of sampler weights, TypeError for no model."""
     require_optional_metadata("user_metadata", user_metadata)
-    check_path_of_kind("sampler", path, "load training state")
-    refuse_odd_token(weights_access_token)
+    reject_path_kind("sampler", path, "load training state")
+    validate_access_token(weights_access_token)
     _check_optimizer(optimizer)
     if base_model is not None and not isinstance(base_model, str):
         # Older releases of the official SDK have user_metadata in this place.
@@ -90,7 +92,7 @@ def model_from_state(
     async def create(operations: Operations) -> str:
         dialect = await session.connection.dialect()
         if not dialect.load_creates:
-            return await create_and_load(operations, await source_of(session.connection, path))
+            return await create_and_load(operations, await fetch_weights_info(session.connection, path))
         request = LoadWeightsRequest(
             path=path,
             session_id=await session.id(),
@@ -110,7 +112,7 @@ def model_from_state(
         else:
             return await _loaded_model(session, operations, request, asked)
         try:
-            source = await source_of(session.connection, path)
+            source = await fetch_weights_info(session.connection, path)
         except APIStatusError:
             # The refusal was about the path.
             raise refusal from refusal.__cause__
@@ -224,7 +226,7 @@ async def _loaded_model(
     loaded = await operations.poll(asked, "LoadWeights", LoadWeightsResponse)
     # Servers need not say how it is called: that goes without saying.
     model_id = loaded.model_id or f"{request.session_id}:train:{request.model_seq_id}"
-    base_model = request.base_model or base_model_of(session.connection, request.path)
+    base_model = request.base_model or find_base_model(session.connection, request.path)
     if base_model is not None:
         session.connection.known_models.base_models[model_id] = base_model
     return model_id

@@ -141,7 +141,7 @@ class Operations:
         asked: Submission,
         kind: str,
         result_type: type[T],
-        in_place_of_null: Mapping[str, Any] | None = None,
+        null_defaults: Mapping[str, Any] | None = None,
     ) -> T:
         """Return the result of an operation that was submitted."""
         retry = self._connection.retry
@@ -150,7 +150,7 @@ class Operations:
             request_type=kind,
             result_type=result_type,
             traffic=Traffic.TRAINING_FUTURES,
-            in_place_of_null=in_place_of_null or {},
+            null_defaults=null_defaults or {},
         )
         result = await Poll(self._connection, promise, retry).result()
         if isinstance(result, OptimStepResponse) and result.metrics:

@@ -12,7 +12,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import FAST, open_client, wait_until
 from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
-from tinkerwire._checkpoints.weights_info import check_path_of_kind, checkpoint_address
+from tinkerwire._checkpoints.paths import parse_checkpoint_address, reject_path_kind
 
 PATHS = [
     "tinker://run-1/weights/ckpt-1",
@@ -96,9 +96,9 @@ def test_the_wrong_kind_names_the_right_one() -> None:
     with pytest.raises(
         ValueError, match=r"holds sampler weights, which cannot load training state; .* save_state returned"
     ):
-        check_path_of_kind("sampler", "other://m/sampler_weights/a", "load training state")
+        reject_path_kind("sampler", "other://m/sampler_weights/a", "load training state")
     with pytest.raises(ValueError, match=r"holds training weights, .* save_weights_for_sampler returned"):
-        check_path_of_kind("training", "tinker://m/weights/a", "be sampled from")
+        reject_path_kind("training", "tinker://m/weights/a", "be sampled from")
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,14 @@ def test_the_wrong_kind_names_the_right_one() -> None:
 )
 def test_the_ids_in_a_path(path: str, run: str, checkpoint: str) -> None:
     """Calls that need ids take them from a path of any scheme."""
-    found = checkpoint_address(path)
+    found = parse_checkpoint_address(path)
     assert (found.training_run_id, found.checkpoint_id) == (run, checkpoint)
 
 
 def test_a_path_without_ids_says_what_is_missing() -> None:
     """The calls by ids cannot be made of a single name."""
     with pytest.raises(ValueError, match=re.escape("'a' must name a run and a checkpoint")):
-        checkpoint_address("a")
+        parse_checkpoint_address("a")
 
 
 @pytest.mark.parametrize("path", ["other://run-9/first", "run-9/first"])

@@ -13,7 +13,7 @@ from .._transport.backpressure import Traffic
 TOKEN_HEADER = "X-Tinker-Weights-Access-Token"
 
 
-async def copied(
+async def copy_weights_to_project(
     connection: Connection,
     path: str,
     project_id: str | None,
