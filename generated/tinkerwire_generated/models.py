@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import field
 from tinkerwire_base.compat.dataclass_methods import DataclassMethods
-from tinkerwire_base.mixins.behaviour import (
+from tinkerwire_base.mixins import (
     CheckpointPathMixin,
     DatumMixin,
     DmelChunkMixin,

@@ -8,7 +8,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from tinkerwire_base.mixins import behaviour
+from tinkerwire_base import mixins
 
 Json = dict[str, Any]
 
@@ -42,8 +42,8 @@ def _unsound(document: Json) -> Iterator[str]:
         place = f"#/components/schemas/{name}"
         if not name.isidentifier():
             yield f"{place}: {name!r} cannot be the name of a class"
-        if schema.get("x-mixin") and not hasattr(behaviour, str(schema["x-mixin"])):
-            yield f"{place}: x-mixin {schema['x-mixin']} is not in tinkerwire_base.mixins.behaviour"
+        if schema.get("x-mixin") and not hasattr(mixins, str(schema["x-mixin"])):
+            yield f"{place}: x-mixin {schema['x-mixin']} is not in tinkerwire_base.mixins"
         properties = schema.get("properties", {})
         for field in schema.get("x-essential", []):
             if field not in properties:

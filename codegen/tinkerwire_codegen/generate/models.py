@@ -9,8 +9,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from tinkerwire_base import mixins
 from tinkerwire_base.conversion.versioning import is_marked_protobuf_only, union_document
-from tinkerwire_base.mixins import behaviour
 from tinkerwire_base.validators import INT64_MAX, INT64_MIN
 
 from ..contract.bundle import refs
@@ -55,8 +55,8 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
     source.write_text(json.dumps(everything))
     details.write_text(json.dumps(template_data(document, everything)))
     aliases.write_text(json.dumps(ALIASES))
-    behaviours = sorted({s["x-mixin"] for s in _schemas(document).values() if "x-mixin" in s})
-    imports = [f"tinkerwire_base.mixins.behaviour.{name}" for name in behaviours]
+    mixin_names = sorted({s["x-mixin"] for s in _schemas(document).values() if "x-mixin" in s})
+    imports = [f"tinkerwire_base.mixins.{name}" for name in mixin_names]
     imports += ["tinkerwire_base.compat.dataclass_methods.DataclassMethods"]
     imports += [f"tinkerwire_base.validators.{name}" for name in CHECKS]
     imports += [f"tinkerwire_base.model.{name}" for name in ("AllowExtra", "Array", "ForbidExtra", "define")]
@@ -84,7 +84,7 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
     sent = _sent(everything)
     for name, schema in _schemas(everything).items():
         original = _schemas(document)[name]
-        converts = getattr(getattr(behaviour, schema.get("x-mixin") or "", None), "_converts", ())
+        converts = getattr(getattr(mixins, schema.get("x-mixin") or "", None), "_converts", ())
         fields = {
             field: {
                 "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
@@ -97,7 +97,7 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
             }
             for field, detail in schema.get("properties", {}).items()
         }
-        about = {"behaviour": schema.get("x-mixin"), "wire": span(original), "sent": name in sent}
+        about = {"mixin": schema.get("x-mixin"), "wire": span(original), "sent": name in sent}
         about["dataclass"] = schema.get("x-dataclass")
         about["essential"] = schema.get("x-essential")
         about["doc"] = _escaped(original.get("description", "")) or f"{name}."

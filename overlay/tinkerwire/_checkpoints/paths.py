@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from tinkerwire_base.mixins.behaviour import CHECKPOINT_KINDS, TINKER_SCHEME
+from tinkerwire_base.mixins.checkpoints import CHECKPOINT_KINDS, TINKER_SCHEME
 from tinkerwire_base.validators import require_text
 
 

@@ -151,7 +151,7 @@ def test_images_are_taken_as_bytes_or_base64(form: Any) -> None:
 @pytest.mark.parametrize("text", ["not base64!", "abc", "ümlaut"])
 def test_text_that_is_no_base64_is_refused(text: str) -> None:
     """Broken base64 raises an error that names the field."""
-    with pytest.raises(ValueError, match=r"ImageChunk.data: text that is not base64"):
+    with pytest.raises(ValueError, match=r"ImageChunk.data: text is not base64"):
         image(data=text)
 
 
@@ -264,7 +264,7 @@ def test_tinker_paths_are_taken_apart(kind: str, checkpoint_type: str) -> None:
 )
 def test_what_is_no_tinker_path_is_refused(path: Any) -> None:
     """Anything else raises an error that shows it, and the forms that there are."""
-    with pytest.raises(ValueError, match=r"is not a checkpoint path; it should read tinker://RUN/weights/NAME or"):
+    with pytest.raises(ValueError, match=r"is not a checkpoint path; expected tinker://RUN/weights/NAME or"):
         ParsedCheckpointTinkerPath.from_tinker_path(path)
 
 

@@ -46,7 +46,7 @@ def test_no_container(data: bytes, words: str) -> None:
 
 def test_what_is_no_bytes_is_refused() -> None:
     """Text that is not base64, and other types."""
-    with pytest.raises(ValueError, match=r"DmelChunk.dmel: text that is not base64"):
+    with pytest.raises(ValueError, match=r"DmelChunk.dmel: text is not base64"):
         DmelChunk(dmel="ä")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"DmelChunk.dmel: expected the bytes of a tensor container"):
         DmelChunk(dmel=3)  # type: ignore[arg-type]

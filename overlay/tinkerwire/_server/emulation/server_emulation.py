@@ -17,7 +17,7 @@ from tinkerwire._server.http.responses import HttpError, Response, conflict
 from tinkerwire._server.storage.bounded import BoundedTable
 from tinkerwire._server.storage.checkpoint_paths import SAMPLER_WEIGHTS
 from tinkerwire_base.call import JSON, PROTOBUF, WireRequest, WireResponse
-from tinkerwire_base.mixins.behaviour import TINKER_SCHEME
+from tinkerwire_base.mixins.checkpoints import TINKER_SCHEME
 from tinkerwire_generated.models import ForwardBackwardOutput, OptimStepResponse, SampleResponse
 
 CONFLICT = 409

@@ -10,7 +10,7 @@ import attrs
 
 from tinkerwire._server.http.openapi import Json
 from tinkerwire._server.http.responses import invalid
-from tinkerwire_base.mixins.behaviour import CHECKPOINT_KINDS, TINKER_SCHEME
+from tinkerwire_base.mixins.checkpoints import CHECKPOINT_KINDS, TINKER_SCHEME
 from tinkerwire_generated.models import ParsedCheckpointTinkerPath
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=+@:-]{0,127}")

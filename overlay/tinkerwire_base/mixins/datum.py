@@ -1,0 +1,103 @@
+"""Mixin of Datum: one training example whose loss inputs become tensors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from typing_extensions import Self
+
+from ..lazy_numpy import Array, np
+from ..tensors import token_ids, wire_array, wire_dtype, wire_list
+from ..validators import NumberRangeError, require_str
+from .normalize import require_float, set_field
+from .tensor_data import TensorDataMixin
+
+FLOAT32_MAX = (2 - 2**-23) * 2.0**127
+
+
+class DatumMixin:
+    """One training example; values of ``loss_fn_inputs`` are TensorData, arrays, torch tensors or lists."""
+
+    __slots__ = ()
+    _converts = ("loss_fn_inputs",)
+    if TYPE_CHECKING:
+        model_input: Any
+        loss_fn_inputs: Any
+        model_input_spans: Any
+        loss_fn_input_spans: Any
+
+    def __attrs_post_init__(self) -> None:
+        if not isinstance(self.loss_fn_inputs, Mapping):
+            raise TypeError(
+                f"{type(self).__name__}.loss_fn_inputs: expected a dict of name to tensor, "
+                f"got {type(self.loss_fn_inputs).__name__}"
+            )
+        tensor_type = sys.modules[type(self).__module__].TensorData
+        set_field(self, "loss_fn_inputs", {k: _to_tensor(tensor_type, k, v) for k, v in self.loss_fn_inputs.items()})
+        if (self.model_input_spans is None) != (self.loss_fn_input_spans is None):
+            raise ValueError(
+                f"{type(self).__name__}: model_input_spans and loss_fn_input_spans belong together; give both or omit "
+                "both"
+            )
+
+    def with_provenance(self, model_input: Sequence[Any], loss_fn_inputs: Sequence[Any]) -> Self:
+        """Return the same example with the provenance of its tokens.
+
+        Args:
+            model_input: spans that cover the tokens of ``model_input``, in order.
+            loss_fn_inputs: spans that cover the tokens of ``target_tokens``, in order.
+
+        Raises:
+            TypeError: an item is not a span.
+            ValueError: the spans cover more or fewer tokens than there are.
+        """
+        spans = {"model_input_spans": list(model_input), "loss_fn_input_spans": list(loss_fn_inputs)}
+        datum: Self = attrs.evolve(self, **spans)  # type: ignore[misc]
+        _require_cover("model_input", model_input, self.model_input.length)
+        targets = self.loss_fn_inputs.get("target_tokens")
+        # The server defines the runs of targets that have more than one dimension.
+        if targets is not None and len(targets.shape or [0]) == 1:
+            _require_cover("loss_fn_inputs", loss_fn_inputs, len(targets.raw))
+        return datum
+
+
+def _require_cover(name: str, spans: Sequence[Any], length: int) -> None:
+    covered = sum(span.length for span in spans)
+    if covered != length:
+        raise ValueError(f"{name}: the spans cover {covered} tokens of {length}; cover each once")
+
+
+def _to_tensor(tensor_type: Any, name: str, value: Any) -> Any:
+    require_str("loss_fn_inputs key", name)
+    if not isinstance(value, TensorDataMixin):
+        return tensor_type.from_array(name, value)
+    raw = value.raw
+    data = _to_wire_array(name, value) if isinstance(raw, np.ndarray) else _to_wire_list(name, value)
+    return value if data is raw else attrs.evolve(value, data=data)  # type: ignore[misc]
+
+
+def _to_wire_array(name: str, value: TensorDataMixin) -> Array:
+    array = wire_array(name, value.raw)
+    return array if wire_dtype(array) == value.dtype else array.astype(value.dtype)
+
+
+def _to_wire_list(name: str, value: TensorDataMixin) -> Any:
+    """Return the list of a tensor, its numbers as Python's own. Errors: see :func:`wire_array`."""
+    raw = value.raw
+    if value.dtype == "int64":
+        return token_ids(name, raw)
+    if not set(map(type, raw)) <= {int, float}:
+        for position, item in enumerate(raw):
+            require_float(f"{name}[{position}]", item)
+        raw = [float(item) if isinstance(item, float | np.floating) else int(item) for item in raw]
+    # If the sum of magnitudes is below the float32 maximum, so is each value; NaN fails the comparison.
+    if not sum(map(abs, raw)) < FLOAT32_MAX:
+        try:
+            wire_list(name, raw, "float32")
+        except OverflowError as error:
+            text = str(error)
+            raise NumberRangeError(text if text.startswith(name) else f"{name}: {text}") from None
+    return raw
