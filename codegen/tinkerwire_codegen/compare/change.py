@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 LEVELS = ("breaking", "risky", "safe")
-NOTHING: Any = object()
+NO_EXAMPLE: Any = object()
 """In the place of an example where none can be given."""
 
 
@@ -22,7 +22,7 @@ class Change:
     where: str
     reason: str
     operations: list[str] = field(default_factory=list)
-    example: Any = NOTHING
+    example: Any = NO_EXAMPLE
     example_of: str = ""
 
     @property
@@ -31,7 +31,7 @@ class Change:
         return self.level, self.direction, self.where, self.reason
 
 
-def merged(changes: list[Change]) -> list[Change]:
+def merge_changes(changes: list[Change]) -> list[Change]:
     """One change in the place of equal ones of many operations, the worst first."""
     found: dict[tuple[str, str, str, str], Change] = {}
     for change in changes:

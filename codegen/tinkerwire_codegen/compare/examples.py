@@ -9,14 +9,14 @@ from typing import Any
 
 Json = dict[str, Any]
 
-TO_COME = "property_to_come"
+UNKNOWN_PROPERTY = "property_to_come"
 """Name of a property that no contract knows."""
 
 ANYTHING: tuple[Any, ...] = (0, "a", None, [], {})
 FORMATS = {"date-time": "2025-01-01T00:00:00Z", "date": "2025-01-01", "binary": ""}
 
 
-class Values:
+class ExampleGenerator:
     """Makes values for the schemas of a document; numbers and texts of ``others`` are tried where they fit."""
 
     def __init__(self, document: Json, others: Iterable[Any] = ()) -> None:
@@ -27,7 +27,7 @@ class Values:
             self._collect(node)
         self._known: dict[str, list[Any]] = {}
 
-    def of(self, schema: Any) -> list[Any]:
+    def generate(self, schema: Any) -> list[Any]:
         """Values of a schema, the smallest first; not all need be valid where a schema contradicts itself."""
         if not isinstance(schema, dict) or not schema:
             return list(ANYTHING)
@@ -35,12 +35,12 @@ class Values:
             return self._named(schema["$ref"].rpartition("/")[2])
         for key in ("anyOf", "oneOf"):
             if key in schema:
-                return _unique(value for member in schema[key] for value in self.of(member))
+                return _unique(value for member in schema[key] for value in self.generate(member))
         if "allOf" in schema:
             merged: Json = {}
             for part in schema["allOf"]:
                 merged |= self._schemas.get(part.get("$ref", "").rpartition("/")[2], part)
-            return self.of(merged)
+            return self.generate(merged)
         if "const" in schema:
             return [schema["const"]]
         if "enum" in schema:
@@ -52,7 +52,7 @@ class Values:
     def _named(self, name: str) -> list[Any]:
         if name not in self._known:
             self._known[name] = []  # a schema inside itself adds nothing new
-            self._known[name] = self.of(self._schemas.get(name, {}))
+            self._known[name] = self.generate(self._schemas.get(name, {}))
         return self._known[name]
 
     def _typed(self, kind: Any, schema: Json) -> list[Any]:
@@ -70,22 +70,22 @@ class Values:
 
     def _objects(self, schema: Json) -> list[Any]:
         properties = schema.get("properties", {})
-        base = {name: (self.of(properties.get(name, {})) or [None])[0] for name in schema.get("required", [])}
+        base = {name: (self.generate(properties.get(name, {})) or [None])[0] for name in schema.get("required", [])}
         found: list[Any] = [base]
         for name, detail in properties.items():
-            found += [{**base, name: value} for value in self.of(detail)]
+            found += [{**base, name: value} for value in self.generate(detail)]
         more = schema.get("additionalProperties", True)
         if isinstance(more, dict):
-            found += [{**base, TO_COME: value} for value in self.of(more)]
+            found += [{**base, UNKNOWN_PROPERTY: value} for value in self.generate(more)]
         elif more:
-            found.append({**base, TO_COME: 0})
+            found.append({**base, UNKNOWN_PROPERTY: 0})
         return _unique(found)
 
     def _arrays(self, schema: Json) -> list[Any]:
-        heads = [self.of(part) for part in schema.get("prefixItems", [])]
+        heads = [self.generate(part) for part in schema.get("prefixItems", [])]
         base = [values[0] for values in heads if values]
         least = max(schema.get("minItems", 0), 0)
-        items = self.of(schema.get("items", {})) if schema.get("items") is not False else []
+        items = self.generate(schema.get("items", {})) if schema.get("items") is not False else []
         while items and len(base) < least:
             base.append(items[0])
         found: list[Any] = [] if heads and least == 0 and schema.get("items") is False else [base]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .examples import TO_COME
+from .examples import UNKNOWN_PROPERTY
 
 Json = dict[str, Any]
 
@@ -20,48 +20,48 @@ KINDS: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 
-LEFT_OUT = "leaving it out"
+OMITTED = "leaving it out"
 UNKNOWN = "a property of this name"
 
 
 @dataclass(frozen=True)
-class Fault:
+class Mismatch:
     """One thing that a schema does not take: where, by component and property, and what."""
 
     where: str
     what: str
 
 
-class Faults:
+class MismatchFinder:
     """Finds the faults of values under the schemas of a document."""
 
     def __init__(self, document: Json) -> None:
         self._schemas: Json = document.get("components", {}).get("schemas", {})
 
-    def of(self, schema: Any, value: Any, where: str = "") -> list[Fault]:
+    def find(self, schema: Any, value: Any, where: str = "") -> list[Mismatch]:
         """What is wrong with a value, nothing when it is taken; of a union the faults of the member meant."""
         if schema is False:
-            return [Fault(where, f"the value {_short(value)}")]
+            return [Mismatch(where, f"the value {_short(value)}")]
         if not isinstance(schema, dict):
             return []
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
             target = self._schemas.get(name, {})
-            return self.of(target, value, name if not where or _has_own_place(target, value) else where)
-        found = [error for part in schema.get("allOf", []) for error in self.of(part, value, where)]
+            return self.find(target, value, name if not where or _has_own_place(target, value) else where)
+        found = [error for part in schema.get("allOf", []) for error in self.find(part, value, where)]
         for key in ("anyOf", "oneOf"):
             if key in schema:
                 found += self._union(schema[key], value, where)
         if "const" in schema and not _same(schema["const"], value):
-            found.append(Fault(where, f"the value {_short(value)} in the place of {_short(schema['const'])}"))
+            found.append(Mismatch(where, f"the value {_short(value)} in the place of {_short(schema['const'])}"))
         if "enum" in schema and not any(_same(each, value) for each in schema["enum"]):
-            found.append(Fault(where, f"the value {_short(value)}"))
+            found.append(Mismatch(where, f"the value {_short(value)}"))
         kinds = schema.get("type")
         if kinds and not any(_is(kind, value) for kind in (kinds if isinstance(kinds, list) else [kinds])):
-            return [*found, Fault(where, f"{_kind(value)} in the place of {_either(kinds)}")]
+            return [*found, Mismatch(where, f"{_kind(value)} in the place of {_either(kinds)}")]
         return found + self._inner(schema, value, where)
 
-    def _inner(self, schema: Json, value: Any, where: str) -> list[Fault]:
+    def _inner(self, schema: Json, value: Any, where: str) -> list[Mismatch]:
         if isinstance(value, dict):
             return self._object(schema, value, where)
         if isinstance(value, list):
@@ -72,47 +72,47 @@ class Faults:
             return list(_bounds(schema, value, where))
         return []
 
-    def _object(self, schema: Json, value: Json, where: str) -> list[Fault]:
+    def _object(self, schema: Json, value: Json, where: str) -> list[Mismatch]:
         properties, more = schema.get("properties", {}), schema.get("additionalProperties", True)
         missing = [name for name in schema.get("required", []) if name not in value]
-        found = [Fault(_join(where, name), LEFT_OUT) for name in missing]
+        found = [Mismatch(_join(where, name), OMITTED) for name in missing]
         for name, item in value.items():
             if name in properties:
-                found += self.of(properties[name], item, _join(where, name))
-            elif more is False and name == TO_COME:
-                found.append(Fault(where, "an unknown property"))
+                found += self.find(properties[name], item, _join(where, name))
+            elif more is False and name == UNKNOWN_PROPERTY:
+                found.append(Mismatch(where, "an unknown property"))
             elif more is False:
-                found.append(Fault(_join(where, name), UNKNOWN))
+                found.append(Mismatch(_join(where, name), UNKNOWN))
             else:
-                found += self.of(more, item, f"{where}[*]")
+                found += self.find(more, item, f"{where}[*]")
         return found
 
-    def _array(self, schema: Json, value: list[Any], where: str) -> list[Fault]:
+    def _array(self, schema: Json, value: list[Any], where: str) -> list[Mismatch]:
         heads, rest = schema.get("prefixItems", []), schema.get("items", True)
         found = list(_length(schema, len(value), "Items", where))
         for index, item in enumerate(value):
             if index < len(heads):
-                found += self.of(heads[index], item, f"{where}[{index}]")
+                found += self.find(heads[index], item, f"{where}[{index}]")
             elif rest is False:
-                found.append(Fault(where, f"more than {len(heads)} items"))
+                found.append(Mismatch(where, f"more than {len(heads)} items"))
             else:
-                found += self.of(rest, item, f"{where}[]")
+                found += self.find(rest, item, f"{where}[]")
         return found
 
-    def _union(self, members: list[Any], value: Any, where: str) -> list[Fault]:
-        tries = [self.of(member, value, where) for member in members]
+    def _union(self, members: list[Any], value: Any, where: str) -> list[Mismatch]:
+        tries = [self.find(member, value, where) for member in members]
         if not all(tries):
             return []
         plain = [self._followed(member) for member in members]
         near = [errors for member, errors in zip(plain, tries, strict=True) if _is_meant(member, value)]
         best = min(near, key=len, default=[])
         # What lacks some properties and has others besides was meant as something else.
-        if best and not {LEFT_OUT, UNKNOWN} <= {error.what for error in best}:
+        if best and not {OMITTED, UNKNOWN} <= {error.what for error in best}:
             return best
         if isinstance(value, dict):
-            return [Fault(where, "this kind of object")]
+            return [Mismatch(where, "this kind of object")]
         listed = any("const" in member or "enum" in member for member in plain)
-        return [Fault(where, f"the value {_short(value)}" if listed and isinstance(value, str) else _kind(value))]
+        return [Mismatch(where, f"the value {_short(value)}" if listed and isinstance(value, str) else _kind(value))]
 
     def _followed(self, schema: Any) -> Json:
         while isinstance(schema, dict) and "$ref" in schema:
@@ -137,7 +137,7 @@ def _has_own_place(schema: Json, value: Any) -> bool:
     return is_object or "anyOf" in schema or "oneOf" in schema or ("enum" in schema and isinstance(value, str))
 
 
-def _bounds(schema: Json, value: float, where: str) -> list[Fault]:
+def _bounds(schema: Json, value: float, where: str) -> list[Mismatch]:
     tests: list[tuple[str, str, Callable[[float, float], bool]]] = [
         ("minimum", "under", operator.lt),
         ("maximum", "over", operator.gt),
@@ -145,18 +145,18 @@ def _bounds(schema: Json, value: float, where: str) -> list[Fault]:
         ("exclusiveMaximum", "not under", operator.ge),
     ]
     return [
-        Fault(where, f"a number {word} {schema[key]}")
+        Mismatch(where, f"a number {word} {schema[key]}")
         for key, word, refuses in tests
         if key in schema and refuses(value, schema[key])
     ]
 
 
-def _length(schema: Json, size: int, unit: str, where: str) -> list[Fault]:
+def _length(schema: Json, size: int, unit: str, where: str) -> list[Mismatch]:
     least, most = schema.get(f"min{unit}"), schema.get(f"max{unit}")
     what = {"Length": "characters", "Items": "items"}[unit]
     if least is not None and size < least:
-        return [Fault(where, f"fewer than {least} {what}")]
-    return [Fault(where, f"more than {most} {what}")] if most is not None and size > most else []
+        return [Mismatch(where, f"fewer than {least} {what}")]
+    return [Mismatch(where, f"more than {most} {what}")] if most is not None and size > most else []
 
 
 def _is(kind: Any, value: Any) -> bool:

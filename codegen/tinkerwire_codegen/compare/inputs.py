@@ -12,13 +12,13 @@ import yaml
 
 from tinkerwire_base.conversion.versioning import project
 
-from ..contract.bundle import check_refs, load, resolve
+from ..contract.bundle import check_refs, load, resolve_ref
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Side:
+class ContractInput:
     """One contract at one wire version, as a plain document, with a short name; the folder it came from, if any."""
 
     name: str
@@ -27,7 +27,7 @@ class Side:
     folder: Path | None
 
 
-def open_side(given: str, default: Path) -> Side:
+def open_contract(given: str, default: Path) -> ContractInput:
     """The contract that ``given`` means: DIR, FILE, DIR@VERSION, FILE@VERSION, or @VERSION of ``default``.
 
     Without a version it is the newest that the contract describes.
@@ -43,15 +43,15 @@ def open_side(given: str, default: Path) -> Side:
         document, folder = _bundled(path), None
     else:
         raise ValueError(f"contract {given!r}: no file or folder {path}; give DIR, FILE, DIR@VERSION or @VERSION")
-    newest = str(document.get("info", {}).get("version", ""))
-    wanted = version or newest
+    newest_version = str(document.get("info", {}).get("version", ""))
+    wanted = version or newest_version
     try:
         # A document of somebody else may have a version that is none of ours, and no times.
-        plain = project(document, wanted) if version or _is_version(newest) else document
+        plain = project(document, wanted) if version or _is_version(newest_version) else document
     except ValueError as error:
         raise ValueError(f"contract {given!r}: {error}") from error
     name = "/".join(path.parts[-2:]) + (f"@{version}" if version else "") if place else given
-    return Side(name, wanted, plain, folder)
+    return ContractInput(name, wanted, plain, folder)
 
 
 def _is_version(text: str) -> bool:
@@ -79,5 +79,5 @@ def _written_out(node: Any, document: Json) -> Any:
         return node
     target = node.get("$ref")
     if isinstance(target, str) and not target.startswith("#/components/schemas/"):
-        return _written_out(copy.deepcopy(resolve(document, target)), document)
+        return _written_out(copy.deepcopy(resolve_ref(document, target)), document)
     return {key: _written_out(item, document) for key, item in node.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..official.drift.protobuf import FIELD, MESSAGE, VALUE, compare_messages, contract_messages
+from ..official.drift.protobuf import FIELD, MESSAGE, VALUE, compare_messages, read_contract_messages
 from .change import Change
 
 PART = "protobuf"
@@ -19,7 +19,7 @@ MEANINGS = {
 def compare_protos(old: tuple[Path, str], new: tuple[Path, str]) -> list[Change]:
     """Changes between the messages of two contracts, each a folder and a version."""
     found = []
-    for each in compare_messages(contract_messages(*old), contract_messages(*new)):
+    for each in compare_messages(read_contract_messages(*old), read_contract_messages(*new)):
         added, gone = each.ours is None, each.theirs is None
         level = "breaking" if each.kind in ("protobuf number", "protobuf type") else "risky"
         where, reason = each.where, MEANINGS.get(each.kind, "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .change import LEVELS, NOTHING, Change
+from .change import LEVELS, NO_EXAMPLE, Change
 
 FORMATS = ("text", "json", "markdown")
 FEW = 3
@@ -16,7 +16,7 @@ SENTENCES = {
 }
 
 
-def report(changes: list[Change], old: str, new: str, form: str) -> str:
+def render_report(changes: list[Change], old: str, new: str, form: str) -> str:
     """The report in one of FORMATS."""
     if form == "json":
         counts = {level: sum(each.level == level for each in changes) for level in LEVELS}
@@ -33,7 +33,7 @@ def _plain(change: Change) -> dict[str, Any]:
         "reason": change.reason,
         "operations": change.operations,
     }
-    if change.example is not NOTHING:
+    if change.example is not NO_EXAMPLE:
         found |= {"example": change.example, "example_of": change.example_of}
     return found
 
@@ -46,7 +46,7 @@ def _text(changes: list[Change], old: str, new: str) -> str:
         for change in (each for each in changes if each.level == level):
             lines += ["", f"{level} {change.direction}: {change.where}: {change.reason}"]
             lines.append(f"  in {_operations(change)}")
-            if change.example is not NOTHING:
+            if change.example is not NO_EXAMPLE:
                 lines.append(f"  {_example_word(change)} as {change.example_of}: {_json(change)}")
     return "\n".join(lines)
 
@@ -61,7 +61,7 @@ def _markdown(changes: list[Change], old: str, new: str) -> str:
             continue
         table = ["| direction | where | what | operations | example |", "| --- | --- | --- | --- | --- |"]
         for each in found:
-            example = _code(_json(each)) if each.example is not NOTHING else ""
+            example = _code(_json(each)) if each.example is not NO_EXAMPLE else ""
             cells = [each.direction, _code(each.where), _cell(each.reason), _cell(_operations(each)), example]
             table.append(f"| {' | '.join(cells)} |")
         title = f"{len(found)} {level}: {SENTENCES[level]}"

@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Surface:
+class SignaturePart:
     """One place of an operation with a schema of its own."""
 
     operation: str
@@ -21,7 +21,7 @@ class Surface:
     required: bool = False
 
 
-def operations(document: Json) -> dict[str, Json]:
+def index_operations(document: Json) -> dict[str, Json]:
     """Operations by method and path, with {} for each variable part: what the variables are called is not sent."""
     found = {}
     for path, item in document.get("paths", {}).items():
@@ -38,19 +38,19 @@ def operations(document: Json) -> dict[str, Json]:
     return found
 
 
-def surfaces(key: str, operation: Json) -> Iterator[Surface]:
+def list_parts(key: str, operation: Json) -> Iterator[SignaturePart]:
     """All parts of one operation that have a schema."""
     body = operation.get("requestBody", {})
     for media, content in body.get("content", {}).items():
-        yield Surface(key, "request", f"body {media}", content.get("schema", {}), bool(body.get("required")))
+        yield SignaturePart(key, "request", f"body {media}", content.get("schema", {}), bool(body.get("required")))
     for parameter in operation["parameters"]:
         name = parameter["name"]
         if parameter["in"] == "path":
             name = operation["x-places"].get(name, name)
         schema = parameter.get("schema", {})
-        yield Surface(key, "request", f"{parameter['in']} {name}", schema, bool(parameter.get("required")))
+        yield SignaturePart(key, "request", f"{parameter['in']} {name}", schema, bool(parameter.get("required")))
     for status, answer in operation["responses"].items():
         for media, content in answer.get("content", {}).items():
-            yield Surface(key, "response", f"{status} {media}", content.get("schema", {}))
+            yield SignaturePart(key, "response", f"{status} {media}", content.get("schema", {}))
         for name, header in answer.get("headers", {}).items():
-            yield Surface(key, "response", f"{status} header {name}", header.get("schema", {}))
+            yield SignaturePart(key, "response", f"{status} header {name}", header.get("schema", {}))

@@ -48,16 +48,16 @@ def load(folder: Path) -> dict[str, Any]:
 
 def check_refs(document: dict[str, Any]) -> None:
     """Raise ValueError naming the first $ref or discriminator target that leads nowhere, and its place."""
-    for place, target in refs(document):
-        if resolve(document, target) is None:
+    for place, target in find_refs(document):
+        if resolve_ref(document, target) is None:
             raise ValueError(f"{place}: {target} leads nowhere; define it or correct the name")
 
 
-def refs(node: Any, place: str = "#") -> Iterator[tuple[str, str]]:
+def find_refs(node: Any, place: str = "#") -> Iterator[tuple[str, str]]:
     """Every reference under ``node``, as (place, target)."""
     if isinstance(node, list):
         for index, item in enumerate(node):
-            yield from refs(item, f"{place}/{index}")
+            yield from find_refs(item, f"{place}/{index}")
     elif isinstance(node, dict):
         for key, item in node.items():
             if key == "$ref" and isinstance(item, str):
@@ -65,10 +65,10 @@ def refs(node: Any, place: str = "#") -> Iterator[tuple[str, str]]:
             elif key == "mapping" and "propertyName" in node:
                 yield from ((f"{place}/mapping/{name}", target) for name, target in item.items())
             else:
-                yield from refs(item, f"{place}/{key}")
+                yield from find_refs(item, f"{place}/{key}")
 
 
-def resolve(document: dict[str, Any], target: str) -> Any:
+def resolve_ref(document: dict[str, Any], target: str) -> Any:
     """What a reference of the form #/a/b/c leads to, or None."""
     start, *steps = target.split("/")
     if start != "#":

@@ -13,7 +13,7 @@ from tinkerwire_base import mixins
 Json = dict[str, Any]
 
 
-def check_sound(document: Json) -> None:
+def check_contract(document: Json) -> None:
     """Raise ValueError with one line per fault of a contract."""
     # In this order, as each trusts what those before it have seen.
     found = list(_misshapen(document)) or list(_unsound(document)) or list(_not_openapi(document))

@@ -16,7 +16,7 @@ from google.protobuf import descriptor_pb2 as pb
 from tinkerwire_base.conversion.versioning import is_available, parse_version
 
 FILE = "tinker_public.proto"
-TIME = re.compile(r"(?:(since|until): ([\d.]+)|was (\S+) until ([\d.]+))")
+AVAILABILITY_COMMENT = re.compile(r"(?:(since|until): ([\d.]+)|was (\S+) until ([\d.]+))")
 SCALARS = {
     value: name.removeprefix("TYPE_").lower()
     for name, value in pb.FieldDescriptorProto.Type.items()
@@ -25,14 +25,14 @@ SCALARS = {
 
 
 @dataclass(frozen=True)
-class Times:
+class Availability:
     """From when to when a thing is there, and of which type it was before a version."""
 
     since: str | None = None
     until: str | None = None
     was: tuple[str, str] | None = None
 
-    def hold(self, version: str) -> bool:
+    def includes(self, version: str) -> bool:
         """Whether the thing is there at ``version``."""
         return is_available({"x-since": self.since, "x-until": self.until}, parse_version(version))
 
@@ -44,20 +44,20 @@ class Field:
     name: str
     number: int
     doc: str
-    times: Times
+    availability: Availability
     type: str = ""
     optional: bool = False
     oneof: str | None = None
 
 
 @dataclass(frozen=True)
-class Block:
+class Declaration:
     """A message or an enum."""
 
     kind: str
     name: str
     doc: str
-    times: Times
+    availability: Availability
     fields: tuple[Field, ...] = field(default=())
 
 
@@ -67,7 +67,7 @@ class Proto:
 
     package: str
     doc: str
-    blocks: tuple[Block, ...]
+    declarations: tuple[Declaration, ...]
 
 
 def load_proto(folder: Path) -> Proto:
@@ -91,31 +91,33 @@ def descriptor_set(file: Path, *, comments: bool = False) -> bytes:
 
 def project_proto(proto: Proto, version: str) -> Proto:
     """The messages, enums, fields and types of one wire version, without times."""
-    blocks = []
-    for block in proto.blocks:
-        if block.times.hold(version):
-            there = tuple(_field_at(each, version) for each in block.fields if each.times.hold(version))
-            blocks.append(replace(block, fields=there, times=Times()))
-    return replace(proto, blocks=tuple(blocks))
+    declarations = []
+    for declaration in proto.declarations:
+        if declaration.availability.includes(version):
+            there = tuple(
+                _field_at(each, version) for each in declaration.fields if each.availability.includes(version)
+            )
+            declarations.append(replace(declaration, fields=there, availability=Availability()))
+    return replace(proto, declarations=tuple(declarations))
 
 
 def render_proto(proto: Proto) -> str:
     """The text of a .proto, comments included, times left out."""
     lines = [*_comment(proto.doc), 'syntax = "proto3";', "", f"package {proto.package};"]
-    for block in proto.blocks:
-        lines += ["", *_comment(block.doc), f"{block.kind} {block.name} {{", *_body(block), "}"]
+    for declaration in proto.declarations:
+        lines += ["", *_comment(declaration.doc), f"{declaration.kind} {declaration.name} {{", *_body(declaration), "}"]
     return "\n".join(lines) + "\n"
 
 
-def proto_facts(proto: Proto) -> dict[str, Any]:
+def describe_proto(proto: Proto) -> dict[str, Any]:
     """Messages and enums in the form of the fact files."""
     messages: dict[str, Any] = {}
     enums: dict[str, Any] = {}
-    for block in proto.blocks:
-        if block.kind == "enum":
-            enums[block.name] = {each.name: each.number for each in block.fields}
+    for declaration in proto.declarations:
+        if declaration.kind == "enum":
+            enums[declaration.name] = {each.name: each.number for each in declaration.fields}
         else:
-            messages[block.name] = {"fields": {each.name: _fact(each) for each in block.fields}}
+            messages[declaration.name] = {"fields": {each.name: _fact(each) for each in declaration.fields}}
     return {"messages": messages, "enums": enums}
 
 
@@ -129,15 +131,15 @@ def _fact(each: Field) -> dict[str, Any]:
 
 
 def _field_at(each: Field, version: str) -> Field:
-    was, times = each.times.was, Times()
+    was, availability = each.availability.was, Availability()
     if was and parse_version(version) < parse_version(was[1]):
-        return replace(each, type=was[0], times=times)
-    return replace(each, times=times)
+        return replace(each, type=was[0], availability=availability)
+    return replace(each, availability=availability)
 
 
-def _body(block: Block) -> Iterator[str]:
+def _body(declaration: Declaration) -> Iterator[str]:
     oneof = None
-    for each in block.fields:
+    for each in declaration.fields:
         if each.oneof != oneof:
             if oneof:
                 yield "  }"
@@ -161,12 +163,12 @@ def _read(file: pb.FileDescriptorProto) -> Proto:
     number = pb.FileDescriptorProto.MESSAGE_TYPE_FIELD_NUMBER
     of_fields = pb.DescriptorProto.FIELD_FIELD_NUMBER
     messages = [
-        Block(
+        Declaration(
             "message",
             message.name,
-            *_about(comments[number, place]),
+            *_read_comments(comments[number, place]),
             fields=tuple(
-                _field(file.package, message, each, *_about(comments[number, place, of_fields, index]))
+                _field(file.package, message, each, *_read_comments(comments[number, place, of_fields, index]))
                 for index, each in enumerate(message.field)
             ),
         )
@@ -175,12 +177,12 @@ def _read(file: pb.FileDescriptorProto) -> Proto:
     number = pb.FileDescriptorProto.ENUM_TYPE_FIELD_NUMBER
     of_values = pb.EnumDescriptorProto.VALUE_FIELD_NUMBER
     enums = [
-        Block(
+        Declaration(
             "enum",
             enum.name,
-            *_about(comments[number, place]),
+            *_read_comments(comments[number, place]),
             fields=tuple(
-                Field(each.name, each.number, *_about(comments[number, place, of_values, index]))
+                Field(each.name, each.number, *_read_comments(comments[number, place, of_values, index]))
                 for index, each in enumerate(enum.value)
             ),
         )
@@ -189,29 +191,31 @@ def _read(file: pb.FileDescriptorProto) -> Proto:
     return Proto(file.package, "The binary messages of the Tinker wire.", (*enums, *messages))
 
 
-def _about(place: pb.SourceCodeInfo.Location) -> tuple[str, Times]:
+def _read_comments(place: pb.SourceCodeInfo.Location) -> tuple[str, Availability]:
     """What the comments at a place say: what the thing is, and its times."""
     doc = "\n".join(line.strip() for line in place.leading_comments.strip().splitlines())
     text = place.trailing_comments.strip()
-    times = Times()
+    availability = Availability()
     for part in filter(None, text.split("; ")):
-        match = TIME.fullmatch(part)
+        match = AVAILABILITY_COMMENT.fullmatch(part)
         if not match:
             raise ValueError(f"{FILE}: {text!r} is not since: VERSION, until: VERSION or was TYPE until VERSION")
         key, value, was, end = match.groups()
         if key:
-            times = replace(times, since=value) if key == "since" else replace(times, until=value)
+            availability = replace(availability, since=value) if key == "since" else replace(availability, until=value)
         else:
-            times = replace(times, was=(was, end))
-    return doc, times
+            availability = replace(availability, was=(was, end))
+    return doc, availability
 
 
-def _field(package: str, owner: pb.DescriptorProto, each: pb.FieldDescriptorProto, doc: str, times: Times) -> Field:
+def _field(
+    package: str, owner: pb.DescriptorProto, each: pb.FieldDescriptorProto, doc: str, availability: Availability
+) -> Field:
     kind = _type(package, owner, each)
     oneof = None
     if each.HasField("oneof_index") and not each.proto3_optional:
         oneof = owner.oneof_decl[each.oneof_index].name
-    return Field(each.name, each.number, doc, times, kind, optional=each.proto3_optional, oneof=oneof)
+    return Field(each.name, each.number, doc, availability, kind, optional=each.proto3_optional, oneof=oneof)
 
 
 def _type(package: str, owner: pb.DescriptorProto, each: pb.FieldDescriptorProto) -> str:

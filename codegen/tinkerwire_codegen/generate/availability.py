@@ -44,13 +44,13 @@ def generate_availability(document: dict[str, Any]) -> str:
             },
         ),
     }
-    text = HEADER + f'NEWEST = "{newest(document)}"\n"""The newest wire version of the contract."""\n'
+    text = HEADER + f'NEWEST = "{newest_version(document)}"\n"""The newest wire version of the contract."""\n'
     for name, (kind, table) in tables.items():
         text += f"\n{name}: {kind} = {table!r}\n"
     return text
 
 
-def newest(document: dict[str, Any]) -> str:
+def newest_version(document: dict[str, Any]) -> str:
     """The newest wire version that the contract describes."""
     return str(document["info"]["version"])
 

@@ -13,7 +13,7 @@ from tinkerwire_base import mixins
 from tinkerwire_base.conversion.versioning import is_marked_protobuf_only, union_document
 from tinkerwire_base.validators import INT64_MAX, INT64_MIN
 
-from ..contract.bundle import refs
+from ..contract.bundle import find_refs
 
 TEMPLATES = Path(__file__).parent / "templates" / "models"
 CHECKS = ["at_least", "at_most", "field_validator", "has_size", "matches"]
@@ -110,7 +110,9 @@ def _starts_as(detail: dict[str, Any], schemas: dict[str, dict[str, Any]]) -> st
     default = detail.get("default")
     if not isinstance(default, dict) or not default:
         return None
-    members = [target.rpartition("/")[2] for _, target in refs(schemas[detail["$ref"].rpartition("/")[2]]["anyOf"])]
+    members = [
+        target.rpartition("/")[2] for _, target in find_refs(schemas[detail["$ref"].rpartition("/")[2]]["anyOf"])
+    ]
     tags = {
         member: {name: part.get("const") for name, part in schemas[member]["properties"].items()} for member in members
     }
@@ -122,12 +124,12 @@ def _sent(document: dict[str, Any]) -> set[str]:
     schemas = _schemas(document)
     bodies = [op["requestBody"] for item in document["paths"].values() for op in item.values() if "requestBody" in op]
     found: set[str] = set()
-    left = [target for _, target in refs(bodies)]
+    left = [target for _, target in find_refs(bodies)]
     while left:
         name = left.pop().rpartition("/")[2]
         if name in schemas and name not in found:
             found.add(name)
-            left += [target for _, target in refs(schemas[name])]
+            left += [target for _, target in find_refs(schemas[name])]
     return found
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..contract.bundle import load
-from ..contract.lint import check_sound
+from ..contract.lint import check_contract
 from .availability import generate_availability
 from .endpoints import generate_endpoints
 from .models import generate_models
@@ -30,12 +30,12 @@ def generate(schema: Path, out: Path) -> None:
     package stays then.
     """
     document = load(schema)
-    check_sound(document)
+    check_contract(document)
     with tempfile.TemporaryDirectory() as name:
         _replace(out / PACKAGE, _build(document, schema, Path(name)))
 
 
-def drifted(schema: Path, out: Path) -> list[str]:
+def find_outdated_files(schema: Path, out: Path) -> list[str]:
     """The files of ``out`` that differ from a fresh generation, each with how; empty when all is current."""
     with tempfile.TemporaryDirectory() as name:
         generate(schema, Path(name))

@@ -8,7 +8,7 @@ from google.protobuf import descriptor_pb2 as pb
 
 from tinkerwire_base.conversion.versioning import VersionRange
 
-from ..contract.protobuf import FILE, Proto, Times, descriptor_set, load_proto
+from ..contract.protobuf import FILE, Availability, Proto, descriptor_set, load_proto
 
 DESCRIPTORS = "protobuf.binpb"
 """The file of the descriptors, beside the module."""
@@ -77,22 +77,26 @@ def generate_protobuf(schema: Path) -> tuple[str, bytes]:
 
 
 def _message_times(proto: Proto) -> dict[str, VersionRange]:
-    return {block.name: _span(block.times) for block in proto.blocks if block.kind == "message"}
+    return {
+        declaration.name: _span(declaration.availability)
+        for declaration in proto.declarations
+        if declaration.kind == "message"
+    }
 
 
 def _field_times(proto: Proto) -> dict[str, dict[str, VersionRange]]:
     found = {}
-    for block in proto.blocks:
-        own = [each for each in block.fields if each.times.since or each.times.until]
-        if block.kind == "message" and own:
-            found[block.name] = {each.name: _span(each.times, block.times) for each in own}
+    for declaration in proto.declarations:
+        own = [each for each in declaration.fields if each.availability.since or each.availability.until]
+        if declaration.kind == "message" and own:
+            found[declaration.name] = {each.name: _span(each.availability, declaration.availability) for each in own}
     return found
 
 
-def _span(times: Times, owner: Times | None = None) -> VersionRange:
-    since = times.since or (owner.since if owner else None)
+def _span(availability: Availability, owner: Availability | None = None) -> VersionRange:
+    since = availability.since or (owner.since if owner else None)
     assert since, "every message says since when it exists"
-    return since, times.until or (owner.until if owner else None)
+    return since, availability.until or (owner.until if owner else None)
 
 
 def _plain(descriptors: bytes) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .facts import Difference
+from .comparison import Difference
 
 _ARCHIVE = "response of GET /api/v1/training_runs/{}/checkpoints/{}/archive: contract "
 
@@ -60,6 +60,6 @@ REASONS: dict[str, str] = {text: reason for reason, texts in BY_REASON.items() f
 """The reason for each difference, by its text."""
 
 
-def unexplained(differences: Iterable[Difference]) -> list[Difference]:
+def exclude_known(differences: Iterable[Difference]) -> list[Difference]:
     """The differences for which there is no reason."""
     return [each for each in differences if str(each) not in REASONS]

@@ -10,9 +10,9 @@ import pytest
 from support.release import JOBS, PROTO, write_contract
 from tinkerwire_base.conversion.versioning import project
 from tinkerwire_codegen.cli import main
-from tinkerwire_codegen.compare.change import NOTHING
-from tinkerwire_codegen.compare.compare import compare_contracts
-from tinkerwire_codegen.compare.inputs import open_side
+from tinkerwire_codegen.compare.change import NO_EXAMPLE
+from tinkerwire_codegen.compare.contracts import compare_contracts
+from tinkerwire_codegen.compare.inputs import open_contract
 from tinkerwire_codegen.contract.bundle import load
 
 ROOT = Path(__file__).parents[3]
@@ -111,7 +111,7 @@ def test_a_file_that_is_no_contract(tmp_path: Path) -> None:
     """A document without paths is named."""
     (tmp_path / "list.json").write_text("[]")
     with pytest.raises(ValueError, match="holds no paths"):
-        open_side(str(tmp_path / "list.json"), tmp_path)
+        open_contract(str(tmp_path / "list.json"), tmp_path)
 
 
 def test_shared_parts_of_a_document_are_followed(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_shared_parts_of_a_document_are_followed(tmp_path: Path) -> None:
         },
     }
     (tmp_path / "a.json").write_text(json.dumps(document))
-    side = open_side(str(tmp_path / "a.json"), tmp_path)
+    side = open_contract(str(tmp_path / "a.json"), tmp_path)
     assert side.document["paths"]["/a"]["get"]["parameters"][0]["name"] == "p"
     assert side.document["paths"]["/a"]["get"]["responses"]["200"]["description"] == "Done."
 
@@ -187,4 +187,4 @@ def test_versions_of_the_real_contract(old: str, new: str, expected: tuple[str, 
     """What is known of the wire's history is found between its versions."""
     changes = compare_contracts(project(CONTRACT, old), project(CONTRACT, new))
     assert expected in [change.key for change in changes]
-    assert all(change.example is not NOTHING for change in changes if "is refused now" in change.reason)
+    assert all(change.example is not NO_EXAMPLE for change in changes if "is refused now" in change.reason)

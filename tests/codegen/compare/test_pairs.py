@@ -12,10 +12,10 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from tinkerwire_codegen.compare.change import NOTHING, Change
-from tinkerwire_codegen.compare.compare import compare_contracts
-from tinkerwire_codegen.compare.schemas import bare
-from tinkerwire_codegen.compare.signatures import operations, surfaces
+from tinkerwire_codegen.compare.change import NO_EXAMPLE, Change
+from tinkerwire_codegen.compare.contracts import compare_contracts
+from tinkerwire_codegen.compare.schemas import strip_annotations
+from tinkerwire_codegen.compare.signatures import index_operations, list_parts
 
 Json = dict[str, Any]
 Edit = Callable[[Json], Any]
@@ -320,7 +320,7 @@ def test_each_example_is_taken_by_one_side_only(pair: str) -> None:
     edit, *_ = (PAIRS | MORE)[pair]
     new = edited(edit)
     for change in compare_contracts(BASE, new):
-        if change.example is not NOTHING:
+        if change.example is not NO_EXAMPLE:
             takes, refuses = (BASE, new) if takes_before(change) else (new, BASE)
             assert is_valid(takes, change), change
             assert not is_valid(refuses, change), change
@@ -333,10 +333,13 @@ def takes_before(change: Change) -> bool:
 def is_valid(document: Json, change: Change) -> bool:
     """Whether any part of the operation in the direction of the change takes the example."""
     key = change.operations[0]
-    found = [each for each in surfaces(key, operations(document)[key]) if each.direction == change.direction]
-    whole = {"components": {"schemas": {n: bare(s) for n, s in document["components"]["schemas"].items()}}}
+    found = [each for each in list_parts(key, index_operations(document)[key]) if each.direction == change.direction]
+    whole = {"components": {"schemas": {n: strip_annotations(s) for n, s in document["components"]["schemas"].items()}}}
     schemas = [each.schema for each in found if each.part == change.example_of] or [ref(change.example_of)]
-    return any(jsonschema_rs.Draft202012Validator({**bare(each), **whole}).is_valid(change.example) for each in schemas)
+    return any(
+        jsonschema_rs.Draft202012Validator({**strip_annotations(each), **whole}).is_valid(change.example)
+        for each in schemas
+    )
 
 
 def test_the_sample_has_thirty_three_pairs() -> None:
@@ -355,11 +358,11 @@ def test_another_judge_agrees_on_schemas(pair: str) -> None:
     jsoncompat = pytest.importorskip("jsoncompat")
     edit, level, *_ = PAIRS[pair]
     new = edited(edit)
-    before, after = operations(BASE), operations(new)
+    before, after = index_operations(BASE), index_operations(new)
     verdicts = []
     for key in before.keys() & after.keys():
-        old = {(each.direction, each.part): each.schema for each in surfaces(key, before[key])}
-        for each in surfaces(key, after[key]):
+        old = {(each.direction, each.part): each.schema for each in list_parts(key, before[key])}
+        for each in list_parts(key, after[key]):
             if (each.direction, each.part) in old:
                 role = "deserializer" if each.direction == "request" else "serializer"
                 pairs = (standalone(BASE, old[each.direction, each.part]), standalone(new, each.schema))
@@ -373,5 +376,7 @@ def test_another_judge_agrees_on_schemas(pair: str) -> None:
 
 def standalone(document: Json, part: Json) -> str:
     """A schema with all components, as that judge wants it."""
-    text = json.dumps({"allOf": [bare(part)], "$defs": bare(document["components"])["schemas"]})
+    text = json.dumps(
+        {"allOf": [strip_annotations(part)], "$defs": strip_annotations(document["components"])["schemas"]}
+    )
     return text.replace("#/components/schemas/", "#/$defs/")

@@ -12,8 +12,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from tinkerwire_base.conversion.versioning import parse_version, project, union_document
 from tinkerwire_codegen.contract.bundle import INT64, check_refs, load
-from tinkerwire_codegen.contract.protobuf import load_proto, project_proto, proto_facts
-from tinkerwire_codegen.official.facts import binary_messages
+from tinkerwire_codegen.contract.protobuf import describe_proto, load_proto, project_proto
+from tinkerwire_codegen.official.comparison import list_protobuf_messages
 
 CONTRACT = load(Path(__file__).parents[3] / "schema")
 PROTO = load_proto(Path(__file__).parents[3] / "schema")
@@ -155,8 +155,8 @@ def test_operations_are_named_and_placed() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_protobuf_bodies_are_messages_of_their_version(version: str) -> None:
     """What the contract says a protobuf body may be is in the .proto at that version."""
-    named = [name for names in binary_messages(project(CONTRACT, version)["paths"]).values() for name in names]
-    assert set(named) <= proto_facts(project_proto(PROTO, version))["messages"].keys()
+    named = [name for names in list_protobuf_messages(project(CONTRACT, version)["paths"]).values() for name in names]
+    assert set(named) <= describe_proto(project_proto(PROTO, version))["messages"].keys()
     assert bool(named) == (parse_version(version) >= parse_version("0.18.2"))
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from tinkerwire_codegen.contract.protobuf import (
     FILE,
+    describe_proto,
     descriptor_set,
     load_proto,
     project_proto,
-    proto_facts,
     render_proto,
 )
-from tinkerwire_codegen.official.history import proto_at
+from tinkerwire_codegen.official.facts_history import restore_proto
 
 ROOT = Path(__file__).parents[3]
 PROTO = load_proto(ROOT / "schema")
@@ -28,7 +28,7 @@ BINARY = HISTORY["versions"][HISTORY["versions"].index("0.18.2") :]
 def test_messages_are_those_of_the_facts(version: str) -> None:
     """Messages, enums, fields, numbers, types, oneofs and presence are those of the release."""
     facts = json.loads((ROOT / "tests" / "facts" / f"{version}.json").read_text())["proto"]["tinker_public_pb2"]
-    found = proto_facts(project_proto(PROTO, version))
+    found = describe_proto(project_proto(PROTO, version))
     assert found == {"messages": facts["messages"], "enums": facts["enums"]}
     assert PROTO.package == facts["package"]
 
@@ -36,8 +36,8 @@ def test_messages_are_those_of_the_facts(version: str) -> None:
 @pytest.mark.parametrize("version", HISTORY["versions"])
 def test_messages_are_those_of_the_history(version: str) -> None:
     """The same for every version that was read; before 0.18.2 there are none."""
-    found = proto_facts(project_proto(PROTO, version))
-    assert found == proto_at(HISTORY["proto"], version)
+    found = describe_proto(project_proto(PROTO, version))
+    assert found == restore_proto(HISTORY["proto"], version)
     assert bool(found["messages"]) == (version in BINARY)
 
 
@@ -51,19 +51,24 @@ def test_a_written_version_reads_as_itself(tmp_path: Path, version: str) -> None
 
 def test_everything_is_described() -> None:
     """Each message, enum, field and value says in a sentence what it is."""
-    bad = [block.name for block in PROTO.blocks if not block.doc.endswith(".")]
+    bad = [declaration.name for declaration in PROTO.declarations if not declaration.doc.endswith(".")]
     bad += [
-        f"{block.name}.{each.name}" for block in PROTO.blocks for each in block.fields if not each.doc.endswith(".")
+        f"{declaration.name}.{each.name}"
+        for declaration in PROTO.declarations
+        for each in declaration.fields
+        if not each.doc.endswith(".")
     ]
     assert not bad
 
 
 def test_every_time_is_a_version_that_was_read() -> None:
     """Blocks have a since; no time lies between two versions."""
-    times = [block.times for block in PROTO.blocks] + [each.times for block in PROTO.blocks for each in block.fields]
-    ends = {end for each in times for end in (each.since, each.until, each.was and each.was[1]) if end}
+    availability = [declaration.availability for declaration in PROTO.declarations] + [
+        each.availability for declaration in PROTO.declarations for each in declaration.fields
+    ]
+    ends = {end for each in availability for end in (each.since, each.until, each.was and each.was[1]) if end}
     assert ends <= set(HISTORY["versions"])
-    assert all(block.times.since for block in PROTO.blocks)
+    assert all(declaration.availability.since for declaration in PROTO.declarations)
 
 
 def test_a_comment_in_another_form_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tinkerwire_codegen.cli import default_out, default_schema, main
+from tinkerwire_codegen.cli import default_schema, main
+from tinkerwire_codegen.generate.command import default_out
 from tinkerwire_codegen.generate.package import PACKAGE, _differences
 
 ROOT = Path(__file__).parents[3]
@@ -107,7 +108,7 @@ def test_the_gate_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["check", "--out", str(tmp_path)]) == 1
     *files, way_out = capsys.readouterr().err.splitlines()
     assert files == ["not generated: api/stray.py", "missing: api/training/forward.py", "differs: models.py"]
-    assert way_out == f"{tmp_path} is not what {SCHEMA} says: run `make generate` and commit"
+    assert way_out == f"{tmp_path} does not match {SCHEMA}; run `make generate` and commit the result"
 
 
 def test_the_gate_is_shut_where_there_is_no_package(tmp_path: Path) -> None:

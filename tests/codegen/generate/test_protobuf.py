@@ -52,14 +52,22 @@ def test_classes_have_the_messages_of_the_contract() -> None:
 
 def test_times_are_those_of_the_contract() -> None:
     """Of messages all, of fields those that did not come and go with their message."""
-    blocks = {block.name: block for block in load_proto(SCHEMA).blocks if block.kind == "message"}
-    assert {name: (block.times.since, block.times.until) for name, block in blocks.items()} == MESSAGE_VERSIONS
+    declarations = {
+        declaration.name: declaration
+        for declaration in load_proto(SCHEMA).declarations
+        if declaration.kind == "message"
+    }
+    assert {
+        name: (declaration.availability.since, declaration.availability.until)
+        for name, declaration in declarations.items()
+    } == MESSAGE_VERSIONS
     assert MESSAGE_FIELD_VERSIONS["ForwardBackwardRequest"] == {
         "forward_only": ("0.22.7", None),
         "loss_fn_config_v2": ("0.26.2", None),
     }
     assert all(
-        fields.keys() <= {each.name for each in blocks[name].fields} for name, fields in MESSAGE_FIELD_VERSIONS.items()
+        fields.keys() <= {each.name for each in declarations[name].fields}
+        for name, fields in MESSAGE_FIELD_VERSIONS.items()
     )
 
 

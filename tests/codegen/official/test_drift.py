@@ -13,9 +13,9 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 
 from support.release import VERSION, descriptor, sources, write_contract, write_folder, write_wheel
 from tinkerwire_codegen.cli import main
-from tinkerwire_codegen.official.drift.drift import Drift, find_drift
+from tinkerwire_codegen.official.drift.detection import Drift, find_drift
+from tinkerwire_codegen.official.release.archive import open_release
 from tinkerwire_codegen.official.release.read import read_facts
-from tinkerwire_codegen.official.release.source import open_source
 
 TYPES, JOBS = "tinker/types/all.py", "tinker/resources/jobs.py"
 CHANGES = {
@@ -80,7 +80,7 @@ FOLLOWS = {
 
 def drift_of(folder: Path, files: dict[str, str], wire: str = "0.8.0") -> list[Drift]:
     wheel = write_wheel(folder / "made.whl", files)
-    return find_drift(folder / "schema", read_facts(open_source(str(wheel))), wire)
+    return find_drift(folder / "schema", read_facts(open_release(str(wheel))), wire)
 
 
 def changed(what: str) -> dict[str, str]:

@@ -11,9 +11,10 @@ import pytest
 from tinkerwire_base.conversion.versioning import is_available, parse_version, project
 from tinkerwire_codegen.cli import main
 from tinkerwire_codegen.contract.bundle import load
-from tinkerwire_codegen.official.facts import canonical, compare
-from tinkerwire_codegen.official.history import facts_at
-from tinkerwire_codegen.official.known_differences import REASONS, unexplained
+from tinkerwire_codegen.official.comparison import compare_facts
+from tinkerwire_codegen.official.facts_history import restore_facts
+from tinkerwire_codegen.official.known_differences import REASONS, exclude_known
+from tinkerwire_codegen.official.type_notation import canonicalize
 
 ROOT = Path(__file__).parents[3]
 VERSIONS = ("0.4.1", "0.6.3", "0.16.1", "0.18.2", "0.25.0", "0.38.0")
@@ -30,26 +31,28 @@ def facts_of(version: str) -> dict[str, Any]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_contract_differs_from_the_facts_for_given_reasons_only(version: str) -> None:
     """What one release of the SDK says, the contract says of its version."""
-    assert not list(map(str, unexplained(compare(project(CONTRACT, version), facts_of(version)))))
+    assert not list(map(str, exclude_known(compare_facts(project(CONTRACT, version), facts_of(version)))))
 
 
 @pytest.mark.parametrize("version", HISTORY["versions"])
 def test_contract_says_what_the_history_says(version: str) -> None:
     """Types, fields, defaults, values, members and endpoints are there at all 38 versions that were read."""
-    facts = facts_at(HISTORY, version)
-    assert not list(map(str, unexplained(compare(project(CONTRACT, version), facts))))
+    facts = restore_facts(HISTORY, version)
+    assert not list(map(str, exclude_known(compare_facts(project(CONTRACT, version), facts))))
 
 
 def test_no_reason_is_stale() -> None:
     """Nothing is among the reasons that differs at no version any more."""
-    found = [str(d) for v in HISTORY["versions"] for d in compare(project(CONTRACT, v), facts_at(HISTORY, v))]
+    found = [
+        str(d) for v in HISTORY["versions"] for d in compare_facts(project(CONTRACT, v), restore_facts(HISTORY, v))
+    ]
     assert set(found) == set(REASONS)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_history_at_a_version_is_what_its_facts_say(version: str) -> None:
     """Types, endpoints and results that are read out of the history are those of the fact file."""
-    ours, theirs = facts_at(HISTORY, version), facts_of(version)
+    ours, theirs = restore_facts(HISTORY, version), facts_of(version)
     assert ours["types"].keys() == theirs["types"].keys()
     assert ours["endpoints"].keys() == theirs["endpoints"].keys()
     assert sorted(map(str, ours["futures"])) == sorted(map(str, theirs["futures"]))
@@ -122,7 +125,7 @@ def test_a_wrong_schema_is_found(change: Any, expected: str) -> None:
     """Each kind of fault in a schema shows as a difference that names the place."""
     document = project(CONTRACT, "0.16.1")
     change(document["components"]["schemas"])
-    assert expected in map(str, compare(document, facts_of("0.16.1")))
+    assert expected in map(str, compare_facts(document, facts_of("0.16.1")))
 
 
 @pytest.mark.parametrize(
@@ -158,15 +161,15 @@ def test_a_wrong_endpoint_is_found(change: Any, expected: str) -> None:
     """Each kind of fault in an endpoint shows as a difference that names the place."""
     document = project(CONTRACT, "0.16.1")
     change(document["paths"])
-    assert expected in map(str, compare(document, facts_of("0.16.1")))
+    assert expected in map(str, compare_facts(document, facts_of("0.16.1")))
 
 
 def test_union_order_does_not_count() -> None:
     """Types are compared with the members of every union in one order, also inside lists and quotes."""
-    assert canonical("null | list[str | int]") == canonical("list[int | str] | null")
-    assert canonical('"b | a" | "a"') == '"a" | "b | a"'
-    assert canonical("map[str, tuple[int, float]] | null") == "map[str, tuple[int, float]] | null"
-    assert canonical("tuple[int, float]") != canonical("tuple[float, int]")
+    assert canonicalize("null | list[str | int]") == canonicalize("list[int | str] | null")
+    assert canonicalize('"b | a" | "a"') == '"a" | "b | a"'
+    assert canonicalize("map[str, tuple[int, float]] | null") == "map[str, tuple[int, float]] | null"
+    assert canonicalize("tuple[int, float]") != canonicalize("tuple[float, int]")
 
 
 def test_the_command_prints_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from support.release import VERSION, sources, write_folder, write_wheel
+from tinkerwire_codegen.official.release.archive import Release, open_release
 from tinkerwire_codegen.official.release.read import read_facts
-from tinkerwire_codegen.official.release.source import Source, open_source
 
 
 def read(files: dict[str, str] | None = None) -> dict[str, Any]:
-    return read_facts(Source(VERSION, {k: v for k, v in (files or sources()).items() if k.endswith(".py")}))
+    return read_facts(Release(VERSION, {k: v for k, v in (files or sources()).items() if k.endswith(".py")}))
 
 
 def fields(name: str) -> dict[str, Any]:
@@ -24,8 +24,8 @@ def fields(name: str) -> dict[str, Any]:
 
 def test_a_wheel_and_a_folder_give_the_same(tmp_path: Path) -> None:
     """It does not matter how a release comes; its version is in its metadata."""
-    wheel = open_source(str(write_wheel(tmp_path / "made-0.7.0.whl", sources())))
-    folder = open_source(str(write_folder(tmp_path / "unpacked", sources())))
+    wheel = open_release(str(write_wheel(tmp_path / "made-0.7.0.whl", sources())))
+    folder = open_release(str(write_folder(tmp_path / "unpacked", sources())))
     assert wheel.version == folder.version == VERSION
     assert wheel.files == folder.files
     assert read_facts(wheel) == read_facts(folder)
@@ -34,13 +34,13 @@ def test_a_wheel_and_a_folder_give_the_same(tmp_path: Path) -> None:
 def test_without_metadata_the_package_says_its_version(tmp_path: Path) -> None:
     """A folder of sources has no metadata, but a version module."""
     files = {name: text for name, text in sources().items() if "dist-info" not in name}
-    assert open_source(str(write_folder(tmp_path / "src", files))).version == VERSION
+    assert open_release(str(write_folder(tmp_path / "src", files))).version == VERSION
 
 
 def test_nothing_of_the_release_is_run(tmp_path: Path) -> None:
     """A release that would end the process on import is read like any other."""
     files = {**sources(), "tinker/__init__.py": "raise SystemExit(3)\n"}
-    facts = read_facts(open_source(str(write_wheel(tmp_path / "bad.whl", files))))
+    facts = read_facts(open_release(str(write_wheel(tmp_path / "bad.whl", files))))
     assert "StartRequest" in facts["types"]
     assert "tinker.types.all" not in sys.modules
 
@@ -61,7 +61,7 @@ def test_unusable_input_names_the_way_out(
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.whl").write_text("no zip")
     with pytest.raises(ValueError, match=says):
-        open_source(given)
+        open_release(given)
 
 
 def test_a_broken_file_is_named() -> None:

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-from tinkerwire_codegen.official.drift.drift import find_drift
+from tinkerwire_codegen.official.drift.detection import find_drift
+from tinkerwire_codegen.official.release.archive import Release, open_release
 from tinkerwire_codegen.official.release.read import read_facts
-from tinkerwire_codegen.official.release.source import Source, open_source
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = ROOT / "schema"
@@ -30,8 +30,8 @@ BESIDE = frozenset({"sites", "headers", "reachable_as", "properties"})
 
 
 @cache
-def release(version: str) -> Source:
-    return open_source(version)
+def release(version: str) -> Release:
+    return open_release(version)
 
 
 def comparable(facts: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +93,7 @@ CHANGES = {
 }
 
 
-def drift_of(source: Source) -> list[tuple[Any, ...]]:
+def drift_of(source: Release) -> list[tuple[Any, ...]]:
     found = find_drift(SCHEMA, read_facts(source), "0.39.0")
     return [(each.change, each.kind, each.where, each.contract, each.release) for each in found]
 
@@ -104,7 +104,7 @@ def test_one_change_in_a_real_release_is_reported_as_itself(expected: tuple[Any,
     file, old, new = CHANGES[expected]
     source = release("0.38.0")
     assert old in source.files[file]
-    changed = Source(None, {**source.files, file: source.files[file].replace(old, new, 1)})
+    changed = Release(None, {**source.files, file: source.files[file].replace(old, new, 1)})
     assert drift_of(changed) == [expected]
 
 
@@ -126,4 +126,4 @@ def test_one_change_of_real_messages_is_reported_as_itself(change: str) -> None:
         message.field[0].number = 9
         expected = ("changed", "protobuf number", "DmelChunk.dmel", 1, 9)
     fresh = f"{text[:start]}{proto.SerializeToString()!r}{text[end:]}"
-    assert drift_of(Source(None, {**source.files, file: fresh})) == [expected]
+    assert drift_of(Release(None, {**source.files, file: fresh})) == [expected]

@@ -17,12 +17,12 @@ Place = tuple[str, ...]
 SCHEMAS: Place = ("components", "schemas")
 
 
-def under(place: Place, *steps: str) -> Place:
+def place_below(place: Place, *steps: str) -> Place:
     """The place that many steps below another."""
     return (*place, *steps)
 
 
-class Written:
+class ContractSource:
     """The YAML files of a contract before bundling: what a person would edit to record a change at ``version``."""
 
     def __init__(self, folder: Path, version: str) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ...contract.protobuf import FILE, load_proto, project_proto, proto_facts
-from ..facts import Difference
+from ...contract.protobuf import FILE, describe_proto, load_proto, project_proto
+from ..comparison import Difference
 
 Json = dict[str, Any]
 
@@ -15,22 +15,22 @@ FIELD = "protobuf field"
 MESSAGE = "protobuf message"
 ENUM = "protobuf enum"
 VALUE = "protobuf value"
-LEFT_OUT = frozenset({"tinker_api_pb2"})
+UNDESCRIBED_MODULES = frozenset({"tinker_api_pb2"})
 """The gRPC calls of 0.21.0 alone, which the contract leaves out."""
 
 
-def contract_messages(folder: Path, version: str) -> Json:
+def read_contract_messages(folder: Path, version: str) -> Json:
     """The messages and enums that the contract in ``folder`` has at ``version``; none without a .proto."""
     if not (folder / FILE).exists():
         return {"messages": {}, "enums": {}}
-    return proto_facts(project_proto(load_proto(folder), version))
+    return describe_proto(project_proto(load_proto(folder), version))
 
 
-def release_messages(proto: Json) -> Json:
+def collect_release_messages(proto: Json) -> Json:
     """The messages and enums of all descriptors of a release that the contract describes."""
     found: Json = {"messages": {}, "enums": {}}
     for module, file in proto.items():
-        if module not in LEFT_OUT:
+        if module not in UNDESCRIBED_MODULES:
             found["messages"] |= file["messages"]
             found["enums"] |= file["enums"]
     return found
@@ -42,7 +42,7 @@ def compare_messages(ours: Json, theirs: Json) -> list[Difference]:
     return sorted(found, key=lambda each: (each.where, each.kind, str(each.ours), str(each.theirs)))
 
 
-def proto_lines(difference: Difference, theirs: Json, version: str) -> str:
+def render_proto_change(difference: Difference, theirs: Json, version: str) -> str:
     """What to write into the .proto to record a difference as a change of ``version``."""
     kind, where = difference.kind, difference.where
     owner, _, name = where.rpartition(".")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from .drift import Drift
+from .detection import Drift
 
 FORMATS = ("text", "json", "markdown")
 
 
-def report(found: list[Drift], version: str, form: str) -> str:
+def render_report(found: list[Drift], version: str, form: str) -> str:
     """The report on a release in one of FORMATS."""
     if form == "json":
         drift = [{**asdict(each), "title": each.title} for each in found]
@@ -52,6 +52,6 @@ def _where_to(each: Drift) -> str:
 
 
 def _cell(text: str) -> str:
-    for char, written in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|")):
-        text = text.replace(char, written)
+    for char, source in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|")):
+        text = text.replace(char, source)
     return text

@@ -4,47 +4,47 @@ from __future__ import annotations
 
 import ast
 
-from .modules import Foreign, Modules, Symbol
-from .type_syntax import bare, members
+from .modules import ExternalName, ReleaseModules, Symbol
+from .type_syntax import union_members, unwrap
 
 MODELS = frozenset({"BaseModel", "GenericModel", "RootModel"})
 ENUMS = frozenset({"Enum", "StrEnum", "IntEnum", "IntFlag", "Flag"})
 
 
-class Kinds:
+class Classifier:
     """The kind of every symbol: pydantic, typed_dict, dataclass, enum, value (an alias or union), or other."""
 
-    def __init__(self, modules: Modules) -> None:
+    def __init__(self, modules: ReleaseModules) -> None:
         self.modules = modules
         self._known: dict[Symbol, str] = {}
 
-    def kind(self, symbol: Symbol) -> str:
+    def classify(self, symbol: Symbol) -> str:
         """Classes by what they stand on; aliases in the package's ``types``, and unions of models anywhere."""
         if symbol not in self._known:
             self._known[symbol] = "other"  # a class that stands on itself is nothing
-            self._known[symbol] = self._find(symbol)
+            self._known[symbol] = self._classify(symbol)
         return self._known[symbol]
 
     def bases(self, symbol: Symbol) -> list[Symbol]:
         """The classes of the package that a class stands on directly."""
         if not isinstance(symbol.node, ast.ClassDef):
             return []
-        found = (self.modules.meaning(symbol.module, plain(base)) for base in symbol.node.bases)
+        found = (self.modules.resolve(symbol.module, strip_subscript(base)) for base in symbol.node.bases)
         return [base for base in found if isinstance(base, Symbol)]
 
-    def _find(self, symbol: Symbol) -> str:
+    def _classify(self, symbol: Symbol) -> str:
         node = symbol.node
         if not isinstance(node, ast.ClassDef):
-            is_type = not _is_plain_value(node) if in_types(symbol.module) else self._is_union_of_models(symbol)
+            is_type = not _is_plain_value(node) if is_in_types(symbol.module) else self._is_union_of_models(symbol)
             return "value" if is_type else "other"
         if any(last_name(decorator) == "dataclass" for decorator in node.decorator_list):
             return "dataclass"
         for base in node.bases:
-            meaning = self.modules.meaning(symbol.module, plain(base))
-            if isinstance(meaning, Symbol):
-                found = self.kind(meaning)
+            target = self.modules.resolve(symbol.module, strip_subscript(base))
+            if isinstance(target, Symbol):
+                found = self.classify(target)
             else:
-                name = meaning.last if isinstance(meaning, Foreign) else ""
+                name = target.last if isinstance(target, ExternalName) else ""
                 found = "pydantic" if name in MODELS else "enum" if name in ENUMS else "other"
                 found = "typed_dict" if name == "TypedDict" else found
             if found != "other":
@@ -53,17 +53,17 @@ class Kinds:
 
     def _is_union_of_models(self, symbol: Symbol) -> bool:
         assert isinstance(symbol.node, ast.expr)
-        written = members(self.modules, symbol.module, symbol.node)
-        found = [self.modules.meaning(symbol.module, bare(self.modules, symbol.module, each)) for each in written]
-        return bool(found) and all(isinstance(each, Symbol) and self.kind(each) == "pydantic" for each in found)
+        members = union_members(self.modules, symbol.module, symbol.node)
+        found = [self.modules.resolve(symbol.module, unwrap(self.modules, symbol.module, each)) for each in members]
+        return bool(found) and all(isinstance(each, Symbol) and self.classify(each) == "pydantic" for each in found)
 
 
-def in_types(module: str) -> bool:
+def is_in_types(module: str) -> bool:
     """Whether a module is in the package's folder of wire types."""
     return ".types." in f"{module}."
 
 
-def plain(expression: ast.expr) -> ast.expr:
+def strip_subscript(expression: ast.expr) -> ast.expr:
     """An expression without brackets: Generic for Generic[T]."""
     return expression.value if isinstance(expression, ast.Subscript) else expression
 

@@ -7,17 +7,17 @@ import operator
 from typing import Any
 
 from .classify import last_name
-from .modules import Modules, Symbol, flat
+from .modules import ReleaseModules, Symbol, iter_statements
 
 COUNTS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow}
 EMPTY = {"dict": dict, "list": list, "set": list, "tuple": list}
 
 
-class Unreadable(ValueError):
+class UnreadableDefault(ValueError):
     """The value cannot be known without running the code."""
 
 
-def value(modules: Modules, module: str, expression: ast.expr) -> Any:
+def evaluate(modules: ReleaseModules, module: str, expression: ast.expr) -> Any:
     """The JSON value of an expression: a constant, a display, or a model made without arguments.
 
     Raises:
@@ -28,54 +28,54 @@ def value(modules: Modules, module: str, expression: ast.expr) -> Any:
     except (ValueError, TypeError):
         pass
     if isinstance(expression, ast.BinOp) and type(expression.op) in COUNTS:
-        left, right = (value(modules, module, side) for side in (expression.left, expression.right))
+        left, right = (evaluate(modules, module, side) for side in (expression.left, expression.right))
         return COUNTS[type(expression.op)](left, right)
-    meaning = modules.meaning(module, expression.func if isinstance(expression, ast.Call) else expression)
-    if isinstance(meaning, Symbol):
-        if isinstance(expression, ast.Call) and isinstance(meaning.node, ast.ClassDef):
-            return made(modules, meaning)
-        if isinstance(meaning.node, ast.expr):
-            return value(modules, meaning.module, meaning.node)
+    target = modules.resolve(module, expression.func if isinstance(expression, ast.Call) else expression)
+    if isinstance(target, Symbol):
+        if isinstance(expression, ast.Call) and isinstance(target.node, ast.ClassDef):
+            return evaluate_model(modules, target)
+        if isinstance(target.node, ast.expr):
+            return evaluate(modules, target.module, target.node)
     if isinstance(expression, ast.Attribute):
-        owner = modules.meaning(module, expression.value)
+        owner = modules.resolve(module, expression.value)
         if isinstance(owner, Symbol) and isinstance(owner.node, ast.ClassDef):
             return _class_value(modules, owner, expression.attr)
-    raise Unreadable(ast.unparse(expression))
+    raise UnreadableDefault(ast.unparse(expression))
 
 
-def factory(modules: Modules, module: str, expression: ast.expr) -> Any:
+def evaluate_factory(modules: ReleaseModules, module: str, expression: ast.expr) -> Any:
     """The JSON value that a default factory makes."""
     if isinstance(expression, ast.Name) and expression.id in EMPTY:
         return EMPTY[expression.id]()
     if isinstance(expression, ast.Lambda):
-        return value(modules, module, expression.body)
-    meaning = modules.meaning(module, expression)
-    if isinstance(meaning, Symbol) and isinstance(meaning.node, ast.ClassDef):
-        return made(modules, meaning)
-    raise Unreadable(ast.unparse(expression))
+        return evaluate(modules, module, expression.body)
+    target = modules.resolve(module, expression)
+    if isinstance(target, Symbol) and isinstance(target.node, ast.ClassDef):
+        return evaluate_model(modules, target)
+    raise UnreadableDefault(ast.unparse(expression))
 
 
-def made(modules: Modules, symbol: Symbol) -> dict[str, Any]:
+def evaluate_model(modules: ReleaseModules, symbol: Symbol) -> dict[str, Any]:
     """A model made without arguments: the fields that have a value, those of its base first."""
     assert isinstance(symbol.node, ast.ClassDef)
     found: dict[str, Any] = {}
     for base in symbol.node.bases:
-        meaning = modules.meaning(symbol.module, base)
-        if isinstance(meaning, Symbol) and isinstance(meaning.node, ast.ClassDef):
-            found |= made(modules, meaning)
-    for statement in flat(symbol.node.body):
+        target = modules.resolve(symbol.module, base)
+        if isinstance(target, Symbol) and isinstance(target.node, ast.ClassDef):
+            found |= evaluate_model(modules, target)
+    for statement in iter_statements(symbol.node.body):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
-            details = arguments(statement.value)
+            details = field_arguments(statement.value)
             if details is None:
-                found[statement.target.id] = value(modules, symbol.module, statement.value)
+                found[statement.target.id] = evaluate(modules, symbol.module, statement.value)
             elif "default_factory" in details:
-                found[statement.target.id] = factory(modules, symbol.module, details["default_factory"])
+                found[statement.target.id] = evaluate_factory(modules, symbol.module, details["default_factory"])
             elif "default" in details:
-                found[statement.target.id] = value(modules, symbol.module, details["default"])
+                found[statement.target.id] = evaluate(modules, symbol.module, details["default"])
     return found
 
 
-def arguments(expression: ast.expr | None) -> dict[str, ast.expr] | None:
+def field_arguments(expression: ast.expr | None) -> dict[str, ast.expr] | None:
     """The arguments of Field(...) or field(...) by name, or None when it is another expression."""
     if not isinstance(expression, ast.Call) or last_name(expression) not in ("Field", "field"):
         return None
@@ -83,19 +83,19 @@ def arguments(expression: ast.expr | None) -> dict[str, ast.expr] | None:
     return {"default": expression.args[0], **found} if expression.args else found
 
 
-def _class_value(modules: Modules, owner: Symbol, name: str) -> Any:
+def _class_value(modules: ReleaseModules, owner: Symbol, name: str) -> Any:
     assert isinstance(owner.node, ast.ClassDef)
     for statement in owner.node.body:
         if isinstance(statement, ast.Assign) and any(
             isinstance(t, ast.Name) and t.id == name for t in statement.targets
         ):
-            return value(modules, owner.module, statement.value)
-    raise Unreadable(f"{owner.name}.{name}")
+            return evaluate(modules, owner.module, statement.value)
+    raise UnreadableDefault(f"{owner.name}.{name}")
 
 
 def _json(found: Any) -> Any:
     if isinstance(found, tuple | set | frozenset):
         return [_json(each) for each in found]
     if isinstance(found, bytes):
-        raise Unreadable(repr(found))
+        raise UnreadableDefault(repr(found))
     return found

@@ -7,7 +7,7 @@ import re
 from typing import Any, TypeGuard
 
 from . import defaults, type_text
-from .classify import Kinds, last_name
+from .classify import Classifier, last_name
 from .modules import Symbol
 from .name_resolution import Scope, calls
 
@@ -17,16 +17,16 @@ METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 QUERY_OF_TYPE = "the fields of this type, nulls left out"
 
 
-def read_endpoints(kinds: Kinds) -> Facts:
+def read_endpoints(classifier: Classifier) -> Facts:
     """The endpoints by method and path, with {} for each variable part."""
     found: Facts = {}
-    for module, tree in sorted(kinds.modules.trees.items()):
+    for module, tree in sorted(classifier.modules.trees.items()):
         if module.rpartition(".")[2].endswith("_test"):
             continue
         for scope, call in calls(module, tree):
             place = _place(call)
             if place:
-                _add(found, *place, _Call(kinds, scope, call).facts(), f"{module}:{scope.path}")
+                _add(found, *place, _Call(classifier, scope, call).facts(), f"{module}:{scope.path}")
     return dict(sorted(found.items()))
 
 
@@ -58,9 +58,9 @@ def _add(found: Facts, method: str, path: str, facts: Facts, site: str) -> None:
     key = f"{method} {re.sub(r'{[^}]*}', '{}', path)}"
     if key in found:
         found[key]["sites"].append(site)
-        kinds = [*facts.pop("request_content_types", []), *found[key].get("request_content_types", [])]
-        if kinds:
-            found[key]["request_content_types"] = list(dict.fromkeys(kinds))
+        media_types = [*facts.pop("request_content_types", []), *found[key].get("request_content_types", [])]
+        if media_types:
+            found[key]["request_content_types"] = list(dict.fromkeys(media_types))
         for name, value in facts.items():
             found[key].setdefault(name, value)
     else:
@@ -70,26 +70,26 @@ def _add(found: Facts, method: str, path: str, facts: Facts, site: str) -> None:
 class _Call:
     """One call of an HTTP method, and what its arguments say."""
 
-    def __init__(self, kinds: Kinds, scope: Scope, call: ast.Call) -> None:
-        self._kinds, self._scope = kinds, scope
-        self._given = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
+    def __init__(self, classifier: Classifier, scope: Scope, call: ast.Call) -> None:
+        self._classifier, self._scope = classifier, scope
+        self._keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
 
     def facts(self) -> Facts:
         found: Facts = {}
         query = self._query()
         if query:
             found["query"] = query
-        body = self._given.get("body") or self._given.get("json")
+        body = self._keywords.get("body") or self._keywords.get("json")
         if body is not None:
             found |= self._body(body)
         found["response"] = self._response()
         return found
 
     def _text(self, annotation: ast.expr) -> str:
-        return type_text.text(self._kinds, self._scope.module, annotation)
+        return type_text.render(self._classifier, self._scope.module, annotation)
 
     def _response(self) -> str:
-        target = self._given.get("cast_to")
+        target = self._keywords.get("cast_to")
         if isinstance(target, ast.Call) and last_name(target) == "cast":
             target = target.args[1]
         if target is None:
@@ -98,16 +98,16 @@ class _Call:
 
     def _type_of(self, name: str) -> str:
         """The type of a variable, by its annotation or by the model that it is made from."""
-        annotation = self._scope.annotation(name)
+        annotation = self._scope.find_annotation(name)
         if annotation is not None:
             return self._text(annotation)
-        value = self._scope.value(name)
+        value = self._scope.find_value(name)
         if isinstance(value, ast.Call):
             made = value.func
             if isinstance(made, ast.Attribute) and made.attr in ("model_validate", "parse_obj", "construct"):
                 made = made.value
-            meaning = self._kinds.modules.meaning(self._scope.module, made)
-            if isinstance(meaning, Symbol) and isinstance(meaning.node, ast.ClassDef):
+            target = self._classifier.modules.resolve(self._scope.module, made)
+            if isinstance(target, Symbol) and isinstance(target.node, ast.ClassDef):
                 return self._text(made)
         return "any"
 
@@ -115,22 +115,22 @@ class _Call:
         """What is sent: a dumped model, fields written out in place, or bytes made from a request."""
         if isinstance(body, ast.Name):
             found: Facts = {}
-            for value in self._scope.values(body.id):
+            for value in self._scope.find_values(body.id):
                 # What awaits or passes on another body, such as to compress it, does not say what is in it.
                 facts = {} if isinstance(value, ast.Name | ast.Await) else self._body(value)
                 media = [*found.get("request_content_types", []), *facts.pop("request_content_types", [])]
-                found = {**facts, **found, **(_media(*dict.fromkeys(media)) if media else {})}
+                found = {**facts, **found, **(_media_types(*dict.fromkeys(media)) if media else {})}
             if found:
                 return found
         if isinstance(body, ast.Dict):
-            return {"request": "inline", "body_fields": self._inline(body), **_media("application/json")}
+            return {"request": "inline", "body_fields": self._inline(body), **_media_types("application/json")}
         if _dumps(body):
             return self._dumped(body)
         call = body.value if isinstance(body, ast.Await) else body
         if isinstance(call, ast.Call) and last_name(call).endswith("maybe_transform"):
-            return {"request": self._text(call.args[1]), **_media("application/json")}
+            return {"request": self._text(call.args[1]), **_media_types("application/json")}
         kind = self._content_type()
-        return {"request": self._type_of("request"), **(_media(kind) if kind else {})}
+        return {"request": self._type_of("request"), **(_media_types(kind) if kind else {})}
 
     def _dumped(self, dump: ast.Call) -> Facts:
         """A model as JSON, whatever it was made from: model_dump(request, ...) or request.model_dump(...)."""
@@ -144,22 +144,22 @@ class _Call:
             if keyword.arg in ("exclude_unset", "exclude_none") and isinstance(keyword.value, ast.Constant)
         }
         request = self._type_of(name.id).removesuffix("#inmem") if isinstance(name, ast.Name) else "any"
-        return {"request": request, **({"request_dump": how} if how else {}), **_media("application/json")}
+        return {"request": request, **({"request_dump": how} if how else {}), **_media_types("application/json")}
 
     def _content_type(self) -> str | None:
         """The Content-Type that the call sets itself."""
-        options = self._given.get("options")
+        options = self._keywords.get("options")
         if isinstance(options, ast.Name):
-            options = self._scope.value(options.id)
-        headers = self._given.get("extra_headers") or _entry(options, ("extra_headers", "headers"))
+            options = self._scope.find_value(options.id)
+        headers = self._keywords.get("extra_headers") or _entry(options, ("extra_headers", "headers"))
         kind = None
         if isinstance(headers, ast.Name):
-            kind = self._scope.stored(headers.id).get("Content-Type")
-            headers = self._scope.value(headers.id)
+            kind = self._scope.find_entries(headers.id).get("Content-Type")
+            headers = self._scope.find_value(headers.id)
         kind = kind or _entry(headers, ("Content-Type",))
         try:
-            return str(defaults.value(self._kinds.modules, self._scope.module, kind)) if kind else None
-        except defaults.Unreadable:
+            return str(defaults.evaluate(self._classifier.modules, self._scope.module, kind)) if kind else None
+        except defaults.UnreadableDefault:
             return None
 
     def _inline(self, body: ast.Dict) -> Facts:
@@ -179,14 +179,14 @@ class _Call:
         return "any"
 
     def _query(self) -> Facts:
-        options = self._given.get("options")
+        options = self._keywords.get("options")
         if isinstance(options, ast.Name):
-            options = self._scope.value(options.id)
-        params = self._given.get("params") or self._given.get("query") or _entry(options, ("params", "query"))
+            options = self._scope.find_value(options.id)
+        params = self._keywords.get("params") or self._keywords.get("query") or _entry(options, ("params", "query"))
         stored: dict[str, ast.expr] = {}
         if isinstance(params, ast.Name):
-            stored = self._scope.stored(params.id)
-            params = self._scope.value(params.id)
+            stored = self._scope.find_entries(params.id)
+            params = self._scope.find_value(params.id)
         if _dumps(params):
             model = params.func.value if isinstance(params.func, ast.Attribute) else params.func
             name = model.id if isinstance(model, ast.Name) else ""
@@ -201,12 +201,12 @@ class _Call:
         return found
 
     def _default(self, value: ast.expr) -> Facts:
-        default = self._scope.default(value.id) if isinstance(value, ast.Name) else None
+        default = self._scope.find_default(value.id) if isinstance(value, ast.Name) else None
         if default is None:
             return {}
         try:
-            return {"sdk_default": defaults.value(self._kinds.modules, self._scope.module, default)}
-        except defaults.Unreadable as error:
+            return {"sdk_default": defaults.evaluate(self._classifier.modules, self._scope.module, default)}
+        except defaults.UnreadableDefault as error:
             return {"sdk_default": {"python": str(error)}}
 
 
@@ -214,8 +214,8 @@ def _dumps(value: ast.expr | None) -> TypeGuard[ast.Call]:
     return isinstance(value, ast.Call) and last_name(value) in ("model_dump", "dict", "to_dict")
 
 
-def _media(*kinds: str) -> Facts:
-    return {"request_content_types": list(kinds)}
+def _media_types(*media_types: str) -> Facts:
+    return {"request_content_types": list(media_types)}
 
 
 def _entry(options: ast.expr | None, names: tuple[str, ...]) -> ast.expr | None:

@@ -17,7 +17,7 @@ class Symbol:
 
 
 @dataclass(frozen=True)
-class Foreign:
+class ExternalName:
     """A name from outside the package, with dots; builtins have none."""
 
     name: str
@@ -28,16 +28,16 @@ class Foreign:
 
 
 @dataclass(frozen=True)
-class Inner:
+class ModuleName:
     """A module of the package."""
 
     name: str
 
 
-Meaning = Symbol | Foreign | Inner
+Referent = Symbol | ExternalName | ModuleName
 
 
-class Modules:
+class ReleaseModules:
     """All modules of a package by dotted name, without running any of them."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
@@ -58,58 +58,58 @@ class Modules:
 
     def symbols(self, module: str) -> Iterator[Symbol]:
         """What ``module`` itself defines at its top level, in order."""
-        for meaning in self._names[module].values():
-            if isinstance(meaning, Symbol) and meaning.module == module:
-                yield meaning
+        for referent in self._names[module].values():
+            if isinstance(referent, Symbol) and referent.module == module:
+                yield referent
 
-    def meaning(self, module: str, expression: ast.expr) -> Meaning:
+    def resolve(self, module: str, expression: ast.expr) -> Referent:
         """What a name or dotted name in ``module`` stands for; anything else is Foreign by its source text."""
         if isinstance(expression, ast.Name):
-            return self._follow(self._names[module].get(expression.id, Foreign(expression.id)))
+            return self._follow(self._names[module].get(expression.id, ExternalName(expression.id)))
         if isinstance(expression, ast.Attribute):
-            base = self.meaning(module, expression.value)
-            if isinstance(base, Inner):
+            base = self.resolve(module, expression.value)
+            if isinstance(base, ModuleName):
                 return self._member(base.name, expression.attr)
-            if isinstance(base, Foreign):
-                return Foreign(f"{base.name}.{expression.attr}")
-        return Foreign(ast.unparse(expression))
+            if isinstance(base, ExternalName):
+                return ExternalName(f"{base.name}.{expression.attr}")
+        return ExternalName(ast.unparse(expression))
 
-    def _member(self, module: str, name: str) -> Meaning:
+    def _member(self, module: str, name: str) -> Referent:
         if f"{module}.{name}" in self.trees and name not in self._names[module]:
-            return Inner(f"{module}.{name}")
-        return self._follow(self._names[module].get(name, Foreign(f"{module}.{name}")))
+            return ModuleName(f"{module}.{name}")
+        return self._follow(self._names[module].get(name, ExternalName(f"{module}.{name}")))
 
-    def _follow(self, meaning: Meaning) -> Meaning:
+    def _follow(self, referent: Referent) -> Referent:
         """The place of definition of what was imported, through any number of re-exports."""
         for _ in range(20):
-            if isinstance(meaning, Symbol) and isinstance(meaning.node, ast.Name):
-                inner = self._names[meaning.module].get(meaning.node.id)
-                if inner is None or inner == meaning or isinstance(inner, Foreign):
-                    return meaning
-                meaning = inner
-            elif isinstance(meaning, Foreign):
-                module, _, name = meaning.name.rpartition(".")
+            if isinstance(referent, Symbol) and isinstance(referent.node, ast.Name):
+                inner = self._names[referent.module].get(referent.node.id)
+                if inner is None or inner == referent or isinstance(inner, ExternalName):
+                    return referent
+                referent = inner
+            elif isinstance(referent, ExternalName):
+                module, _, name = referent.name.rpartition(".")
                 found = self._names.get(module, {}).get(name)
-                if found is None or found == meaning:
-                    return Inner(meaning.name) if meaning.name in self.trees else meaning
-                meaning = found
+                if found is None or found == referent:
+                    return ModuleName(referent.name) if referent.name in self.trees else referent
+                referent = found
             else:
-                return meaning
-        return meaning
+                return referent
+        return referent
 
-    def _bindings(self, module: str) -> Iterator[tuple[str, Meaning]]:
-        for statement in flat(self.trees[module].body):
+    def _bindings(self, module: str) -> Iterator[tuple[str, Referent]]:
+        for statement in iter_statements(self.trees[module].body):
             if isinstance(statement, ast.ClassDef):
                 yield statement.name, Symbol(module, statement.name, statement)
             elif isinstance(statement, ast.Import):
                 for alias in statement.names:
                     name = alias.name if alias.asname else alias.name.partition(".")[0]
-                    yield alias.asname or name, Foreign(name)
+                    yield alias.asname or name, ExternalName(name)
             elif isinstance(statement, ast.ImportFrom):
                 base = self._imported(module, statement)
                 for alias in statement.names:
-                    yield alias.asname or alias.name, Foreign(f"{base}.{alias.name}")
-            elif (value := assigned(statement)) is not None:
+                    yield alias.asname or alias.name, ExternalName(f"{base}.{alias.name}")
+            elif (value := assigned_value(statement)) is not None:
                 for name in _targets(statement):
                     yield name, Symbol(module, name, value)
 
@@ -121,19 +121,19 @@ class Modules:
         return ".".join([*steps[:keep], *([statement.module] if statement.module else [])])
 
 
-def flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+def iter_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements of a body and of the if, try and with blocks in it."""
     for statement in body:
         yield statement
         for part in ("body", "orelse", "finalbody"):
             if isinstance(statement, ast.If | ast.Try | ast.With):
-                yield from flat(getattr(statement, part, []))
+                yield from iter_statements(getattr(statement, part, []))
         if isinstance(statement, ast.Try):
             for handler in statement.handlers:
-                yield from flat(handler.body)
+                yield from iter_statements(handler.body)
 
 
-def assigned(statement: ast.stmt) -> ast.expr | None:
+def assigned_value(statement: ast.stmt) -> ast.expr | None:
     """The value of an assignment to a name, or None."""
     if isinstance(statement, ast.Assign | ast.AnnAssign):
         return statement.value

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .modules import assigned, flat
+from .modules import assigned_value, iter_statements
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -19,22 +19,22 @@ class Scope:
     path: str
     functions: tuple[Function, ...]
 
-    def annotation(self, name: str) -> ast.expr | None:
+    def find_annotation(self, name: str) -> ast.expr | None:
         """The annotation of a name where it is nearest, as a parameter or an annotated assignment."""
         for function in reversed(self.functions):
             for argument in _arguments(function):
                 if argument.arg == name:
                     return argument.annotation
             for statement in _statements(function):
-                if isinstance(statement, ast.AnnAssign) and _is(statement.target, name):
+                if isinstance(statement, ast.AnnAssign) and _is_name(statement.target, name):
                     return statement.annotation
         return None
 
-    def value(self, name: str) -> ast.expr | None:
+    def find_value(self, name: str) -> ast.expr | None:
         """What is assigned to a name first, where it is nearest."""
-        return next(iter(self.values(name)), None)
+        return next(iter(self.find_values(name)), None)
 
-    def values(self, name: str) -> list[ast.expr]:
+    def find_values(self, name: str) -> list[ast.expr]:
         """All that is assigned to a name where it is nearest, in the order of the source."""
         for function in reversed(self.functions):
             found = [value for statement in _statements(function) if (value := _assigned_to(statement, name))]
@@ -42,7 +42,7 @@ class Scope:
                 return found
         return []
 
-    def stored(self, name: str) -> dict[str, ast.expr]:
+    def find_entries(self, name: str) -> dict[str, ast.expr]:
         """What is put into a mapping by key after it was made: name["key"] = value."""
         found = {}
         for function in self.functions:
@@ -50,11 +50,11 @@ class Scope:
                 if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Subscript):
                     continue
                 target = statement.targets[0]
-                if _is(target.value, name) and isinstance(target.slice, ast.Constant):
+                if _is_name(target.value, name) and isinstance(target.slice, ast.Constant):
                     found[str(target.slice.value)] = statement.value
         return found
 
-    def default(self, name: str) -> ast.expr | None:
+    def find_default(self, name: str) -> ast.expr | None:
         """The default of the parameter ``name`` where it is nearest."""
         for function in reversed(self.functions):
             spec = function.args
@@ -88,14 +88,14 @@ def _arguments(function: Function) -> list[ast.arg]:
 
 
 def _statements(function: Function) -> Iterator[ast.stmt]:
-    return flat(function.body)
+    return iter_statements(function.body)
 
 
 def _assigned_to(statement: ast.stmt, name: str) -> ast.expr | None:
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    is_wanted = isinstance(statement, ast.Assign | ast.AnnAssign) and any(_is(target, name) for target in targets)
-    return assigned(statement) if is_wanted else None
+    is_wanted = isinstance(statement, ast.Assign | ast.AnnAssign) and any(_is_name(target, name) for target in targets)
+    return assigned_value(statement) if is_wanted else None
 
 
-def _is(target: ast.expr | None, name: str) -> bool:
+def _is_name(target: ast.expr | None, name: str) -> bool:
     return isinstance(target, ast.Name) and target.id == name

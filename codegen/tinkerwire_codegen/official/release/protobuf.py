@@ -29,11 +29,11 @@ def read_proto(trees: Mapping[str, ast.Module]) -> Facts:
                 file = FileDescriptorProto.FromString(serialized)
             except DecodeError as error:
                 raise ValueError(f"{module}: its serialized descriptor cannot be parsed: {error}") from error
-            found[module.rpartition(".")[2]] = file_facts(file)
+            found[module.rpartition(".")[2]] = describe_file(file)
     return found
 
 
-def file_facts(file: FileDescriptorProto) -> Facts:
+def describe_file(file: FileDescriptorProto) -> Facts:
     """One descriptor in the form of the facts."""
     messages = {name: _message(each, file.package) for name, each in _messages(file.message_type)}
     enums = {each.name: _enum(each) for each in file.enum_type}

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from .classify import Kinds
+from .archive import Release
+from .classify import Classifier
 from .endpoints import read_endpoints
-from .futures import read_binary_results, read_futures
-from .modules import Modules
+from .futures import read_futures, read_protobuf_results
+from .modules import ReleaseModules
 from .protobuf import read_proto
-from .source import Source
 from .types import read_types
 
 
-def read_facts(source: Source) -> dict[str, Any]:
+def read_facts(source: Release) -> dict[str, Any]:
     """Types, endpoints, results of queued work and protobuf messages of a release, none of it run.
 
     Raises:
         ValueError: a file cannot be parsed.
     """
-    modules = Modules(source.files)
-    kinds = Kinds(modules)
-    types, in_memory = read_types(kinds)
+    modules = ReleaseModules(source.files)
+    classifier = Classifier(modules)
+    types, in_memory = read_types(classifier)
     return {
         "version": source.version,
         "types": types,
         "inmemory_types": in_memory,
-        "endpoints": read_endpoints(kinds),
-        "futures": read_futures(kinds),
-        "proto_response_types": read_binary_results(kinds),
+        "endpoints": read_endpoints(classifier),
+        "futures": read_futures(classifier),
+        "proto_response_types": read_protobuf_results(classifier),
         "proto": read_proto(modules.trees),
     }

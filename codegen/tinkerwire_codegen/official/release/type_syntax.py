@@ -4,50 +4,50 @@ from __future__ import annotations
 
 import ast
 
-from .modules import Foreign, Modules
+from .modules import ExternalName, ReleaseModules
 
 WRAPPERS = frozenset({"Annotated", "Required", "NotRequired", "ReadOnly", "SerializeAsAny", "Final", "InitVar"})
 
 
-def unquoted(annotation: ast.expr) -> ast.expr:
+def unquote(annotation: ast.expr) -> ast.expr:
     """The expression of an annotation that is written as a string."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         return ast.parse(annotation.value, mode="eval").body
     return annotation
 
 
-def head(modules: Modules, module: str, annotation: ast.Subscript) -> str:
+def outer_name(modules: ReleaseModules, module: str, annotation: ast.Subscript) -> str:
     """The last part of the name before the brackets, such as Union."""
-    meaning = modules.meaning(module, annotation.value)
-    return meaning.last if isinstance(meaning, Foreign) else meaning.name
+    target = modules.resolve(module, annotation.value)
+    return target.last if isinstance(target, ExternalName) else target.name
 
 
-def arguments(annotation: ast.Subscript) -> list[ast.expr]:
+def type_arguments(annotation: ast.Subscript) -> list[ast.expr]:
     """What stands in the brackets."""
     inner = annotation.slice
     return list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
 
 
-def bare(modules: Modules, module: str, annotation: ast.expr) -> ast.expr:
+def unwrap(modules: ReleaseModules, module: str, annotation: ast.expr) -> ast.expr:
     """An annotation without what only wraps it, such as Annotated or SerializeAsAny."""
-    while isinstance(annotation, ast.Subscript) and head(modules, module, annotation) in WRAPPERS:
-        annotation = arguments(annotation)[0]
+    while isinstance(annotation, ast.Subscript) and outer_name(modules, module, annotation) in WRAPPERS:
+        annotation = type_arguments(annotation)[0]
     return annotation
 
 
-def members(modules: Modules, module: str, annotation: ast.expr) -> list[ast.expr]:
+def union_members(modules: ReleaseModules, module: str, annotation: ast.expr) -> list[ast.expr]:
     """The members of a union as they are written, none when it is no union."""
-    annotation = bare(modules, module, annotation)
+    annotation = unwrap(modules, module, annotation)
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
         left, right = annotation.left, annotation.right
-        return [*(members(modules, module, left) or [left]), *(members(modules, module, right) or [right])]
-    if isinstance(annotation, ast.Subscript) and head(modules, module, annotation) == "Union":
-        return arguments(annotation)
+        return [*(union_members(modules, module, left) or [left]), *(union_members(modules, module, right) or [right])]
+    if isinstance(annotation, ast.Subscript) and outer_name(modules, module, annotation) == "Union":
+        return type_arguments(annotation)
     return []
 
 
-def literal_values(modules: Modules, module: str, annotation: ast.expr) -> list[object] | None:
+def literal_values(modules: ReleaseModules, module: str, annotation: ast.expr) -> list[object] | None:
     """The values of a Literal annotation, or None when it is something else."""
-    if isinstance(annotation, ast.Subscript) and head(modules, module, annotation) == "Literal":
-        return [value.value for value in arguments(annotation) if isinstance(value, ast.Constant)]
+    if isinstance(annotation, ast.Subscript) and outer_name(modules, module, annotation) == "Literal":
+        return [value.value for value in type_arguments(annotation) if isinstance(value, ast.Constant)]
     return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import json
 
-from .classify import Kinds, last_name
-from .modules import Foreign, Symbol
-from .type_syntax import WRAPPERS, arguments, head, literal_values, unquoted
+from .classify import Classifier, last_name
+from .modules import ExternalName, Symbol
+from .type_syntax import WRAPPERS, literal_values, outer_name, type_arguments, unquote
 
 SCALARS = {name: name for name in ("str", "int", "float", "bool", "bytes", "datetime", "date")}
 SCALARS |= {"None": "null", "NoneType": "null", "Any": "any", "object": "any", "AwareDatetime": "datetime(tz)"}
@@ -16,27 +16,27 @@ MAPS = frozenset({"Dict", "dict", "Mapping", "MutableMapping"})
 TUPLES = frozenset({"Tuple", "tuple"})
 
 
-def text(kinds: Kinds, module: str, annotation: ast.expr) -> str:
+def render(classifier: Classifier, module: str, annotation: ast.expr) -> str:
     """The type that an annotation in ``module`` stands for; names of wire types stay names."""
-    annotation = unquoted(annotation)
+    annotation = unquote(annotation)
     if isinstance(annotation, ast.Constant):
         return "null" if annotation.value is None else json.dumps(annotation.value)
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
-        return _union([text(kinds, module, each) for each in (annotation.left, annotation.right)])
+        return _union([render(classifier, module, each) for each in (annotation.left, annotation.right)])
     if isinstance(annotation, ast.Subscript):
-        return _subscript(kinds, module, annotation)
-    return _named(kinds, module, annotation)
+        return _subscript(classifier, module, annotation)
+    return _named(classifier, module, annotation)
 
 
-def _subscript(kinds: Kinds, module: str, annotation: ast.Subscript) -> str:
-    name = head(kinds.modules, module, annotation)
-    values = literal_values(kinds.modules, module, annotation)
+def _subscript(classifier: Classifier, module: str, annotation: ast.Subscript) -> str:
+    name = outer_name(classifier.modules, module, annotation)
+    values = literal_values(classifier.modules, module, annotation)
     if values is not None:
         return _union([json.dumps(value) for value in values])
-    inner = arguments(annotation)
+    inner = type_arguments(annotation)
     if name in WRAPPERS:
-        return text(kinds, module, inner[0])
-    parts = [text(kinds, module, argument) for argument in inner if not _is_ellipsis(argument)]
+        return render(classifier, module, inner[0])
+    parts = [render(classifier, module, argument) for argument in inner if not _is_ellipsis(argument)]
     if name == "Optional":
         return _union([*parts, "null"])
     if name == "Union":
@@ -47,24 +47,24 @@ def _subscript(kinds: Kinds, module: str, annotation: ast.Subscript) -> str:
         return f"map[{', '.join(parts)}]"
     if name in TUPLES:
         return f"tuple[{', '.join(parts)}]"
-    return _named(kinds, module, annotation.value)
+    return _named(classifier, module, annotation.value)
 
 
-def _named(kinds: Kinds, module: str, annotation: ast.expr) -> str:
-    meaning = kinds.modules.meaning(module, annotation)
+def _named(classifier: Classifier, module: str, annotation: ast.expr) -> str:
+    target = classifier.modules.resolve(module, annotation)
     if last_name(annotation) == "NoneType":
         return "null"
-    if isinstance(meaning, Foreign):
-        if meaning.last in LISTS:
+    if isinstance(target, ExternalName):
+        if target.last in LISTS:
             return "list[any]"
-        return "map[str, any]" if meaning.last in MAPS else SCALARS.get(meaning.last, ast.unparse(annotation))
-    if not isinstance(meaning, Symbol):
+        return "map[str, any]" if target.last in MAPS else SCALARS.get(target.last, ast.unparse(annotation))
+    if not isinstance(target, Symbol):
         return ast.unparse(annotation)
-    kind, node = kinds.kind(meaning), meaning.node
+    kind, node = classifier.classify(target), target.node
     if kind == "other" and not isinstance(node, ast.ClassDef):
         # An alias that is no type of the wire is written out; a type variable may be anything.
-        return "any" if isinstance(node, ast.Call) else text(kinds, meaning.module, node)
-    return f"{meaning.name}#inmem" if kind == "dataclass" else meaning.name
+        return "any" if isinstance(node, ast.Call) else render(classifier, target.module, node)
+    return f"{target.name}#inmem" if kind == "dataclass" else target.name
 
 
 def _union(parts: list[str]) -> str:

@@ -7,40 +7,40 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import type_text
-from .classify import Kinds, in_types, last_name
+from .classify import Classifier, is_in_types, last_name
 from .fields import read_fields
-from .modules import Symbol, assigned, flat
-from .type_syntax import bare, literal_values, members
+from .modules import Symbol, assigned_value, iter_statements
+from .type_syntax import literal_values, union_members, unwrap
 
 Facts = dict[str, Any]
 
 ROOTS = frozenset({"BaseModel", "StrictBase"})
 
 
-def read_types(kinds: Kinds) -> tuple[Facts, Facts]:
+def read_types(classifier: Classifier) -> tuple[Facts, Facts]:
     """The types that go over the wire, and the dataclasses of the Python API that do not, both by name."""
     wire: Facts = {}
     in_memory: Facts = {}
-    for symbol in _candidates(kinds):
-        kind = kinds.kind(symbol)
-        if kind == "dataclass" and in_types(symbol.module):
-            fields = read_fields(kinds, symbol)
+    for symbol in _candidates(classifier):
+        kind = classifier.classify(symbol)
+        if kind == "dataclass" and is_in_types(symbol.module):
+            fields = read_fields(classifier, symbol)
             in_memory.setdefault(symbol.name, {"kind": kind, "module": symbol.module, "fields": fields})
         elif kind in ("pydantic", "typed_dict"):
-            _add(wire, symbol.name, _model(kinds, symbol, kind))
-        elif kind == "enum" and in_types(symbol.module):
+            _add(wire, symbol.name, _model(classifier, symbol, kind))
+        elif kind == "enum" and is_in_types(symbol.module):
             _add(wire, symbol.name, _enum(symbol))
         elif kind == "value":
-            _add(wire, symbol.name, _alias(kinds, symbol))
+            _add(wire, symbol.name, _alias(classifier, symbol))
     return wire, in_memory
 
 
-def _candidates(kinds: Kinds) -> Iterator[Symbol]:
+def _candidates(classifier: Classifier) -> Iterator[Symbol]:
     """What modules of the wire define; private modules at the top and tests are the SDK's own machinery."""
-    for module in sorted(kinds.modules.trees):
+    for module in sorted(classifier.modules.trees):
         parts = module.split(".")
         if not (len(parts) > 1 and parts[1].startswith("_")) and not parts[-1].endswith(("_test", "_pb2")):
-            yield from kinds.modules.symbols(module)
+            yield from classifier.modules.symbols(module)
 
 
 def _add(wire: Facts, name: str, found: Facts) -> None:
@@ -50,32 +50,32 @@ def _add(wire: Facts, name: str, found: Facts) -> None:
         wire[name] = found
 
 
-def _model(kinds: Kinds, symbol: Symbol, kind: str) -> Facts:
+def _model(classifier: Classifier, symbol: Symbol, kind: str) -> Facts:
     found: Facts = {"kind": kind, "module": symbol.module}
     if kind == "pydantic":
-        extra = _extra(kinds, symbol)
+        extra = _extra(classifier, symbol)
         found |= {"extra": extra, "strict": extra == "forbid"}
-        bases = [base.name for base in kinds.bases(symbol) if base.name not in ROOTS]
+        bases = [base.name for base in classifier.bases(symbol) if base.name not in ROOTS]
         if bases:
             found["bases"] = bases
-    found["fields"] = read_fields(kinds, symbol)
+    found["fields"] = read_fields(classifier, symbol)
     return found | _hooks(symbol)
 
 
-def _extra(kinds: Kinds, symbol: Symbol) -> str:
+def _extra(classifier: Classifier, symbol: Symbol) -> str:
     """What a model does with unknown fields; said by the class, its configuration, or what it stands on."""
     assert isinstance(symbol.node, ast.ClassDef)
-    said = [keyword for keyword in symbol.node.keywords if keyword.arg == "extra"]
-    for statement in flat(symbol.node.body):
-        value = assigned(statement)
+    keywords = [keyword for keyword in symbol.node.keywords if keyword.arg == "extra"]
+    for statement in iter_statements(symbol.node.body):
+        value = assigned_value(statement)
         if isinstance(value, ast.Call) and last_name(value) in ("ConfigDict", "SettingsConfigDict"):
-            said += [keyword for keyword in value.keywords if keyword.arg == "extra"]
-    for keyword in said:
+            keywords += [keyword for keyword in value.keywords if keyword.arg == "extra"]
+    for keyword in keywords:
         if isinstance(keyword.value, ast.Constant):
             return str(keyword.value.value)
-    for base in kinds.bases(symbol):
-        if kinds.kind(base) == "pydantic":
-            return _extra(kinds, base)
+    for base in classifier.bases(symbol):
+        if classifier.classify(base) == "pydantic":
+            return _extra(classifier, base)
     return "ignore"
 
 
@@ -121,18 +121,18 @@ def _enum(symbol: Symbol) -> Facts:
     return {"kind": "enum", "module": symbol.module, "values": values, "python_names": names, "fields": {}}
 
 
-def _alias(kinds: Kinds, symbol: Symbol) -> Facts:
-    node, module, modules = symbol.node, symbol.module, kinds.modules
+def _alias(classifier: Classifier, symbol: Symbol) -> Facts:
+    node, module, modules = symbol.node, symbol.module, classifier.modules
     assert isinstance(node, ast.expr)
     found: Facts = {"module": module, "fields": {}}
     values = literal_values(modules, module, node)
     if values is not None:
         return {"kind": "literal", "values": values, **found}
-    written = members(modules, module, node)
-    if written and all(isinstance(modules.meaning(module, bare(modules, module, each)), Symbol) for each in written):
-        texts = [type_text.text(kinds, module, each) for each in written]
+    members = union_members(modules, module, node)
+    if members and all(isinstance(modules.resolve(module, unwrap(modules, module, each)), Symbol) for each in members):
+        texts = [type_text.render(classifier, module, each) for each in members]
         return {"kind": "union", "members": texts, **found, **_discriminator(node)}
-    return {"kind": "alias", "target": type_text.text(kinds, module, node), **found}
+    return {"kind": "alias", "target": type_text.render(classifier, module, node), **found}
 
 
 def _discriminator(node: ast.expr) -> Facts:

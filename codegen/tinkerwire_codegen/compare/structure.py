@@ -8,22 +8,24 @@ from typing import Any
 
 from .change import Change
 from .schemas import Schemas
-from .signatures import Surface
+from .signatures import SignaturePart
 
 Json = dict[str, Any]
 
-NONE: Any = object()
+NO_DEFAULT: Any = object()
 
 
-def details(old: Schemas, new: Schemas, before: Surface, after: Surface, told: set[str]) -> list[Change]:
+def compare_structure(
+    old: Schemas, new: Schemas, before: SignaturePart, after: SignaturePart, reported: set[str]
+) -> list[Change]:
     """Such changes between two schemas of the same place; ``told`` are places of which something was said already."""
-    walk = _Walk(old, new, before.direction, told)
+    walk = _Walk(old, new, before.direction, reported)
     return list(walk.pair(before.schema, after.schema, ""))
 
 
 class _Walk:
-    def __init__(self, old: Schemas, new: Schemas, direction: str, told: set[str]) -> None:
-        self._old, self._new, self._direction, self._told = old, new, direction, told
+    def __init__(self, old: Schemas, new: Schemas, direction: str, reported: set[str]) -> None:
+        self._old, self._new, self._direction, self._reported = old, new, direction, reported
         self._seen: set[tuple[str, str]] = set()
 
     def pair(self, one: Any, two: Any, where: str) -> Iterator[Change]:
@@ -54,7 +56,7 @@ class _Walk:
             yield from self.pair(left, right, f"{where}[{index}]")
         for left, right in _members(one, two):
             yield from self.pair(left, right, where)
-        if where not in self._told:
+        if where not in self._reported:
             yield from self._one_sided_members(one, two, where)
 
     def _properties(self, one: Json, two: Json, where: str) -> Iterator[Change]:
@@ -63,7 +65,7 @@ class _Walk:
             place = f"{where}.{name}" if where else name
             if name in before and name in after:
                 yield from self.pair(before[name], after[name], place)
-            elif place not in self._told:
+            elif place not in self._reported:
                 yield self._one_sided(place, gone=name in before)
 
     def _one_sided(self, place: str, *, gone: bool) -> Change:
@@ -86,10 +88,10 @@ class _Walk:
                 yield Change(level, self._direction, where, reason)
 
     def _default(self, one: Json, two: Json, where: str) -> Iterator[Change]:
-        old, new = one.get("default", NONE), two.get("default", NONE)
-        same = old is new or (NONE not in (old, new) and json.dumps(old) == json.dumps(new))
+        old, new = one.get("default", NO_DEFAULT), two.get("default", NO_DEFAULT)
+        same = old is new or (NO_DEFAULT not in (old, new) and json.dumps(old) == json.dumps(new))
         if not same and ("const" not in one or one.get("const") == two.get("const")):
-            words = ["nothing" if each is NONE else json.dumps(each, ensure_ascii=False) for each in (old, new)]
+            words = ["nothing" if each is NO_DEFAULT else json.dumps(each, ensure_ascii=False) for each in (old, new)]
             reason = f"left out meant {words[0]}, now means {words[1]}"
             yield Change("risky", self._direction, where, reason)
 

@@ -11,7 +11,7 @@ Json = dict[str, Any]
 FIELD_CHANGES = {"type_changes": "type", "default_changes": "default", "required_changes": "required"}
 
 
-def facts_at(history: Json, version: str) -> Json:
+def restore_facts(history: Json, version: str) -> Json:
     """What a fact file of ``version`` says of types, endpoints, results and protobuf, taken from a history."""
     types = {name: _type_at(each, version) for name, each in history["types"].items() if _is_there(each, version)}
     endpoints = {
@@ -30,12 +30,12 @@ def facts_at(history: Json, version: str) -> Json:
         "types": types,
         "endpoints": endpoints,
         "futures": futures,
-        "proto": proto_at(history["proto"], version),
+        "proto": restore_proto(history["proto"], version),
         "proto_response_types": binary,
     }
 
 
-def proto_at(proto: Json, version: str) -> Json:
+def restore_proto(proto: Json, version: str) -> Json:
     """The messages and enums that the binary messages had at ``version``, in the form of a fact file."""
     messages = {}
     for name, message in proto["messages"].items():

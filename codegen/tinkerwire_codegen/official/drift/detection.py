@@ -12,12 +12,12 @@ import yaml
 
 from tinkerwire_base.conversion.versioning import project
 
-from ...contract.bundle import load, refs
-from ..facts import Difference, compare
-from ..known_differences import unexplained
-from .contract_source import Json, Place, Written
-from .protobuf import compare_messages, contract_messages, proto_lines, release_messages
-from .record import Recorder
+from ...contract.bundle import find_refs, load
+from ..comparison import Difference, compare_facts
+from ..known_differences import exclude_known
+from .contract_source import ContractSource, Json, Place
+from .edits import EditBuilder
+from .protobuf import collect_release_messages, compare_messages, read_contract_messages, render_proto_change
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ def find_drift(folder: Path, facts: Json, version: str) -> list[Drift]:
         ValueError: the contract is not sound, or does not reach back to that version.
     """
     document = project(load(folder), version)
-    recorder = Recorder(Written(folder, version), facts)
-    differences = _without_echoes(unexplained(compare(document, facts)))
+    edits = EditBuilder(ContractSource(folder, version), facts)
+    differences = _without_echoes(exclude_known(compare_facts(document, facts)))
     moved, others = _moves(differences, document, facts)
-    found = [_moved(*each, recorder) for each in moved]
-    found += [_drift(each, recorder) for each in others]
-    theirs = release_messages(facts["proto"])
-    for each in compare_messages(contract_messages(folder, version), theirs):
-        snippet = proto_lines(each, theirs, version)
+    found = [_moved(*each, edits) for each in moved]
+    found += [_drift(each, edits) for each in others]
+    theirs = collect_release_messages(facts["proto"])
+    for each in compare_messages(read_contract_messages(folder, version), theirs):
+        snippet = render_proto_change(each, theirs, version)
         found.append(Drift(_change(each), each.kind, each.where, each.ours, each.theirs, "the .proto", snippet))
     return found
 
@@ -82,8 +82,8 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
-def _drift(difference: Difference, recorder: Recorder) -> Drift:
-    edit = recorder.edit(difference)
+def _drift(difference: Difference, edits: EditBuilder) -> Drift:
+    edit = edits.edit(difference)
     snippet = render(edit.nodes)
     ours, theirs = difference.ours, difference.theirs
     return Drift(_change(difference), difference.kind, difference.where, ours, theirs, edit.file, snippet)
@@ -126,9 +126,9 @@ def _moves(
     return moved, [each for each in differences if each not in done]
 
 
-def _moved(old: Difference, new: Difference, recorder: Recorder) -> Drift:
-    nodes = {**recorder.edit(old).nodes, **recorder.edit(new).nodes}
-    return Drift("changed", "path", old.ours, old.ours, new.theirs, recorder.edit(old).file, render(nodes))
+def _moved(old: Difference, new: Difference, edits: EditBuilder) -> Drift:
+    nodes = {**edits.edit(old).nodes, **edits.edit(new).nodes}
+    return Drift("changed", "path", old.ours, old.ours, new.theirs, edits.edit(old).file, render(nodes))
 
 
 def _operations(document: Json) -> Iterator[tuple[str, Json]]:
@@ -151,4 +151,4 @@ def _theirs(key: str, facts: Json) -> tuple[str, set[str], set[str]]:
 
 
 def _named(holder: Json) -> set[str]:
-    return {target.rpartition("/")[2] for _, target in refs(holder)}
+    return {target.rpartition("/")[2] for _, target in find_refs(holder)}
