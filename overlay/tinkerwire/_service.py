@@ -295,7 +295,7 @@ class ServiceClient(TrainingClientFactory):
     @property
     def usage(self) -> Usage:
         """The tokens of the results of all clients of this service so far."""
-        return self._connection.meter.usage
+        return self._connection.usage_counter.usage
 
     def get_telemetry(self) -> Telemetry | None:
         """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""

@@ -50,25 +50,25 @@ class UsageCounter:
     def add_batch(self, data: Iterable[Datum], *, backward: bool) -> None:
         """Count a batch; what cannot be counted costs no result."""
         try:
-            self.add(of_batch(data, backward=backward))
+            self.add(usage_of_batch(data, backward=backward))
         except Exception as error:
             log.warning("usage: a batch could not be counted: %r", error)
 
     def add_sample(self, prompt: ModelInput, response: SampleResponse) -> None:
         """Count a prompt and its samples; what cannot be counted costs no result."""
         try:
-            self.add(of_sample(prompt, response))
+            self.add(usage_of_sample(prompt, response))
         except Exception as error:
             log.warning("usage: a sample could not be counted: %r", error)
 
 
-def of_batch(data: Iterable[Datum], *, backward: bool) -> Usage:
+def usage_of_batch(data: Iterable[Datum], *, backward: bool) -> Usage:
     """What a batch uses."""
     tokens = sum(known_length(datum.model_input) for datum in data)
     return Usage(trained_tokens=tokens) if backward else Usage(forward_tokens=tokens)
 
 
-def of_sample(prompt: ModelInput, response: SampleResponse) -> Usage:
+def usage_of_sample(prompt: ModelInput, response: SampleResponse) -> Usage:
     """What a prompt and its samples use."""
     return Usage(
         prompt_tokens=known_length(prompt),
@@ -77,18 +77,18 @@ def of_sample(prompt: ModelInput, response: SampleResponse) -> Usage:
     )
 
 
-def length_of(given: ModelInput) -> int | None:
+def exact_length(prompt: ModelInput) -> int | None:
     """Its tokens; None where only the server knows how many an image is."""
     try:
-        return int(given.length)
+        return int(prompt.length)
     except ValueError:
         return None
 
 
-def known_length(given: ModelInput) -> int:
+def known_length(prompt: ModelInput) -> int:
     """Return its tokens; an image counts as what was expected of it, and as nothing where that was not said."""
     total = 0
-    for chunk in given.chunks:
+    for chunk in prompt.chunks:
         with suppress(ValueError):
             total += chunk.length
     return total

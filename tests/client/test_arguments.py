@@ -51,8 +51,8 @@ def test_a_policy_of_the_wrong_type_is_refused(settings: dict[str, Any]) -> None
 
 def test_limits_of_the_wrong_type_are_refused() -> None:
     """A limit is a whole number."""
-    with pytest.raises(TypeError, match=r"ChunkLimits\.datums"):
-        tw.ChunkLimits(datums=1.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"ChunkLimits\.max_datums"):
+        tw.ChunkLimits(max_datums=1.5)  # type: ignore[arg-type]
 
 
 def test_the_embedded_server_takes_no_http_client() -> None:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(60)
 
 def test_tokens_of_batches(server: ScriptedServer) -> None:
     """By client and for the service: each chunk once its result is there, failed ones not."""
-    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=2)) as client:
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=2)) as client:
         one, other = (client.create_lora_training_client("base") for _ in range(2))
         one.forward_backward([datum(1, 2, 3), datum(4), datum(5, 6)], "cross_entropy").result(PATIENCE_S)
         other.forward([datum(1, 2)], "cross_entropy").result(PATIENCE_S)

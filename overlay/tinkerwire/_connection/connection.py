@@ -90,7 +90,7 @@ class Connection:
         self.dialects = DialectResolver(self._ask_config, dialect, base_url)
         self._is_transport_closed = False
         self.sampling_limit = InFlightLimit(retry.max_connections)
-        self.meter = UsageCounter()
+        self.usage_counter = UsageCounter()
         self.known_models = KnownModels()
         self.session_state = SessionState()
         self.throttled_log = ThrottledLog()

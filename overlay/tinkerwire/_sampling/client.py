@@ -231,7 +231,7 @@ class SamplingClient(AwaitableClient):
     @property
     def usage(self) -> Usage:
         """The tokens of this client's results so far; copies of it count their own."""
-        return self._drawing.meter.usage
+        return self._drawing.usage_counter.usage
 
     @property
     def load(self) -> SamplingLoad:

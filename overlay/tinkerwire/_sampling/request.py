@@ -5,7 +5,7 @@ from __future__ import annotations
 from tinkerwire_base.validators import require_int
 from tinkerwire_generated.models import ModelInput, SampleRequest, SamplingParams, TensorData
 
-from .._usage import length_of
+from .._usage import exact_length
 
 
 def sample_request(
@@ -56,7 +56,7 @@ def _check_questions(request: SampleRequest) -> None:
     for name in ("topk_prompt_logprobs", "topk_sample_logprobs", "prompt_alt_tokens_k"):
         if getattr(request, name) < 0:
             raise ValueError(f"{name}: {getattr(request, name)} is below 0")
-    length = length_of(request.prompt)
+    length = exact_length(request.prompt)
     last_n = request.prompt_logprobs_last_n
     if last_n is not None:
         _check_last_n(last_n, length, is_asked=bool(request.prompt_logprobs))

@@ -8,7 +8,7 @@ from tinkerwire_base.errors import APIResponseValidationError, ResponseInfo
 from tinkerwire_base.list_array import length
 from tinkerwire_generated.models import SampleRequest, SampleResponse
 
-from .._usage import length_of
+from .._usage import exact_length
 
 
 def fitted(request: SampleRequest, response: SampleResponse) -> SampleResponse:
@@ -23,7 +23,7 @@ def fitted(request: SampleRequest, response: SampleResponse) -> SampleResponse:
     count, last_n = length(response, "prompt_logprobs"), request.prompt_logprobs_last_n
     if last_n is not None and any(value is not None for value in (response.prompt_logprobs or ())[:-last_n]):
         raise _unfit(f"prompt_logprobs_last_n={last_n}: the server gave those of earlier tokens; it may not know this")
-    if count is None or count + 1 != length_of(request.prompt):
+    if count is None or count + 1 != exact_length(request.prompt):
         return response
     return attrs.evolve(response, prompt_logprobs=[None, *(response.prompt_logprobs or ())])
 
@@ -41,7 +41,7 @@ def _check_lengths(request: SampleRequest, response: SampleResponse) -> None:
             found = length(sequence, name)
             if found is not None and found != tokens:
                 raise _unfit(f"sequences[{position}]: the server gave {found} {name} for {tokens} tokens")
-    tokens = length_of(request.prompt)
+    tokens = exact_length(request.prompt)
     if tokens is None:
         return
     # Some servers leave out the first token, which has no logprob; some give only the last ones that were asked for.
@@ -80,7 +80,7 @@ def prompt_logprobs(request: SampleRequest, response: SampleResponse) -> list[fl
     Raises:
         APIResponseValidationError: there are none, or of another number of tokens.
     """
-    found, tokens = response.prompt_logprobs, length_of(request.prompt)
+    found, tokens = response.prompt_logprobs, exact_length(request.prompt)
     if found is None or tokens not in (None, len(found)):
         raise _unfit(
             f"compute_logprobs: the server gave {'no' if found is None else len(found)} prompt logprobs for {tokens} "

@@ -35,7 +35,7 @@ class SampleRunner:
         self._cancellations = session.cancellations
         self._retry = retry
         self.limit = limit
-        self.meter = UsageCounter(session.connection.meter)
+        self.usage_counter = UsageCounter(session.connection.usage_counter)
         self.numbers = numbers
         self._completions: BatchedPoller | None = None
         self._is_prepared = False
@@ -54,7 +54,7 @@ class SampleRunner:
                     raise
                 await asyncio.sleep(self._retry.delay(draw))
             else:
-                self.meter.add_sample(request.prompt, drawn)
+                self.usage_counter.add_sample(request.prompt, drawn)
                 missing = " and ".join(sample_answer.missing(request, drawn))
                 if missing:
                     text = "the server gave no %s, though it was asked for them"

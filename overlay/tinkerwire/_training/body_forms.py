@@ -24,7 +24,7 @@ from .._connection.connection import Connection
 from .._connection.replacement import Replacement
 from .._wire.dialect import Dialect
 from .._wire.server_futures import Submission
-from .operation_queue import is_refusal
+from .submission_outcome import is_rejection
 
 NO_MATTER_OF_FORM = frozenset({401, 402, 407, 408, 409, 410, 425, 429})
 """User errors that depend on who asks, and when, and not on the body."""
@@ -110,7 +110,7 @@ class Forms:
         if len(self._tried) == 1:
             return None
         earlier = [form for form in self._tried if form is not current and not form.is_out]
-        if isinstance(error, ConflictError) and earlier and not is_refusal(earlier[-1].error or error):
+        if isinstance(error, ConflictError) and earlier and not is_rejection(earlier[-1].error or error):
             # The server has done the batch in the earlier form, in which it knows a resend again.
             current.is_out, self.current = True, earlier[-1]
             return self._replacement(self.current, error, is_due=True)
@@ -173,7 +173,7 @@ class Forms:
                 form = self._encoded(self._untried.pop(0))
             except (TinkerError, ValueError, TypeError):
                 continue
-            if not is_refusal(error) and key is not None:
+            if not is_rejection(error) and key is not None:
                 # The server may have done it: by the number and the key it knows the batch again in any form.
                 form.request = attrs.evolve(form.request, headers={**form.request.headers, KEY: key})
             return form
@@ -231,7 +231,7 @@ def _rank(error: TinkerError | None) -> int:
     """Rank an error by how specific it is; the lowest rank is the most specific."""
     if isinstance(error, APIStatusError) and error.status_code in MATTER_OF_FORM:
         return 2
-    return 0 if error is not None and is_refusal(error) else 1
+    return 0 if error is not None and is_rejection(error) else 1
 
 
 def _text(error: TinkerError | None) -> str:

@@ -30,7 +30,8 @@ from .._sampling.client import SamplingClient
 from .._session.session import Session
 from .idempotent_saves import NamedSaves, Segment
 from .model_creation import load_call
-from .operations import CallOf, Operations
+from .operations import Operations
+from .submitter import RequestBuilder
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -257,11 +258,11 @@ class CheckpointMixin:
         """:meth:`create_sampling_client`, awaited."""
         return await self.create_sampling_client(model_path, retry_config, record_stability_info)
 
-    def _save(self, kind: str, segment: Segment, name: str, call: CallOf, result_type: type[T]) -> APIFuture[T]:
+    def _save(self, kind: str, segment: Segment, name: str, call: RequestBuilder, result_type: type[T]) -> APIFuture[T]:
         require_text("name", name)
         return self._session.connection.start(lambda: self._run_save(kind, segment, name, call, result_type), kind)
 
-    async def _run_save(self, kind: str, segment: Segment, name: str, call: CallOf, result_type: type[T]) -> T:
+    async def _run_save(self, kind: str, segment: Segment, name: str, call: RequestBuilder, result_type: type[T]) -> T:
         response = await self._saves.run(kind, segment, name, call, result_type)
         self._operations.failures.warn_of_save(repr(name))
         return response

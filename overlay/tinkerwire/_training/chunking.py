@@ -10,75 +10,81 @@ from tinkerwire_base.validators import require_int
 from tinkerwire_generated.models import ClientConfigResponse, Datum
 
 from .._usage import known_length
-from .request_size import RequestSize, indices_in
+from .request_size import RequestSize, count_indices
 
 
 @attrs.frozen(kw_only=True)
 class ChunkLimits:
     """Limits of one forward or forward_backward request.
 
-    A single example beyond a limit still goes out, in a request of its own: the server decides about it.
+    A single datum beyond a limit is sent in a request of its own: the server decides about it.
+
+    Raises:
+        TypeError: a limit is not an int.
+        ValueError: a limit is below 1.
     """
 
-    datums: int = 128
-    """Examples per request."""
-    numbers: int = 500_000
-    """Tokens plus stored tensor elements per request."""
-    body_bytes: int = 5_000_000
-    """Bytes of a request's body in the form in which it is sent, before compression."""
+    max_datums: int = 128
+    """Maximum number of datums."""
+    max_values: int = 500_000
+    """Maximum number of values: tokens of the inputs plus stored tensor elements."""
+    max_body_bytes: int = 5_000_000
+    """Maximum number of bytes of the body in the form in which it is sent, before compression."""
 
     def __attrs_post_init__(self) -> None:
         for name, limit in attrs.asdict(self).items():
             require_int(f"ChunkLimits.{name}", limit)
             if limit < 1:
-                raise ValueError(f"ChunkLimits.{name} must be positive, got {limit}")
+                raise ValueError(f"ChunkLimits.{name} must be at least 1, got {limit}")
 
     def within(self, config: ClientConfigResponse) -> ChunkLimits:
-        """Return these limits, or those that the server wants where they are tighter."""
+        """Return the tighter of these limits and those in the server's client/config."""
         return ChunkLimits(
-            datums=max(1, min(self.datums, config.fwdbwd_max_chunk_len)),
-            numbers=self.numbers,
-            body_bytes=max(1, min(self.body_bytes, config.fwdbwd_max_chunk_bytes_count)),
+            max_datums=max(1, min(self.max_datums, config.fwdbwd_max_chunk_len)),
+            max_values=self.max_values,
+            max_body_bytes=max(1, min(self.max_body_bytes, config.fwdbwd_max_chunk_bytes_count)),
         )
 
 
-def split(data: Sequence[Datum], limits: ChunkLimits, size: RequestSize, around: int = 0) -> Iterator[list[Datum]]:
-    """Yield the chunks of a batch: consecutive, none empty, each as large as the limits allow.
+def split_batch(
+    data: Sequence[Datum], limits: ChunkLimits, size: RequestSize, around: int = 0
+) -> Iterator[list[Datum]]:
+    """Yield the chunks of a batch: consecutive, not empty, each as large as the limits allow.
 
     Args:
         data: the batch.
-        limits: what a request may hold.
-        size: counts the bytes of examples.
-        around: how many bytes a request takes without its examples.
+        limits: the limits of one request.
+        size: counts the bytes of datums.
+        around: number of bytes of a request without its datums.
     """
     chunk: list[Datum] = []
-    # The bounds of the examples at the end of the chunk that were not measured.
+    # Upper bounds of the datums at the end of the chunk that were not measured.
     bounds: list[int] = []
-    numbers = held = 0
+    chunk_values = chunk_bytes = 0
     for datum in data:
-        more, weight, is_bound = numbers_in(datum), size.bound(datum), True
-        is_full = len(chunk) >= limits.datums or numbers + more > limits.numbers
-        if chunk and not is_full and around + held + weight > limits.body_bytes:
+        values, weight, is_bound = count_values(datum), size.bound(datum), True
+        is_full = len(chunk) >= limits.max_datums or chunk_values + values > limits.max_values
+        if chunk and not is_full and around + chunk_bytes + weight > limits.max_body_bytes:
             # Bounds may be far too high: only here is it worth the time to count.
             unmeasured = chunk[len(chunk) - len(bounds) :]
-            held += sum(map(size.measure, unmeasured)) - sum(bounds)
+            chunk_bytes += sum(map(size.measure, unmeasured)) - sum(bounds)
             bounds, weight, is_bound = [], size.measure(datum), False
-            is_full = around + held + weight > limits.body_bytes
+            is_full = around + chunk_bytes + weight > limits.max_body_bytes
         if chunk and is_full:
             yield chunk
-            chunk, numbers, held, bounds = [], 0, 0, []
+            chunk, chunk_values, chunk_bytes, bounds = [], 0, 0, []
         if is_bound:
             bounds.append(weight)
         chunk.append(datum)
-        numbers, held = numbers + more, held + weight
+        chunk_values, chunk_bytes = chunk_values + values, chunk_bytes + weight
     if chunk:
         yield chunk
 
 
-def numbers_in(datum: Datum) -> int:
-    """Return how many numbers an example holds: tokens of its input, and elements and indices that tensors store.
+def count_values(datum: Datum) -> int:
+    """Return the number of values in a datum: tokens of its input, and elements and indices that its tensors store.
 
-    An image of unknown length counts as nothing: the limit is the client's own.
+    An image of unknown length counts as 0 tokens: the limit is the client's own.
     """
-    stored = sum(len(tensor.raw) + indices_in(tensor) for tensor in datum.loss_fn_inputs.values())
+    stored = sum(len(tensor.raw) + count_indices(tensor) for tensor in datum.loss_fn_inputs.values())
     return known_length(datum.model_input) + stored

@@ -39,13 +39,13 @@ from .._telemetry.reporter import Telemetry
 from .._tokenizers.lookup import load_tokenizer, tokenizer_id_of
 from .._transport.backpressure import Traffic
 from .._usage import Usage
-from .batch_data import check_data
+from .batch_validation import validate_data
 from .checkpointing import CheckpointMixin
 from .chunking import ChunkLimits
 from .idempotent_saves import NamedSaves
 from .losses.client_loss import ArrayKind, CustomLossFn
 from .losses.handles import LossHandle
-from .model_creation import Create
+from .model_creation import ModelFactory
 from .operations import Operations
 
 
@@ -57,7 +57,7 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
     and awaiting the client waits for it.
     """
 
-    def __init__(self, session: Session, chunk_limits: ChunkLimits, create: Create) -> None:
+    def __init__(self, session: Session, chunk_limits: ChunkLimits, create: ModelFactory) -> None:
         self._session = session
         self._connection = session.connection
         # Held for as long as this client is: the connection stays open.
@@ -208,7 +208,7 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
     @property
     def usage(self) -> Usage:
         """The tokens of this client's results so far."""
-        return self._operations.meter.usage
+        return self._operations.usage_counter.usage
 
     def get_info(self) -> GetInfoResponse:
         """What the server knows of the model."""
@@ -252,11 +252,11 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
     ) -> APIFuture[ForwardBackwardOutput]:
         if arrays == "numpy":
             raise ValueError(f"arrays: loss {handle.name} computes in torch; leave it away")
-        data = check_data(data)
+        data = validate_data(data)
         handle.check(data, self._session.known_id)
         if handle.loss_id is not None:
             return self.forward_backward(data, "custom", {"loss_id": handle.loss_id})
-        return self._operations.start_custom(_forward, _forward_backward, data, handle.of_batch(), "torch")
+        return self._operations.start_custom(_forward, _forward_backward, data, handle.batch_loss(), "torch")
 
     def _info(self) -> APIFuture[GetInfoResponse]:
         async def ask() -> GetInfoResponse:

@@ -7,7 +7,7 @@ from tinkerwire_generated.models import OptimizerConfig
 from .._session.session import Session
 from .chunking import ChunkLimits
 from .client import TrainingClient
-from .model_creation import model_from_state, new_model
+from .model_creation import model_from_state_factory, new_model_factory
 
 
 class TrainingClientFactory:
@@ -42,7 +42,7 @@ class TrainingClientFactory:
         Raises:
             ValueError: a rank below 1, or no part to train.
         """
-        create = new_model(
+        create = new_model_factory(
             self._session,
             base_model=base_model,
             rank=rank,
@@ -91,7 +91,7 @@ class TrainingClientFactory:
         Raises:
             ValueError: a path of sampler weights; nothing was sent.
         """
-        create = model_from_state(
+        create = model_from_state_factory(
             self._session,
             path,
             base_model=base_model,
@@ -126,7 +126,7 @@ class TrainingClientFactory:
 
         Arguments and errors as for :meth:`create_training_client_from_state`.
         """
-        create = model_from_state(
+        create = model_from_state_factory(
             self._session,
             path,
             base_model=base_model,

@@ -10,7 +10,7 @@ from .._futures.operation_record import OperationRecord
 from .._futures.reporting import log
 
 MAX_REMEMBERED = 100
-MAX_NAMED = 5
+MAX_LISTED_FAILURES = 5
 
 
 class UnretrievedFailures:
@@ -40,8 +40,8 @@ class UnretrievedFailures:
         self._failed.clear()
         if not lacking:
             return
-        shown = "; ".join(lacking[:MAX_NAMED])
-        more = f"; and {len(lacking) - MAX_NAMED} more" if len(lacking) > MAX_NAMED else ""
+        shown = "; ".join(lacking[:MAX_LISTED_FAILURES])
+        more = f"; and {len(lacking) - MAX_LISTED_FAILURES} more" if len(lacking) > MAX_LISTED_FAILURES else ""
         log.warning("the weights saved as %s lack %d training steps that failed: %s%s", name, len(lacking), shown, more)
 
     def clear(self) -> None:

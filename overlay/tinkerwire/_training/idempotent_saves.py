@@ -12,7 +12,8 @@ from tinkerwire_generated.api.runs import list_checkpoints
 from .._connection.connection import Connection
 from .._futures.operation_record import current
 from .._transport.backpressure import Traffic
-from .operations import CallOf, Operations
+from .operations import Operations
+from .submitter import RequestBuilder
 
 T = TypeVar("T")
 Segment = Literal["weights", "sampler_weights", "external_weights"]
@@ -27,7 +28,7 @@ class NamedSaves:
         self._operations = operations
         self._names: set[tuple[Segment, str]] = set()
 
-    async def run(self, kind: str, segment: Segment, name: str, call: CallOf, result_type: type[T]) -> T:
+    async def run(self, kind: str, segment: Segment, name: str, call: RequestBuilder, result_type: type[T]) -> T:
         """Save; a result that has to be found out has a path only.
 
         Raises:

@@ -28,16 +28,17 @@ from .._futures.operation_record import current
 from .._session.session import Session
 from .._transport.backpressure import Traffic
 from .._wire.server_futures import Submission
-from .operation_queue import is_refusal
-from .operations import CallOf, Operations
+from .operations import Operations
+from .submission_outcome import is_rejection
+from .submitter import RequestBuilder
 
 REFUSED_LOADS = frozenset({400, 404, 405, 422, 501})
 """Statuses of servers that create no model by load_weights."""
-Create = Callable[[Operations], Awaitable[str]]
+ModelFactory = Callable[[Operations], Awaitable[str]]
 """Makes a model, and gives its id."""
 
 
-def new_model(
+def new_model_factory(
     session: Session,
     *,
     base_model: str,
@@ -48,7 +49,7 @@ def new_model(
     train_unembed: bool,
     user_metadata: Mapping[str, str] | None,
     optimizer: OptimizerConfig | None,
-) -> Create:
+) -> ModelFactory:
     """A new adapter. ValueError for one that cannot be made."""
     require_text("base_model", base_model)
     require_optional_metadata("user_metadata", user_metadata)
@@ -67,7 +68,7 @@ def new_model(
     return create
 
 
-def model_from_state(
+def model_from_state_factory(
     session: Session,
     path: str,
     *,
@@ -76,7 +77,7 @@ def model_from_state(
     weights_access_token: str | None,
     optimizer: OptimizerConfig | None,
     with_optimizer_state: bool,
-) -> Create:
+) -> ModelFactory:
     """A new adapter with the weights at a path. ValueError for a path of sampler weights, TypeError for no model."""
     require_optional_metadata("user_metadata", user_metadata)
     reject_path_kind("sampler", path, "load training state")
@@ -137,14 +138,14 @@ def model_from_state(
         model_id = await _new_model(session, operations, number, base, lora, metadata, optimizer)
         load = load_call(session, path, with_optimizer_state, weights_access_token)
         created = current().created_model(model_id)
-        await operations.run_now(model_id, "LoadWeights", load, LoadWeightsResponse)
+        await operations.run_in_creation(model_id, "LoadWeights", load, LoadWeightsResponse)
         current().drop(created)
         return model_id
 
     return create
 
 
-def load_call(session: Session, path: str, optimizer: bool, access_token: str | None) -> CallOf:
+def load_call(session: Session, path: str, optimizer: bool, access_token: str | None) -> RequestBuilder:
     """The call that loads the weights at a path into a model that is there."""
 
     def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
@@ -207,7 +208,7 @@ async def _submit_load(session: Session, request: LoadWeightsRequest) -> Submiss
     def note(error: TinkerError, _: float) -> None:
         nonlocal is_certain
         is_not_implemented = isinstance(error, APIStatusError) and error.status_code in REFUSED_LOADS
-        is_certain = is_certain and (is_refusal(error) or is_not_implemented)
+        is_certain = is_certain and (is_rejection(error) or is_not_implemented)
 
     call = load_weights(body=request)
     encoded = connection.codec.encode(call, await connection.dialect())

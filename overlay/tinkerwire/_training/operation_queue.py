@@ -1,11 +1,11 @@
-"""One sequence of operations per training client: sent in the order in which they were asked for.
+"""Queue of the operations of one training client: they are sent in call order, under consecutive seq_ids.
 
-Each operation gets its seq_id when its turn comes, so that one that was cancelled, or that the server rejected
-without running it, leaves no gap.
+An operation gets its seq_id when its turn comes, so that a cancelled or rejected operation leaves no gap.
 
-Servers count differently: some count an operation that they rejected, or that failed, or a load, and some do not. After
-such an operation the lane is unsettled. The next operation then keeps its turn until its result is there, and if the
-server expects another number, the operation is sent once more under that number.
+Servers count differently: some count an operation that they rejected, an operation that failed, or a load, and others
+do not. After such an operation the queue is unsettled: the seq_id that the server expects is a guess. The next
+operation keeps its turn until it has its result. If the server expects another seq_id, the operation is resent under
+that seq_id.
 """
 
 from __future__ import annotations
@@ -16,131 +16,145 @@ from contextlib import asynccontextmanager
 
 import attrs
 
-from tinkerwire_base.errors import APIConnectionError, APIStatusError, PrecedingOperationError, TinkerError
+from tinkerwire_base.errors import PrecedingOperationError
 
 from .._futures.operation_record import OperationRecord, current
-
-DOUBTFUL = frozenset({408, 409})
-"""User errors after which the request may have been taken up all the same."""
 
 
 @attrs.define
 class Ticket:
-    """An operation's place in the line; made when the user calls, on the loop thread, in call order."""
+    """An operation's place in the queue; issued when the user calls, on the loop thread, in call order."""
 
     position: int
-    before: asyncio.Future[None] | None
-    done: asyncio.Future[None]
+    previous: asyncio.Future[None] | None
+    """Done when the operation before it has released its turn."""
+    released: asyncio.Future[None]
 
 
 @attrs.frozen
-class Failure:
-    """A failed operation on which later ones build."""
+class PrecedingFailure:
+    """A failed operation that later operations depend on."""
 
     position: int
     error: BaseException
-    track: OperationRecord
+    record: OperationRecord
 
 
 class OperationQueue:
-    """The line of operations on one model. Used on one event loop."""
+    """First-in, first-out queue of the operations on one model, and the seq_ids of their requests.
+
+    Used on one event loop. Methods about seq_ids are called only while an operation holds its turn, except
+    :meth:`set_next`, which may also follow from a result that arrives late.
+    """
 
     def __init__(self) -> None:
         self.next_seq_id = 1
         self.is_settled = True
         """True if the server certainly expects :attr:`next_seq_id`."""
-        self._refused = self._doubted = 0
-        self._realigned_at = 0
+        self._released_seq_id: int | None = None
+        self._uncertain_seq_id: int | None = None
         self._sent = 0
-        self._last: asyncio.Future[None] | None = None
+        self._sent_at_last_set = 0
+        self._last_released: asyncio.Future[None] | None = None
         self._position = 0
         self._rejected_until = 0
-        self._failure: Failure | None = None
+        self._failure: PrecedingFailure | None = None
 
-    def queue(self) -> Ticket:
-        """Take the next place in the line."""
+    def enqueue(self) -> Ticket:
+        """Take the next place in the queue."""
         self._position += 1
-        turn = Ticket(position=self._position, before=self._last, done=asyncio.get_running_loop().create_future())
-        self._last = turn.done
-        if self._failure is not None and not self._failure.track.is_error_retrieved:
-            # Until the error is retrieved, the user cannot know that later operations build on nothing.
+        ticket = Ticket(
+            position=self._position, previous=self._last_released, released=asyncio.get_running_loop().create_future()
+        )
+        self._last_released = ticket.released
+        if self._failure is not None and not self._failure.record.is_error_retrieved:
+            # Until the error is retrieved, the user cannot know that later operations depend on a failed one.
             self._rejected_until = self._position
-        return turn
+        return ticket
 
-    def reject_queued(self, turn: Ticket, error: BaseException) -> None:
-        """Reject what was asked for after ``turn`` and before its error is retrieved; only while holding the turn."""
-        self._failure = Failure(position=turn.position, error=error, track=current())
+    def reject_queued(self, ticket: Ticket, error: BaseException) -> None:
+        """Reject the operations after ``ticket`` that are started before its error is retrieved; only in its turn."""
+        self._failure = PrecedingFailure(position=ticket.position, error=error, record=current())
         self._rejected_until = self._position
 
     @asynccontextmanager
-    async def hold(self, turn: Ticket) -> AsyncIterator[None]:
-        """Wait for everything before ``turn`` to be sent, and let the next one go when the block ends, however."""
+    async def acquire(self, ticket: Ticket) -> AsyncIterator[None]:
+        """Wait until all operations before ``ticket`` are sent, and release the turn when the block ends.
+
+        Raises:
+            PrecedingOperationError: an operation that this one depends on failed.
+        """
         try:
-            if turn.before is not None and not turn.before.done():
-                track = current()
-                track.line = self
-                await asyncio.shield(turn.before)
-                track.line = None
+            if ticket.previous is not None and not ticket.previous.done():
+                record = current()
+                record.line = self
+                await asyncio.shield(ticket.previous)
+                record.line = None
             failure = self._failure
-            if failure is not None and failure.position < turn.position <= self._rejected_until:
+            if failure is not None and failure.position < ticket.position <= self._rejected_until:
                 raise PrecedingOperationError(
-                    f"{current().kind or 'the operation'} was not sent, because {failure.track.kind} before it failed: "
-                    f"{failure.error!r:.300}; retrieve that error, then repeat both"
+                    f"{current().kind or 'the operation'} was not sent, because {failure.record.kind} before it "
+                    f"failed: {failure.error!r:.300}; retrieve that error, then repeat both operations"
                 ) from failure.error
             yield
         finally:
-            _pass_on(turn)
+            _release(ticket)
 
-    def take_id(self) -> int:
-        """The seq_id of the request that is about to be sent; only while holding the turn."""
+    @property
+    def sent(self) -> int:
+        """Number of requests so far."""
+        return self._sent
+
+    def allocate_seq_id(self) -> int:
+        """Return the seq_id of the next request."""
         seq_id = self.next_seq_id
         self.next_seq_id += 1
         self._sent += 1
         return seq_id
 
-    @property
-    def sent(self) -> int:
-        """The number of requests so far; :meth:`realign` wants that of the request that was rejected."""
-        return self._sent
-
-    def give_back(self, seq_id: int) -> None:
-        """Free an id that the server certainly did not take up, for the next operation; only while holding the turn."""
-        self.next_seq_id = self._refused = seq_id
+    def release_seq_id(self, seq_id: int) -> None:
+        """Free the seq_id of an operation that the server certainly rejected, for the next operation."""
+        self.next_seq_id = self._released_seq_id = seq_id
         self.is_settled = False
 
-    def doubt(self, seq_id: int) -> None:
-        """Note that nobody here knows whether the server took up the operation of an id."""
-        self._doubted = seq_id
+    def mark_uncertain(self, seq_id: int) -> None:
+        """Note that the server may have accepted the operation of a seq_id."""
+        self._uncertain_seq_id = seq_id
         self.is_settled = False
 
-    def second_choice(self, seq_id: int) -> int | None:
-        """The other id that the server may expect: past one that it refused and counted, or one that never arrived."""
-        if seq_id == self._refused:
+    def fallback_seq_id(self, seq_id: int) -> int | None:
+        """Return the other seq_id that the server may expect, if there is a reason for one.
+
+        The next seq_id if the server counted a rejected operation, the previous seq_id if an uncertain operation
+        never arrived.
+        """
+        if seq_id == self._released_seq_id:
             return seq_id + 1
-        return self._doubted if self._doubted and seq_id == self._doubted + 1 else None
+        if self._uncertain_seq_id is not None and seq_id == self._uncertain_seq_id + 1:
+            return self._uncertain_seq_id
+        return None
 
-    def realign(self, seq_id: int, sent: int) -> bool:
-        """Continue with the number that the server expects, unless a request after number ``sent`` did so before."""
-        if sent <= self._realigned_at:
+    def set_next(self, seq_id: int, sent: int) -> bool:
+        """Continue with the seq_id that the server expects.
+
+        Args:
+            seq_id: the expected seq_id.
+            sent: :attr:`sent` when the rejected request was sent.
+
+        Returns:
+            False, without any effect, if a request after that one has set the next seq_id before.
+        """
+        if sent <= self._sent_at_last_set:
             return False
-        self.next_seq_id, self._realigned_at = seq_id, self._sent
-        self._refused = self._doubted = 0
+        self.next_seq_id, self._sent_at_last_set = seq_id, self._sent
+        self._released_seq_id = self._uncertain_seq_id = None
         self.is_settled = False
         return True
 
 
-def is_refusal(error: TinkerError) -> bool:
-    """Whether the server certainly did not take a request up: it said so, or could not even be connected to."""
-    if error.from_credential_refresh:
-        return True
-    if isinstance(error, APIStatusError):
-        return 300 <= error.status_code < 500 and error.status_code not in DOUBTFUL
-    return isinstance(error, APIConnectionError) and error.may_have_been_sent is False
-
-
-def _pass_on(turn: Ticket) -> None:
-    """Mark a turn as over once all before it are: a cancelled one must not let the next overtake the previous."""
-    if turn.before is None or turn.before.done():
-        turn.done.set_result(None)
+def _release(ticket: Ticket) -> None:
+    """Release a turn once all turns before it are over: a cancelled operation must not let the next one overtake."""
+    if ticket.previous is None or ticket.previous.done():
+        ticket.released.set_result(None)
     else:
-        turn.before.add_done_callback(lambda _: turn.done.set_result(None))
+        ticket.previous.add_done_callback(lambda _: ticket.released.set_result(None))

@@ -136,7 +136,7 @@ def _protobuf_chunk(chunk: Any) -> int:
 def _protobuf_tensor(tensor: TensorData) -> int:
     dimensions = 1 if tensor.shape is None else len(tensor.shape)
     width = 4 if tensor.dtype == "float32" else 8
-    return AROUND_PROTOBUF + 10 * dimensions + width * len(tensor.raw) + 8 * indices_in(tensor)
+    return AROUND_PROTOBUF + 10 * dimensions + width * len(tensor.raw) + 8 * count_indices(tensor)
 
 
 def _json_datum(datum: Datum, text_of: TextOf) -> int:
@@ -189,7 +189,7 @@ def _close_text(numbers: Any, dtype: str) -> int:
     return len(numbers) * (max(len(str(int(low))), len(str(int(high)))) + 1)
 
 
-def indices_in(tensor: TensorData) -> int:
+def count_indices(tensor: TensorData) -> int:
     """Return how many row and column numbers a tensor has; none unless it is sparse."""
     if tensor.sparse_crow_indices is None or tensor.sparse_col_indices is None:
         return 0

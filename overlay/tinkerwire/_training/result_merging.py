@@ -15,15 +15,15 @@ from tinkerwire_generated.models import ForwardBackwardOutput
 from .metrics import Warn, read_metrics
 
 Values = Sequence[float]
-Weights = Sequence[int]
+ChunkWeights = Sequence[int]
 
 
 def _ignore(name: str, text: str) -> None:
     """Warn of nothing."""
 
 
-def combine(
-    results: Sequence[ForwardBackwardOutput], weights: Weights | None = None, warn: Warn = _ignore
+def merge_results(
+    results: Sequence[ForwardBackwardOutput], weights: ChunkWeights | None = None, warn: Warn = _ignore
 ) -> ForwardBackwardOutput:
     """Combine the outputs of all chunks. No chunks give an empty output.
 
@@ -36,12 +36,12 @@ def combine(
     return ForwardBackwardOutput(
         loss_fn_output_type=kind,
         loss_fn_outputs=outputs,
-        metrics=combine_metrics([result.metrics or {} for result in results], weights, warn),
+        metrics=merge_metrics([result.metrics or {} for result in results], weights, warn),
     )
 
 
-def combine_metrics(
-    metrics: Sequence[Mapping[str, object]], weights: Weights, warn: Warn = _ignore
+def merge_metrics(
+    metrics: Sequence[Mapping[str, object]], weights: ChunkWeights, warn: Warn = _ignore
 ) -> dict[str, float]:
     """Combine the metrics of all chunks; chunks without datums weigh nothing, what is no number is left out.
 
@@ -67,28 +67,28 @@ def combine_metrics(
     return combined
 
 
-def _mean(values: Values, weights: Weights) -> float:
+def _mean(values: Values, weights: ChunkWeights) -> float:
     total = sum(weights)
     if total == 0:
         return sum(values) / len(values)
     return sum(v * w for v, w in zip(values, weights, strict=True) if w) / total
 
 
-def _slack(values: Values, weights: Weights) -> float:
+def _slack(values: Values, weights: ChunkWeights) -> float:
     return max(values) - _mean(values, weights)
 
 
-def _hash_unordered(values: Values, _: Weights) -> float:
+def _hash_unordered(values: Values, _: ChunkWeights) -> float:
     """Hash the sorted integers as the official client does; Python hashes integers alike in every process."""
     return hash(tuple(sorted(map(int, values)))) if all(map(math.isfinite, values)) else math.nan
 
 
-def _hash2(values: Values, _: Weights) -> float:
+def _hash2(values: Values, _: ChunkWeights) -> float:
     """Sum integers modulo 2^64. The sum is exact: it is an int."""
     return sum(map(int, values)) % 2**64 if all(map(math.isfinite, values)) else math.nan
 
 
-def _agreed(values: Values, weights: Weights) -> float:
+def _agreed(values: Values, weights: ChunkWeights) -> float:
     return values[0] if all(value == values[0] for value in values) else _mean(values, weights)
 
 
@@ -96,7 +96,7 @@ def _numbered(name: str, values: Values) -> dict[str, float]:
     return {name if i == 0 else f"{name}_{i}": value for i, value in enumerate(values)}
 
 
-REDUCTIONS: Mapping[str, Callable[[Values, Weights], float]] = {
+REDUCTIONS: Mapping[str, Callable[[Values, ChunkWeights], float]] = {
     "mean": _mean,
     "sum": lambda values, _: sum(values),
     "min": lambda values, _: min(values),

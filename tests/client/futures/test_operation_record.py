@@ -80,7 +80,7 @@ def test_the_progress_of_a_large_batch(server: ScriptedServer) -> None:
         return ScriptedResponse(server.healthy_response(asked).body, hold=hold if len(polls) > 1 else None)
 
     server.on_poll("ForwardBackward", rule)
-    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         future = client.create_lora_training_client("base").forward_backward([datum()] * 3, "cross_entropy")
         wait_until(lambda: future.progress.done == 1 and len(future.progress.request_ids) == 3, "one of three")
         assert future.progress.total == 3

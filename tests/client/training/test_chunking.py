@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
 from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
-from tinkerwire._training.chunking import numbers_in, split
+from tinkerwire._training.chunking import count_values, split_batch
 from tinkerwire._training.request_size import ProtobufSize
 
 pytestmark = pytest.mark.timeout(60)
 SIZES = st.lists(st.integers(1, 40), max_size=40)
 SIZE = ProtobufSize()
-LIMITS = st.builds(tw.ChunkLimits, datums=st.integers(1, 10), numbers=st.integers(1, 100))
+LIMITS = st.builds(tw.ChunkLimits, max_datums=st.integers(1, 10), max_values=st.integers(1, 100))
 
 
 def sized(number: int) -> tw.Datum:
@@ -31,20 +31,20 @@ def sized(number: int) -> tw.Datum:
 def test_chunks_are_the_batch_within_the_limits(sizes: list[int], limits: tw.ChunkLimits) -> None:
     """Chunks are consecutive, not empty, within both limits but for one oversize example alone, and lose nothing."""
     data = [sized(size) for size in sizes]
-    chunks = list(split(data, limits, SIZE))
+    chunks = list(split_batch(data, limits, SIZE))
     assert [id(d) for chunk in chunks for d in chunk] == [id(d) for d in data]
     for chunk in chunks:
-        assert 1 <= len(chunk) <= limits.datums
-        assert len(chunk) == 1 or sum(map(numbers_in, chunk)) <= limits.numbers
+        assert 1 <= len(chunk) <= limits.max_datums
+        assert len(chunk) == 1 or sum(map(count_values, chunk)) <= limits.max_values
 
 
 @given(SIZES, LIMITS)
 def test_chunks_are_as_large_as_they_can_be(sizes: list[int], limits: tw.ChunkLimits) -> None:
     """No example could have gone into the chunk before its own."""
-    chunks = list(split([sized(size) for size in sizes], limits, SIZE))
+    chunks = list(split_batch([sized(size) for size in sizes], limits, SIZE))
     for chunk, following in itertools.pairwise(chunks):
-        is_full = len(chunk) == limits.datums
-        assert is_full or sum(map(numbers_in, [*chunk, following[0]])) > limits.numbers
+        is_full = len(chunk) == limits.max_datums
+        assert is_full or sum(map(count_values, [*chunk, following[0]])) > limits.max_values
 
 
 def test_what_counts_as_a_number() -> None:
@@ -53,10 +53,10 @@ def test_what_counts_as_a_number() -> None:
     text = tw.EncodedTextChunk(tokens=[1, 2, 3])
     known = tw.types.ImageChunk(data=b"x", format="png", expected_tokens=7)
     unknown = tw.types.ImageAssetPointerChunk(location="tinker://x", format="png")
-    assert numbers_in(tw.Datum(model_input=tw.ModelInput(chunks=[text, known]), loss_fn_inputs=inputs)) == 3 + 7 + 17
-    assert numbers_in(tw.Datum(model_input=tw.ModelInput(chunks=[text, unknown]), loss_fn_inputs=inputs)) == 3 + 17
+    assert count_values(tw.Datum(model_input=tw.ModelInput(chunks=[text, known]), loss_fn_inputs=inputs)) == 3 + 7 + 17
+    assert count_values(tw.Datum(model_input=tw.ModelInput(chunks=[text, unknown]), loss_fn_inputs=inputs)) == 3 + 17
     old = tw.types.ImageChunk(data=b"x", format="png", tokens=5)
-    assert numbers_in(tw.Datum(model_input=tw.ModelInput(chunks=[old, unknown, text]), loss_fn_inputs={})) == 5 + 3
+    assert count_values(tw.Datum(model_input=tw.ModelInput(chunks=[old, unknown, text]), loss_fn_inputs={})) == 5 + 3
     sparse = tw.TensorData(
         data=[1.0, 2.0],
         dtype="float32",
@@ -65,16 +65,16 @@ def test_what_counts_as_a_number() -> None:
         sparse_col_indices=[7, 8],
     )
     assert (
-        numbers_in(tw.Datum(model_input=tw.ModelInput.from_ints([]), loss_fn_inputs={"weights": sparse})) == 2 + 3 + 2
+        count_values(tw.Datum(model_input=tw.ModelInput.from_ints([]), loss_fn_inputs={"weights": sparse})) == 2 + 3 + 2
     )
 
 
 def test_the_limits() -> None:
     """128 examples, 500,000 numbers and 5 MB by default; all can be set, none to nothing."""
     limits = tw.ChunkLimits()
-    assert (limits.datums, limits.numbers, limits.body_bytes) == (128, 500_000, 5_000_000)
-    for wrong in ({"datums": 0}, {"numbers": 0}, {"datums": -1}, {"body_bytes": 0}):
-        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be positive, got"):
+    assert (limits.max_datums, limits.max_values, limits.max_body_bytes) == (128, 500_000, 5_000_000)
+    for wrong in ({"max_datums": 0}, {"max_values": 0}, {"max_datums": -1}, {"max_body_bytes": 0}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be at least 1, got"):
             tw.ChunkLimits(**wrong)
 
 
@@ -98,7 +98,7 @@ def test_a_large_batch_end_to_end(server: ScriptedServer, name: str, kind: str) 
     """A batch of 10 in chunks of 4: three requests in order under consecutive numbers, nothing between, one result."""
     server.rules[name] = echo
     server.on_poll(kind, output_of)
-    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=4)) as client:
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=4)) as client:
         training = client.create_lora_training_client("base")
         method = training.forward if name == "forward" else training.forward_backward
         futures = [method([datum(i) for i in range(10)], "cross_entropy"), training.optim_step(ADAM)]
@@ -116,7 +116,7 @@ def test_chunks_of_two_callers_do_not_mix(server: ScriptedServer) -> None:
     """The chunks of one call have consecutive numbers, whoever else calls in between."""
     server.rules["forward_backward"] = echo
     server.on_poll("ForwardBackward", output_of)
-    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         calls = [training.forward_backward([datum(10 * n + i) for i in range(3)], "cross_entropy") for n in range(5)]
         for call in calls:
@@ -136,7 +136,7 @@ def test_results_in_any_order_make_the_same_output(server: ScriptedServer) -> No
         "ForwardBackward",
         lambda a: ScriptedResponse(output_of(a).body, hold=hold if a.body["request_id"] == "0" else None),
     )
-    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         future = client.create_lora_training_client("base").forward_backward([datum(0), datum(1)], "cross_entropy")
         server.wait_for(lambda: len(server.polls("ForwardBackward")) == 2)
         hold.release()
@@ -149,7 +149,7 @@ def test_a_refused_chunk_fails_the_call_only(server: ScriptedServer, chunk: int)
     answers = [echo] * chunk + [ScriptedResponse({"detail": "bad datum"}, status=422), echo]
     server.rules["forward_backward"] = in_order(*answers)
     server.on_poll("ForwardBackward", output_of)
-    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         broken = training.forward_backward([datum(i) for i in range(3)], "cross_entropy")
         fine = training.forward_backward([datum(7)], "cross_entropy")
@@ -165,7 +165,7 @@ def test_several_failed_chunks_make_one_error(server: ScriptedServer) -> None:
     refuse = ScriptedResponse({"detail": "bad datum"}, status=422, hold=hold)
     server.rules["forward_backward"] = in_order(echo, refuse, echo)
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse({"error": "boom"}))
-    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         broken = training.forward_backward([datum(i) for i in range(3)], "cross_entropy")
         server.wait_for(lambda: server.active["retrieve_future"] == 0 and len(server.polls("ForwardBackward")) == 1)
@@ -181,7 +181,7 @@ def test_a_failed_result_of_a_chunk_fails_the_call_only(server: ScriptedServer) 
     failed = ScriptedResponse({"error": "boom", "category": "server"})
     hung = ScriptedResponse(hold=Gate())
     server.on_poll("ForwardBackward", lambda asked: failed if asked.body["request_id"] == "1" else hung)
-    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         broken = training.forward_backward([datum(0), datum(1)], "cross_entropy")
         with pytest.raises(tw.RequestFailedError, match="boom"):
@@ -195,7 +195,7 @@ def test_a_cancelled_batch_stops_sending(server: ScriptedServer) -> None:
     hold = Gate()
     server.rules["forward_backward"] = in_order(echo, lambda asked: ScriptedResponse(echo(asked).body, hold=hold), echo)
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(hold=hold))
-    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         batch = training.forward_backward([datum(i) for i in range(5)], "cross_entropy")
         server.wait_for_requests("forward_backward", 2)

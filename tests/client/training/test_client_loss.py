@@ -38,7 +38,7 @@ def training(server: ScriptedServer) -> Iterator[tw.TrainingClient]:
     """A model whose batches go out one datum at a time."""
     server.on_poll("Forward", lambda _: ScriptedResponse(output(1, {"loss:sum": 0.0})))
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(output(1, {"loss:sum": 5.0, "tokens:sum": 2.0})))
-    with open_client(server.url, chunk_limits=ChunkLimits(datums=1)) as client:
+    with open_client(server.url, chunk_limits=ChunkLimits(max_datums=1)) as client:
         yield client.create_lora_training_client("base")
 
 

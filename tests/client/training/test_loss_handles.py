@@ -193,7 +193,7 @@ def test_it_is_computed_here(server: ScriptedServer) -> None:
     body = {"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {"loss:sum": 7.0}}
     server.on_poll("Forward", lambda _: ScriptedResponse(body))
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(body))
-    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         handle = client.create_custom_loss(scaled, {"logprobs": 1, "beta": 0}).result(PATIENCE_S)
         training = client.create_lora_training_client("base")
         found = training.forward_backward_custom([with_beta(1.0), with_beta(3.0)], handle).result(PATIENCE_S)

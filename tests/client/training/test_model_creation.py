@@ -31,8 +31,8 @@ def test_a_failed_creation_reaches_every_operation(server: ScriptedServer, clien
     assert seq_ids(server) == []
 
 
-def test_a_cancelled_creation_is_said(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """Operations behind a creation that was cancelled say so."""
+def test_operations_after_a_cancelled_creation_name_the_cancellation(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """Operations queued behind a cancelled creation raise an error that names the cancellation."""
     hold = Gate()
     server.rules["create_model"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     training = client.create_lora_training_client("base")
@@ -44,7 +44,7 @@ def test_a_cancelled_creation_is_said(server: ScriptedServer, client: tw.Service
             await asyncio.wait_for(training.result_async(), 0.01)
 
     asyncio.run(give_up())
-    with pytest.raises(tw.TinkerError, match="not created: that was cancelled"):
+    with pytest.raises(tw.TinkerError, match="not created: its creation was cancelled"):
         future.result(PATIENCE_S)
     hold.release()
 

@@ -26,7 +26,8 @@ from support.scripted import (
     seq_ids,
 )
 from tinkerwire._futures.future import APIFuture
-from tinkerwire._training.operation_queue import OperationQueue, is_refusal
+from tinkerwire._training.operation_queue import OperationQueue
+from tinkerwire._training.submission_outcome import is_rejection
 from tinkerwire._transport.aiohttp_transport import AiohttpTransport
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire_base.call import WireRequest, WireResponse
@@ -256,11 +257,11 @@ def test_the_line_itself(fates: list[str]) -> None:
     sent: list[tuple[int, int]] = []
 
     async def operation(lane: OperationQueue, position: int, fate: str) -> None:
-        async with lane.hold(lane.queue()):
-            number = lane.take_id()
+        async with lane.acquire(lane.enqueue()):
+            number = lane.allocate_seq_id()
             await asyncio.sleep(0)
             if fate == "refuse":
-                lane.give_back(number)
+                lane.release_seq_id(number)
             else:
                 sent.append((position, number))
 
@@ -282,8 +283,8 @@ def test_the_line_itself(fates: list[str]) -> None:
 def test_which_answers_are_refusals(status: int) -> None:
     """A 3xx, and a 4xx but 408 and 409, says that the request was not taken up; a 5xx and silence do not."""
     error = status_error(status)("x", response=ResponseInfo(status_code=status))
-    assert is_refusal(error) == (300 <= status < 500 and status not in (408, 409))
-    assert not is_refusal(tw.APIConnectionError())
+    assert is_rejection(error) == (300 <= status < 500 and status not in (408, 409))
+    assert not is_rejection(tw.APIConnectionError())
 
 
 def test_numbers_that_a_server_counts_though_it_refused(server: ScriptedServer, client: tw.ServiceClient) -> None:

@@ -10,7 +10,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, datum
 from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
-from tinkerwire._training.result_merging import combine, combine_metrics
+from tinkerwire._training.result_merging import merge_metrics, merge_results
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -68,14 +68,14 @@ def test_metrics_as_text_are_read_and_others_are_warned_of_once(
 
 def test_hash2_is_the_exact_sum_modulo_2_to_the_64() -> None:
     """Integers beyond 2^53 keep every digit, and negative ones wrap."""
-    found = combine_metrics([{"h:hash2": 2**64 - 1}, {"h:hash2": "9007199254740993"}, {"h:hash2": -1}], [1, 1, 1])
+    found = merge_metrics([{"h:hash2": 2**64 - 1}, {"h:hash2": "9007199254740993"}, {"h:hash2": -1}], [1, 1, 1])
     assert found == {"h:hash2": 9007199254740991}
 
 
 def test_an_unknown_reduction_is_warned_of() -> None:
     """The warning names the metric and what is done."""
     warned: list[tuple[str, str]] = []
-    found = combine_metrics([{"x:odd": 1}, {"x:odd": 3}], [1, 1], lambda *parts: warned.append(parts))
+    found = merge_metrics([{"x:odd": 1}, {"x:odd": 3}], [1, 1], lambda *parts: warned.append(parts))
     assert found == {"x:odd": 2.0}
     assert warned == [("x:odd", "its reduction 'odd' is unknown, so chunks that differ are averaged")]
-    assert combine([]).metrics == {}
+    assert merge_results([]).metrics == {}

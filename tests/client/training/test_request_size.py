@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tinkerwire as tw
 from support.clients import open_client
 from support.scripted import RecordedRequest, ScriptedResponse, ScriptedServer
-from tinkerwire._training.chunking import split
+from tinkerwire._training.chunking import split_batch
 from tinkerwire._training.request_size import JsonSize, ProtobufSize, RequestSize, request_size, size_around
 from tinkerwire._wire import codec
 from tinkerwire._wire.dialect import Dialect, found
@@ -123,7 +123,7 @@ def check(form: str, data: list[tw.Datum], body_bytes: int) -> None:
     """Hold the chunks of a batch against the bodies that they make."""
     dialect, size = SIZES[form]
     around = size_around(MODEL_ID, batch_of([]))
-    chunks = list(split(data, tw.ChunkLimits(body_bytes=body_bytes), size, around))
+    chunks = list(split_batch(data, tw.ChunkLimits(max_body_bytes=body_bytes), size, around))
     assert [id(each) for chunk in chunks for each in chunk] == [id(each) for each in data]
     for chunk in chunks:
         assert len(chunk) == 1 or len(body_of(dialect, chunk)) <= body_bytes
@@ -195,7 +195,7 @@ def test_images_are_sent_within_the_limit(server: ScriptedServer, version: str) 
     server.on_poll("ForwardBackward", lambda _: done)
     image = tw.types.ImageChunk(data=bytes(100_000), format="png", expected_tokens=4)
     data = [tw.Datum(model_input=tw.ModelInput(chunks=[image]), loss_fn_inputs={"weights": [1.0]}) for _ in range(20)]
-    with open_client(server.url, wire_version=version, chunk_limits=tw.ChunkLimits(body_bytes=700_000)) as client:
+    with open_client(server.url, wire_version=version, chunk_limits=tw.ChunkLimits(max_body_bytes=700_000)) as client:
         future = client.create_lora_training_client("base").forward_backward(data, "cross_entropy")
         expected = {"0.18.2": 4, "0.38.0": 4}[version]
         server.wait_for(lambda: len(server.named("forward_backward")) == expected)

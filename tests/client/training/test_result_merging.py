@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tinkerwire as tw
-from tinkerwire._training.result_merging import combine, combine_metrics
+from tinkerwire._training.result_merging import merge_metrics, merge_results
 
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
 PARTS = st.lists(st.tuples(NUMBERS, st.integers(0, 50)), min_size=2, max_size=8)
@@ -24,7 +24,7 @@ NAMES = st.sampled_from(
 
 
 def combined(name: str, parts: list[tuple[float, int]]) -> dict[str, float]:
-    return combine_metrics([{name: value} for value, _ in parts], [weight for _, weight in parts])
+    return merge_metrics([{name: value} for value, _ in parts], [weight for _, weight in parts])
 
 
 def mean_of(parts: list[tuple[float, int]]) -> float:
@@ -82,7 +82,7 @@ def test_hash_unordered_sees_the_values_and_no_process() -> None:
     here = combined("m:hash_unordered", parts)["m:hash_unordered"]
     assert here != combined("m:hash_unordered", [(1.0, 1), (3.0, 1)])["m:hash_unordered"]
     code = (
-        "from tinkerwire._training.result_merging import combine_metrics as c;"
+        "from tinkerwire._training.result_merging import merge_metrics as c;"
         "print(c([{'m:hash_unordered': 1.0}, {'m:hash_unordered': 2.0}], [1, 1])['m:hash_unordered'])"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "12345"}
@@ -106,7 +106,7 @@ def test_only_the_last_part_of_a_name_says_how() -> None:
 def test_there_is_always_an_answer(metrics: list[dict[str, Any]], data: st.DataObject) -> None:
     """Missing keys, nulls, what is no number, odd names, empty chunks, no weights: never an exception."""
     weights = [data.draw(st.integers(0, 5)) for _ in metrics]
-    found = combine_metrics(metrics, weights)
+    found = merge_metrics(metrics, weights)
     assert all(isinstance(value, int | float) for value in found.values())
     numbers = {name for chunk in metrics for name, value in chunk.items() if isinstance(value, int | float)}
     assert numbers <= set(found)
@@ -115,12 +115,12 @@ def test_there_is_always_an_answer(metrics: list[dict[str, Any]], data: st.DataO
 @given(st.dictionaries(NAMES, NUMBERS), st.integers(0, 5))
 def test_one_chunk_keeps_its_metrics(metrics: dict[str, float], datums: int) -> None:
     """What was not split is not changed, whatever its metrics are called."""
-    assert combine_metrics([metrics], [datums]) == metrics
+    assert merge_metrics([metrics], [datums]) == metrics
 
 
 def test_a_metric_of_some_chunks_is_combined_over_those() -> None:
     """A key that a chunk lacks, also the first one, is combined over the others."""
-    found = combine_metrics([{"a:sum": 1.0}, {"b:mean": 2.0}, {"a:sum": 4.0, "b:mean": 5.0}], [1, 2, 1])
+    found = merge_metrics([{"a:sum": 1.0}, {"b:mean": 2.0}, {"a:sum": 4.0, "b:mean": 5.0}], [1, 2, 1])
     assert found == {"a:sum": 5.0, "b:mean": 3.0}
 
 
@@ -132,9 +132,9 @@ def test_outputs_in_order_and_the_first_type_that_is_given() -> None:
         tw.ForwardBackwardOutput(loss_fn_output_type="T", loss_fn_outputs=tensors[:2], metrics={"m:mean": 1.0}),
         tw.ForwardBackwardOutput(loss_fn_output_type="T", loss_fn_outputs=tensors[2:], metrics={"m:mean": 4.0}),
     ]
-    found = combine([empty, *parts])
+    found = merge_results([empty, *parts])
     assert found.loss_fn_output_type == "T"
     assert found.loss_fn_outputs == tensors
     assert found.metrics == {"m:mean": 2.0}
-    assert combine([]) == tw.ForwardBackwardOutput(loss_fn_output_type="", loss_fn_outputs=[], metrics={})
-    assert combine([empty]).metrics == {"m:mean": 9.0}
+    assert merge_results([]) == tw.ForwardBackwardOutput(loss_fn_output_type="", loss_fn_outputs=[], metrics={})
+    assert merge_results([empty]).metrics == {"m:mean": 9.0}

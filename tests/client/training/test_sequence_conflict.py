@@ -101,7 +101,7 @@ def test_training_continues_after_a_load_however_a_server_counts_it(
 def test_chunks_of_a_batch_continue_under_the_expected_numbers(server: ScriptedServer, is_late: bool) -> None:
     """All chunks of a batch run once, in order."""
     counting = ThreadSafeProgress(server, counts_loads=False, is_late=is_late)
-    with open_client(server.url, chunk_limits=tw.ChunkLimits(datums=1)) as client:
+    with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         training.load_state(LOAD)
         training.forward_backward([datum(1), datum(2), datum(3)], "cross_entropy").result(PATIENCE_S)

@@ -184,7 +184,7 @@ def rehearsal(version: str, *flags: str) -> tuple[tw.LossHandle, list[dict[str, 
     """The metrics of four steps on a loss of one's own, and the loss of plain cross-entropy after them."""
     with (
         embedded_http_server("--wire", version, *flags) as url,
-        tw.ServiceClient(base_url=url, chunk_limits=tw.ChunkLimits(datums=2)) as client,
+        tw.ServiceClient(base_url=url, chunk_limits=tw.ChunkLimits(max_datums=2)) as client,
     ):
         handle = client.create_custom_loss(ratio, RANKS).result(PATIENCE_S)
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=0)

@@ -29,7 +29,7 @@ ArrayKind = Literal["torch", "numpy"]
 CustomLossFn = Callable[[list[Datum], list[Any]], tuple[Any, ...]]
 """A loss of the user's: from the batch and its log probabilities, one tensor shaped like target_tokens per datum, to
 (loss, metrics) or (loss, metrics, gradients)."""
-TARGETS = "target_tokens"
+TARGET_TOKENS = "target_tokens"
 
 
 @attrs.frozen
@@ -70,10 +70,10 @@ class CustomLoss:
         self._loss_fn = loss_fn
         self._data = data
         for position, datum in enumerate(data):
-            if TARGETS not in datum.loss_fn_inputs:
+            if TARGET_TOKENS not in datum.loss_fn_inputs:
                 raise ValueError(
-                    f"data[{position}]: no {TARGETS} among its loss_fn_inputs; a loss of one's own is made of the "
-                    "log probabilities of those"
+                    f"data[{position}]: no {TARGET_TOKENS} in loss_fn_inputs; a custom loss needs "
+                    "them, because it is a function of their log probabilities"
                 )
 
     def forward_input(self) -> ForwardBackwardInput:
@@ -106,7 +106,7 @@ class CustomLoss:
 
     def _weighted(self, weights: Sequence[TensorData]) -> ForwardBackwardInput:
         data = [
-            attrs.evolve(datum, loss_fn_inputs={TARGETS: datum.loss_fn_inputs[TARGETS], "weights": each})
+            attrs.evolve(datum, loss_fn_inputs={TARGET_TOKENS: datum.loss_fn_inputs[TARGET_TOKENS], "weights": each})
             for datum, each in zip(self._data, weights, strict=True)
         ]
         return ForwardBackwardInput(data=data, loss_fn="cross_entropy")
@@ -162,15 +162,15 @@ def _ended_with(cause: BaseException) -> RuntimeError:
 
 
 def _no_weights(datum: Datum) -> TensorData:
-    return TensorData.from_numpy(np.zeros(datum.loss_fn_inputs[TARGETS].to_numpy().shape, np.float32))
+    return TensorData.from_numpy(np.zeros(datum.loss_fn_inputs[TARGET_TOKENS].to_numpy().shape, np.float32))
 
 
 def _shaped(position: int, logprobs: TensorData | None, datum: Datum) -> Array:
-    shape = datum.loss_fn_inputs[TARGETS].to_numpy().shape
+    shape = datum.loss_fn_inputs[TARGET_TOKENS].to_numpy().shape
     array = None if logprobs is None else logprobs.to_numpy()
     if array is None or array.size != np.prod(shape, dtype=int):
         found = "no" if array is None else array.size
-        raise _unfit(f"data[{position}]: the server gave {found} logprobs for {TARGETS} of shape {list(shape)}")
+        raise _unfit(f"data[{position}]: the server gave {found} logprobs for {TARGET_TOKENS} of shape {list(shape)}")
     return np.asarray(array, dtype=np.float32).reshape(shape)
 
 

@@ -16,7 +16,7 @@ from ..._polling.poller import PendingResult, Poll
 from ..._session.session import Session
 from ..._transport.backpressure import Traffic
 from ..._wire.loss_graph import LOGPROBS
-from .client_loss import TARGETS, CustomLossFn
+from .client_loss import TARGET_TOKENS, CustomLossFn
 from .tracing import TracedLoss
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class LossHandle:
             )
         for position, datum in enumerate(data):
             for each in self.inputs:
-                key = TARGETS if each.name == LOGPROBS else each.name
+                key = TARGET_TOKENS if each.name == LOGPROBS else each.name
                 found = datum.loss_fn_inputs.get(key)
                 if found is None:
                     raise ValueError(f"data[{position}]: no {key} among its loss_fn_inputs; loss {self.name} reads it")
@@ -72,7 +72,7 @@ class LossHandle:
                         f"{each.rank}"
                     )
 
-    def of_batch(self) -> CustomLossFn:
+    def batch_loss(self) -> CustomLossFn:
         """The loss of a batch: the sum over its datums, with metrics that are sums or means over those."""
 
         def loss_fn(data: list[Datum], logprobs: list[Any]) -> tuple[Any, dict[str, float]]:
@@ -120,13 +120,13 @@ class CustomLosses:
             raise ValueError(f"create_custom_loss: {traced.name}: this session has this very loss; use its LossHandle")
         self._known.add(text)
         try:
-            loss_id = await self._handed_over(session_id, traced)
+            loss_id = await self._upload(session_id, traced)
         except BaseException:
             self._known.discard(text)
             raise
         return LossHandle(traced.name, traced.inputs, session_id, traced.module, loss_id)
 
-    async def _handed_over(self, session_id: str, traced: TracedLoss) -> str | None:
+    async def _upload(self, session_id: str, traced: TracedLoss) -> str | None:
         connection = self._session.connection
         if not (await connection.dialect()).config.custom_loss_server_side:
             return None

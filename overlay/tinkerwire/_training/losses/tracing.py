@@ -16,7 +16,7 @@ from tinkerwire_generated.models import CustomLossGraph, CustomLossInput, Custom
 from ..._wire.loss_graph import GETATTR, INPUT_NAME, LOGPROBS, MAX_INPUTS, METRIC_NAME
 
 ALLOWED_MODULES = ("torch", "math", "operator")
-LEAVE_TORCH = ("backward", "item", "numpy", "tolist")
+DETACHING_METHODS = ("backward", "item", "numpy", "tolist")
 """Methods whose results no step after them can follow."""
 _lock = threading.RLock()
 """torch.fx replaces functions of other modules while it traces. Reentrant for signal handlers."""
@@ -127,7 +127,7 @@ def _encoded(torch: Any, name: str, node: Any) -> CustomLossNode:
         target = torch.fx.node._get_qualified_name(node.target).removeprefix("_")
         if target != GETATTR and target.partition(".")[0] not in ALLOWED_MODULES:
             _refuse(name, f"it calls {target}; it may call {', '.join(ALLOWED_MODULES)} and methods of tensors")
-    if node.op == "call_method" and target in LEAVE_TORCH:
+    if node.op == "call_method" and target in DETACHING_METHODS:
         _refuse(name, f"it calls .{target}(), after which no tensor is left; keep all that it computes in tensors")
     args, kwargs = _value(torch, name, list(node.args)), {k: _value(torch, name, v) for k, v in node.kwargs.items()}
     return CustomLossNode(op=node.op, name=node.name, target=target, args=args, kwargs=kwargs)

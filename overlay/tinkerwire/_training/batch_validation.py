@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from tinkerwire_generated.models import Datum
 
 
-def check_data(data: Sequence[Datum]) -> list[Datum]:
+def validate_data(data: Sequence[Datum]) -> list[Datum]:
     """Return the datums of a batch as a list.
 
     Raises:
