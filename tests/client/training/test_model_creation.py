@@ -31,7 +31,9 @@ def test_a_failed_creation_reaches_every_operation(server: ScriptedServer, clien
     assert seq_ids(server) == []
 
 
-def test_operations_after_a_cancelled_creation_name_the_cancellation(server: ScriptedServer, client: tw.ServiceClient) -> None:
+def test_operations_after_a_cancelled_creation_name_the_cancellation(
+    server: ScriptedServer, client: tw.ServiceClient
+) -> None:
     """Operations queued behind a cancelled creation raise an error that names the cancellation."""
     hold = Gate()
     server.rules["create_model"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
