@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Collection, Mapping
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -26,8 +27,8 @@ from ._connection.capabilities import fetch_capabilities
 from ._connection.retry import RetryConfig
 from ._futures.future import APIFuture
 from ._futures.operation_record import OnWait
-from ._lifecycle.closing import Lifetime
-from ._lifecycle.opening import open_connection
+from ._lifecycle.connecting import open_connection
+from ._lifecycle.lifetime import Lifetime
 from ._rest.client import RestClient
 from ._rest.weights_copy import copy_weights_to_project
 from ._sampling.client import SamplingClient
@@ -128,14 +129,15 @@ class ServiceClient(TrainingClientFactory):
             transport=transport,
         )
         self._chunk_limits = chunk_limits or ChunkLimits()
-        self._session = Session(
-            self._connection,
-            user_metadata,
-            project_id or os.environ.get("TINKER_PROJECT_ID") or None,
-            display_name,
+        open_session = partial(
+            Session,
+            user_metadata=user_metadata,
+            project_id=project_id or os.environ.get("TINKER_PROJECT_ID") or None,
+            display_name=display_name,
         )
+        self._lifetime = Lifetime(self._connection, open_session, on_wait=on_wait, exit_timeout=exit_timeout)
+        self._session = self._lifetime.session
         self._custom_losses = CustomLosses(self._session)
-        self._lifetime = Lifetime(self._connection, self._session, on_wait=on_wait, exit_timeout=exit_timeout)
 
     def __repr__(self) -> str:
         about = "closed" if self._connection.closed else self._session.known_id or "no session so far"
@@ -299,4 +301,4 @@ class ServiceClient(TrainingClientFactory):
 
     def get_telemetry(self) -> Telemetry | None:
         """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
-        return self._connection.telemetry
+        return self._session.telemetry

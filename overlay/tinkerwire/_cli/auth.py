@@ -150,8 +150,8 @@ def _typed(*, with_prompt: bool, url: str) -> Secret:
 def _ask(url: str, secret: Secret, call: Call[T]) -> T:
     # What sends is loaded only where something is sent.
     from .._connection.retry import RetryConfig  # noqa: PLC0415
-    from .._lifecycle.closing import Lifetime  # noqa: PLC0415
-    from .._lifecycle.opening import open_connection  # noqa: PLC0415
+    from .._lifecycle.connecting import open_connection  # noqa: PLC0415
+    from .._lifecycle.lifetime import Lifetime  # noqa: PLC0415
     from .._transport.backpressure import Traffic  # noqa: PLC0415
 
     # With the version given, the key itself is sent, and nothing is asked for beforehand.

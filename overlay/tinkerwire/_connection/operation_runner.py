@@ -112,6 +112,10 @@ class OperationRunner:
                 # It is on its way to the loop, or on its way to its future.
                 await asyncio.sleep(min(left, START_S))
 
+    def reject_new(self) -> None:
+        """Reject new operations with ClientClosedError; on any thread."""
+        self.closed = True
+
     async def end(self) -> None:
         """End all operations with ClientClosedError; other requests can still be sent."""
         self.closed = True

@@ -1,1 +1,1 @@
-"""Lifecycle: connections open and close here."""
+"""Lifecycle: connections are made from the arguments of a client, opened, kept open, and closed."""

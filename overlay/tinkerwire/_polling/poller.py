@@ -152,7 +152,7 @@ class Poll(Generic[T]):
                 if is_late():
                     raise deadline_error() from error
                 # Some servers hold a question for longer than this; that they answer others shows that they live.
-                is_held = self._connection.last_response_at > asked
+                is_held = (self._connection.last_response_at or 0.0) > asked
                 wait = self._wait_for_more(None, asked) if is_held else self._delay_after(error)
             except APIConnectionError as error:
                 wait = self._delay_after(error)

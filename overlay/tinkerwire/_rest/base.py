@@ -13,8 +13,8 @@ from tinkerwire_generated.models import GetServerCapabilitiesResponse
 from .._connection.capabilities import fetch_capabilities
 from .._connection.connection import Connection
 from .._futures.future import APIFuture
-from .._lifecycle.closing import Lifetime
-from .._lifecycle.opening import open_connection
+from .._lifecycle.connecting import open_connection
+from .._lifecycle.lifetime import Lifetime
 from .._telemetry.reporter import Telemetry
 from .._transport.backpressure import Traffic
 
@@ -85,7 +85,7 @@ class RestClientBase:
 
     def get_telemetry(self) -> Telemetry | None:
         """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
-        return self._connection.telemetry
+        return self._owner.telemetry if isinstance(self._owner, Lifetime) else None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._connection.base_url}>"

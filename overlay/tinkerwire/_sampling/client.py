@@ -161,7 +161,6 @@ class SamplingClient(AwaitableClient):
     @classmethod
     def _from_handle(cls, found: SamplerHandle, api_key: str | None, headers: Mapping[str, str] | None = None) -> Self:
         lifetime = joined(found, api_key, headers)
-        assert lifetime.session is not None
         client = cls(lifetime.session, None, record_stability_info=found.record_stability_info)
         client._follow(lifetime, lifetime.session, found.sampling_session_id)
         client._handed_context_length = found.context_length
@@ -219,14 +218,13 @@ class SamplingClient(AwaitableClient):
             sampling_session_id = self._creation.result()
             handle = self._handle(sampling_session_id)
             lifetime = joined(handle)
-            assert lifetime.session is not None
             self._handed_context_length = handle.context_length
             self._follow(lifetime, lifetime.session, sampling_session_id)
         return self._connection.start(work, kind, deadline)
 
     def get_telemetry(self) -> Telemetry | None:
         """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
-        return self._connection.telemetry
+        return self._session.telemetry
 
     @property
     def usage(self) -> Usage:

@@ -12,6 +12,7 @@ import logging
 import os
 import weakref
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import attrs
@@ -19,15 +20,13 @@ import attrs
 from tinkerwire_base.call import default_converter
 from tinkerwire_generated.models import ClientConfigResponse
 
-from .._connection.connection import Connection
 from .._connection.retry import RetryConfig
 from .._credentials.authorization import KEY_HEADER
 from .._credentials.sources import HEADERS_VARIABLE, environment_headers, resolve_credential
 from .._futures.fork_lock import ForkLock
-from .._lifecycle.closing import Lifetime
-from .._polling.poller import fetch_result
+from .._lifecycle.connecting import connect
+from .._lifecycle.lifetime import Lifetime
 from .._session.session import Session
-from .._telemetry.reporter import create_reporter
 from .._transport.address import is_embedded, resolve_base_url
 from .._transport.aiohttp_transport import AiohttpTransport
 from .._wire.dialect import Dialect
@@ -130,7 +129,7 @@ def _join(handle: SamplerHandle, api_key: str | None, headers: Mapping[str, str]
     url = handle.base_url
     credential = resolve_credential(api_key, url, None)
     found = {**environment_headers(), **handle.headers, **headers}
-    connection = Connection(url, credential, AiohttpTransport(url), handle.dialect, handle.retry, found)
+    connection = connect(url, credential, AiohttpTransport(url), handle.dialect, handle.retry, found)
     # The credential of this process takes the place of a key in a header.
     replaced = set() if credential is None else {KEY_HEADER}
     missing = sorted(set(handle.omitted_headers) - set(connection.headers) - replaced)
@@ -141,9 +140,7 @@ def _join(handle: SamplerHandle, api_key: str | None, headers: Mapping[str, str]
             ", ".join(missing),
             HEADERS_VARIABLE,
         )
-    connection.telemetry = create_reporter(connection)
-    connection.fetch_result = fetch_result
-    return Lifetime(connection, Session.joined(connection, handle.session_id))
+    return Lifetime(connection, partial(Session.join, session_id=handle.session_id))
 
 
 def _checked_headers(headers: dict[str, str]) -> dict[str, str]:

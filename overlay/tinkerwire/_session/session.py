@@ -29,6 +29,7 @@ from .._futures.operation_record import start_apart
 from .._futures.reporting import log
 from .._futures.single_flight import SingleFlight
 from .._futures.timeout import wait_for
+from .._telemetry.reporter import Telemetry
 from .._transport.backpressure import Traffic
 from .sample_canceller import SampleCanceller
 
@@ -52,11 +53,14 @@ class Session:
     def __init__(
         self,
         connection: Connection,
-        user_metadata: Mapping[str, Any] | None,
-        project_id: str | None,
-        display_name: str | None,
+        telemetry: Telemetry | None = None,
+        *,
+        user_metadata: Mapping[str, Any] | None = None,
+        project_id: str | None = None,
+        display_name: str | None = None,
     ) -> None:
         self.connection = connection
+        self.telemetry = telemetry
         self.cancellations = SampleCanceller(connection)
         self._user_metadata = dict(user_metadata or {})
         self.project_id = project_id
@@ -76,9 +80,9 @@ class Session:
         self._last_response_at, self._last_beat = 0.0, float("-inf")  # monotonic
 
     @classmethod
-    def joined(cls, connection: Connection, session_id: str) -> Session:
-        """A session that another process made: it is kept alive from here, too, but not ended."""
-        session = cls(connection, None, None, None)
+    def join(cls, connection: Connection, telemetry: Telemetry | None = None, *, session_id: str) -> Session:
+        """Join a session that another process created: this one sends heartbeats, but does not finish the session."""
+        session = cls(connection, telemetry)
         session._session_id = connection.session_state.id = session_id
         session._is_own = False
         session._created = SingleFlight(session._join)
@@ -114,7 +118,7 @@ class Session:
         if self._heartbeat is not None:
             self._heartbeat.cancel()
             await asyncio.gather(self._heartbeat, return_exceptions=True)
-        telemetry = self.connection.telemetry
+        telemetry = self.telemetry
         is_to_be_told = self._session_id is not None and self._is_own and not self.connection.session_state.is_expired
         session_id = self._session_id if is_to_be_told else None
         await asyncio.gather(
@@ -154,8 +158,8 @@ class Session:
                 log.log(level, "%s", message)
         self._heartbeat = start_apart(self._beat(created.session_id))
         self._session_id = self.connection.session_state.id = created.session_id
-        if self.connection.telemetry is not None:
-            self.connection.telemetry.start(created.session_id)
+        if self.telemetry is not None:
+            self.telemetry.start(created.session_id)
         return created.session_id
 
     async def _join(self) -> str:
@@ -231,8 +235,8 @@ class Session:
         log.warning("session %s has expired on the server; its heartbeat ends", session_id)
 
 
-def ended_by(error: BaseException | None) -> FinishStatus:
-    """How a session ends whose client is left by an error, or by none."""
+def finish_status(error: BaseException | None) -> FinishStatus:
+    """Return the status of a session whose ``with`` block was left by an error, or without one."""
     return "success" if error is None else "errored" if isinstance(error, Exception) else "interrupted"
 
 

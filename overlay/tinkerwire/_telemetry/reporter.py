@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import orjson
@@ -31,6 +31,7 @@ from tinkerwire_generated.models import (
     UnhandledExceptionEvent,
 )
 
+from .._connection.connection import Connection
 from .._connection.retry import RetryConfig
 from .._futures.operation_record import start_apart
 from .._futures.reporting import log
@@ -38,10 +39,6 @@ from .._futures.timeout import wait_for
 from .._transport.address import DEFAULT_BASE_URL
 from .._transport.backpressure import Traffic
 from . import exception_report
-
-if TYPE_CHECKING:
-    from .._connection.connection import Connection
-
 
 ON = frozenset({"1", "true", "yes", "on"})
 """Values of TINKER_TELEMETRY that switch it on."""

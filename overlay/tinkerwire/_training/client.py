@@ -203,7 +203,7 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
 
     def get_telemetry(self) -> Telemetry | None:
         """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
-        return self._connection.telemetry
+        return self._session.telemetry
 
     @property
     def usage(self) -> Usage:

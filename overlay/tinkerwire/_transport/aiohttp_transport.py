@@ -19,7 +19,7 @@ from tinkerwire_base.errors import APIConnectionError, APIError
 from .._futures.event_loop import LOOP
 from .backpressure import CONNECTIONS, Traffic
 from .base import connection_slot, remaining_seconds
-from .connection_errors import (
+from .errors import (
     CONNECT_TIMEOUT_S,
     connect_timeout_error,
     connection_error,

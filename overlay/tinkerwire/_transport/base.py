@@ -11,7 +11,7 @@ from tinkerwire_base.call import WireRequest, WireResponse
 
 from .._futures.deadline import library_seconds, time_left
 from .backpressure import Traffic
-from .connection_errors import no_time_error
+from .errors import no_time_error
 
 
 class Transport(Protocol):

@@ -17,7 +17,7 @@ from tinkerwire._futures.timeout import wait_for
 from tinkerwire._server.app import EmbeddedServer
 from tinkerwire._server.emulation.fault_injection import ConnectionDropped
 from tinkerwire._transport.backpressure import Traffic
-from tinkerwire._transport.connection_errors import connection_error, timeout_error
+from tinkerwire._transport.errors import connection_error, timeout_error
 from tinkerwire_base.call import WireRequest, WireResponse
 
 log = logging.getLogger("tinkerwire")

@@ -12,7 +12,7 @@ from tinkerwire_base.errors import APIConnectionError, APIError
 from .._futures.timeout import wait_for
 from .backpressure import CONNECTIONS, Traffic
 from .base import connection_slot, remaining_seconds
-from .connection_errors import CONNECT_TIMEOUT_S, connect_timeout_error, connection_error, timeout_error
+from .errors import CONNECT_TIMEOUT_S, connect_timeout_error, connection_error, timeout_error
 from .response_body import ACCEPTED, read_body
 
 if TYPE_CHECKING:

@@ -360,7 +360,7 @@ def test_silence_is_logged(
         pass_time(10.0)
         hold.release()
         training.result(PATIENCE_S)
-    silence = f"POST {server.url}/api/v1/create_session: no answer so far to attempt 1"
+    silence = f"POST {server.url}/api/v1/create_session: no response yet to attempt 1"
     assert re.search(rf"CreateModel: no result after \d+ s; {silence}", caplog.text)
 
 

@@ -131,7 +131,7 @@ def test_no_error_shows_the_key(server: ScriptedServer, trouble: Callable[[Scrip
                 sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
             for thing in (client, sampling, client._connection, client._session, client.create_rest_client()):
                 text.write(repr(thing) + str(thing))
-            for thing in (client._connection._transport, client._connection.codec._headers):
+            for thing in (client._connection._exchanger._transport, client._connection.codec._headers):
                 text.write(repr(thing))
     finally:
         root.removeHandler(handler)
@@ -362,7 +362,7 @@ def test_an_answer_without_a_token(server: ScriptedServer, body: Any) -> None:
     options = {"wire_version": "0.38.0", "client_config": {"pjwt_auth_enabled": True}}
     with open_client(server.url, **options) as client, pytest.raises(tw.TinkerError) as caught:
         client.get_server_capabilities()
-    assert str(caught.value) == f"POST {server.url}/api/v1/auth/token: HTTP 200: the answer holds no token"
+    assert str(caught.value) == f"POST {server.url}/api/v1/auth/token: HTTP 200: the response holds no token"
     assert "eyJ" not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__context__ is None
 

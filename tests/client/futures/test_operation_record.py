@@ -267,7 +267,7 @@ def test_waiting_for_what_the_server_has_not_taken(server: ScriptedServer, name:
         )
 
     server.rules[name] = rule
-    reason = f"{name}: no answer so far to attempt 1" if is_silent else "on fire"
+    reason = f"{name}: no response yet to attempt 1" if is_silent else "on fire"
     heard: list[tw.WaitStatus] = []
     policy = tw.RetryConfig(retry_delay_base=0.1, retry_delay_max=0.1, max_attempts=1000)
     with open_client(server.url, on_wait=heard.append, retry=policy) as client:
@@ -289,7 +289,7 @@ def test_waiting_in_line(
     monkeypatch.setattr(throttled_log, "WARNING_INTERVAL_S", 0.0)
     words = (
         r"SaveWeights: no result after \d+ s; it waits for what was asked for before it",
-        r"OptimStep: .*/api/v1/optim_step: no answer so far to attempt 1",
+        r"OptimStep: .*/api/v1/optim_step: no response yet to attempt 1",
     )
     hold = Gate()
     server.rules["optim_step"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)

@@ -223,7 +223,7 @@ def test_telemetry_and_usage_that_fail(server: ScriptedServer, monkeypatch: pyte
     with open_client(server.url) as client:
         telemetry = client.get_telemetry()
         assert telemetry is not None
-        monkeypatch.setattr(telemetry, "note", fail)
+        monkeypatch.setattr(telemetry, "record_exception", fail)
         monkeypatch.setattr("tinkerwire._usage.of_sample", fail)
         monkeypatch.setattr("tinkerwire._usage.of_batch", fail)
         server.rules["training_runs"] = lambda _: ScriptedResponse({}, status=400)

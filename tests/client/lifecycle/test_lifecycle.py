@@ -217,7 +217,7 @@ def test_ctrl_c_ends_the_wait(server: ScriptedServer, caplog: pytest.LogCaptureF
         start_save(client)
         thread.start()
     thread.join()
-    assert "KeyboardInterrupt() ended the wait for them: 1 operation under way dropped: SaveWeights" in caplog.text
+    assert "KeyboardInterrupt() ended the wait: 1 operation under way dropped: SaveWeights" in caplog.text
     with pytest.raises(tw.ClientClosedError):
         client.get_server_capabilities()
     hold.release()

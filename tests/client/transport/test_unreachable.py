@@ -11,9 +11,9 @@ import pytest
 import tinkerwire as tw
 from support.clients import FAST, open_client
 from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
-from tinkerwire._connection import connection
+from tinkerwire._connection import sender
 from tinkerwire._transport.backpressure import Traffic
-from tinkerwire._transport.connection_errors import connection_error
+from tinkerwire._transport.errors import connection_error
 from tinkerwire_base.call import WireRequest, WireResponse
 
 pytestmark = pytest.mark.timeout(60)
@@ -41,8 +41,8 @@ class StartingServer:
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the time for which an unreached address is tried by default be over at once."""
-    assert connection.FIRST_RESPONSE_BUDGET_S == 6.0
-    monkeypatch.setattr(connection, "FIRST_RESPONSE_BUDGET_S", 0.0)
+    assert sender.FIRST_RESPONSE_BUDGET_S == 6.0
+    monkeypatch.setattr(sender, "FIRST_RESPONSE_BUDGET_S", 0.0)
     yield
 
 

@@ -1,4 +1,4 @@
-"""The connection that a client opens: checked arguments, and what stands for them where they are not given."""
+"""Connections from the arguments of a client: checks, and defaults from the environment."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from tinkerwire_generated.models import ClientConfigResponse
 
 from .._connection.connection import Connection
 from .._connection.retry import RetryConfig
-from .._credentials.sources import environment_headers, resolve_credential
+from .._credentials.sources import Credential, environment_headers, resolve_credential
 from .._futures.event_loop import LOOP
 from .._polling.abandonment import abandon
 from .._polling.poller import fetch_result
-from .._telemetry.reporter import create_reporter
 from .._transport.address import embedded_folder, is_embedded, resolve_base_url
 from .._transport.aiohttp_transport import AiohttpTransport
 from .._transport.base import Transport
@@ -41,7 +40,7 @@ def open_connection(
     http_client: httpx.AsyncClient | None = None,
     transport: Transport | None = None,
 ) -> Connection:
-    """Make a connection of a client's own, for a Lifetime to close; arguments as for ServiceClient."""
+    """Make a connection from the arguments of ServiceClient; a Lifetime closes it."""
     require_optional("base_url", base_url, str)
     require_optional("api_key", api_key, str)
     require_optional("default_headers_overrides", headers, Mapping)
@@ -54,7 +53,7 @@ def open_connection(
     # A fork waits for the modules that are imported here.
     with LOOP.opening:
         url = resolve_base_url(base_url)
-        connection = Connection(
+        return connect(
             url,
             resolve_credential(api_key, url, plain_http_hosts),
             transport or _transport(url, http_client),
@@ -62,10 +61,18 @@ def open_connection(
             retry or RetryConfig(),
             {**environment_headers(), **(headers or {})},
         )
-        connection.telemetry = create_reporter(connection)
-        connection.fetch_result = fetch_result
-        connection.abandon = abandon
-        return connection
+
+
+def connect(
+    url: str,
+    credential: Credential | None,
+    transport: Transport,
+    dialect: Dialect | None,
+    retry: RetryConfig,
+    headers: Mapping[str, str],
+) -> Connection:
+    """Make a connection from checked arguments; a Lifetime closes it."""
+    return Connection(url, credential, transport, dialect, retry, headers, fetch_result=fetch_result, abandon=abandon)
 
 
 def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) -> Dialect | None:
