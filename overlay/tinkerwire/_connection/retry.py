@@ -6,7 +6,7 @@ import inspect
 import math
 import random
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 
@@ -19,9 +19,8 @@ from tinkerwire_base.short_repr import short_repr
 from tinkerwire_base.validators import require_bool, require_int, require_number
 
 from .._futures.deadline import Deadline
+from .retry_rules import Decision, Loop, RetryRule, find_rule
 
-RETRIED_STATUSES = frozenset({408, 409, 429})
-"""User errors that may pass, beside all of 500 and above, which may."""
 MAX_REPEATS = 2
 """Resends of an operation that builds something after the same error."""
 BUILDING_PATHS = frozenset(
@@ -162,14 +161,16 @@ class RetryConfig(DataclassMethods):
         wait = self.delay_after(error, attempt)
         return None if elapsed + wait > min(self.max_elapsed, self.time_limit) else wait
 
-    def should_retry(
-        self, error: TinkerError, statuses: Collection[int] = RETRIED_STATUSES, *, is_permanent: bool = False
-    ) -> bool:
-        """Whether sending again can help: the word of ``retry_if`` if it has one, else :func:`is_retryable`."""
-        word = self.user_decision(error)
-        if word is not None:
-            return word
-        return not is_permanent and is_retryable(error, statuses, self.retryable_exceptions)
+    def should_retry(self, error: TinkerError, loop: Loop = Loop.REQUEST, *, is_permanent: bool = False) -> bool:
+        """Return the decision of ``retry_if``, or that of the table of retry rules if it returns None."""
+        decision = self.user_decision(error)
+        if decision is not None:
+            return decision
+        return not is_permanent and self.find_rule(error, loop).decision is Decision.RETRY
+
+    def find_rule(self, error: TinkerError, loop: Loop) -> RetryRule:
+        """Return the row of the table of retry rules for an error in a loop."""
+        return find_rule(loop, error, self.retryable_exceptions)
 
     def user_decision(self, error: TinkerError) -> bool | None:
         """What ``retry_if`` says; None for what it is not asked about."""
@@ -212,22 +213,6 @@ class RepeatedErrors:
         self._number = self._number + 1 if found is not None and found == self._last else 1
         self._last = found
         return found is not None and self._number > MAX_REPEATS
-
-
-def is_retryable(
-    error: TinkerError,
-    statuses: Collection[int] = RETRIED_STATUSES,
-    exceptions: tuple[type[Exception], ...] = (APIConnectionError,),
-) -> bool:
-    """Return whether sending again can help: by the server's header, or for ``exceptions``, ``statuses`` and 5xx."""
-    if error.from_credential_refresh:
-        return False
-    if isinstance(error, APIStatusError):
-        word = error.response.headers.get("x-should-retry", "").lower()
-        if word in ("true", "false"):
-            return word == "true"
-        return error.status_code in statuses or error.status_code >= 500 or isinstance(error, exceptions)
-    return isinstance(error, exceptions)
 
 
 def _refuse_other_than_exceptions(given: object) -> None:

@@ -19,6 +19,7 @@ from tinkerwire_generated.models import (
 
 from .._connection.connection import Connection
 from .._connection.retry import RetryConfig
+from .._connection.retry_rules import UNCERTAIN_STATUSES
 from .._futures.building import Build
 from .._futures.reporting import log
 from .._futures.timeout import wait_for
@@ -28,8 +29,6 @@ from .poller import PendingResult, Poll
 ABANDON_S = 5.0
 """Seconds in which the client tries to end what nobody waits for."""
 ONCE = RetryConfig(enable_retry_logic=False)
-UNCERTAIN = frozenset({408, 409})
-"""User errors after which the server may have taken the request all the same."""
 
 
 async def abandon(connection: Connection, build: Build) -> None:
@@ -110,7 +109,7 @@ class Abandoned:
         if response.status < 300:
             build.may_be_taken = True
             self._read(response)
-        elif response.status >= 500 or response.status in UNCERTAIN:
+        elif response.status >= 500 or response.status in UNCERTAIN_STATUSES:
             build.may_be_taken = True
             self.reason = f"the server answered HTTP {response.status}"
 

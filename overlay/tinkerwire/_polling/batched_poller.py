@@ -16,18 +16,17 @@ from tinkerwire_generated.models import FuturesRetrieveRequest, SamplingSessionF
 
 from .._connection.connection import Connection
 from .._connection.retry import RetryConfig
+from .._connection.retry_rules import MAX_BATCHED_POLL_RETRIES, Loop
 from .._futures.timeout import wait_for
 from .._transport.backpressure import Traffic
 from .._wire.dialect import Dialect
-from .poller import BAD_REQUEST_RETRIES, FAST_S, FIRST_PAUSE_S, LONGEST_PAUSE_S, POLL_TIMEOUT_S
+from .poller import FAST_S, FIRST_PAUSE_S, LONGEST_PAUSE_S, POLL_TIMEOUT_S
 
 UNHEARD_S = 300.0
 """A sample of which nothing was heard for so long asks for itself: its word may have been lost."""
 ACK_AFTER_S = 1.0
 """What was heard is acknowledged by the next question, or after this time without one."""
 ACK_TIMEOUT_S = 5.0
-MAX_FAULTS = 5
-"""After so many faults in a row the samples that wait ask for themselves; those that come later try again."""
 MAX_EARLY = 10_000
 """Ended samples kept for who asks later; those of samples that were cancelled are never asked for."""
 ONCE = RetryConfig(enable_retry_logic=False)
@@ -119,9 +118,10 @@ class BatchedPoller:
             except TinkerError as error:
                 faults += 1
                 is_bad = isinstance(error, BadRequestError)
-                if not is_bad and not self._policy.should_retry(error):
+                if not is_bad and not self._policy.should_retry(error, Loop.BATCHED_POLL):
                     self._is_off = True
-                if self._is_off or faults > (BAD_REQUEST_RETRIES if is_bad else MAX_FAULTS):
+                max_retries = self._policy.find_rule(error, Loop.BATCHED_POLL).max_retries
+                if self._is_off or faults > (max_retries or MAX_BATCHED_POLL_RETRIES):
                     text = "retrieve_futures: %s; each sample is asked for by itself"
                     self._connection.throttled_log.warn("retrieve_futures", text, error)
                     self._is_off = self._is_off or is_bad

@@ -16,7 +16,6 @@ from tinkerwire_base.errors import (
     APIResponseValidationError,
     APIStatusError,
     APITimeoutError,
-    BadRequestError,
     FutureExpiredError,
     InternalServerError,
     NotFoundError,
@@ -31,6 +30,7 @@ from tinkerwire_generated.models import FutureRetrieveRequest, UntypedAPIFuture
 
 from .._connection.connection import Connection
 from .._connection.retry import RetryConfig
+from .._connection.retry_rules import Loop
 from .._connection.session_loss import names_missing_thing
 from .._futures.deadline import deadline_error, is_late, time_left
 from .._futures.operation_record import current
@@ -45,12 +45,8 @@ POLL_TIMEOUT_S = 60.0
 FAST_S = 1.0
 """An empty answer that comes faster than this was not held: wait before asking again."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 1.0
-BAD_REQUEST_RETRIES = 3
 REFUSED_FORMS = frozenset({406, 415})
 """Statuses of servers that give no results while protobuf is asked for."""
-POLLED_STATUSES = frozenset({402, 429})
-"""User errors that may pass while a result waits, as a bill that is paid late does. A 409 does not: some servers report
-failed requests by it."""
 SESSION_FUTURES = frozenset({Traffic.TRAINING_FUTURES, Traffic.SAMPLING_FUTURES})
 """Polls for results of operations that belong to the session."""
 FUTURES_OF = {Traffic.TRAINING: Traffic.TRAINING_FUTURES, Traffic.SAMPLING: Traffic.SAMPLING_FUTURES}
@@ -217,12 +213,13 @@ class Poll(Generic[T]):
         if error.may_have_been_sent or isinstance(error, InternalServerError):
             # The server may have given the result, and this response is all that arrived.
             self._was_known = True
-        if isinstance(error, BadRequestError) and self._policy.user_decision(error) is None:
+        max_retries = self._policy.find_rule(error, Loop.POLL).max_retries
+        if max_retries is not None and self._policy.user_decision(error) is None:
             self._bad_requests += 1
-            if self._bad_requests > BAD_REQUEST_RETRIES:
+            if self._bad_requests > max_retries:
                 raise error
             return self._policy.delay_after(error, self._bad_requests)
-        if not self._policy.should_retry(error, POLLED_STATUSES):
+        if not self._policy.should_retry(error, Loop.POLL):
             if isinstance(error, NotFoundError) and (
                 self._was_known or (self._promise.is_repeatable and names_missing_thing(error))
             ):

@@ -6,11 +6,12 @@ import asyncio
 
 import attrs
 
-from tinkerwire_base.errors import APIStatusError, FutureExpiredError, RateLimitError, TinkerError
+from tinkerwire_base.errors import APIStatusError, TinkerError
 from tinkerwire_generated.api.sampling import asample
 from tinkerwire_generated.models import SampleRequest, SampleResponse
 
 from .._connection.retry import RetryConfig
+from .._connection.retry_rules import Decision, Loop, error_types, find_rule
 from .._futures.deadline import time_left
 from .._futures.operation_record import current
 from .._polling.batched_poller import BatchedPoller
@@ -48,7 +49,9 @@ class SampleRunner:
             seq_id = await self.numbers.next()
             try:
                 drawn = await self._draw(attrs.evolve(request, sampling_session_id=sampling_session_id, seq_id=seq_id))
-            except FutureExpiredError as error:
+            except TinkerError as error:
+                if find_rule(Loop.SAMPLE, error).decision is not Decision.RESAMPLE:
+                    raise
                 is_last = draw >= self._retry.max_attempts or not self._retry.enable_retry_logic
                 if is_last or self._retry.user_decision(error) is False:
                     raise
@@ -76,10 +79,12 @@ class SampleRunner:
                         self._connection.codec.submission_reader(call, encoded),
                         Traffic.SAMPLING,
                         self._retry,
-                        raise_immediately=(RateLimitError,),
+                        raise_immediately=error_types(Loop.SAMPLE, Decision.REQUEUE),
                         on_retry=self._on_retry,
                     )
-                except RateLimitError as error:
+                except TinkerError as error:
+                    if find_rule(Loop.SAMPLE, error).decision is not Decision.REQUEUE:
+                        raise
                     # The sample gives its place in flight back and stands in line anew, for as long as it takes.
                     refusals += 1
                     wait = self._retry.delay_after(error, refusals)

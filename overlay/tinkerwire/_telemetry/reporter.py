@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 import orjson
 
-from tinkerwire_base.errors import APIStatusError, ClientClosedError, TinkerError
+from tinkerwire_base.errors import ClientClosedError, TinkerError
 from tinkerwire_generated.api.telemetry import telemetry
 from tinkerwire_generated.models import (
     GenericEvent,
@@ -33,6 +33,7 @@ from tinkerwire_generated.models import (
 
 from .._connection.connection import Connection
 from .._connection.retry import RetryConfig
+from .._connection.retry_rules import Decision, Loop, find_rule
 from .._futures.operation_record import start_apart
 from .._futures.reporting import log
 from .._futures.timeout import wait_for
@@ -51,8 +52,6 @@ LARGEST_DATA_BYTES = 4096
 """Data of one event; one with more is dropped."""
 FLUSH_S = 10.0
 SEND_TIMEOUT_S = 5.0
-TRIES = 3
-"""How often a batch is sent until it is dropped."""
 DRAIN_S = 2.0
 """How long the end of a session waits for what is left."""
 ONCE = RetryConfig(enable_retry_logic=False)
@@ -194,18 +193,21 @@ class Telemetry:
             session_id=self._session_id,
             process_uuid=_process_uuid(os.getpid()) if knows_process else None,
         )
-        for left in reversed(range(TRIES)):
+        attempt = 0
+        while True:
             try:
                 await self._connection.call(
                     telemetry(body=request), Traffic.TELEMETRY, retry=ONCE, timeout_s=SEND_TIMEOUT_S
                 )
                 return
             except TinkerError as error:
-                is_unwanted = isinstance(error, APIStatusError) and error.status_code in (401, 403, 404, 405)
-                if is_unwanted or self._is_over:
+                rule = find_rule(Loop.TELEMETRY, error)
+                if rule.decision is Decision.FAIL or self._is_over:
                     raise
-                if left:
-                    await asyncio.sleep(1)
+                attempt += 1
+                if rule.max_retries is not None and attempt > rule.max_retries:
+                    break
+                await asyncio.sleep(rule.delay_s or 0.0)
         log.debug("telemetry: %d events were dropped", len(batch))
 
     def _without_secrets(self, event: TelemetryEvent) -> TelemetryEvent:

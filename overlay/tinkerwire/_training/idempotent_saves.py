@@ -6,10 +6,11 @@ import asyncio
 from typing import Literal, TypeVar
 
 from tinkerwire_base.call import default_converter
-from tinkerwire_base.errors import ConflictError, TinkerError
+from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.runs import list_checkpoints
 
 from .._connection.connection import Connection
+from .._connection.retry_rules import Decision, Loop, error_types, find_rule
 from .._futures.operation_record import current
 from .._transport.backpressure import Traffic
 from .operations import Operations
@@ -37,12 +38,14 @@ class NamedSaves:
         was_used = (segment, name) in self._names
         self._names.add((segment, name))
         try:
-            return await self._operations.run(kind, call, result_type, raise_immediately=(ConflictError,))
+            return await self._operations.run(
+                kind, call, result_type, raise_immediately=error_types(Loop.NAMED_SAVE, Decision.LOOK_UP)
+            )
         except TinkerError as error:
             # Nobody else saves to this model, so a name that was free is now taken by the sending whose reply was lost.
             if current().may_be_taken:
                 path = None
-                if isinstance(error, ConflictError) and not was_used:
+                if find_rule(Loop.NAMED_SAVE, error).decision is Decision.LOOK_UP and not was_used:
                     path = await self._find(f"{segment}/{name}")
                 if path is not None:
                     found: T = default_converter().structure({"path": path}, result_type)

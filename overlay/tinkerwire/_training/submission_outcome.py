@@ -6,12 +6,10 @@ from enum import Enum
 
 import attrs
 
-from tinkerwire_base.errors import APIConnectionError, APIError, APIStatusError, TinkerError
+from tinkerwire_base.errors import APIError, TinkerError
 
+from .._connection.retry_rules import Decision, Loop, find_rule
 from .._futures.operation_record import OperationRecord
-
-UNCERTAIN_STATUSES = frozenset({408, 409})
-"""4xx statuses after which the server may run the operation."""
 
 
 class SubmissionOutcome(Enum):
@@ -58,8 +56,4 @@ class SubmissionAttempts:
 
 def is_rejection(error: TinkerError) -> bool:
     """Check whether an error proves that the server did not accept a request: a 3xx or 4xx, or no connection."""
-    if error.from_credential_refresh:
-        return True
-    if isinstance(error, APIStatusError):
-        return 300 <= error.status_code < 500 and error.status_code not in UNCERTAIN_STATUSES
-    return isinstance(error, APIConnectionError) and error.may_have_been_sent is False
+    return find_rule(Loop.SUBMISSION, error).decision is Decision.REUSE_SEQ_ID

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client
 from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
-from tinkerwire._connection.retry import is_retryable, retry_after
+from tinkerwire._connection.retry import retry_after
+from tinkerwire._connection.retry_rules import Decision, Loop, find_rule
 from tinkerwire._futures import operation_record
 from tinkerwire_base.errors import ResponseInfo, status_error
 
@@ -37,6 +38,10 @@ POLICIES = st.builds(
 def status_fault(status: int, **headers: str) -> tw.APIStatusError:
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     return status_error(status)("x", response=ResponseInfo(status_code=status, headers=names))
+
+
+def is_retryable(error: tw.TinkerError) -> bool:
+    return find_rule(Loop.REQUEST, error).decision is Decision.RETRY
 
 
 FAULTS = st.one_of(
