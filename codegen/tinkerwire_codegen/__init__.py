@@ -1,0 +1,1 @@
+"""Generator of tinkerwire_generated, and the other tools around the contract."""

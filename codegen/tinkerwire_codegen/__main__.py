@@ -1,4 +1,4 @@
-"""``python -m tinkerwire_codegen``: the commands around the contract."""
+"""``python -m tinkerwire_codegen``: the commands for the contract."""
 
 import sys
 

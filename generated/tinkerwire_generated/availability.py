@@ -1,5 +1,5 @@
 # Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
-"""When things of the wire exist, as (since, until); what is in every version is not listed."""
+"""Versions of the things of the wire, as (since, until); things of every version are not listed."""
 
 from __future__ import annotations
 

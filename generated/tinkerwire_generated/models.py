@@ -1,5 +1,5 @@
 # Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
-"""Every type of the wire, of all its versions."""
+"""Types of all wire versions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tinkerwire_base.validators import (
 
 AccessScope: TypeAlias = Literal["owned", "accessible"]
 """
-Only what the caller owns, or all that the caller may see.
+Sessions that the caller owns, or all that the caller may see.
 
 Wire: 0.15.0 and later.
 """
@@ -44,7 +44,7 @@ Wire: 0.15.0 and later.
 
 @define
 class AccessTokenResponse(AllowExtra):
-    """Answer of the sign-in service at its end.
+    """Final response of the sign-in service.
 
     Wire: 0.26.2 to before 0.29.1.
     """
@@ -66,7 +66,7 @@ class AccessibleSearchOwner(ForbidExtra):
 
 @define
 class ActiveSessionStatusQuery(ForbidExtra):
-    """Sessions at work.
+    """Active sessions.
 
     Wire: 0.36.0 and later.
     """
@@ -77,7 +77,7 @@ class ActiveSessionStatusQuery(ForbidExtra):
 
 @define
 class AdamOptimizerConfig(ForbidExtra):
-    """A model is trained by AdamW.
+    """Configuration of AdamW as the optimizer of a model.
 
     Wire: 0.29.1 and later.
     """
@@ -100,16 +100,16 @@ class AdamParams(ForbidExtra):
     beta2: float = field(default=0.95, validator=field_validator())
     """Decay per step of the mean of squared gradients."""
     eps: float = field(default=1e-12, validator=field_validator())
-    """Added to the divisor against division by zero."""
+    """Term added to the divisor against division by zero."""
     weight_decay: float = field(default=0.0, validator=field_validator())
-    """Decay of the weights, times the step size, apart from the gradient. (wire 0.7.0 and later)"""
+    """Decay of the weights, times the step size, decoupled from the gradient. (wire 0.7.0 and later)"""
     grad_clip_norm: float = field(default=0.0, validator=field_validator())
-    """Largest global norm that the gradient may have; 0 for no limit. (wire 0.7.0 and later)"""
+    """Maximum global norm of the gradient; 0 for no limit. (wire 0.7.0 and later)"""
 
 
 @define
 class ApiKeyDetails(AllowExtra):
-    """Whose an API key is.
+    """Owner of an API key.
 
     Wire: 0.26.2 and later.
     """
@@ -128,7 +128,7 @@ class ApiKeyOrgDetails(AllowExtra):
     """
 
     name: str
-    """Its name."""
+    """Name of the session."""
 
 
 @define
@@ -144,7 +144,7 @@ class ApiKeyUserDetails(AllowExtra):
 
 @define
 class AssignSessionProjectRequest(ForbidExtra):
-    """Moves a session to a project.
+    """Request to move a session to a project.
 
     Wire: 0.22.7 and later.
     """
@@ -173,15 +173,15 @@ class AuditLogEntry(AllowExtra):
     _essential = frozenset({"model_id", "tinker_path"})
 
     timestamp: datetime
-    """When it happened."""
+    """Time of the event."""
     event: str
-    """What happened."""
+    """Name of the event."""
     model_id: str | None = field(default=None)
-    """The model that it was done to."""
+    """Model affected by the event."""
     tinker_path: str | None = field(default=None)
-    """The weights that it was done to, a tinker:// path."""
+    """The tinker:// path of the affected weights."""
     purpose: str | None = field(default=None)
-    """What it was done for."""
+    """Purpose of the event."""
     event_details: dict[str, Any] = field(factory=dict)
     """Details by name. (wire 0.26.2 and later)"""
 
@@ -203,29 +203,29 @@ class AuditLogResponse(AllowExtra):
 
 @define
 class AuthConfigResponse(AllowExtra):
-    """How to sign in.
+    """Configuration for signing in.
 
     Wire: 0.26.2 to before 0.29.1.
     """
 
     clientId: str
-    """Identifies the client to the sign-in service; read under the name client_id too."""
+    """Identifier of the client at the sign-in service; also read under the name client_id."""
 
 
 @define
 class AuthErrorResponse(AllowExtra):
-    """Body of a refused call about keys.
+    """Body of a rejected request about keys.
 
     Wire: 0.26.2 and later.
     """
 
     detail: str | None = field(default=None)
-    """What went wrong."""
+    """Error message."""
 
 
 @define
 class AuthTokenRequest(ForbidExtra):
-    """Asks for a token; has no fields.
+    """Request for a token; has no fields.
 
     Wire: 0.18.2 and later.
     """
@@ -256,15 +256,15 @@ class BillingUsageEvent(AllowExtra):
     bucket_start: datetime
     """Start of the span."""
     bucket_end: datetime
-    """End of the span, not in it."""
+    """End of the span, exclusive."""
     event_info: BillingEventInfo
-    """What was used."""
+    """Resource that was used."""
     base_model: str | None = field(default=None)
     """Name of the base model."""
     user_id: str | None = field(default=None)
-    """Who used it."""
+    """User of the resource."""
     user_name: str | None = field(default=None)
-    """Name of who used it."""
+    """Name of the user."""
     session_id: str | None = field(default=None)
     """The session."""
     project_id: str | None = field(default=None)
@@ -293,12 +293,12 @@ class BillingUsageResponse(AllowExtra):
     sessions: dict[str, BillingUsageSession] = field(factory=dict)
     """The sessions of the usage by identifier."""
     cost_data_through: datetime | None = field(default=None)
-    """Until when costs are known. (wire 0.30.4 and later)"""
+    """Time until which costs are known. (wire 0.30.4 and later)"""
 
 
 @define
 class BillingUsageSession(AllowExtra):
-    """What is known of a session in the usage.
+    """Metadata of a session in the usage.
 
     Wire: 0.23.4 and later.
 
@@ -313,7 +313,7 @@ class BillingUsageSession(AllowExtra):
 
 @define
 class CancelFutureRequest(ForbidExtra):
-    """Says that nobody waits for a sample.
+    """Request to cancel a sample.
 
     Wire: 0.26.2 and later.
     """
@@ -347,24 +347,24 @@ class Checkpoint(AllowExtra):
     checkpoint_id: str
     """The checkpoint within its run, for example weights/0001."""
     checkpoint_type: CheckpointType | str
-    """What it is for; values to come are passed on."""
+    """Purpose of the checkpoint; clients pass on unknown values."""
     time: datetime
-    """When it was saved."""
+    """Time of saving."""
     tinker_path: str
-    """Where it lies, a tinker:// path."""
+    """The tinker:// path of the weights."""
     size_bytes: int | None = field(default=None)
-    """Its size in bytes. (wire 0.4.0 and later)"""
+    """Size in bytes. (wire 0.4.0 and later)"""
     public: bool = field(default=False)
-    """Whether everybody may load it. (wire 0.4.0 and later)"""
+    """True if everybody may load the checkpoint. (wire 0.4.0 and later)"""
     expires_at: datetime | None = field(default=None)
-    """When it will be deleted; null for never. (wire 0.9.0 and later)"""
+    """Time of deletion; null for never. (wire 0.9.0 and later)"""
     user_metadata: dict[str, str] | None = field(default=None)
-    """Free keys and values that it was saved with. (wire 0.26.2 and later)"""
+    """Free keys and values from the save request. (wire 0.26.2 and later)"""
 
 
 @define
 class CheckpointArchiveUrlResponse(AllowExtra):
-    """Address of a checkpoint as one archive.
+    """URL of a checkpoint as one archive.
 
     Wire: 0.2.0 to before 0.36.0.
 
@@ -374,9 +374,9 @@ class CheckpointArchiveUrlResponse(AllowExtra):
     _essential = frozenset({"url"})
 
     url: str
-    """The address."""
+    """The URL."""
     expires: datetime
-    """When the address stops working."""
+    """Expiry time of the URL."""
 
 
 @define
@@ -398,7 +398,7 @@ class CheckpointBillingEvent(AllowExtra):
 
 CheckpointType: TypeAlias = Literal["training", "sampler", "external"]
 """
-What a checkpoint is for: to go on training, to sample, or to download.
+Purpose of a checkpoint: to resume training, to sample, or to download.
 
 Wire: 0.1.0 and later.
 """
@@ -406,7 +406,7 @@ Wire: 0.1.0 and later.
 
 @define
 class CheckpointsListResponse(AllowExtra):
-    """Checkpoints, and which page of them.
+    """One page of checkpoints.
 
     Wire: 0.1.0 and later.
 
@@ -418,86 +418,86 @@ class CheckpointsListResponse(AllowExtra):
     checkpoints: list[Checkpoint]
     """The checkpoints."""
     cursor: Cursor | None = field(default=None)
-    """Place of the page; null when these are all. (wire 0.4.0 and later)"""
+    """Position of the page; null if the page has all entries. (wire 0.4.0 and later)"""
 
 
 @define
 class ClientConfigRequest(ForbidExtra):
-    """Asks for the settings of a client.
+    """Request for the settings of a client.
 
     Wire: 0.18.2 and later.
     """
 
     sdk_version: str = field(validator=field_validator())
-    """Wire version that the client speaks, for example 0.38.0."""
+    """Wire version of the client, for example 0.38.0."""
 
 
 @define
 class ClientConfigResponse(AllowExtra):
-    """What the server wants of a client, fixed for its life; all may be left out.
+    """Settings that the server requires, fixed for the life of a client; all are optional.
 
     Wire: 0.18.2 and later.
     """
 
     pjwt_auth_enabled: bool = field(default=False)
-    """Whether the key must be exchanged at auth/token for a JWT."""
+    """True if the key must be exchanged at auth/token for a JWT."""
     credential_default_source: str = field(default="api_key")
-    """Where credentials come from, api_key or credential_cmd."""
+    """Source of credentials, api_key or credential_cmd."""
     sample_dispatch_bytes_semaphore_size: int = field(default=10485760)
-    """Most bytes of samples being asked for at once."""
+    """Maximum number of bytes of sample requests in flight."""
     inflight_response_bytes_semaphore_size: int = field(default=52428800)
-    """Most bytes of results being fetched at once."""
+    """Maximum number of bytes of results being fetched concurrently."""
     parallel_fwdbwd_chunks: bool = field(default=True)
-    """Whether the chunks of one forward_backward go out at once."""
+    """True if the chunks of one forward_backward are sent concurrently."""
     proto_write_fwdbwd: bool = field(default=False, metadata={"until": "0.25.0"})
-    """Whether the body of forward_backward is protobuf. (wire 0.19.0 to before 0.25.0)"""
+    """True if the body of forward_backward is protobuf. (wire 0.19.0 to before 0.25.0)"""
     billing_exception_max_pause_duration_sec: int = field(default=3600)
-    """Seconds for which a 402 is waited out. (wire 0.20.0 and later)"""
+    """Seconds for which clients retry after a 402. (wire 0.20.0 and later)"""
     grpc_target: str | None = field(default=None, metadata={"until": "0.22.7"})
-    """Where to poll futures by gRPC; null for nowhere. (wire 0.21.0 to before 0.22.7)"""
+    """Address for polling futures by gRPC; null for none. (wire 0.21.0 to before 0.22.7)"""
     enable_grpc_retrieve_future: bool = field(default=False, metadata={"until": "0.22.7"})
-    """Whether futures are polled by gRPC. (wire 0.21.0 to before 0.22.7)"""
+    """True if futures are polled by gRPC. (wire 0.21.0 to before 0.22.7)"""
     sample_no_retries: bool = field(default=False)
-    """Whether samples that fail are not asked for again. (wire 0.21.0 and later)"""
+    """True if clients do not retry failed samples. (wire 0.21.0 and later)"""
     proto_compress_fwdbwd: bool = field(default=False)
-    """Whether the protobuf body of forward_backward is compressed by zstd. (wire 0.22.7 and later)"""
+    """True if the protobuf body of forward_backward is compressed by zstd. (wire 0.22.7 and later)"""
     fwd_via_fwdbwd: bool = field(default=False, metadata={"until": "0.25.0"})
-    """Whether forward goes through forward_backward with forward_only. (wire 0.22.7 to before 0.25.0)"""
+    """True if forward is sent as forward_backward with forward_only. (wire 0.22.7 to before 0.25.0)"""
     sample_enable_stuck_detection: bool = field(default=True)
-    """Whether samples without progress are given up. (wire 0.22.7 and later)"""
+    """True if clients give up samples without progress. (wire 0.22.7 and later)"""
     sample_max_concurrent_requests: int = field(default=2000)
-    """Most samples waited for at once. (wire 0.22.7 and later)"""
+    """Maximum number of samples awaited concurrently. (wire 0.22.7 and later)"""
     use_pyqwest_transport: bool = field(default=True)
-    """Whether the official client sends by pyqwest rather than httpx. (wire 0.22.7 and later)"""
+    """True if the official client uses pyqwest instead of httpx. (wire 0.22.7 and later)"""
     create_model_via_load_weights: bool = field(default=False, metadata={"until": "0.38.0"})
-    """Whether a model is created from saved weights by load_weights alone. (wire 0.24.1 to before 0.38.0)"""
+    """True if a model is created from saved weights by load_weights alone. (wire 0.24.1 to before 0.38.0)"""
     fwdbwd_max_chunk_len: int = field(default=1024)
-    """Most datums of one forward_backward. (wire 0.25.0 and later)"""
+    """Maximum number of datums of one forward_backward. (wire 0.25.0 and later)"""
     fwdbwd_max_chunk_bytes_count: int = field(default=5000000)
-    """Most bytes of one forward_backward. (wire 0.25.0 and later)"""
+    """Maximum number of bytes of one forward_backward. (wire 0.25.0 and later)"""
     fwdbwd_dispatch_bytes_semaphore_size: int = field(default=50000000)
-    """Most bytes of forward_backward being sent at once. (wire 0.25.0 and later)"""
+    """Maximum number of bytes of forward_backward in flight. (wire 0.25.0 and later)"""
     sample_use_retrieve_futures: bool = field(default=False)
-    """Whether samples are waited for by retrieve_futures. (wire 0.26.2 and later)"""
+    """True if samples are waited for by retrieve_futures. (wire 0.26.2 and later)"""
     sample_join_sampling_session: bool = field(default=False)
-    """Whether copies of a sampling client ask join_sampling_session for their number. (wire 0.32.0 and later)"""
+    """True if copies of a sampling client get their number from join_sampling_session. (wire 0.32.0 and later)"""
     custom_loss_server_side: bool = field(default=False)
-    """Whether the server computes custom losses. (wire 0.36.0 and later)"""
+    """True if the server computes custom losses. (wire 0.36.0 and later)"""
 
 
 @define
 class ClientDynamicConfigResponse(AllowExtra):
-    """Settings that may change while a client lives.
+    """Settings that may change during the life of a client.
 
     Wire: 0.25.0 and later.
     """
 
     refresh_interval_sec: int = field(default=300)
-    """Seconds until they are to be asked for again; clients wait at least 10."""
+    """Seconds until clients should read the settings again; clients wait at least 10."""
     sample_cancel_enabled: bool = field(default=False)
-    """Whether samples that nobody waits for are cancelled. (wire 0.26.2 and later)"""
+    """True if clients cancel abandoned samples. (wire 0.26.2 and later)"""
     sample_cancel_max_batch_size: int = field(default=64)
-    """Most cancellations sent at once. (wire 0.26.2 and later)"""
+    """Maximum number of cancellations in flight. (wire 0.26.2 and later)"""
 
 
 @define
@@ -510,7 +510,7 @@ class ClientFinishedSessionStatusQuery(ForbidExtra):
     type: Literal["client_finished"] = field(default="client_finished", validator=field_validator())
     """Tag of the choice."""
     reasons: list[ClientSessionFinishReasonType] | None = field(default=None, validator=field_validator())
-    """Only those that ended so; null for all."""
+    """Only sessions that ended with this status; null for all."""
 
 
 @define
@@ -545,7 +545,7 @@ class ClientSessionFinishInterrupted(AllowExtra):
 
 ClientSessionFinishReasonType: TypeAlias = Literal["success", "errored", "interrupted"]
 """
-How a client ended its session.
+Status with which a client ended its session.
 
 Wire: 0.36.0 and later.
 """
@@ -570,7 +570,7 @@ ClientSessionFinishReason: TypeAlias = (
     ClientSessionFinishSuccess | ClientSessionFinishErrored | ClientSessionFinishInterrupted
 )
 """
-How a client ended its session.
+Status with which a client ended its session.
 
 Wire: 0.36.0 and later.
 """
@@ -588,56 +588,56 @@ class ClientSessionFinished(AllowExtra):
     _essential = frozenset()
 
     reason: ClientSessionFinishReason
-    """How."""
+    """Status at the end."""
     type: Literal["client_finished"] = field(default="client_finished")
     """Tag of the status."""
     detail: str | None = field(default=None)
-    """More on it, in words."""
+    """Details as text."""
 
 
 @define
 class CompleteMetadataResponse(AllowExtra):
-    """The result is there and this large; the next poll fetches it with allow_metadata_only off.
+    """The result is ready and has this size; the next poll fetches it with allow_metadata_only off.
 
     Wire: 0.14.0 and later.
     """
 
     status: Literal["complete_metadata"] = field(default="complete_metadata")
-    """Tag of the answer."""
+    """Tag of the response."""
     response_payload_size: int
     """Size of the result in bytes."""
 
 
 @define
 class ComputeLogprobsResponse(AllowExtra):
-    """Logprobs of a prompt; no call gives it.
+    """Logprobs of a prompt; no endpoint returns it.
 
     Wire: 0.1.0 to before 0.2.0.
     """
 
     logprobs: list[float | None]
-    """Logprob (nats) of each token; null where there is none."""
+    """Logprob (nats) of each token; null where a token has no logprob."""
     type: Literal["compute_logprobs"] = field(default="compute_logprobs")
     """Tag of the result."""
 
 
 @define
 class CopyWeightsRequest(ForbidExtra):
-    """Copies saved weights of somebody else into a project.
+    """Request to copy another user's saved weights into a project.
 
     Wire: 0.26.2 and later.
     """
 
     source_path: str = field(validator=field_validator())
-    """Where the weights lie, a tinker:// path."""
+    """The tinker:// path of the weights."""
     session_id: str | None = field(default=None, validator=field_validator())
     """The session that the copy belongs to."""
     model_seq_id: int | None = field(default=None, validator=field_validator())
-    """Count of the session's models, from 0."""
+    """Index among the session's models, from 0."""
     ttl_seconds: int | None = field(default=None, validator=field_validator())
     """Seconds until the copy is deleted; null keeps it."""
     weights_access_token: str | None = field(default=None, validator=field_validator())
-    """Token of their owner; since wire 0.34.0 clients send it as a header."""
+    """Token of the owner; since wire 0.34.0 clients send it as a header."""
     destination_project_id: str | None = field(default=None, validator=field_validator())
     """Project that the copy belongs to. (wire 0.34.0 and later)"""
 
@@ -650,12 +650,12 @@ class CopyWeightsResponse(AllowExtra):
     """
 
     tinker_path: str
-    """Where it lies, a tinker:// path."""
+    """The tinker:// path of the weights."""
 
 
 @define
 class CreateApiKeyRequest(ForbidExtra):
-    """Creates an API key for the user who signed in.
+    """Request to create an API key for the user who signed in.
 
     Wire: 0.26.2 to before 0.29.1.
     """
@@ -668,7 +668,7 @@ class CreateApiKeyRequest(ForbidExtra):
 
 @define
 class CreateCustomLossRequest(ForbidExtra):
-    """Hands over a loss that the server is to compute.
+    """Request to upload a loss for the server to compute.
 
     Wire: 0.36.0 and later.
     """
@@ -676,13 +676,13 @@ class CreateCustomLossRequest(ForbidExtra):
     session_id: str = field(validator=field_validator())
     """The session that the loss belongs to."""
     custom_loss_seq_id: int = field(validator=field_validator())
-    """Count of the session's custom losses, from 0."""
+    """Index among the session's custom losses, from 0."""
     name: str = field(validator=field_validator())
     """Name of the loss."""
     inputs: list[CustomLossInput] = field(validator=field_validator())
-    """Its inputs, at most 16; the first is logprobs."""
+    """Inputs of the loss, at most 16; the first is logprobs."""
     graph: CustomLossGraph = field(validator=field_validator())
-    """How it is computed."""
+    """Computation of the loss."""
     type: Literal["create_custom_loss"] = field(default="create_custom_loss", validator=field_validator())
     """Tag of the request."""
 
@@ -695,14 +695,14 @@ class CreateCustomLossResponse(AllowExtra):
     """
 
     loss_id: str
-    """The loss, named by loss_id in the loss_fn_config of loss custom."""
+    """Identifier for loss_id in the loss_fn_config of loss custom."""
     type: Literal["create_custom_loss"] = field(default="create_custom_loss")
     """Tag of the result."""
 
 
 @define
 class CreateModelRequest(ForbidExtra):
-    """Creates a model to train.
+    """Request to create a model to train.
 
     Wire: 0.1.0 and later.
     """
@@ -710,7 +710,7 @@ class CreateModelRequest(ForbidExtra):
     session_id: str = field(validator=field_validator())
     """The session that the model belongs to. (wire 0.3.0 and later)"""
     model_seq_id: int = field(validator=field_validator())
-    """Count of the session's models, from 0. (wire 0.3.0 and later)"""
+    """Index among the session's models, from 0. (wire 0.3.0 and later)"""
     base_model: str = field(validator=field_validator())
     """Name of the base model."""
     user_metadata: dict[str, Any] | None = field(default=None, validator=field_validator())
@@ -718,7 +718,7 @@ class CreateModelRequest(ForbidExtra):
     lora_config: LoraConfig | None = field(default=None, validator=field_validator())
     """The adapter; null trains the whole model."""
     optimizer_config: OptimizerConfig = field(factory=AdamOptimizerConfig, validator=field_validator())
-    """How the model is trained. (wire 0.29.1 and later)"""
+    """Optimizer of the model. (wire 0.29.1 and later)"""
     type: Literal["create_model"] = field(default="create_model", validator=field_validator())
     """Tag of the request."""
 
@@ -738,19 +738,19 @@ class CreateModelResponse(AllowExtra):
 
 @define
 class CreateSamplingSessionRequest(ForbidExtra):
-    """Opens a sampling session, on base_model or on model_path.
+    """Request to open a sampling session on base_model or on model_path.
 
     Wire: 0.3.0 and later.
     """
 
     session_id: str = field(validator=field_validator())
-    """The session that it belongs to."""
+    """Session of the sampling session."""
     sampling_session_seq_id: int = field(validator=field_validator())
-    """Count of the session's sampling sessions, from 0."""
+    """Index among the session's sampling sessions, from 0."""
     base_model: str | None = field(default=None, validator=field_validator())
     """Name of the base model to sample from."""
     model_path: str | None = field(default=None, validator=field_validator())
-    """Where the weights to sample from lie, a tinker:// path."""
+    """The tinker:// path of the weights to sample from."""
     type: Literal["create_sampling_session"] = field(default="create_sampling_session", validator=field_validator())
     """Tag of the request."""
 
@@ -770,21 +770,21 @@ class CreateSamplingSessionResponse(AllowExtra):
 
 @define
 class CreateSessionRequest(ForbidExtra):
-    """Opens a session.
+    """Request to open a session.
 
     Wire: 0.3.0 and later.
     """
 
     tags: list[str] = field(validator=field_validator())
-    """Free words to find the session by."""
+    """Free text tags for finding the session."""
     user_metadata: dict[str, Any] | None = field(validator=field_validator())
-    """Free keys and values of the user; null is allowed, leaving it out is not."""
+    """Free keys and values of the user; null is allowed, but the field is required."""
     sdk_version: str = field(validator=field_validator())
-    """Wire version that the client speaks, for example 0.16.1."""
+    """Wire version of the client, for example 0.16.1."""
     project_id: str | None = field(default=None, validator=field_validator())
     """Project that the session belongs to; null for the default one. (wire 0.15.0 and later)"""
     display_name: str | None = field(default=None, validator=field_validator())
-    """Name of the session for people. (wire 0.34.0 and later)"""
+    """Human-readable name of the session. (wire 0.34.0 and later)"""
     type: Literal["create_session"] = field(default="create_session", validator=field_validator())
     """Tag of the request."""
 
@@ -807,7 +807,7 @@ class CreateSessionResponse(AllowExtra):
     warning_message: str | None = field(default=None)
     """Note to log as a warning."""
     error_message: str | None = field(default=None)
-    """Note to log as an error; no failure."""
+    """Note to log as an error; the request did not fail."""
     type: Literal["create_session"] = field(default="create_session")
     """Tag of the response."""
 
@@ -820,11 +820,11 @@ class CreatedApiKey(AllowExtra):
     """
 
     api_key: str
-    """The key itself, shown only here."""
+    """The secret key; no other response has it."""
     id: int
     """Number of the key."""
     details: ApiKeyDetails
-    """Whose the key is."""
+    """Owner of the key."""
 
 
 @define
@@ -858,7 +858,7 @@ class CurrentCheckpointStorageUsageItem(AllowExtra):
 
 @define
 class CurrentCheckpointStorageUsageResponse(AllowExtra):
-    """Storage that checkpoints take now.
+    """Current storage of checkpoints.
 
     Wire: 0.32.0 and later.
 
@@ -875,7 +875,7 @@ class CurrentCheckpointStorageUsageResponse(AllowExtra):
 
 @define
 class Cursor(AllowExtra):
-    """Place of a page in the whole list.
+    """Position of a page in the list.
 
     Wire: 0.1.0 and later.
 
@@ -885,11 +885,11 @@ class Cursor(AllowExtra):
     _essential = frozenset()
 
     offset: int
-    """Entries before the page."""
+    """Number of entries before the page."""
     limit: int
-    """Most entries of the page."""
+    """Maximum number of entries on the page."""
     total_count: int
-    """Entries of the whole list."""
+    """Number of entries of the list."""
 
 
 @define
@@ -902,7 +902,7 @@ class CustomLossGraph(ForbidExtra):
     nodes: list[CustomLossNode] = field(validator=field_validator())
     """The steps."""
     format: Literal[1] = field(default=1, validator=field_validator())
-    """Version of the form."""
+    """Version of the format."""
 
 
 @define
@@ -913,9 +913,9 @@ class CustomLossInput(ForbidExtra):
     """
 
     name: str = field(validator=field_validator())
-    """Its name."""
+    """Name of the session."""
     rank: CustomLossInputRank = field(validator=field_validator())
-    """Its number of dimensions."""
+    """Number of dimensions."""
 
 
 CustomLossInputRank: TypeAlias = Literal[0, 1, 2]
@@ -936,11 +936,11 @@ class CustomLossNode(ForbidExtra):
     op: CustomLossNodeOp = field(validator=field_validator())
     """Kind of the step."""
     name: str = field(validator=field_validator())
-    """Name of its value."""
+    """Name of the value."""
     target: str = field(validator=field_validator())
-    """What is called or read."""
+    """Function or attribute of the step."""
     args: list[Any] = field(factory=list, validator=field_validator())
-    """Values by place; references, tuples, slices and the like are objects of one key."""
+    """Positional values; references, tuples, slices and the like are objects with one key."""
     kwargs: dict[str, Any] = field(factory=dict, validator=field_validator())
     """Values by name."""
 
@@ -957,7 +957,7 @@ Wire: 0.36.0 and later.
 
 @define(kw_only=False)
 class Datum(DatumMixin, DataclassMethods, ForbidExtra):
-    """One training example: an input and what its loss needs.
+    """One training example: an input and the tensors of its loss.
 
     Wire: 0.1.0 and later.
     """
@@ -969,16 +969,16 @@ class Datum(DatumMixin, DataclassMethods, ForbidExtra):
     model_input_spans: ProvenanceSpans | None = field(
         default=None, validator=field_validator(), metadata={"protobuf_only": True}
     )
-    """Where the tokens of the input come from, runs in order that cover all of them. (wire 0.26.2 and later)"""
+    """Origin of the tokens of the input; the runs are in order and cover all tokens. (wire 0.26.2 and later)"""
     loss_fn_input_spans: ProvenanceSpans | None = field(
         default=None, validator=field_validator(), metadata={"protobuf_only": True}
     )
-    """Where the tokens of target_tokens come from, runs in order that cover all of them. (wire 0.26.2 and later)"""
+    """Origin of the tokens of target_tokens; the runs are in order and cover all tokens. (wire 0.26.2 and later)"""
 
 
 @define
 class DatumParam(ForbidExtra):
-    """One training example: an input and what its loss needs.
+    """One training example: an input and the tensors of its loss.
 
     Wire: 0.1.0 to before 0.3.0.
     """
@@ -991,28 +991,28 @@ class DatumParam(ForbidExtra):
 
 @define
 class DeviceAuthorizationResponse(AllowExtra):
-    """Answer of the sign-in service, a third party whose calls the contract leaves out.
+    """Response of the sign-in service, a third party whose calls the contract does not describe.
 
     Wire: 0.26.2 to before 0.29.1.
     """
 
     device_code: str
-    """Identifies the sign-in to the service."""
+    """Identifier of the sign-in."""
     user_code: str
-    """What the user types in."""
+    """Code that the user enters."""
     verification_uri: str
-    """Where the user types it in."""
+    """URL where the user enters the code."""
     expires_in: float
-    """Seconds until the sign-in is void."""
+    """Seconds until the sign-in expires."""
     verification_uri_complete: str | None = field(default=None)
-    """The same with the code in it."""
+    """The URL with the code in it."""
     interval: float | None = field(default=None)
     """Seconds between two polls."""
 
 
 @define
 class DimuonOptimizerConfig(ForbidExtra):
-    """A model is trained by Dimuon.
+    """Configuration of Dimuon as the optimizer of a model.
 
     Wire: 0.29.1 and later.
     """
@@ -1035,7 +1035,7 @@ class DimuonParams(ForbidExtra):
     type: Literal["dimuon"] = field(default="dimuon", validator=field_validator())
     """Tag of the optimizer."""
     grad_clip_norm: float = field(default=0.0, validator=field_validator())
-    """Largest global norm that the gradient may have; 0 for no limit."""
+    """Maximum global norm of the gradient; 0 for no limit."""
     beta1: float = field(
         default=0.9,
         validator=field_validator(at_least(0.0), at_most(1.0, exclusive=True)),
@@ -1048,18 +1048,18 @@ class DimuonParams(ForbidExtra):
     )
     """Damping of the step. (wire to before 0.30.4)"""
     rank_lr_correction_exponent: float = field(default=0.175, validator=field_validator(), metadata={"until": "0.30.4"})
-    """Power of the adapter rank that the step size is corrected by. (wire to before 0.30.4)"""
+    """Exponent of the adapter rank in the correction of the step size. (wire to before 0.30.4)"""
 
 
 @define
 class DmelChunk(DmelChunkMixin, ForbidExtra):
-    """A piece of input as a tensor in a container of its own.
+    """A piece of input as a serialized tensor.
 
     Wire: 0.23.4 and later.
     """
 
     dmel: bytes
-    """Bytes of the container, in base64; its first dimension is the number of tokens."""
+    """Serialized tensor, in base64; its first dimension is the number of tokens."""
     type: Literal["dmel"] = field(default="dmel", validator=field_validator())
     """Tag of the chunk."""
 
@@ -1074,7 +1074,7 @@ class EncodedTextChunk(EncodedTextChunkMixin, ForbidExtra):
     tokens: Sequence[int] | Array
     """Token ids in order."""
     type: Literal["encoded_text"] = field(default="encoded_text", validator=field_validator())
-    """Tag of the chunk; clients of wire 0.3.0 to 0.16.1 leave it out."""
+    """Tag of the chunk; clients of wire 0.3.0 to 0.16.1 omit it."""
 
 
 @define
@@ -1098,12 +1098,12 @@ class ErrorBody(AllowExtra):
     """
 
     detail: Any | UnsetType = field(default=UNSET)
-    """What went wrong: mostly a sentence, sometimes a structure."""
+    """Error detail: mostly a sentence, sometimes a structure."""
 
 
 @define
 class ErrorResponse(AllowExtra):
-    """An error; no call gives it.
+    """An error; no endpoint returns it.
 
     Wire: 0.1.0 to before 0.2.0.
     """
@@ -1111,9 +1111,9 @@ class ErrorResponse(AllowExtra):
     error: str
     """Name of the error."""
     message: str
-    """What went wrong, in words."""
+    """Error message."""
     details: dict[str, Any] | None = field(default=None)
-    """More on it, by name."""
+    """Details by name."""
 
 
 EventType: TypeAlias = Literal["SESSION_START", "SESSION_END", "UNHANDLED_EXCEPTION", "GENERIC_EVENT"]
@@ -1126,7 +1126,7 @@ Wire: 0.1.0 and later.
 
 @define
 class ExternalWeightsUrlsResponse(AllowExtra):
-    """Addresses of the files of saved weights.
+    """URLs of the files of saved weights.
 
     Wire: 0.28.1 and later.
 
@@ -1136,9 +1136,9 @@ class ExternalWeightsUrlsResponse(AllowExtra):
     _essential = frozenset({"urls"})
 
     urls: dict[str, str]
-    """Address of each file, by name."""
+    """URL of each file, by name."""
     expires: datetime
-    """When the addresses stop working."""
+    """Expiry time of the URLs."""
 
 
 @define
@@ -1154,15 +1154,15 @@ class FailedSessionStatusQuery(ForbidExtra):
 
 @define
 class FinishSessionRequest(ForbidExtra):
-    """Says that a client is done with its session.
+    """Request to end a session.
 
     Wire: 0.27.2 and later.
     """
 
     reason: SessionFinishReason = field(validator=field_validator())
-    """Why."""
+    """Reason."""
     detail: str | None = field(validator=field_validator())
-    """More on it, in words; null is sent as such."""
+    """Details as text; clients send null explicitly."""
 
 
 @define(kw_only=False)
@@ -1177,7 +1177,7 @@ class ForwardBackwardInput(LossConfigMixin, DataclassMethods, ForbidExtra):
     loss_fn: LossFnType = field(validator=field_validator())
     """The loss."""
     loss_fn_config: dict[str, LossConfigValue] | None = field(default=None)
-    """What tunes the loss, by name; null for its defaults. Before wire 0.26.2 numbers only. (wire 0.3.0 and later)"""
+    """Settings of the loss, by name; null for its defaults. Before wire 0.26.2 numbers only. (wire 0.3.0 and later)"""
 
 
 @define
@@ -1210,7 +1210,7 @@ class ForwardBackwardOutput(DataclassMethods, AllowExtra):
 
 @define(kw_only=False)
 class ForwardBackwardRequest(DataclassMethods, ForbidExtra):
-    """Computes a loss and its gradients; as JSON.
+    """Request to compute a loss and its gradients, as JSON.
 
     Wire: 0.3.0 to before 0.25.0.
     """
@@ -1220,12 +1220,12 @@ class ForwardBackwardRequest(DataclassMethods, ForbidExtra):
     model_id: ModelID = field(validator=field_validator())
     """The model."""
     seq_id: int | None = field(default=None, validator=field_validator())
-    """Place among all operations of the model, counted from 1; they run in this order."""
+    """Sequence number among all operations of the model, from 1; operations run in this order."""
 
 
 @define(kw_only=False)
 class ForwardRequest(DataclassMethods, ForbidExtra):
-    """Computes a loss without gradients.
+    """Request to compute a loss without gradients.
 
     Wire: 0.3.0 to before 0.25.0.
     """
@@ -1235,12 +1235,12 @@ class ForwardRequest(DataclassMethods, ForbidExtra):
     model_id: ModelID = field(validator=field_validator())
     """The model."""
     seq_id: int | None = field(default=None, validator=field_validator())
-    """Place among all operations of the model, counted from 1; they run in this order."""
+    """Sequence number among all operations of the model, from 1; operations run in this order."""
 
 
 @define
 class FutureFailed(AllowExtra):
-    """A sample failed; retrieve_future fetches why.
+    """A sample failed; retrieve_future fetches the error.
 
     Wire: 0.26.2 and later.
     """
@@ -1253,7 +1253,7 @@ class FutureFailed(AllowExtra):
 
 @define
 class FutureFinished(AllowExtra):
-    """A sample is there; retrieve_future fetches it.
+    """A sample is ready; retrieve_future fetches it.
 
     Wire: 0.26.2 and later.
     """
@@ -1268,7 +1268,7 @@ class FutureFinished(AllowExtra):
 
 FutureCompletion: TypeAlias = FutureFinished | FutureFailed
 """
-What became of a sample.
+Outcome of a sample.
 
 Wire: 0.26.2 and later.
 """
@@ -1276,7 +1276,7 @@ Wire: 0.26.2 and later.
 
 @define
 class FutureRetrieveParams(ForbidExtra):
-    """Waits for a result.
+    """Request to wait for a result.
 
     Wire: 0.1.0 to before 0.3.0.
     """
@@ -1289,7 +1289,7 @@ class FutureRetrieveParams(ForbidExtra):
 
 @define
 class FutureRetrieveRequest(ForbidExtra):
-    """Waits for a result.
+    """Request to wait for a result.
 
     Wire: 0.3.0 and later.
     """
@@ -1297,37 +1297,37 @@ class FutureRetrieveRequest(ForbidExtra):
     request_id: RequestID = field(validator=field_validator())
     """The work."""
     allow_metadata_only: bool = field(default=False, validator=field_validator())
-    """Whether the server may answer with the size of a result in its place. (wire 0.14.0 and later)"""
+    """True if the server may return the size of a result instead of the result. (wire 0.14.0 and later)"""
 
 
 @define
 class FuturesRetrieveRequest(ForbidExtra):
-    """Waits for any of the samples of a sampling session.
+    """Request to wait for any of the samples of a sampling session.
 
     Wire: 0.26.2 and later.
     """
 
     target: SamplingSessionFuturesTarget = field(validator=field_validator())
-    """Whose samples."""
+    """Sampling session and client of the samples."""
     prev_cursor: int = field(default=0, validator=field_validator())
-    """Cursor of the last answer, which says that it arrived."""
+    """Cursor of the last response, which acknowledges it."""
     timeout: float | None = field(default=None, validator=field_validator())
-    """Seconds that the server may hold the request; null leaves it to the server, 0 only acknowledges."""
+    """Seconds to hold the request at most; null for the server's choice, 0 to acknowledge only."""
     retrieved_request_ids: list[str] = field(factory=list, validator=field_validator())
     """Samples whose results were fetched. (wire 0.36.0 and later)"""
 
 
 @define
 class FuturesRetrieveResponse(AllowExtra):
-    """Samples that are there since the last answer.
+    """Samples that finished since the last response.
 
     Wire: 0.26.2 and later.
     """
 
     completions: list[FutureCompletion]
-    """What became of each."""
+    """Outcome of each sample."""
     cursor: int
-    """Place in the order of completions, given back as prev_cursor."""
+    """Position in the order of completions; the next prev_cursor."""
 
 
 @define
@@ -1338,11 +1338,11 @@ class GeneratedKey(AllowExtra):
     """
 
     key: str
-    """The key itself."""
+    """The secret key."""
     name: str
     """Name of the key."""
     details: ApiKeyDetails
-    """Whose the key is."""
+    """Owner of the key."""
     type: Literal["generated"] = field(default="generated")
     """Tag of the record."""
 
@@ -1359,13 +1359,13 @@ class GenericEvent(AllowExtra):
     event_id: str = field(validator=field_validator())
     """Identifies the event, a UUID."""
     event_session_index: int = field(validator=field_validator())
-    """Count of the session's events, from 0."""
+    """Index among the session's events, from 0."""
     severity: Severity = field(validator=field_validator())
-    """How grave it is."""
+    """Severity of the event."""
     timestamp: datetime = field(validator=field_validator())
-    """When it happened."""
+    """Time of the event."""
     event_name: str = field(validator=field_validator())
-    """Name of what happened."""
+    """Name of the event."""
     event_data: dict[str, Any] = field(factory=dict, validator=field_validator())
     """Details by name."""
 
@@ -1382,13 +1382,13 @@ class GenericEventParam(ForbidExtra):
     event_id: str
     """Identifies the event, a UUID."""
     event_name: str
-    """Name of what happened."""
+    """Name of the event."""
     event_session_index: int
-    """Count of the session's events, from 0."""
+    """Index among the session's events, from 0."""
     severity: Severity
-    """How grave it is."""
+    """Severity of the event."""
     timestamp: datetime
-    """When it happened."""
+    """Time of the event."""
     event_data: dict[str, Any] | UnsetType = field(default=UNSET)
     """Details by name."""
 
@@ -1403,12 +1403,12 @@ class GetBillingUsageRequest(ForbidExtra):
     starting_on: datetime
     """Start of the span."""
     ending_before: datetime
-    """End of the span, not in it."""
+    """End of the span, exclusive."""
 
 
 @define
 class GetCurrentCheckpointStorageUsageRequest(ForbidExtra):
-    """Which storage is meant; its fields are sent as query parameters.
+    """Filter of the storage; its fields are sent as query parameters.
 
     Wire: 0.32.0 and later.
     """
@@ -1419,7 +1419,7 @@ class GetCurrentCheckpointStorageUsageRequest(ForbidExtra):
 
 @define
 class GetInfoRequest(ForbidExtra):
-    """Asks what a model is.
+    """Request to describe a model.
 
     Wire: 0.1.0 and later.
     """
@@ -1432,7 +1432,7 @@ class GetInfoRequest(ForbidExtra):
 
 @define
 class GetInfoResponse(AllowExtra):
-    """What a model is.
+    """Description of a model.
 
     Wire: 0.1.0 and later.
 
@@ -1446,7 +1446,7 @@ class GetInfoResponse(AllowExtra):
     model_id: ModelID
     """The model."""
     is_lora: bool | None = field(default=None)
-    """Whether it is trained by an adapter."""
+    """True if an adapter is trained."""
     lora_rank: int | None = field(default=None)
     """Inner dimension of the adapter."""
     model_name: str | None = field(default=None)
@@ -1454,7 +1454,7 @@ class GetInfoResponse(AllowExtra):
     type: Literal["get_info"] | None = field(default=None)
     """Tag of the response."""
     optimizer_config: OptimizerConfig = field(factory=AdamOptimizerConfig)
-    """How the model is trained. (wire 0.29.1 and later)"""
+    """Optimizer of the model. (wire 0.29.1 and later)"""
 
 
 @define
@@ -1471,9 +1471,9 @@ class GetSamplerResponse(AllowExtra):
     sampler_id: str
     """The sampler."""
     base_model: str
-    """Name of its base model."""
+    """Name of the base model."""
     model_path: str | None = field(default=None)
-    """Where its weights lie, a tinker:// path; null for the base model itself."""
+    """The tinker:// path of the weights; null for the base model itself."""
 
 
 @define
@@ -1493,7 +1493,7 @@ class GetServerCapabilitiesResponse(AllowExtra):
 
 @define
 class GetSessionResponse(AllowExtra):
-    """What was created under a session.
+    """Training runs and samplers of a session.
 
     Wire: 0.5.1 and later.
 
@@ -1503,18 +1503,18 @@ class GetSessionResponse(AllowExtra):
     _essential = frozenset({"training_run_ids", "sampler_ids"})
 
     training_run_ids: list[ModelID]
-    """Models trained under the session."""
+    """Models trained in the session."""
     sampler_ids: list[str]
-    """Samplers opened under the session."""
+    """Samplers opened in the session."""
     user_metadata: dict[str, str] | None = field(default=None)
-    """Free keys and values that create_session was given. (wire 0.30.4 and later)"""
+    """Free keys and values from create_session. (wire 0.30.4 and later)"""
     display_name: str | None = field(default=None)
-    """Name of the session for people. (wire 0.34.0 and later)"""
+    """Human-readable name of the session. (wire 0.34.0 and later)"""
 
 
 @define
 class HealthResponse(AllowExtra):
-    """Answer of a server that is up.
+    """Response of a server that is up.
 
     Wire: 0.1.0 and later.
     """
@@ -1525,13 +1525,13 @@ class HealthResponse(AllowExtra):
 
 @define
 class ImageAssetPointerChunk(ImageAssetMixin, ForbidExtra):
-    """An image that the server fetches from where it is stored.
+    """An image that the server fetches from a URL.
 
     Wire: 0.1.0 and later.
     """
 
     location: str = field(validator=field_validator())
-    """Where the image is stored."""
+    """Location of the image."""
     format: ImageFormat = field(validator=field_validator())
     """Encoding of the stored image."""
     height: int | None = field(default=None, validator=field_validator(), metadata={"until": "0.6.0"})
@@ -1539,16 +1539,16 @@ class ImageAssetPointerChunk(ImageAssetMixin, ForbidExtra):
     width: int | None = field(default=None, validator=field_validator(), metadata={"until": "0.6.0"})
     """Width in pixels. (wire 0.1.0 to before 0.6.0)"""
     tokens: int | None = field(default=None, validator=field_validator(), metadata={"until": "0.6.0"})
-    """Number of tokens that the image takes in the input. (wire 0.1.0 to before 0.6.0)"""
+    """Number of tokens of the image in the input. (wire 0.1.0 to before 0.6.0)"""
     expected_tokens: int | None = field(default=None, validator=field_validator())
-    """Number of tokens that the image is expected to take; null leaves it to the server. (wire 0.6.0 and later)"""
+    """Expected number of tokens of the image; null for the server's choice. (wire 0.6.0 and later)"""
     type: Literal["image_asset_pointer"] = field(default="image_asset_pointer", validator=field_validator())
     """Tag of the chunk."""
 
 
 @define
 class ImageAssetPointerChunkParam(ForbidExtra):
-    """An image that the server fetches from where it is stored.
+    """An image that the server fetches from a URL.
 
     Wire: 0.1.0 to before 0.3.0.
     """
@@ -1558,9 +1558,9 @@ class ImageAssetPointerChunkParam(ForbidExtra):
     height: int = field(validator=field_validator())
     """Height in pixels."""
     location: str = field(validator=field_validator())
-    """Where the image is stored."""
+    """Location of the image."""
     tokens: int = field(validator=field_validator())
-    """Number of tokens that the image takes in the input."""
+    """Number of tokens of the image in the input."""
     type: Literal["image_asset_pointer"] = field(default="image_asset_pointer", validator=field_validator())
     """Tag of the chunk."""
     width: int = field(validator=field_validator())
@@ -1583,9 +1583,9 @@ class ImageChunk(ImageBytesMixin, ForbidExtra):
     width: int | None = field(default=None, validator=field_validator(), metadata={"until": "0.6.0"})
     """Width in pixels. (wire 0.3.0 to before 0.6.0)"""
     tokens: int | None = field(default=None, validator=field_validator(), metadata={"until": "0.6.0"})
-    """Number of tokens that the image takes in the input. (wire 0.3.0 to before 0.6.0)"""
+    """Number of tokens of the image in the input. (wire 0.3.0 to before 0.6.0)"""
     expected_tokens: int | None = field(default=None, validator=field_validator())
-    """Number of tokens that the image is expected to take; null leaves it to the server. (wire 0.6.0 and later)"""
+    """Expected number of tokens of the image; null for the server's choice. (wire 0.6.0 and later)"""
     type: Literal["image"] = field(default="image", validator=field_validator())
     """Tag of the chunk."""
 
@@ -1600,7 +1600,7 @@ Wire: 0.1.0 and later.
 
 @define
 class JoinSamplingSessionRequest(ForbidExtra):
-    """Asks for the number of a copy of a sampling client.
+    """Request for the number of a copy of a sampling client.
 
     Wire: 0.32.0 and later.
     """
@@ -1619,7 +1619,7 @@ class JoinSamplingSessionResponse(AllowExtra):
     """
 
     client_counter: int
-    """The number; the copy counts seq_id from it times 1,000,000,000."""
+    """The number; seq_ids of the copy start at the number times 1,000,000,000."""
     type: Literal["join_sampling_session"] = field(default="join_sampling_session")
     """Tag of the response."""
 
@@ -1641,31 +1641,31 @@ class ListSessionsResponse(AllowExtra):
 
 @define
 class LoadWeightsRequest(ForbidExtra):
-    """Loads saved weights into a model, or into a new one that session_id and model_seq_id name.
+    """Request to load saved weights into a model, or into a new one named by session_id and model_seq_id.
 
     Wire: 0.1.0 and later.
     """
 
     path: str = field(validator=field_validator())
-    """Where the weights lie, a tinker:// path."""
+    """The tinker:// path of the weights."""
     model_id: ModelID | None = field(default=None, validator=field_validator())
-    """The model; null makes a new one."""
+    """The model; null creates a new one."""
     optimizer: bool | None = field(default=None, validator=field_validator())
-    """Whether the optimizer state is loaded too. (wire 0.6.0 and later)"""
+    """True if the optimizer state is loaded too. (wire 0.6.0 and later)"""
     seq_id: int | None = field(default=None, validator=field_validator())
-    """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
+    """Sequence number among all operations of the model, from 1; operations run in this order. (wire 0.3.0 and later)"""
     weights_access_token: str | None = field(default=None, validator=field_validator())
-    """Token of the owner of the weights; null for one's own. (wire 0.18.2 and later)"""
+    """Token of the owner of the weights; null for the caller's weights. (wire 0.18.2 and later)"""
     session_id: str | None = field(default=None, validator=field_validator())
     """The session that a new model belongs to. (wire 0.24.1 and later)"""
     model_seq_id: int | None = field(default=None, validator=field_validator())
-    """Count of the session's models, from 0, for a new model. (wire 0.24.1 and later)"""
+    """Index among the session's models, from 0, for a new model. (wire 0.24.1 and later)"""
     base_model: str | None = field(default=None, validator=field_validator())
-    """Name of the base model of a new model; null for that of the weights. (wire 0.24.1 and later)"""
+    """Name of the base model of a new model; null for the base model of the weights. (wire 0.24.1 and later)"""
     user_metadata: dict[str, Any] | None = field(default=None, validator=field_validator())
     """Free keys and values of the user, kept with the training run of a new model. (wire 0.24.1 and later)"""
     optimizer_config: OptimizerConfig | None = field(default=None, validator=field_validator())
-    """How a new model is trained; null for AdamW. (wire 0.29.1 and later)"""
+    """Optimizer of a new model; null for AdamW. (wire 0.29.1 and later)"""
     type: Literal["load_weights"] = field(default="load_weights", validator=field_validator())
     """Tag of the request."""
 
@@ -1678,7 +1678,7 @@ class LoadWeightsResponse(AllowExtra):
     """
 
     path: str | None = field(default=None)
-    """What was loaded, a tinker:// path."""
+    """The tinker:// path of the loaded weights."""
     model_id: str | None = field(default=None)
     """The model. (wire 0.24.1 and later)"""
     type: Literal["load_weights"] | None = field(default=None)
@@ -1687,7 +1687,7 @@ class LoadWeightsResponse(AllowExtra):
 
 LocationPart: TypeAlias = str | int
 """
-One step of the way to a field, a name or an index.
+One step of the path to a field, a name or an index.
 
 Wire: 0.1.0 and later.
 """
@@ -1695,7 +1695,7 @@ Wire: 0.1.0 and later.
 
 @define
 class LoraConfig(ForbidExtra):
-    """Size and places of a LoRA adapter.
+    """Size and target layers of a LoRA adapter.
 
     Wire: 0.1.0 and later.
     """
@@ -1703,18 +1703,18 @@ class LoraConfig(ForbidExtra):
     rank: int = field(validator=field_validator())
     """Inner dimension of the adapter."""
     seed: int | None = field(default=None, validator=field_validator())
-    """Seed of its first weights; null draws one."""
+    """Seed of the initial weights; null draws a seed."""
     train_unembed: bool = field(default=True, validator=field_validator())
-    """Whether the unembedding is adapted."""
+    """True if the unembedding is adapted."""
     train_mlp: bool = field(default=True, validator=field_validator())
-    """Whether the MLP layers are adapted."""
+    """True if the MLP layers are adapted."""
     train_attn: bool = field(default=True, validator=field_validator())
-    """Whether the attention layers are adapted."""
+    """True if the attention layers are adapted."""
 
 
 @define
 class LoraConfigParam(ForbidExtra):
-    """Size and places of a LoRA adapter.
+    """Size and target layers of a LoRA adapter.
 
     Wire: 0.1.0 to before 0.3.0.
     """
@@ -1722,13 +1722,13 @@ class LoraConfigParam(ForbidExtra):
     rank: int
     """Inner dimension of the adapter."""
     seed: int | UnsetType | None = field(default=UNSET)
-    """Seed of its first weights; null draws one."""
+    """Seed of the initial weights; null draws a seed."""
     train_unembed: bool | UnsetType | None = field(default=UNSET)
-    """Whether the unembedding is adapted."""
+    """True if the unembedding is adapted."""
     train_mlp: bool | UnsetType | None = field(default=UNSET)
-    """Whether the MLP layers are adapted."""
+    """True if the MLP layers are adapted."""
     train_attn: bool | UnsetType | None = field(default=UNSET)
-    """Whether the attention layers are adapted."""
+    """True if the attention layers are adapted."""
 
 
 LossConfigValue: TypeAlias = float | str
@@ -1764,7 +1764,7 @@ class ManualKey(AllowExtra):
     """
 
     key: str
-    """The key itself."""
+    """The secret key."""
     name: str
     """Name of the key."""
     type: Literal["manual"] = field(default="manual")
@@ -1772,7 +1772,7 @@ class ManualKey(AllowExtra):
     note: str | None = field(default=None)
     """Note of the user."""
     details: ApiKeyDetails | None = field(default=None)
-    """Whose the key is."""
+    """Owner of the key."""
 
 
 KeyRecordV1: TypeAlias = ManualKey | GeneratedKey
@@ -1785,7 +1785,7 @@ Wire: 0.26.2 and later.
 
 @define
 class ModelCreateParams(ForbidExtra):
-    """Creates a model to train.
+    """Request to create a model to train.
 
     Wire: 0.1.0 to before 0.3.0.
     """
@@ -1812,16 +1812,16 @@ class ModelData(AllowExtra):
     _essential = frozenset({"model_name", "tokenizer_id"})
 
     arch: str | None = field(default=None)
-    """Name of its architecture."""
+    """Name of the architecture."""
     model_name: str | None = field(default=None)
-    """Name of its base model."""
+    """Name of the base model."""
     tokenizer_id: str | None = field(default=None)
-    """Name of its tokenizer; what follows a colon is no part of it. (wire 0.3.0 and later)"""
+    """Name of the tokenizer, without the colon and the text after it. (wire 0.3.0 and later)"""
 
 
 @define
 class ModelGetInfoParams(ForbidExtra):
-    """Asks what a model is.
+    """Request to describe a model.
 
     Wire: 0.1.0 to before 0.3.0.
     """
@@ -1853,7 +1853,7 @@ class ModelInput(ModelInputMixin, ForbidExtra):
 
 ModelInputChunk: TypeAlias = EncodedTextChunk | ImageAssetPointerChunk | ImageChunk | DmelChunk
 """
-A piece of a model's input; without a tag its keys tell which.
+A piece of a model's input; without a tag its keys determine the kind.
 
 Wire: 0.1.0 and later.
 """
@@ -1861,7 +1861,7 @@ Wire: 0.1.0 and later.
 
 ModelInputChunkParam: TypeAlias = EncodedTextChunkParam | ImageAssetPointerChunkParam
 """
-A piece of a model's input; without a tag its keys tell which.
+A piece of a model's input; without a tag its keys determine the kind.
 
 Wire: 0.1.0 to before 0.3.0.
 """
@@ -1880,7 +1880,7 @@ class ModelInputParam(ForbidExtra):
 
 @define
 class ModelUnloadParams(ForbidExtra):
-    """Forgets a model.
+    """Request to unload a model.
 
     Wire: 0.1.0 to before 0.3.0.
     """
@@ -1904,7 +1904,7 @@ class OptimParamsBase(AllowExtra):
 
 OptimParams: TypeAlias = AdamParams | DimuonParams | OptimParamsBase
 """
-Settings of one step; since wire 0.30.4 those of any optimizer.
+Settings of one step; since wire 0.30.4 settings of any optimizer.
 
 Wire: 0.29.1 and later.
 """
@@ -1912,7 +1912,7 @@ Wire: 0.29.1 and later.
 
 @define
 class OptimStepRequest(ForbidExtra):
-    """Updates the weights by the gradients so far.
+    """Request to update the weights with the accumulated gradients.
 
     Wire: 0.1.0 and later.
     """
@@ -1920,11 +1920,11 @@ class OptimStepRequest(ForbidExtra):
     model_id: ModelID = field(validator=field_validator())
     """The model."""
     adam_params: AdamParams | None = field(default=None, validator=field_validator())
-    """Settings of an AdamW step; since wire 0.29.1 null when optimizer_params holds others."""
+    """Settings of an AdamW step; since wire 0.29.1 null if optimizer_params has other settings."""
     optimizer_params: OtherOptimParams | None = field(default=None, validator=field_validator())
-    """Settings of a step of another optimizer; null when adam_params holds them. (wire 0.29.1 and later)"""
+    """Settings of a step of another optimizer; null if adam_params has the settings. (wire 0.29.1 and later)"""
     seq_id: int | None = field(default=None, validator=field_validator())
-    """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
+    """Sequence number among all operations of the model, from 1; operations run in this order. (wire 0.3.0 and later)"""
     type: Literal["optim_step"] = field(default="optim_step", validator=field_validator())
     """Tag of the request."""
 
@@ -1942,7 +1942,7 @@ class OptimStepResponse(AllowExtra):
 
 @define
 class OptimizerConfigBase(AllowExtra):
-    """A model is trained by any optimizer, with any settings.
+    """Configuration of any optimizer of a model, with any settings.
 
     Wire: 0.30.4 and later.
     """
@@ -1953,7 +1953,7 @@ class OptimizerConfigBase(AllowExtra):
 
 OptimizerConfig: TypeAlias = AdamOptimizerConfig | DimuonOptimizerConfig | OptimizerConfigBase
 """
-How a model is trained; since wire 0.30.4 any optimizer may be named.
+Optimizer of a model; since wire 0.30.4 any optimizer may be named.
 
 Wire: 0.29.1 and later.
 """
@@ -1980,7 +1980,7 @@ class OwnSearchOwner(ForbidExtra):
 
 @define
 class ParsedCheckpointTinkerPath(CheckpointPathMixin, AllowExtra):
-    """The parts of a tinker:// path; made by clients, never sent.
+    """The parts of a tinker:// path; clients create it, and it is never sent.
 
     Wire: 0.1.0 and later.
     """
@@ -1990,14 +1990,14 @@ class ParsedCheckpointTinkerPath(CheckpointPathMixin, AllowExtra):
     training_run_id: str
     """The training run."""
     checkpoint_type: CheckpointType
-    """What the checkpoint is for."""
+    """Purpose of the checkpoint."""
     checkpoint_id: str
     """The checkpoint within its run, for example weights/0001."""
 
 
 @define(kw_only=False)
 class PromptAltTokens(DataclassMethods, AllowExtra):
-    """Alternatives drawn at each place of a prompt but the first, as matrices with one row per place.
+    """Alternatives sampled at each prompt position but the first, as matrices with one row per position.
 
     Wire: 0.31.0 and later.
     """
@@ -2005,7 +2005,7 @@ class PromptAltTokens(DataclassMethods, AllowExtra):
     tokens: TensorData
     """Token ids (int64)."""
     logprobs: TensorData
-    """Logprob (nats, float32) of each of them."""
+    """Logprob (nats, float32) of each token."""
 
 
 @define
@@ -2018,14 +2018,14 @@ class PromptProvenanceSpan(DataclassMethods, ForbidExtra):
     sequence_id: str = field(validator=field_validator(has_size(1)))
     """The sample, one of sample_sequence_ids."""
     length: int = field(validator=field_validator(at_least(0)))
-    """Tokens of the run."""
+    """Number of tokens of the run."""
     offset: int = field(default=0, validator=field_validator(at_least(0)))
-    """Tokens of the prompt before the run."""
+    """Number of tokens of the prompt before the run."""
 
 
 QueueState: TypeAlias = Literal["active", "paused_capacity", "paused_rate_limit"]
 """
-Why a result is not there: at work, or held back for lack of machines or by a rate limit.
+Reason why a result is not ready: it is running, or waits for machines or for a rate limit.
 
 Wire: 0.2.0 and later.
 """
@@ -2033,7 +2033,7 @@ Wire: 0.2.0 and later.
 
 RequestErrorCategory: TypeAlias = Literal["unknown", "server", "user"]
 """
-Whose fault a failure is: lower case on the wire, read in any case.
+Party that caused a failure; lower case on the wire, read in any case.
 
 Wire: 0.3.0 and later.
 """
@@ -2047,14 +2047,14 @@ class RequestFailedResponse(ErrorCategoryMixin, AllowExtra):
     """
 
     error: str
-    """What went wrong, in words."""
+    """Error message."""
     category: RequestErrorCategory | str
-    """Whose fault it is; values to come are passed on."""
+    """Party that caused the failure; clients pass on unknown values."""
 
 
 RequestID: TypeAlias = str
 """
-Identifies queued work.
+Identifier of queued work.
 
 Wire: 0.1.0 and later.
 """
@@ -2062,46 +2062,46 @@ Wire: 0.1.0 and later.
 
 @define
 class SampleRequest(ForbidExtra):
-    """Asks for samples after a prompt, and for logprobs of the prompt itself.
+    """Request for samples after a prompt, and for logprobs of the prompt itself.
 
     Wire: 0.1.0 and later.
     """
 
     prompt: ModelInput = field(validator=field_validator())
-    """What to continue."""
+    """Prompt to continue."""
     sampling_params: SamplingParams = field(validator=field_validator())
-    """How tokens are drawn."""
+    """Parameters of token sampling."""
     num_samples: int = field(default=1, validator=field_validator())
     """Number of samples."""
     base_model: str | None = field(default=None, validator=field_validator())
     """Base model; without a sampling session."""
     model_path: str | None = field(default=None, validator=field_validator())
-    """Where the weights lie, a tinker:// path; without a sampling session."""
+    """The tinker:// path of the weights; without a sampling session."""
     sampling_session_id: str | None = field(default=None, validator=field_validator())
     """The sampling session. (wire 0.3.0 and later)"""
     seq_id: int | None = field(default=None, validator=field_validator())
-    """Count of the sampling session's requests, from 0. (wire 0.3.0 and later)"""
+    """Index among the sampling session's requests, from 0. (wire 0.3.0 and later)"""
     prompt_logprobs: bool | None = field(default=None, validator=field_validator())
-    """Whether to give logprobs of the prompt: true, false, or null for the server to say."""
+    """True or false to return logprobs of the prompt or not; null for the server's choice."""
     topk_prompt_logprobs: int = field(default=0, validator=field_validator())
-    """Number of likeliest tokens to give at each place of the prompt; 0 for none. (wire 0.3.0 and later)"""
+    """Number of most likely tokens to return at each position of the prompt; 0 for none. (wire 0.3.0 and later)"""
     record_stability_info: bool | None = field(default=None, validator=field_validator())
-    """Whether to record data on stability; null leaves it to the server. (wire 0.26.2 and later)"""
+    """True to record data on stability; null for the server's choice. (wire 0.26.2 and later)"""
     topk_sample_logprobs: int = field(default=0, validator=field_validator())
-    """Number of likeliest tokens to give at each place of the samples; 0 for none. (wire 0.29.1 and later)"""
+    """Number of most likely tokens to return at each position of the samples; 0 for none. (wire 0.29.1 and later)"""
     target_prompt_logprobs: TensorData | None = field(default=None, validator=field_validator())
-    """Token ids (int64, one row per place of the prompt but the first; -1: none) to give logprobs of; null for none. (wire 0.30.4 and later)"""
+    """Token ids whose logprobs to return (int64, one row per prompt position but the first; -1 for none); null for none. (wire 0.30.4 and later)"""
     prompt_alt_tokens_k: int = field(default=0, validator=field_validator())
-    """Number of alternatives to draw at each place of the prompt but the first; 0 for none. (wire 0.31.0 and later)"""
+    """Number of alternatives to sample at each position of the prompt but the first; 0 for none. (wire 0.31.0 and later)"""
     prompt_logprobs_last_n: int | None = field(default=None, validator=field_validator())
-    """How many tokens at the end of the prompt get logprobs, at least 1; null for all. (wire 0.33.1 and later)"""
+    """Number of tokens at the end of the prompt with logprobs, at least 1; null for all. (wire 0.33.1 and later)"""
     type: Literal["sample"] = field(default="sample", validator=field_validator())
     """Tag of the request."""
 
 
 @define
 class SampleResponse(SampleResponseMixin, DataclassMethods, AllowExtra):
-    """Result of asample; as JSON until wire 0.25.0, and as a binary message since 0.18.2.
+    """Result of asample; as JSON until wire 0.25.0, and as protobuf since 0.18.2.
 
     Wire: 0.1.0 to before 0.25.0.
     """
@@ -2109,15 +2109,15 @@ class SampleResponse(SampleResponseMixin, DataclassMethods, AllowExtra):
     sequences: list[SampledSequence]
     """The samples."""
     prompt_logprobs: list[float | None] | None = field(default=None)
-    """Logprob (nats) of each token of the prompt after those before it; null for the first."""
+    """Logprob (nats) of each token of the prompt given the tokens before; null for the first."""
     topk_prompt_logprobs: list[list[TokenLogprob] | None] | None = field(default=None)
-    """Likeliest tokens at each place of the prompt, best first; null where there are none. (wire 0.3.0 and later)"""
+    """Most likely tokens at each position of the prompt, best first; null without tokens. (wire 0.3.0 and later)"""
     prompt_cache_hit_tokens: int = field(default=0)
     """Number of tokens of the prompt that came from the cache. (wire 0.23.4 and later)"""
     target_prompt_logprobs: TensorData | None = field(default=None, metadata={"protobuf_only": True})
-    """Logprobs (nats, float32) of the tokens that target_prompt_logprobs asked for, in its shape. (wire 0.30.4 and later)"""
+    """Logprobs (nats, float32) of the tokens in target_prompt_logprobs, in its shape. (wire 0.30.4 and later)"""
     prompt_alt_tokens: PromptAltTokens | None = field(default=None, metadata={"protobuf_only": True})
-    """Alternatives that prompt_alt_tokens_k asked for. (wire 0.31.0 and later)"""
+    """Alternatives requested by prompt_alt_tokens_k. (wire 0.31.0 and later)"""
     type: Literal["sample"] = field(default="sample")
     """Tag of the result."""
 
@@ -2132,14 +2132,14 @@ class SampledProvenanceSpan(DataclassMethods, ForbidExtra):
     sequence_id: str = field(validator=field_validator(has_size(1)))
     """The sample, one of sample_sequence_ids."""
     length: int = field(validator=field_validator(at_least(0)))
-    """Tokens of the run."""
+    """Number of tokens of the run."""
     offset: int = field(default=0, validator=field_validator(at_least(0)))
-    """Tokens of the sample before the run."""
+    """Number of tokens of the sample before the run."""
 
 
 ProvenanceSpan: TypeAlias = PromptProvenanceSpan | SampledProvenanceSpan
 """
-Where a run of tokens comes from.
+Origin of a run of tokens.
 
 Wire: 0.26.2 and later.
 """
@@ -2147,7 +2147,7 @@ Wire: 0.26.2 and later.
 
 ProvenanceSpans: TypeAlias = list[ProvenanceSpan]
 """
-Where tokens come from, run by run.
+Origin of tokens, run by run.
 
 Wire: 0.26.2 and later.
 """
@@ -2161,43 +2161,43 @@ class SampledSequence(SampledSequenceMixin, DataclassMethods, AllowExtra):
     """
 
     stop_reason: StopReason | str
-    """Why it ended; values to come are passed on."""
+    """Reason of the end; clients pass on unknown values."""
     tokens: list[int]
-    """Token ids drawn."""
+    """Sampled token ids."""
     logprobs: list[float] | None = field(default=None)
-    """Logprob (nats) of each token drawn."""
+    """Logprob (nats) of each sampled token."""
     sequence_id: str | None = field(default=None, metadata={"protobuf_only": True})
-    """The sample as provenance spans name it, one of the sample_sequence_ids of its promise. (wire 0.26.2 and later)"""
+    """Identifier of the sample in provenance spans, one of the sample_sequence_ids of its future. (wire 0.26.2 and later)"""
     topk_logprobs: list[list[TokenLogprob] | None] | None = field(default=None, metadata={"protobuf_only": True})
-    """Likeliest tokens at each place of the sample, best first; null where there are none. (wire 0.28.1 and later)"""
+    """Most likely tokens at each position of the sample, best first; null without tokens. (wire 0.28.1 and later)"""
 
 
 @define
 class SamplingAsampleParams(ForbidExtra):
-    """Asks for samples after a prompt, and for logprobs of the prompt itself.
+    """Request for samples after a prompt, and for logprobs of the prompt itself.
 
     Wire: 0.1.0 to before 0.3.0.
     """
 
     prompt: ModelInputParam
-    """What to continue."""
+    """Prompt to continue."""
     sampling_params: SamplingParamsParam
-    """How tokens are drawn."""
+    """Parameters of token sampling."""
     num_samples: int | UnsetType = field(default=UNSET)
     """Number of samples."""
     base_model: str | UnsetType = field(default=UNSET)
     """Name of the base model."""
     model_path: str | UnsetType = field(default=UNSET)
-    """Where the weights lie, a tinker:// path."""
+    """The tinker:// path of the weights."""
     prompt_logprobs: bool | UnsetType = field(default=UNSET)
-    """Whether to give logprobs of the prompt."""
+    """True to return logprobs of the prompt."""
     type: Literal["sample"] = field(default="sample")
     """Tag of the request."""
 
 
 SamplingClientKind: TypeAlias = Literal["snapshot", "inflight"]
 """
-Kind of sampling client; inflight ones of a model all sample from what was saved last for any of them.
+Kind of sampling client; all inflight clients of a model sample from the weights saved last for any of them.
 
 Wire: 0.38.0 and later.
 """
@@ -2205,44 +2205,44 @@ Wire: 0.38.0 and later.
 
 @define
 class SamplingParams(AllowExtra):
-    """How tokens are drawn.
+    """Parameters of token sampling.
 
     Wire: 0.1.0 and later.
     """
 
     max_tokens: int | None = field(default=None, validator=field_validator())
-    """Most tokens to draw; null for the server's limit."""
+    """Maximum number of tokens to sample; null for the server's limit."""
     seed: int | None = field(default=None, validator=field_validator())
-    """Seed of the draws; null for none."""
+    """Seed of sampling; null for a random one."""
     stop: StopCondition | None = field(default=None, validator=field_validator())
-    """Where to end before max_tokens; null for the model's own end only."""
+    """Stop condition before max_tokens; null for the model's end token only."""
     temperature: float = field(default=1, validator=field_validator())
-    """Divisor of the logits; 0 always takes the likeliest."""
+    """Divisor of the logits; 0 always takes the most likely token."""
     top_k: int = field(default=-1, validator=field_validator())
-    """Draw among so many likeliest tokens; -1 for all."""
+    """Number of most likely tokens to sample from; -1 for all."""
     top_p: float = field(default=1, validator=field_validator())
-    """Draw among the likeliest tokens of this total probability."""
+    """Total probability of the most likely tokens to sample from."""
 
 
 @define
 class SamplingParamsParam(ForbidExtra):
-    """How tokens are drawn.
+    """Parameters of token sampling.
 
     Wire: 0.1.0 to before 0.3.0.
     """
 
     max_tokens: int | UnsetType | None = field(default=UNSET, validator=field_validator())
-    """Most tokens to draw; null for the server's limit."""
+    """Maximum number of tokens; null for the server's limit."""
     seed: int | UnsetType | None = field(default=UNSET, validator=field_validator())
-    """Seed of the draws; null for none."""
+    """Seed of sampling; null for a random one."""
     stop: StopCondition | UnsetType | None = field(default=UNSET, validator=field_validator())
-    """Where to end before max_tokens; null for the model's own end only."""
+    """Stop condition before max_tokens; null for the model's end token only."""
     temperature: float | UnsetType = field(default=UNSET, validator=field_validator())
-    """Divisor of the logits; 0 always takes the likeliest."""
+    """Divisor of the logits; 0 always takes the most likely token."""
     top_k: int | UnsetType = field(default=UNSET, validator=field_validator())
-    """Draw among so many likeliest tokens; -1 for all."""
+    """Number of most likely tokens to sample from; -1 for all."""
     top_p: float | UnsetType = field(default=UNSET, validator=field_validator())
-    """Draw among the likeliest tokens of this total probability."""
+    """Total probability of the most likely tokens to sample from."""
 
 
 @define
@@ -2257,7 +2257,7 @@ class SamplingPrefillBillingEvent(AllowExtra):
     _essential = frozenset()
 
     cached: bool
-    """Whether they came from the cache."""
+    """True if the tokens came from the cache."""
     token_count: int
     """Number of tokens."""
     type: Literal["sampling_prefill"] = field(default="sampling_prefill")
@@ -2283,30 +2283,30 @@ class SamplingSampleBillingEvent(AllowExtra):
 
 @define
 class SamplingSampleParams(ForbidExtra):
-    """Samples after a prompt, answered at once.
+    """Request to sample after a prompt; the response has the samples.
 
     Wire: 0.1.0 to before 0.3.0.
     """
 
     prompt: ModelInputParam = field(validator=field_validator())
-    """What to continue."""
+    """Prompt to continue."""
     sampling_params: SamplingParamsParam = field(validator=field_validator())
-    """How tokens are drawn."""
+    """Parameters of token sampling."""
     num_samples: int | UnsetType = field(default=UNSET, validator=field_validator())
     """Number of samples."""
     base_model: str | UnsetType = field(default=UNSET, validator=field_validator())
     """Name of the base model."""
     model_path: str | UnsetType = field(default=UNSET, validator=field_validator())
-    """Where the weights lie, a tinker:// path."""
+    """The tinker:// path of the weights."""
     prompt_logprobs: bool | UnsetType = field(default=UNSET, validator=field_validator())
-    """Whether to give logprobs of the prompt."""
+    """True to return logprobs of the prompt."""
     type: Literal["sample"] = field(default="sample", validator=field_validator())
     """Tag of the request."""
 
 
 @define
 class SamplingSessionFuturesTarget(ForbidExtra):
-    """Whose samples are waited for.
+    """Sampling session and client whose samples are awaited.
 
     Wire: 0.26.2 and later.
     """
@@ -2321,7 +2321,7 @@ class SamplingSessionFuturesTarget(ForbidExtra):
 
 @define
 class SaveWeightsExternalRequest(ForbidExtra):
-    """Saves weights to download them.
+    """Request to save weights for download.
 
     Wire: 0.28.1 and later.
     """
@@ -2331,13 +2331,13 @@ class SaveWeightsExternalRequest(ForbidExtra):
     path: str = field(validator=field_validator())
     """Name of the checkpoint."""
     seq_id: int | None = field(default=None, validator=field_validator())
-    """Place among all operations of the model, counted from 1; they run in this order."""
+    """Sequence number among all operations of the model, from 1; operations run in this order."""
     ttl_seconds: int | None = field(default=None, validator=field_validator())
     """Seconds until the checkpoint is deleted; null keeps it."""
     type: Literal["save_weights_external"] = field(default="save_weights_external", validator=field_validator())
     """Tag of the request."""
     age_encryption_recipients: list[str] | None = field(default=None, validator=field_validator())
-    """Public age keys that the files are encrypted for; null for none. (wire 0.33.1 and later)"""
+    """Public age keys to encrypt the files for; null for no encryption. (wire 0.33.1 and later)"""
 
 
 @define
@@ -2348,7 +2348,7 @@ class SaveWeightsExternalResponse(AllowExtra):
     """
 
     path: str
-    """Where it was saved, a tinker:// path."""
+    """The tinker:// path of the saved weights."""
     type: Literal["save_weights_external"] | None = field(default=None)
     """Tag of the result."""
 
@@ -2361,16 +2361,16 @@ class SaveWeightsExternalResponseInternal(AllowExtra):
     """
 
     path: str | None = field(default=None)
-    """Where it was saved, a tinker:// path."""
+    """The tinker:// path of the saved weights."""
     size_bytes: int | None = field(default=None)
-    """Its size in bytes."""
+    """Size in bytes."""
     type: Literal["save_weights_external"] | None = field(default=None)
     """Tag of the result."""
 
 
 @define
 class SaveWeightsForSamplerRequest(ForbidExtra):
-    """Saves weights to sample from, under a name or straight into a new sampling session.
+    """Request to save weights to sample from, under a name or directly into a new sampling session.
 
     Wire: 0.1.0 and later.
     """
@@ -2378,43 +2378,43 @@ class SaveWeightsForSamplerRequest(ForbidExtra):
     model_id: ModelID = field(validator=field_validator())
     """The model."""
     path: str | None = field(default=None, validator=field_validator())
-    """Name of the checkpoint; left out when sampling_session_seq_id is given."""
+    """Name of the checkpoint; omitted if sampling_session_seq_id is set."""
     sampling_session_seq_id: int | None = field(default=None, validator=field_validator())
-    """Count of the session's sampling sessions, from 0; opens one on these weights. (wire 0.3.0 and later)"""
+    """Index among the session's sampling sessions, from 0; opens a sampling session on these weights. (wire 0.3.0 and later)"""
     seq_id: int | None = field(default=None, validator=field_validator())
-    """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
+    """Sequence number among all operations of the model, from 1; operations run in this order. (wire 0.3.0 and later)"""
     ttl_seconds: int | None = field(default=None, validator=field_validator())
     """Seconds until the checkpoint is deleted; null keeps it. (wire 0.9.0 and later)"""
     user_metadata: dict[str, str] | None = field(default=None, validator=field_validator())
     """Free keys and values of the user, kept with the checkpoint. (wire 0.27.2 and later)"""
     kind: SamplingClientKind = field(default="snapshot", validator=field_validator())
-    """Kind of the sampling client that is opened on them. (wire 0.38.0 and later)"""
+    """Kind of the sampling client that is opened on the weights. (wire 0.38.0 and later)"""
     type: Literal["save_weights_for_sampler"] = field(default="save_weights_for_sampler", validator=field_validator())
     """Tag of the request."""
 
 
 @define
 class SaveWeightsForSamplerResponse(SaveSamplerWeightsMixin, AllowExtra):
-    """Saved weights to sample from, as users see it.
+    """Saved weights to sample from, as users see them.
 
     Wire: 0.1.0 and later.
     """
 
     path: str
-    """Where it was saved, a tinker:// path."""
+    """The tinker:// path of the saved weights."""
     type: Literal["save_weights_for_sampler"] | None = field(default=None)
     """Tag of the result."""
 
 
 @define
 class SaveWeightsForSamplerResponseInternal(AllowExtra):
-    """Result of save_weights_for_sampler, with a path or a sampling session, as was asked for.
+    """Result of save_weights_for_sampler, with a path or a sampling session, as requested.
 
     Wire: 0.3.0 and later.
     """
 
     path: str | None = field(default=None)
-    """Where it was saved, a tinker:// path."""
+    """The tinker:// path of the saved weights."""
     sampling_session_id: str | None = field(default=None)
     """The sampling session that was opened."""
     type: Literal["save_weights_for_sampler"] | None = field(default=None)
@@ -2423,7 +2423,7 @@ class SaveWeightsForSamplerResponseInternal(AllowExtra):
 
 @define
 class SaveWeightsRequest(ForbidExtra):
-    """Saves weights and optimizer state.
+    """Request to save weights and optimizer state.
 
     Wire: 0.1.0 and later.
     """
@@ -2433,11 +2433,11 @@ class SaveWeightsRequest(ForbidExtra):
     path: str | None = field(default=None, validator=field_validator())
     """Name of the checkpoint; null lets the server name it."""
     seq_id: int | None = field(default=None, validator=field_validator())
-    """Place among all operations of the model, counted from 1; they run in this order. (wire 0.3.0 and later)"""
+    """Sequence number among all operations of the model, from 1; operations run in this order. (wire 0.3.0 and later)"""
     ttl_seconds: int | None = field(default=None, validator=field_validator())
     """Seconds until the checkpoint is deleted; null keeps it. (wire 0.9.0 and later)"""
     overwrite: bool = field(default=False, validator=field_validator())
-    """Whether a checkpoint of this name may be replaced. (wire 0.20.0 and later)"""
+    """True if a checkpoint of this name may be replaced. (wire 0.20.0 and later)"""
     user_metadata: dict[str, str] | None = field(default=None, validator=field_validator())
     """Free keys and values of the user, kept with the checkpoint. (wire 0.27.2 and later)"""
     type: Literal["save_weights"] = field(default="save_weights", validator=field_validator())
@@ -2452,7 +2452,7 @@ class SaveWeightsResponse(SaveWeightsMixin, AllowExtra):
     """
 
     path: str
-    """Where it was saved, a tinker:// path."""
+    """The tinker:// path of the saved weights."""
     type: Literal["save_weights"] | None = field(default=None)
     """Tag of the result."""
 
@@ -2471,12 +2471,12 @@ class SelfApiKeyResponse(AllowExtra):
     note: str
     """Note of the user on the key."""
     details: ApiKeyDetails
-    """Whose the key is."""
+    """Owner of the key."""
 
 
 @define
 class SessionActive(AllowExtra):
-    """The session is at work.
+    """The session is active.
 
     Wire: 0.36.0 and later.
 
@@ -2503,7 +2503,7 @@ class SessionCancelled(AllowExtra):
     type: Literal["cancelled"] = field(default="cancelled")
     """Tag of the status."""
     detail: str | None = field(default=None)
-    """Why, in words."""
+    """Reason as text."""
 
 
 @define
@@ -2518,13 +2518,13 @@ class SessionEndEvent(AllowExtra):
     event_id: str = field(validator=field_validator())
     """Identifies the event, a UUID."""
     event_session_index: int = field(validator=field_validator())
-    """Count of the session's events, from 0."""
+    """Index among the session's events, from 0."""
     severity: Severity = field(validator=field_validator())
-    """How grave it is."""
+    """Severity of the event."""
     timestamp: datetime = field(validator=field_validator())
-    """When it happened."""
+    """Time of the event."""
     duration: str = field(validator=field_validator())
-    """How long it ran, as H:MM:SS.ffffff."""
+    """Run time of the client, as H:MM:SS.ffffff."""
 
 
 @define
@@ -2535,17 +2535,17 @@ class SessionEndEventParam(ForbidExtra):
     """
 
     duration: str
-    """How long it ran, as H:MM:SS.ffffff."""
+    """Run time of the client, as H:MM:SS.ffffff."""
     event: Literal["SESSION_END"] = field(default="SESSION_END")
     """Kind of the event, one of EventType."""
     event_id: str
     """Identifies the event, a UUID."""
     event_session_index: int
-    """Count of the session's events, from 0."""
+    """Index among the session's events, from 0."""
     severity: Severity
-    """How grave it is."""
+    """Severity of the event."""
     timestamp: datetime
-    """When it happened."""
+    """Time of the event."""
 
 
 @define
@@ -2560,11 +2560,11 @@ class SessionFailed(AllowExtra):
     _essential = frozenset()
 
     category: SessionFailureCategory | str
-    """Whose fault it is; values to come are passed on."""
+    """Party that caused the failure; clients pass on unknown values."""
     reason: SessionFailedReason
-    """What failed."""
+    """Part that failed."""
     message: str
-    """What went wrong, in words."""
+    """Error message."""
     type: Literal["failed"] = field(default="failed")
     """Tag of the status."""
 
@@ -2583,7 +2583,7 @@ class SessionFailedRequestReason(AllowExtra):
     request_id: str
     """The request."""
     request_type: str
-    """What it asked for, for example ForwardBackward."""
+    """Kind of the request, for example ForwardBackward."""
     type: Literal["request"] = field(default="request")
     """Tag of the reason."""
 
@@ -2626,7 +2626,7 @@ SessionFailedReason: TypeAlias = (
     SessionFailedRequestReason | SessionFailedTrainingRunReason | SessionFailedSamplingSessionReason
 )
 """
-What of a session failed.
+Part of a session that failed.
 
 Wire: 0.36.0 and later.
 """
@@ -2634,7 +2634,7 @@ Wire: 0.36.0 and later.
 
 SessionFailureCategory: TypeAlias = Literal["user", "internal"]
 """
-Whose fault the failure of a session is.
+Party that caused the failure of a session.
 
 Wire: 0.36.0 and later.
 """
@@ -2642,18 +2642,18 @@ Wire: 0.36.0 and later.
 
 @define
 class SessionFinishReason(ForbidExtra):
-    """Why a client ends its session.
+    """Reason why a client ends its session.
 
     Wire: 0.27.2 and later.
     """
 
     type: SessionFinishStatus = field(validator=field_validator())
-    """How it ends."""
+    """Status at the end."""
 
 
 SessionFinishStatus: TypeAlias = Literal["success", "errored", "interrupted"]
 """
-How a client ends its session.
+Status with which a client ends its session.
 
 Wire: 0.27.2 and later.
 """
@@ -2661,7 +2661,7 @@ Wire: 0.27.2 and later.
 
 @define
 class SessionHeartbeatRequest(ForbidExtra):
-    """Keeps a session alive.
+    """Request to keep a session alive.
 
     Wire: 0.3.0 and later.
     """
@@ -2674,7 +2674,7 @@ class SessionHeartbeatRequest(ForbidExtra):
 
 @define
 class SessionHeartbeatResponse(AllowExtra):
-    """The session lives on.
+    """The session stays alive.
 
     Wire: 0.3.0 and later.
 
@@ -2689,20 +2689,20 @@ class SessionHeartbeatResponse(AllowExtra):
 
 @define
 class SessionSearchCursor(AllowExtra):
-    """Where the next page starts.
+    """Start of the next page.
 
     Wire: 0.36.0 and later.
     """
 
     last_created_at: datetime = field(validator=field_validator())
-    """When the last session of the page was created, with its time zone."""
+    """Creation time of the page's last session, with a time zone."""
     last_session_id: str = field(validator=field_validator())
     """The last session of the page."""
 
 
 @define
 class SessionSearchRequest(ForbidExtra):
-    """Looks for sessions; each condition given narrows the search.
+    """Request to search sessions; each condition narrows the search.
 
     Wire: 0.36.0 and later.
     """
@@ -2710,24 +2710,24 @@ class SessionSearchRequest(ForbidExtra):
     session_id: str | None = field(default=None, validator=field_validator())
     """Only this session."""
     project_ids: list[str] | None = field(default=None, validator=field_validator())
-    """Only those of these projects."""
+    """Only sessions of these projects."""
     user_metadata: dict[str, str] = field(factory=dict, validator=field_validator())
-    """Only those with these keys and values."""
+    """Only sessions with these keys and values."""
     display_name: str | None = field(default=None, validator=field_validator(has_size(1)))
-    """Only those with this name."""
+    """Only sessions with this name."""
     owner: SearchOwner = field(factory=OwnSearchOwner, validator=field_validator())
-    """Whose sessions."""
+    """Owners of the sessions."""
     statuses: list[SessionStatusQuery] | None = field(default=None, validator=field_validator())
-    """Only those with one of these statuses; null for any."""
+    """Only sessions with one of these statuses; null for any."""
     limit: int = field(default=50, validator=field_validator(at_least(1), at_most(200)))
-    """Most sessions of the page."""
+    """Maximum number of sessions."""
     cursor: SessionSearchCursor | None = field(default=None, validator=field_validator())
     """Start of the page; null for the first."""
 
 
 @define
 class SessionSearchResponse(AllowExtra):
-    """One page of sessions that were found.
+    """One page of search results.
 
     Wire: 0.36.0 and later.
 
@@ -2754,11 +2754,11 @@ class SessionStartEvent(AllowExtra):
     event_id: str = field(validator=field_validator())
     """Identifies the event, a UUID."""
     event_session_index: int = field(validator=field_validator())
-    """Count of the session's events, from 0."""
+    """Index among the session's events, from 0."""
     severity: Severity = field(validator=field_validator())
-    """How grave it is."""
+    """Severity of the event."""
     timestamp: datetime = field(validator=field_validator())
-    """When it happened."""
+    """Time of the event."""
 
 
 @define
@@ -2773,16 +2773,16 @@ class SessionStartEventParam(ForbidExtra):
     event_id: str
     """Identifies the event, a UUID."""
     event_session_index: int
-    """Count of the session's events, from 0."""
+    """Index among the session's events, from 0."""
     severity: Severity
-    """How grave it is."""
+    """Severity of the event."""
     timestamp: datetime
-    """When it happened."""
+    """Time of the event."""
 
 
 SessionStatus: TypeAlias = SessionFailed | SessionCancelled | ClientSessionFinished | SessionActive
 """
-How a session is.
+Status of a session.
 
 Wire: 0.36.0 and later.
 """
@@ -2792,7 +2792,7 @@ SessionStatusQuery: TypeAlias = (
     ActiveSessionStatusQuery | CancelledSessionStatusQuery | FailedSessionStatusQuery | ClientFinishedSessionStatusQuery
 )
 """
-A status to look for.
+Status to search for.
 
 Wire: 0.36.0 and later.
 """
@@ -2800,7 +2800,7 @@ Wire: 0.36.0 and later.
 
 @define
 class SessionSummary(AllowExtra):
-    """A session that was found.
+    """A session found by a search.
 
     Wire: 0.36.0 and later.
 
@@ -2812,26 +2812,26 @@ class SessionSummary(AllowExtra):
     session_id: str
     """The session."""
     created_at: datetime
-    """When it was created."""
+    """Creation time."""
     owner: str
-    """Who owns it."""
+    """Owner."""
     project_id: str
-    """Its project."""
+    """Project of the session."""
     checkpoints_count: int
-    """Number of its checkpoints."""
+    """Number of checkpoints of the session."""
     status: SessionStatus | None = field(default=None)
-    """How it is; null where that is not known."""
+    """Status of the session; null if it is unknown."""
     display_name: str | None = field(default=None)
-    """Its name."""
+    """Name of the session."""
     user_metadata: dict[str, str] | None = field(default=None)
     """Free keys and values of the user."""
     checkpoint_storage_bytes: int | None = field(default=None)
-    """Size of its checkpoints in bytes."""
+    """Size of the session's checkpoints in bytes."""
 
 
 @define
 class SessionTraceExportPollResponse(AllowExtra):
-    """How the export of a trace goes.
+    """Status of the export of a trace.
 
     Wire: 0.24.1 and later.
 
@@ -2841,27 +2841,27 @@ class SessionTraceExportPollResponse(AllowExtra):
     _essential = frozenset({"status", "url"})
 
     status: TraceExportStatus | str
-    """How it goes; values to come are passed on."""
+    """Status of the export; clients pass on unknown values."""
     url: str | None = field(default=None)
-    """Signed address of the trace, once it is ready."""
+    """Signed URL of the trace, once the trace is ready."""
     error: str | None = field(default=None)
-    """Why it failed."""
+    """Reason of the failure."""
 
 
 @define
 class SetCheckpointTtlRequest(ForbidExtra):
-    """Sets or lifts the time after which a checkpoint is deleted.
+    """Request to set or remove the time after which a checkpoint is deleted.
 
     Wire: 0.13.1 and later.
     """
 
     ttl_seconds: int | None = field(validator=field_validator())
-    """Seconds from now until it is deleted; null, which is sent as such, keeps it."""
+    """Seconds from now until deletion; null, which clients send explicitly, keeps the checkpoint."""
 
 
 Severity: TypeAlias = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 """
-How grave an event is.
+Severity of an event.
 
 Wire: 0.1.0 and later.
 """
@@ -2869,7 +2869,7 @@ Wire: 0.1.0 and later.
 
 StopCondition: TypeAlias = str | list[str] | list[int]
 """
-Where sampling ends; a string, one of several strings, or one of several token ids.
+Stop condition of sampling: a string, one of several strings, or one of several token ids.
 
 Wire: 0.1.0 and later.
 """
@@ -2877,7 +2877,7 @@ Wire: 0.1.0 and later.
 
 StopReason: TypeAlias = Literal["length", "stop"]
 """
-Why a sample ended: at max_tokens (length) or at a stop condition (stop).
+Reason why a sample ended: max_tokens (length) or a stop condition (stop).
 
 Wire: 0.1.0 and later.
 """
@@ -2899,7 +2899,7 @@ class StorageBillingEvent(AllowExtra):
     type: Literal["storage"] = field(default="storage")
     """Tag of the event."""
     free: bool = field(default=False)
-    """Whether it costs nothing. (wire 0.38.0 and later)"""
+    """True if the usage is free. (wire 0.38.0 and later)"""
 
 
 @define
@@ -2910,9 +2910,9 @@ class StoredCredentialsV1(AllowExtra):
     """
 
     version: Literal[1] = field(default=1)
-    """Version of the form of the file."""
+    """Version of the file format."""
     default: str | None = field(default=None)
-    """Key of keys that is used; null for none."""
+    """Entry of keys that is in use; null for none."""
     keys: dict[str, KeyRecordV1] = field(factory=dict)
     """API keys by identifier."""
 
@@ -2929,18 +2929,18 @@ class SupportedModel(AllowExtra):
     _essential = frozenset({"model_name"})
 
     model_name: str | None = field(default=None)
-    """Name under which create_model and create_sampling_session know it."""
+    """Name for create_model and create_sampling_session."""
     max_context_length: int | None = field(default=None)
-    """Most tokens of prompt and sample together. (wire 0.18.2 and later)"""
+    """Maximum number of tokens of prompt and sample together. (wire 0.18.2 and later)"""
     trainable: bool | None = field(default=None)
-    """Whether create_model takes it. (wire 0.26.2 and later)"""
+    """True if create_model accepts the model. (wire 0.26.2 and later)"""
     sampleable: bool | None = field(default=None)
-    """Whether create_sampling_session takes it. (wire 0.26.2 and later)"""
+    """True if create_sampling_session accepts the model. (wire 0.26.2 and later)"""
 
 
 @define
 class TelemetryBatch(AllowExtra):
-    """Events of one client, as held before they are sent.
+    """Events of one client, collected before they are sent.
 
     Wire: 0.1.0 and later.
     """
@@ -2950,7 +2950,7 @@ class TelemetryBatch(AllowExtra):
     platform: str
     """Operating system, for example Linux."""
     sdk_version: str
-    """Wire version that the client speaks."""
+    """Wire version of the client."""
     session_id: str
     """The session that the events belong to."""
     process_uuid: str | None = field(default=None)
@@ -2959,7 +2959,7 @@ class TelemetryBatch(AllowExtra):
 
 @define
 class TelemetryResponse(AllowExtra):
-    """The events are taken.
+    """The events are accepted.
 
     Wire: 0.1.0 and later.
     """
@@ -2970,7 +2970,7 @@ class TelemetryResponse(AllowExtra):
 
 @define
 class TelemetrySendParams(ForbidExtra):
-    """Reports events of one client.
+    """Request to report events of one client.
 
     Wire: 0.1.0 to before 0.3.0.
     """
@@ -2980,14 +2980,14 @@ class TelemetrySendParams(ForbidExtra):
     platform: str
     """Operating system, for example Linux."""
     sdk_version: str
-    """Wire version that the client speaks."""
+    """Wire version of the client."""
     session_id: str
     """The session that the events belong to."""
 
 
 @define
 class TelemetrySendRequest(ForbidExtra):
-    """Reports events of one client.
+    """Request to report events of one client.
 
     Wire: 0.3.0 and later.
     """
@@ -2997,7 +2997,7 @@ class TelemetrySendRequest(ForbidExtra):
     platform: str = field(validator=field_validator())
     """Operating system, for example Linux."""
     sdk_version: str = field(validator=field_validator())
-    """Wire version that the client speaks."""
+    """Wire version of the client."""
     session_id: str = field(validator=field_validator())
     """The session that the events belong to."""
     process_uuid: str | None = field(default=None, validator=field_validator())
@@ -3018,7 +3018,7 @@ class TensorData(TensorDataMixin, DataclassMethods, ForbidExtra):
     shape: list[int] | None = field(default=None, validator=field_validator())
     """Length of each dimension; null means one dimension as long as data."""
     sparse_crow_indices: Sequence[int] | Array | None = field(default=None, validator=field_validator())
-    """For a sparse matrix (CSR), where each row starts in data; rows + 1 numbers. (wire 0.18.2 and later)"""
+    """For a sparse matrix (CSR), the start of each row in data; rows + 1 numbers. (wire 0.18.2 and later)"""
     sparse_col_indices: Sequence[int] | Array | None = field(default=None, validator=field_validator())
     """For a sparse matrix (CSR), the column of each value of data. (wire 0.18.2 and later)"""
 
@@ -3034,7 +3034,7 @@ Wire: 0.1.0 and later.
 
 LossFnOutput: TypeAlias = dict[str, TensorData]
 """
-Tensors that a loss gives for one datum, by name, such as logprobs (per target token).
+Output tensors of a loss for one datum, by name, such as logprobs (per target token).
 
 Wire: 0.1.0 and later.
 """
@@ -3057,8 +3057,7 @@ class TensorDataParam(ForbidExtra):
 
 LossFnInputsParam: TypeAlias = dict[str, TensorDataParam]
 """
-Tensors of a loss by name: target_tokens (int64), weights, advantages, logprobs, clip_low_threshold and
-clip_high_threshold (float32), mostly one number per input token.
+Tensors of a loss by name, as in LossFnInputs.
 
 Wire: 0.1.0 to before 0.3.0.
 """
@@ -3082,7 +3081,7 @@ Wire: 0.3.0 and later.
 
 TraceExportStatus: TypeAlias = Literal["pending", "ready", "failed"]
 """
-How the export of a trace goes.
+Status of the export of a trace.
 
 Wire: 0.24.1 and later.
 """
@@ -3113,7 +3112,7 @@ BillingEventInfo: TypeAlias = (
     | StorageBillingEvent
 )
 """
-What was used.
+Resource that was used.
 
 Wire: 0.23.4 and later.
 """
@@ -3121,7 +3120,7 @@ Wire: 0.23.4 and later.
 
 @define
 class TrainingForwardBackwardParams(ForbidExtra):
-    """Computes a loss and its gradients; as JSON.
+    """Request to compute a loss and its gradients, as JSON.
 
     Wire: 0.1.0 to before 0.3.0.
     """
@@ -3134,7 +3133,7 @@ class TrainingForwardBackwardParams(ForbidExtra):
 
 @define
 class TrainingForwardParams(ForbidExtra):
-    """Computes a loss without gradients.
+    """Request to compute a loss without gradients.
 
     Wire: 0.1.0 to before 0.3.0.
     """
@@ -3147,7 +3146,7 @@ class TrainingForwardParams(ForbidExtra):
 
 @define
 class TrainingOptimStepParams(ForbidExtra):
-    """Updates the weights by the gradients so far.
+    """Request to update the weights with the accumulated gradients.
 
     Wire: 0.1.0 to before 0.3.0.
     """
@@ -3176,26 +3175,26 @@ class TrainingRun(AllowExtra):
     base_model: str
     """Name of the base model."""
     model_owner: str
-    """Who owns it."""
+    """Owner."""
     is_lora: bool
-    """Whether it trains an adapter."""
+    """True if an adapter is trained."""
     last_request_time: datetime
-    """When it was last worked on."""
+    """Time of the last request."""
     corrupted: bool = field(default=False)
-    """Whether an error has made it useless."""
+    """True if an error has made the run unusable."""
     lora_rank: int | None = field(default=None)
     """Inner dimension of the adapter."""
     last_checkpoint: Checkpoint | None = field(default=None)
-    """Newest checkpoint to go on from."""
+    """Newest checkpoint to resume from."""
     last_sampler_checkpoint: Checkpoint | None = field(default=None)
     """Newest checkpoint to sample from."""
     user_metadata: dict[str, str] | None = field(default=None)
-    """Free keys and values that create_model was given. (wire 0.2.0 and later)"""
+    """Free keys and values from create_model. (wire 0.2.0 and later)"""
 
 
 @define
 class TrainingRunIdsResponse(AllowExtra):
-    """Identifiers of training runs; no call gives it.
+    """Identifiers of training runs; no endpoint returns it.
 
     Wire: 0.1.0 to before 0.2.0.
     """
@@ -3203,7 +3202,7 @@ class TrainingRunIdsResponse(AllowExtra):
     training_run_ids: list[str]
     """The training runs."""
     has_more: bool
-    """Whether there are more."""
+    """True if there are more runs."""
 
 
 @define
@@ -3220,12 +3219,12 @@ class TrainingRunsResponse(AllowExtra):
     training_runs: list[TrainingRun]
     """The runs."""
     cursor: Cursor
-    """Place of the page."""
+    """Position of the page."""
 
 
 @define
 class TryAgainResponse(AllowExtra):
-    """The result is not there yet.
+    """The result is not ready yet.
 
     Wire: 0.1.0 and later.
     """
@@ -3233,11 +3232,11 @@ class TryAgainResponse(AllowExtra):
     request_id: str
     """The work."""
     queue_state: QueueState | str
-    """Why the result is not there; values to come are passed on. (wire 0.2.0 and later)"""
+    """Reason why the result is not ready; clients pass on unknown values. (wire 0.2.0 and later)"""
     queue_state_reason: str | None = field(default=None)
-    """The same in words for the user. (wire 0.7.0 and later)"""
+    """The reason as text for the user. (wire 0.7.0 and later)"""
     type: Literal["try_again"] = field(default="try_again")
-    """Tag of the answer."""
+    """Tag of the response."""
 
 
 @define
@@ -3252,22 +3251,22 @@ class UnhandledExceptionEvent(AllowExtra):
     event_id: str = field(validator=field_validator())
     """Identifies the event, a UUID."""
     event_session_index: int = field(validator=field_validator())
-    """Count of the session's events, from 0."""
+    """Index among the session's events, from 0."""
     severity: Severity = field(validator=field_validator())
-    """How grave it is."""
+    """Severity of the event."""
     timestamp: datetime = field(validator=field_validator())
-    """When it happened."""
+    """Time of the event."""
     error_type: str = field(validator=field_validator())
     """Class of the exception."""
     error_message: str = field(validator=field_validator())
     """Text of the exception."""
     traceback: str | None = field(default=None, validator=field_validator())
-    """Where it came from."""
+    """Traceback of the exception."""
 
 
 TelemetryEvent: TypeAlias = SessionStartEvent | SessionEndEvent | UnhandledExceptionEvent | GenericEvent
 """
-Something that happened in a client.
+An event in a client.
 
 Wire: 0.1.0 and later.
 """
@@ -3289,20 +3288,20 @@ class UnhandledExceptionEventParam(ForbidExtra):
     event_id: str
     """Identifies the event, a UUID."""
     event_session_index: int
-    """Count of the session's events, from 0."""
+    """Index among the session's events, from 0."""
     severity: Severity
-    """How grave it is."""
+    """Severity of the event."""
     timestamp: datetime
-    """When it happened."""
+    """Time of the event."""
     traceback: str | UnsetType | None = field(default=UNSET)
-    """Where it came from."""
+    """Traceback of the exception."""
 
 
 TelemetryEventParam: TypeAlias = (
     SessionStartEventParam | SessionEndEventParam | UnhandledExceptionEventParam | GenericEventParam
 )
 """
-Something that happened in a client.
+An event in a client.
 
 Wire: 0.1.0 to before 0.3.0.
 """
@@ -3310,7 +3309,7 @@ Wire: 0.1.0 to before 0.3.0.
 
 @define
 class UnloadModelRequest(ForbidExtra):
-    """Forgets a model.
+    """Request to unload a model.
 
     Wire: 0.1.0 and later.
     """
@@ -3329,7 +3328,7 @@ class UnloadModelResponse(AllowExtra):
     """
 
     model_id: ModelID
-    """The model that is gone."""
+    """The unloaded model."""
     type: Literal["unload_model"] | None = field(default=None)
     """Tag of the result."""
 
@@ -3352,7 +3351,7 @@ FutureRetrieveResponse: TypeAlias = (
     | CreateCustomLossResponse
 )
 """
-A result, a failure or a wait; nothing wraps it, and which result it is the asker knows.
+A result, a failure or a wait, without a wrapper; the caller knows which result to expect.
 
 Wire: 0.1.0 and later.
 """
@@ -3368,14 +3367,14 @@ class UntypedAPIFuture(AllowExtra):
     request_id: RequestID
     """The work."""
     model_id: ModelID | None = field(default=None)
-    """The model that the work is done on."""
+    """The model of the work."""
     sample_sequence_ids: list[str] | None = field(default=None)
-    """Identifies each sample of asample, in order; clients of these versions insist on it. (wire 0.26.2 and later)"""
+    """Identifier of each sample of asample, in order; clients of these versions require it. (wire 0.26.2 and later)"""
 
 
 @define
 class UserSearchOwner(ForbidExtra):
-    """Sessions of given users.
+    """Sessions of the listed users.
 
     Wire: 0.36.0 and later.
     """
@@ -3388,7 +3387,7 @@ class UserSearchOwner(ForbidExtra):
 
 SearchOwner: TypeAlias = OwnSearchOwner | AccessibleSearchOwner | UserSearchOwner
 """
-Whose sessions to look for.
+Owners of the sessions to search.
 
 Wire: 0.36.0 and later.
 """
@@ -3396,33 +3395,33 @@ Wire: 0.36.0 and later.
 
 @define
 class ValidationErrorBody(AllowExtra):
-    """Body of a 422, one item per fault.
+    """Body of a 422, one item per error.
 
     Wire: 0.1.0 and later.
     """
 
     detail: list[ValidationErrorItem]
-    """All faults found."""
+    """All errors."""
 
 
 @define
 class ValidationErrorItem(AllowExtra):
-    """One fault of a request.
+    """One error in a request.
 
     Wire: 0.1.0 and later.
     """
 
     loc: list[LocationPart]
-    """Way to the field at fault, from the outside in; starts with body, path or query."""
+    """Path to the wrong field, from the outside in; starts with body, path or query."""
     msg: str
-    """What is wrong with the field."""
+    """Error message for the field."""
     type: str
-    """Kind of the fault, for programs."""
+    """Kind of the error, for programs."""
 
 
 @define
 class WeightLoadParams(ForbidExtra):
-    """Loads saved weights into a model.
+    """Request to load saved weights into a model.
 
     Wire: 0.1.0 to before 0.3.0.
     """
@@ -3430,14 +3429,14 @@ class WeightLoadParams(ForbidExtra):
     model_id: ModelID
     """The model."""
     path: str
-    """Where the weights lie, a tinker:// path."""
+    """The tinker:// path of the weights."""
     type: Literal["load_weights"] = field(default="load_weights")
     """Tag of the request."""
 
 
 @define
 class WeightSaveForSamplerParams(ForbidExtra):
-    """Saves weights to sample from, under a name or straight into a new sampling session.
+    """Request to save weights to sample from, under a name or directly into a new sampling session.
 
     Wire: 0.1.0 to before 0.3.0.
     """
@@ -3445,14 +3444,14 @@ class WeightSaveForSamplerParams(ForbidExtra):
     model_id: ModelID
     """The model."""
     path: str | UnsetType = field(default=UNSET)
-    """Name of the checkpoint; left out when sampling_session_seq_id is given."""
+    """Name of the checkpoint; omitted if sampling_session_seq_id is set."""
     type: Literal["save_weights_for_sampler"] = field(default="save_weights_for_sampler")
     """Tag of the request."""
 
 
 @define
 class WeightSaveParams(ForbidExtra):
-    """Saves weights and optimizer state.
+    """Request to save weights and optimizer state.
 
     Wire: 0.1.0 to before 0.3.0.
     """
@@ -3467,13 +3466,13 @@ class WeightSaveParams(ForbidExtra):
 
 @define
 class WeightsInfoRequest(ForbidExtra):
-    """Asks of which base model and adapter saved weights are.
+    """Request to describe the base model and adapter of saved weights.
 
     Wire: 0.6.0 and later.
     """
 
     tinker_path: str = field(validator=field_validator())
-    """Where the weights lie, a tinker:// path."""
+    """The tinker:// path of the weights."""
 
 
 @define
@@ -3490,22 +3489,22 @@ class WeightsInfoResponse(AllowExtra):
     base_model: str
     """Name of the base model."""
     is_lora: bool
-    """Whether the weights are those of an adapter."""
+    """True if the weights belong to an adapter."""
     lora_rank: int | None = field(default=None)
     """Inner dimension of the adapter."""
     train_unembed: bool | None = field(default=None)
-    """Whether the unembedding is adapted. (wire 0.8.1 and later)"""
+    """True if the unembedding is adapted. (wire 0.8.1 and later)"""
     train_mlp: bool | None = field(default=None)
-    """Whether the MLP layers are adapted. (wire 0.8.1 and later)"""
+    """True if the MLP layers are adapted. (wire 0.8.1 and later)"""
     train_attn: bool | None = field(default=None)
-    """Whether the attention layers are adapted. (wire 0.8.1 and later)"""
+    """True if the attention layers are adapted. (wire 0.8.1 and later)"""
     optimizer_config: OptimizerConfig = field(factory=AdamOptimizerConfig)
-    """How a model of these weights is trained. (wire 0.29.1 and later)"""
+    """Optimizer of a model with these weights. (wire 0.29.1 and later)"""
 
 
 @define
 class WhoamiResponse(AllowExtra):
-    """Who the caller is, as clients read it from their JWT; never on the wire.
+    """Identity of the caller, as clients read it from their JWT; never on the wire.
 
     Wire: 0.23.4 and later.
     """

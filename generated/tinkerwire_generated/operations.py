@@ -1,5 +1,5 @@
 # Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
-"""Every endpoint of the wire, by name."""
+"""Endpoints of the wire by name."""
 
 from __future__ import annotations
 

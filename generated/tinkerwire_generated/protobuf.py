@@ -1,8 +1,8 @@
 # Generated from schema/ by `python -m tinkerwire_codegen generate`; edits are lost and fail `make check`.
-"""The binary messages of the wire: their times, and their classes, made of descriptors at the first use.
+"""Protobuf messages of the wire: their versions, and their classes, which the first use builds.
 
-The descriptors lie in a pool of their own, so that no other package of these messages in the process can clash
-with them. Importing this loads no protobuf.
+The descriptors have a separate pool, so that they cannot clash with another package of these messages in the
+process. Importing this module does not import protobuf.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MESSAGE_VERSIONS: Mapping[str, VersionRange] = {
     "StopStrings": ("0.22.7", None),
     "StopTokens": ("0.22.7", None),
 }
-"""When each message exists, as (since, until)."""
+"""Versions of each message, as (since, until)."""
 
 MESSAGE_FIELD_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {
     "ForwardBackwardRequest": {"forward_only": ("0.22.7", None), "loss_fn_config_v2": ("0.26.2", None)},
@@ -56,14 +56,19 @@ MESSAGE_FIELD_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {
         "prompt_alt_tokens": ("0.31.0", None),
     },
 }
-"""The same of the fields that came later than their message or went earlier."""
+"""Versions of the fields that are newer than their message or were removed before it."""
 
 _lock = Lock()
 _built: list[dict[str, Any]] = []
 
 
 def message_class(name: str) -> Any:
-    """The class of a message. KeyError for a name that is none, ImportError without protobuf."""
+    """Return the class of a message.
+
+    Raises:
+        KeyError: the wire has no message of this name.
+        ImportError: protobuf is not installed.
+    """
     if not _built:
         with _lock:
             if not _built:
@@ -74,10 +79,10 @@ def message_class(name: str) -> Any:
 def _build() -> dict[str, Any]:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415  (slow to load)
 
-    found = descriptor_pb2.FileDescriptorSet()
-    found.ParseFromString(Path(__file__).with_name("protobuf.binpb").read_bytes())
+    files = descriptor_pb2.FileDescriptorSet()
+    files.ParseFromString(Path(__file__).with_name("protobuf.binpb").read_bytes())
     pool = descriptor_pool.DescriptorPool()
-    for file in found.file:
+    for file in files.file:
         pool.AddSerializedFile(file.SerializeToString())
     return {
         name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))

@@ -1,1 +1,1 @@
-"""Two contracts, or two versions of one, and what the change means for those who speak the old one."""
+"""Comparison of two contracts, and the effect of each change on clients of the old one."""

@@ -1,4 +1,4 @@
-"""What one change between two contracts is, and how bad."""
+"""One change between two contracts, with its level."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ NO_EXAMPLE: Any = object()
 
 @dataclass
 class Change:
-    """One change: its level, direction, place and reason, and in which operations it shows.
+    """One change: its level, direction, place and reason, and the operations that it affects.
 
-    ``example`` is a JSON value that one side takes and the other refuses, at ``example_of`` in an operation.
+    ``example`` is a JSON value that one contract accepts and the other rejects, at ``example_of`` in an operation.
     """
 
     level: str
@@ -27,15 +27,17 @@ class Change:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells changes apart; the same in many operations is one change."""
+        """Return what identifies the change; the same change in many operations has one key."""
         return self.level, self.direction, self.where, self.reason
 
 
 def merge_changes(changes: list[Change]) -> list[Change]:
-    """One change in the place of equal ones of many operations, the worst first."""
-    found: dict[tuple[str, str, str, str], Change] = {}
+    """Merge equal changes of several operations into one, and sort by severity."""
+    merged: dict[tuple[str, str, str, str], Change] = {}
     for change in changes:
-        known = found.setdefault(change.key, change)
-        if known is not change:
-            known.operations += [each for each in change.operations if each not in known.operations]
-    return sorted(found.values(), key=lambda each: (LEVELS.index(each.level), each.direction, each.where, each.reason))
+        existing = merged.setdefault(change.key, change)
+        if existing is not change:
+            existing.operations += [name for name in change.operations if name not in existing.operations]
+    return sorted(
+        merged.values(), key=lambda change: (LEVELS.index(change.level), change.direction, change.where, change.reason)
+    )

@@ -1,4 +1,4 @@
-"""All changes between two plain contracts, by direction: what clients may send, and what they must read."""
+"""All changes between two plain contracts, for what clients send and for what they read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUIRED = "it is required now"
 
 
 def compare_contracts(old: Json, new: Json) -> list[Change]:
-    """Every change that a speaker of ``old`` would notice or not, the worst first."""
+    """Find every change between two contracts, the most severe first."""
     return merge_changes(list(_Comparison(old, new).changes()))
 
 
@@ -29,121 +29,133 @@ class _Comparison:
         self._known: dict[tuple[str, str, str], list[Change]] = {}
 
     def changes(self) -> Iterator[Change]:
+        """Yield the changes of all operations, unmerged."""
         for key in sorted(self._before.keys() | self._after.keys()):
             if key not in self._after:
-                yield Change("breaking", "request", key, "the operation is gone", [key])
+                yield Change("breaking", "request", key, "the operation was removed", [key])
             elif key not in self._before:
                 yield Change("safe", "request", key, "the operation is new", [key])
             else:
-                yield from self._operation(key)
+                yield from self._compare_operation(key)
 
-    def _operation(self, key: str) -> Iterator[Change]:
+    def _compare_operation(self, key: str) -> Iterator[Change]:
         before, after = self._before[key], self._after[key]
-        old = {each.part: each for each in list_parts(key, before)}
-        new = {each.part: each for each in list_parts(key, after)}
-        yield from self._body(key, before, after)
-        yield from _statuses(key, before["responses"], after["responses"])
+        old = {part.part: part for part in list_parts(key, before)}
+        new = {part.part: part for part in list_parts(key, after)}
+        yield from self._compare_body(key, before, after)
+        yield from _compare_statuses(key, before["responses"], after["responses"])
         for part in sorted(old.keys() | new.keys()):
             if part not in new:
-                yield from _gone(old[part], after)
+                yield from _removed_part(old[part], after)
             elif part not in old:
-                yield from _fresh(new[part], before)
+                yield from _added_part(new[part], before)
             else:
-                yield from self._surface(old[part], new[part])
+                yield from self._compare_part(old[part], new[part])
 
-    def _body(self, key: str, before: Json, after: Json) -> Iterator[Change]:
-        was, now = (bool(each.get("requestBody", {}).get("required")) for each in (before, after))
-        if now and not was:
+    def _compare_body(self, key: str, before: Json, after: Json) -> Iterator[Change]:
+        was_required, is_required = (
+            bool(operation.get("requestBody", {}).get("required")) for operation in (before, after)
+        )
+        if is_required and not was_required:
             yield Change("breaking", "request", "body", "a body is required now", [key])
-        elif was and not now and "requestBody" in after:
-            yield Change("safe", "request", "body", "the body may be left out now", [key])
+        elif was_required and not is_required and "requestBody" in after:
+            yield Change("safe", "request", "body", "the body may be omitted now", [key])
 
-    def _surface(self, old: SignaturePart, new: SignaturePart) -> Iterator[Change]:
+    def _compare_part(self, old: SignaturePart, new: SignaturePart) -> Iterator[Change]:
         if old.part.partition(" ")[0] in ("query", "header", "cookie", "path") and old.required != new.required:
-            reason = "the parameter is required now" if new.required else "the parameter may be left out now"
+            reason = "the parameter is required now" if new.required else "the parameter may be omitted now"
             yield Change("breaking" if new.required else "safe", "request", old.part, reason, [old.operation])
         one, two = self._old.serialize_closure(old.schema), self._new.serialize_closure(new.schema)
         known = (old.direction, one + str(old.schema), two + str(new.schema))
         if known not in self._known:
-            self._known[known] = list(self._schemas(old, new, same=one == two))
+            self._known[known] = list(self._compare_schemas(old, new, same=one == two))
         for change in self._known[known]:
             where, shown_in = change.where or old.part, change.example_of or old.part
             example_of = "" if change.example is NO_EXAMPLE else shown_in
             operation = [old.operation]
             yield Change(change.level, change.direction, where, change.reason, operation, change.example, example_of)
 
-    def _values(self, direction: str, one: Json, two: Json) -> list[Change]:
-        """What trying values shows of two schemas."""
-        found = [_fewer(direction, *each) for each in find_rejected_values(self._old, self._new, one, two)]
-        missing = {change.where for change in found if change.reason == REQUIRED}
-        more = find_rejected_values(self._new, self._old, two, one)
-        # That a property is new goes without saying where it is required.
-        news = [each for each in more if not (each[0].what == UNKNOWN and each[0].where in missing)]
-        return found + [_more(direction, *each) for each in news]
+    def _compare_values(self, direction: str, one: Json, two: Json) -> list[Change]:
+        """Compare two schemas by trying example values."""
+        changes = [
+            _rejected_change(direction, *rejection)
+            for rejection in find_rejected_values(self._old, self._new, one, two)
+        ]
+        missing = {change.where for change in changes if change.reason == REQUIRED}
+        accepted = find_rejected_values(self._new, self._old, two, one)
+        # A property that is now required needs no second report as new.
+        news = [
+            rejection for rejection in accepted if not (rejection[0].what == UNKNOWN and rejection[0].where in missing)
+        ]
+        return changes + [_accepted_change(direction, *rejection) for rejection in news]
 
-    def _schemas(self, old: SignaturePart, new: SignaturePart, *, same: bool) -> Iterator[Change]:
-        """Changes of a schema; values decide first, then what no value shows."""
-        found: list[Change] = []
+    def _compare_schemas(self, old: SignaturePart, new: SignaturePart, *, same: bool) -> Iterator[Change]:
+        """Yield the changes of a schema: first those that example values show, then the others."""
+        changes: list[Change] = []
         if not same:
-            found += self._values(old.direction, old.schema, new.schema)
+            changes += self._compare_values(old.direction, old.schema, new.schema)
             for name in sorted(self._old.untagged_members(old.schema) & self._new.untagged_members(new.schema)):
                 member = {"$ref": f"#/components/schemas/{name}"}
-                reported = {change.key for change in found}
-                alone = self._values(old.direction, member, member)
-                found += [replace(change, example_of=name) for change in alone if change.key not in reported]
-        found += compare_structure(self._old, self._new, old, new, {change.where for change in found})
-        if not same and not found:
-            found.append(Change("safe", old.direction, "", "written another way; the same values are taken"))
-        yield from found
+                reported = {change.key for change in changes}
+                member_changes = self._compare_values(old.direction, member, member)
+                changes += [replace(change, example_of=name) for change in member_changes if change.key not in reported]
+        changes += compare_structure(self._old, self._new, old, new, {change.where for change in changes})
+        if not same and not changes:
+            changes.append(Change("safe", old.direction, "", "written differently; the same values are accepted"))
+        yield from changes
 
 
-def _fewer(direction: str, error: Mismatch, value: Any) -> Change:
-    """What the old contract took and the new one refuses."""
+def _rejected_change(direction: str, error: Mismatch, value: Any) -> Change:
+    """Describe a value that the old contract accepts and the new one rejects."""
     if direction == "request":
-        reason = REQUIRED if error.what == OMITTED else f"{error.what} is refused now"
+        reason = REQUIRED if error.what == OMITTED else f"{error.what} is rejected now"
         return Change("breaking", direction, error.where, reason, [], value)
-    reason = "it always comes now" if error.what == OMITTED else f"{error.what} no longer comes"
+    reason = "it is always returned now" if error.what == OMITTED else f"{error.what} is no longer returned"
     return Change("safe", direction, error.where, reason, [], value)
 
 
-def _more(direction: str, error: Mismatch, value: Any) -> Change:
-    """What the new contract takes and the old one refused."""
-    level, verb = ("safe", "is taken now") if direction == "request" else ("breaking", "may come now")
-    reason = "it may be left out now" if error.what == OMITTED else f"{error.what} {verb}"
+def _accepted_change(direction: str, error: Mismatch, value: Any) -> Change:
+    """Describe a value that the new contract accepts and the old one rejects."""
+    level, verb = ("safe", "is accepted now") if direction == "request" else ("breaking", "may be returned now")
+    reason = "it may be omitted now" if error.what == OMITTED else f"{error.what} {verb}"
     return Change(level, direction, error.where, reason, [], value)
 
 
-def _gone(part: SignaturePart, after: Json) -> Iterator[Change]:
+def _removed_part(part: SignaturePart, after: Json) -> Iterator[Change]:
     kind, _, name = part.part.partition(" ")
     if kind == "body":
-        reason = f"{name} is no longer taken" if after.get("requestBody") else "no body is taken any more"
+        reason = f"{name} is no longer accepted" if after.get("requestBody") else "a body is no longer accepted"
         yield Change("breaking", "request", "body", reason, [part.operation])
     elif part.direction == "request":
-        reason = "the parameter is gone; a server ignores it or refuses it"
+        reason = "the parameter was removed; a server ignores or rejects it"
         yield Change("risky", "request", part.part, reason, [part.operation])
     elif kind in after["responses"]:
         level = "risky" if name.startswith("header ") else "breaking"
-        yield Change(level, "response", part.part, "no longer comes", [part.operation])
+        yield Change(level, "response", part.part, "is no longer returned", [part.operation])
 
 
-def _fresh(part: SignaturePart, before: Json) -> Iterator[Change]:
+def _added_part(part: SignaturePart, before: Json) -> Iterator[Change]:
     kind, _, name = part.part.partition(" ")
     if kind == "body":
-        yield Change("safe", "request", "body", f"{name} is taken now", [part.operation])
+        yield Change("safe", "request", "body", f"{name} is accepted now", [part.operation])
     elif part.direction == "request":
-        reason = "a new parameter, required" if part.required else "a new parameter, which may be left out"
+        reason = "a new required parameter" if part.required else "a new optional parameter"
         yield Change("breaking" if part.required else "safe", "request", part.part, reason, [part.operation])
     elif kind in before["responses"]:
         others = [media for media in before["responses"][kind].get("content", {}) if not name.startswith("header ")]
-        reason = "may come now; who does not ask for it must not get it" if others else "comes now where nothing came"
+        reason = (
+            "may be returned now; a client that does not accept it must not receive it"
+            if others
+            else "a body is returned now, although the old contract has no body"
+        )
         yield Change("risky" if others else "safe", "response", part.part, reason, [part.operation])
 
 
-def _statuses(key: str, old: Json, new: Json) -> Iterator[Change]:
+def _compare_statuses(key: str, old: Json, new: Json) -> Iterator[Change]:
     for status in sorted(old.keys() - new.keys()):
         level = "breaking" if status.startswith("2") else "safe"
-        yield Change(level, "response", status, "the status no longer comes", [key])
+        yield Change(level, "response", status, "the status is no longer returned", [key])
     for status in sorted(new.keys() - old.keys()):
         known = "default" in old or f"{status[0]}XX" in old
         level = "risky" if status.startswith(("2", "3")) or not known else "safe"
-        yield Change(level, "response", status, "the status may come now", [key])
+        yield Change(level, "response", status, "the status may be returned now", [key])

@@ -1,4 +1,4 @@
-"""Small values that a schema takes, each of which tries one more thing: a property, an enum value, a bound, a null."""
+"""Small example values of a schema; each tries one more thing: a property, an enum value, a bound, a null."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ FORMATS = {"date-time": "2025-01-01T00:00:00Z", "date": "2025-01-01", "binary": 
 
 
 class ExampleGenerator:
-    """Makes values for the schemas of a document; numbers and texts of ``others`` are tried where they fit."""
+    """Generator of example values for the schemas of a document.
+
+    It also tries the numbers and strings of ``others`` where they fit.
+    """
 
     def __init__(self, document: Json, others: Iterable[Any] = ()) -> None:
+        """Initialize with the document, and documents whose numbers and strings are tried too."""
         self._schemas: Json = document.get("components", {}).get("schemas", {})
         self._numbers: list[float] = []
         self._texts: list[str] = []
@@ -28,11 +32,11 @@ class ExampleGenerator:
         self._known: dict[str, list[Any]] = {}
 
     def generate(self, schema: Any) -> list[Any]:
-        """Values of a schema, the smallest first; not all need be valid where a schema contradicts itself."""
+        """Generate values of a schema, the smallest first; a schema that contradicts itself may give invalid ones."""
         if not isinstance(schema, dict) or not schema:
             return list(ANYTHING)
         if "$ref" in schema:
-            return self._named(schema["$ref"].rpartition("/")[2])
+            return self._component(schema["$ref"].rpartition("/")[2])
         for key in ("anyOf", "oneOf"):
             if key in schema:
                 return _unique(value for member in schema[key] for value in self.generate(member))
@@ -45,11 +49,11 @@ class ExampleGenerator:
             return [schema["const"]]
         if "enum" in schema:
             return list(schema["enum"])
-        kind = schema.get("type") or _implied(schema)
+        kind = schema.get("type") or _infer_type(schema)
         kinds = kind if isinstance(kind, list) else [kind]
-        return _unique(value for each in kinds for value in self._typed(each, schema))
+        return _unique(value for type_name in kinds for value in self._typed(type_name, schema))
 
-    def _named(self, name: str) -> list[Any]:
+    def _component(self, name: str) -> list[Any]:
         if name not in self._known:
             self._known[name] = []  # a schema inside itself adds nothing new
             self._known[name] = self.generate(self._schemas.get(name, {}))
@@ -61,7 +65,7 @@ class ExampleGenerator:
         if kind == "array":
             return self._arrays(schema)
         if kind in ("integer", "number"):
-            return self._counts(kind, schema)
+            return self._numbers_of(kind, schema)
         if kind == "string":
             return self._strings(schema)
         if kind == "boolean":
@@ -71,52 +75,52 @@ class ExampleGenerator:
     def _objects(self, schema: Json) -> list[Any]:
         properties = schema.get("properties", {})
         base = {name: (self.generate(properties.get(name, {})) or [None])[0] for name in schema.get("required", [])}
-        found: list[Any] = [base]
+        examples: list[Any] = [base]
         for name, detail in properties.items():
-            found += [{**base, name: value} for value in self.generate(detail)]
-        more = schema.get("additionalProperties", True)
-        if isinstance(more, dict):
-            found += [{**base, UNKNOWN_PROPERTY: value} for value in self.generate(more)]
-        elif more:
-            found.append({**base, UNKNOWN_PROPERTY: 0})
-        return _unique(found)
+            examples += [{**base, name: value} for value in self.generate(detail)]
+        additional = schema.get("additionalProperties", True)
+        if isinstance(additional, dict):
+            examples += [{**base, UNKNOWN_PROPERTY: value} for value in self.generate(additional)]
+        elif additional:
+            examples.append({**base, UNKNOWN_PROPERTY: 0})
+        return _unique(examples)
 
     def _arrays(self, schema: Json) -> list[Any]:
-        heads = [self.generate(part) for part in schema.get("prefixItems", [])]
-        base = [values[0] for values in heads if values]
-        least = max(schema.get("minItems", 0), 0)
+        prefix = [self.generate(part) for part in schema.get("prefixItems", [])]
+        base = [values[0] for values in prefix if values]
+        minimum = max(schema.get("minItems", 0), 0)
         items = self.generate(schema.get("items", {})) if schema.get("items") is not False else []
-        while items and len(base) < least:
+        while items and len(base) < minimum:
             base.append(items[0])
-        found: list[Any] = [] if heads and least == 0 and schema.get("items") is False else [base]
-        found += [[], base] if heads and least == 0 else []
-        for index, values in enumerate(heads):
-            found += [[*base[:index], value, *base[index + 1 :]] for value in values]
-        found += [[*base[: max(least - 1, len(heads))], value] for value in items]
-        return _unique(found)
+        examples: list[Any] = [] if prefix and minimum == 0 and schema.get("items") is False else [base]
+        examples += [[], base] if prefix and minimum == 0 else []
+        for index, values in enumerate(prefix):
+            examples += [[*base[:index], value, *base[index + 1 :]] for value in values]
+        examples += [[*base[: max(minimum - 1, len(prefix))], value] for value in items]
+        return _unique(examples)
 
-    def _counts(self, kind: str, schema: Json) -> list[Any]:
+    def _numbers_of(self, kind: str, schema: Json) -> list[Any]:
         low: Any = schema.get("minimum", schema.get("exclusiveMinimum", -math.inf))
         high: Any = schema.get("maximum", schema.get("exclusiveMaximum", math.inf))
-        tries: list[Any] = [0, 1, -1, *(bound for bound in (low, high) if math.isfinite(bound))]
-        tries += [point + step for point in self._numbers for step in (-1, 0, 1)]
-        tries += [0.5] if kind == "number" else []
-        whole = [each for each in tries if kind == "number" or float(each).is_integer()]
-        return _unique(each for each in whole if low <= each <= high)
+        candidates: list[Any] = [0, 1, -1, *(bound for bound in (low, high) if math.isfinite(bound))]
+        candidates += [point + step for point in self._numbers for step in (-1, 0, 1)]
+        candidates += [0.5] if kind == "number" else []
+        allowed = [number for number in candidates if kind == "number" or float(number).is_integer()]
+        return _unique(number for number in allowed if low <= number <= high)
 
     def _strings(self, schema: Json) -> list[Any]:
         if schema.get("contentEncoding") == "base64":
             return ["YQ=="]
         if schema.get("format") in FORMATS:
             return [FORMATS[schema["format"]]]
-        least = schema.get("minLength", 0)
-        found = ["a" * max(least, 1), "a" * least, *self._texts]
+        minimum = schema.get("minLength", 0)
+        examples = ["a" * max(minimum, 1), "a" * minimum, *self._texts]
         if "maxLength" in schema:
-            found.append("a" * schema["maxLength"])
-        return _unique(found)
+            examples.append("a" * schema["maxLength"])
+        return _unique(examples)
 
     def _collect(self, node: Any) -> None:
-        """Bounds and texts of another document's schemas, which show where the two differ."""
+        """Collect bounds and string lengths of another document's schemas, where two contracts may differ."""
         if isinstance(node, dict):
             for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"):
                 bound = node.get(key)
@@ -132,12 +136,12 @@ class ExampleGenerator:
                 self._collect(item)
 
 
-def _implied(schema: Json) -> str:
+def _infer_type(schema: Json) -> str:
     return (
         "object" if "properties" in schema or "additionalProperties" in schema else "array" if "items" in schema else ""
     )
 
 
 def _unique(values: Iterable[Any]) -> list[Any]:
-    """The values without repetitions, in order; 1, 1.0 and true are three."""
+    """Remove repetitions and keep the order; 1, 1.0 and true are different values."""
     return list({json.dumps(value, sort_keys=True): value for value in values}.values())

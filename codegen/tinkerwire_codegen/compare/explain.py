@@ -1,4 +1,4 @@
-"""Why a schema refuses a value, at the place and in the words of the contract."""
+"""Reasons why a schema rejects a value, with place and names of the contract."""
 
 from __future__ import annotations
 
@@ -20,110 +20,116 @@ KINDS: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 
-OMITTED = "leaving it out"
+OMITTED = "omitting it"
 UNKNOWN = "a property of this name"
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One thing that a schema does not take: where, by component and property, and what."""
+    """One thing that a schema rejects: its place, by component and property, and a description."""
 
     where: str
     what: str
 
 
 class MismatchFinder:
-    """Finds the faults of values under the schemas of a document."""
+    """Finder of the mismatches between values and the schemas of a document."""
 
     def __init__(self, document: Json) -> None:
+        """Initialize with the document that defines the components."""
         self._schemas: Json = document.get("components", {}).get("schemas", {})
 
     def find(self, schema: Any, value: Any, where: str = "") -> list[Mismatch]:
-        """What is wrong with a value, nothing when it is taken; of a union the faults of the member meant."""
+        """Return the mismatches of a value, or an empty list if the schema accepts it.
+
+        For a union they are those of the member that the value was meant for.
+        """
         if schema is False:
-            return [Mismatch(where, f"the value {_short(value)}")]
+            return [Mismatch(where, f"the value {_shorten(value)}")]
         if not isinstance(schema, dict):
             return []
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
             target = self._schemas.get(name, {})
             return self.find(target, value, name if not where or _has_own_place(target, value) else where)
-        found = [error for part in schema.get("allOf", []) for error in self.find(part, value, where)]
+        mismatches = [error for part in schema.get("allOf", []) for error in self.find(part, value, where)]
         for key in ("anyOf", "oneOf"):
             if key in schema:
-                found += self._union(schema[key], value, where)
-        if "const" in schema and not _same(schema["const"], value):
-            found.append(Mismatch(where, f"the value {_short(value)} in the place of {_short(schema['const'])}"))
-        if "enum" in schema and not any(_same(each, value) for each in schema["enum"]):
-            found.append(Mismatch(where, f"the value {_short(value)}"))
+                mismatches += self._check_union(schema[key], value, where)
+        if "const" in schema and not _is_equal(schema["const"], value):
+            mismatches.append(Mismatch(where, f"the value {_shorten(value)} instead of {_shorten(schema['const'])}"))
+        if "enum" in schema and not any(_is_equal(allowed, value) for allowed in schema["enum"]):
+            mismatches.append(Mismatch(where, f"the value {_shorten(value)}"))
         kinds = schema.get("type")
-        if kinds and not any(_is(kind, value) for kind in (kinds if isinstance(kinds, list) else [kinds])):
-            return [*found, Mismatch(where, f"{_kind(value)} in the place of {_either(kinds)}")]
-        return found + self._inner(schema, value, where)
+        if kinds and not any(_is_type(kind, value) for kind in (kinds if isinstance(kinds, list) else [kinds])):
+            return [*mismatches, Mismatch(where, f"{_type_name(value)} instead of {_join_types(kinds)}")]
+        return mismatches + self._check_content(schema, value, where)
 
-    def _inner(self, schema: Json, value: Any, where: str) -> list[Mismatch]:
+    def _check_content(self, schema: Json, value: Any, where: str) -> list[Mismatch]:
         if isinstance(value, dict):
-            return self._object(schema, value, where)
+            return self._check_object(schema, value, where)
         if isinstance(value, list):
-            return self._array(schema, value, where)
+            return self._check_array(schema, value, where)
         if isinstance(value, str):
-            return list(_length(schema, len(value), "Length", where))
+            return list(_check_length(schema, len(value), "Length", where))
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return list(_bounds(schema, value, where))
+            return list(_check_bounds(schema, value, where))
         return []
 
-    def _object(self, schema: Json, value: Json, where: str) -> list[Mismatch]:
-        properties, more = schema.get("properties", {}), schema.get("additionalProperties", True)
+    def _check_object(self, schema: Json, value: Json, where: str) -> list[Mismatch]:
+        properties, additional = schema.get("properties", {}), schema.get("additionalProperties", True)
         missing = [name for name in schema.get("required", []) if name not in value]
-        found = [Mismatch(_join(where, name), OMITTED) for name in missing]
+        mismatches = [Mismatch(_join(where, name), OMITTED) for name in missing]
         for name, item in value.items():
             if name in properties:
-                found += self.find(properties[name], item, _join(where, name))
-            elif more is False and name == UNKNOWN_PROPERTY:
-                found.append(Mismatch(where, "an unknown property"))
-            elif more is False:
-                found.append(Mismatch(_join(where, name), UNKNOWN))
+                mismatches += self.find(properties[name], item, _join(where, name))
+            elif additional is False and name == UNKNOWN_PROPERTY:
+                mismatches.append(Mismatch(where, "an unknown property"))
+            elif additional is False:
+                mismatches.append(Mismatch(_join(where, name), UNKNOWN))
             else:
-                found += self.find(more, item, f"{where}[*]")
-        return found
+                mismatches += self.find(additional, item, f"{where}[*]")
+        return mismatches
 
-    def _array(self, schema: Json, value: list[Any], where: str) -> list[Mismatch]:
-        heads, rest = schema.get("prefixItems", []), schema.get("items", True)
-        found = list(_length(schema, len(value), "Items", where))
+    def _check_array(self, schema: Json, value: list[Any], where: str) -> list[Mismatch]:
+        prefix, rest = schema.get("prefixItems", []), schema.get("items", True)
+        mismatches = list(_check_length(schema, len(value), "Items", where))
         for index, item in enumerate(value):
-            if index < len(heads):
-                found += self.find(heads[index], item, f"{where}[{index}]")
+            if index < len(prefix):
+                mismatches += self.find(prefix[index], item, f"{where}[{index}]")
             elif rest is False:
-                found.append(Mismatch(where, f"more than {len(heads)} items"))
+                mismatches.append(Mismatch(where, f"more than {len(prefix)} items"))
             else:
-                found += self.find(rest, item, f"{where}[]")
-        return found
+                mismatches += self.find(rest, item, f"{where}[]")
+        return mismatches
 
-    def _union(self, members: list[Any], value: Any, where: str) -> list[Mismatch]:
-        tries = [self.find(member, value, where) for member in members]
-        if not all(tries):
+    def _check_union(self, members: list[Any], value: Any, where: str) -> list[Mismatch]:
+        attempts = [self.find(member, value, where) for member in members]
+        if not all(attempts):
             return []
-        plain = [self._followed(member) for member in members]
-        near = [errors for member, errors in zip(plain, tries, strict=True) if _is_meant(member, value)]
-        best = min(near, key=len, default=[])
-        # What lacks some properties and has others besides was meant as something else.
+        followed = [self._follow(member) for member in members]
+        meant = [errors for member, errors in zip(followed, attempts, strict=True) if _is_meant(member, value)]
+        best = min(meant, key=len, default=[])
+        # A value that lacks some properties and has unknown ones was meant as something else.
         if best and not {OMITTED, UNKNOWN} <= {error.what for error in best}:
             return best
         if isinstance(value, dict):
             return [Mismatch(where, "this kind of object")]
-        listed = any("const" in member or "enum" in member for member in plain)
-        return [Mismatch(where, f"the value {_short(value)}" if listed and isinstance(value, str) else _kind(value))]
+        listed = any("const" in member or "enum" in member for member in followed)
+        return [
+            Mismatch(where, f"the value {_shorten(value)}" if listed and isinstance(value, str) else _type_name(value))
+        ]
 
-    def _followed(self, schema: Any) -> Json:
+    def _follow(self, schema: Any) -> Json:
         while isinstance(schema, dict) and "$ref" in schema:
             schema = self._schemas.get(schema["$ref"].rpartition("/")[2], {})
         return schema if isinstance(schema, dict) else {}
 
 
 def _is_meant(member: Json, value: Any) -> bool:
-    """Whether a value looks like an attempt at this member of a union: its tag fits, or other properties do."""
+    """Report whether a value looks like an attempt at this union member: its tag matches, or else its properties."""
     if not isinstance(value, dict):
-        return ("enum" in member or isinstance(value, list)) and _is(member.get("type"), value)
+        return ("enum" in member or isinstance(value, list)) and _is_type(member.get("type"), value)
     properties = member.get("properties", {})
     tags = {name: detail["const"] for name, detail in properties.items() if "const" in (detail or {})}
     if tags.keys() & value.keys():
@@ -132,34 +138,34 @@ def _is_meant(member: Json, value: Any) -> bool:
 
 
 def _has_own_place(schema: Json, value: Any) -> bool:
-    """Whether a fault is told by the name of the component, not by that of the property that it is the type of."""
+    """Report whether an error names the component instead of the property that has it as type."""
     is_object = "properties" in schema and isinstance(value, dict)
     return is_object or "anyOf" in schema or "oneOf" in schema or ("enum" in schema and isinstance(value, str))
 
 
-def _bounds(schema: Json, value: float, where: str) -> list[Mismatch]:
-    tests: list[tuple[str, str, Callable[[float, float], bool]]] = [
-        ("minimum", "under", operator.lt),
-        ("maximum", "over", operator.gt),
-        ("exclusiveMinimum", "not over", operator.le),
-        ("exclusiveMaximum", "not under", operator.ge),
+def _check_bounds(schema: Json, value: float, where: str) -> list[Mismatch]:
+    checks: list[tuple[str, str, Callable[[float, float], bool]]] = [
+        ("minimum", "below", operator.lt),
+        ("maximum", "above", operator.gt),
+        ("exclusiveMinimum", "not above", operator.le),
+        ("exclusiveMaximum", "not below", operator.ge),
     ]
     return [
-        Mismatch(where, f"a number {word} {schema[key]}")
-        for key, word, refuses in tests
-        if key in schema and refuses(value, schema[key])
+        Mismatch(where, f"a number {relation} {schema[key]}")
+        for key, relation, violates in checks
+        if key in schema and violates(value, schema[key])
     ]
 
 
-def _length(schema: Json, size: int, unit: str, where: str) -> list[Mismatch]:
-    least, most = schema.get(f"min{unit}"), schema.get(f"max{unit}")
-    what = {"Length": "characters", "Items": "items"}[unit]
-    if least is not None and size < least:
-        return [Mismatch(where, f"fewer than {least} {what}")]
-    return [Mismatch(where, f"more than {most} {what}")] if most is not None and size > most else []
+def _check_length(schema: Json, size: int, unit: str, where: str) -> list[Mismatch]:
+    minimum, maximum = schema.get(f"min{unit}"), schema.get(f"max{unit}")
+    noun = {"Length": "characters", "Items": "items"}[unit]
+    if minimum is not None and size < minimum:
+        return [Mismatch(where, f"fewer than {minimum} {noun}")]
+    return [Mismatch(where, f"more than {maximum} {noun}")] if maximum is not None and size > maximum else []
 
 
-def _is(kind: Any, value: Any) -> bool:
+def _is_type(kind: Any, value: Any) -> bool:
     if kind == "integer":
         return isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
     if kind == "number":
@@ -167,21 +173,21 @@ def _is(kind: Any, value: Any) -> bool:
     return isinstance(value, KINDS.get(str(kind), ()))
 
 
-def _same(one: Any, other: Any) -> bool:
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+def _is_equal(first: Any, second: Any) -> bool:
+    return bool(first == second) and isinstance(first, bool) == isinstance(second, bool)
 
 
-def _kind(value: Any) -> str:
+def _type_name(value: Any) -> str:
     if isinstance(value, float) and not value.is_integer():
         return "a fraction"
-    return next(kind for kind in (*KINDS, "integer", "number") if _is(kind, value))
+    return next(kind for kind in (*KINDS, "integer", "number") if _is_type(kind, value))
 
 
-def _either(kinds: Any) -> str:
+def _join_types(kinds: Any) -> str:
     return " or ".join(kinds) if isinstance(kinds, list) else str(kinds)
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) < 60 else f"{text[:57]}..."
 

@@ -1,4 +1,4 @@
-"""The two contracts to compare, from what stands on a command line: a folder or document, and a wire version."""
+"""The contracts to compare, from a command line: a folder or document, and a wire version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class ContractInput:
-    """One contract at one wire version, as a plain document, with a short name; the folder it came from, if any."""
+    """One contract at one wire version: a short name, the plain document, and its folder if it has one."""
 
     name: str
     version: str
@@ -27,57 +27,59 @@ class ContractInput:
     folder: Path | None
 
 
-def open_contract(given: str, default: Path) -> ContractInput:
-    """The contract that ``given`` means: DIR, FILE, DIR@VERSION, FILE@VERSION, or @VERSION of ``default``.
+def open_contract(text: str, default: Path) -> ContractInput:
+    """Open the contract that ``text`` names: DIR, FILE, DIR@VERSION, FILE@VERSION, or @VERSION of ``default``.
 
     Without a version it is the newest that the contract describes.
 
     Raises:
-        ValueError: there is no such contract, or it does not reach that version.
+        ValueError: the contract does not exist, or does not have that version.
     """
-    place, _, version = given.rpartition("@") if "@" in given else (given, "", "")
+    place, _, version = text.rpartition("@") if "@" in text else (text, "", "")
     path = Path(place) if place else default
     if path.is_dir():
         document, folder = load(path), path
     elif path.is_file():
-        document, folder = _bundled(path), None
+        document, folder = _read_document(path), None
     else:
-        raise ValueError(f"contract {given!r}: no file or folder {path}; give DIR, FILE, DIR@VERSION or @VERSION")
+        raise ValueError(
+            f"contract {text!r}: file or folder {path} does not exist; give DIR, FILE, DIR@VERSION or @VERSION"
+        )
     newest_version = str(document.get("info", {}).get("version", ""))
-    wanted = version or newest_version
+    wire = version or newest_version
     try:
-        # A document of somebody else may have a version that is none of ours, and no times.
-        plain = project(document, wanted) if version or _is_version(newest_version) else document
+        # Other people's documents may have another kind of version, and no marks.
+        projected = project(document, wire) if version or _is_version(newest_version) else document
     except ValueError as error:
-        raise ValueError(f"contract {given!r}: {error}") from error
-    name = "/".join(path.parts[-2:]) + (f"@{version}" if version else "") if place else given
-    return ContractInput(name, wanted, plain, folder)
+        raise ValueError(f"contract {text!r}: {error}") from error
+    name = "/".join(path.parts[-2:]) + (f"@{version}" if version else "") if place else text
+    return ContractInput(name, wire, projected, folder)
 
 
 def _is_version(text: str) -> bool:
     return bool(text) and all(part.isdigit() for part in text.split("."))
 
 
-def _bundled(path: Path) -> Json:
+def _read_document(path: Path) -> Json:
     try:
         text = path.read_text(encoding="utf-8")
         document = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
     except (json.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"contract {path}: neither JSON nor YAML: {error}") from error
+        raise ValueError(f"contract {path}: must be JSON or YAML: {error}") from error
     if not isinstance(document, dict) or "paths" not in document:
-        raise ValueError(f"contract {path}: holds no paths; give an OpenAPI document or the folder of a contract")
+        raise ValueError(f"contract {path}: has no paths; give an OpenAPI document or the folder of a contract")
     check_refs(document)
-    plain: Json = _written_out(document, document)
-    return plain
+    inlined: Json = _inline_shared(document, document)
+    return inlined
 
 
-def _written_out(node: Any, document: Json) -> Any:
-    """The node with shared parameters, responses and bodies in the place of their references; schemas stay named."""
+def _inline_shared(node: Any, document: Json) -> Any:
+    """Replace references to shared parameters, responses and bodies by their targets; schemas keep their names."""
     if isinstance(node, list):
-        return [_written_out(item, document) for item in node]
+        return [_inline_shared(item, document) for item in node]
     if not isinstance(node, dict):
         return node
     target = node.get("$ref")
     if isinstance(target, str) and not target.startswith("#/components/schemas/"):
-        return _written_out(copy.deepcopy(resolve_ref(document, target)), document)
-    return {key: _written_out(item, document) for key, item in node.items()}
+        return _inline_shared(copy.deepcopy(resolve_ref(document, target)), document)
+    return {key: _inline_shared(item, document) for key, item in node.items()}

@@ -1,4 +1,4 @@
-"""Two sets of protobuf messages: what old bytes and new readers, or the reverse, make of each other."""
+"""Comparison of two sets of protobuf messages: how readers understand bytes of the other set."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ PART = "protobuf"
 MEANINGS = {
     "protobuf number": "the field has another number: old bytes are misread",
     "protobuf type": "the field has another type: old bytes are misread",
-    "protobuf presence": "whether the field can be left out has changed",
-    "protobuf oneof": "the field excludes others than before",
+    "protobuf presence": "the field became optional, or is no longer optional",
+    "protobuf oneof": "the field belongs to another oneof",
 }
 
 
 def compare_protos(old: tuple[Path, str], new: tuple[Path, str]) -> list[Change]:
-    """Changes between the messages of two contracts, each a folder and a version."""
-    found = []
-    for each in compare_messages(read_contract_messages(*old), read_contract_messages(*new)):
-        added, gone = each.ours is None, each.theirs is None
-        level = "breaking" if each.kind in ("protobuf number", "protobuf type") else "risky"
-        where, reason = each.where, MEANINGS.get(each.kind, "")
-        if each.kind == FIELD:
-            line = each.theirs or each.ours
-            where = f"{each.where}.{line.split(' = ')[0].split()[-1]}"
+    """Compare the messages of two contracts, each given as folder and version."""
+    changes = []
+    for difference in compare_messages(read_contract_messages(*old), read_contract_messages(*new)):
+        added, removed = difference.ours is None, difference.theirs is None
+        level = "breaking" if difference.kind in ("protobuf number", "protobuf type") else "risky"
+        where, reason = difference.where, MEANINGS.get(difference.kind, "")
+        if difference.kind == FIELD:
+            line = difference.theirs or difference.ours
+            where = f"{difference.where}.{line.split(' = ')[0].split()[-1]}"
             reason = (
-                f"a new field ({line}), which old readers keep aside"
+                f"a new field ({line}), which old readers keep as unknown"
                 if added
-                else "the field is gone; readers see none"
+                else "the field was removed; readers see it as unset"
             )
             level = "safe" if added else "risky"
-        elif each.kind == VALUE:
-            reason = f"{each.ours or 'nothing'} became {each.theirs or 'nothing'}"
-            level = "risky" if added or gone else "breaking"
-        elif added or gone:
-            name = each.theirs or each.ours
+        elif difference.kind == VALUE:
+            reason = f"{difference.ours or 'nothing'} became {difference.theirs or 'nothing'}"
+            level = "risky" if added or removed else "breaking"
+        elif added or removed:
+            name = difference.theirs or difference.ours
             where, level = name, "safe" if added else "breaking"
-            reason = f"the {'message' if each.kind == MESSAGE else 'enum'} is {'new' if added else 'gone'}"
-        elif each.kind in ("protobuf number", "protobuf type"):
-            reason = f"{reason} ({each.ours} became {each.theirs})"
-        found.append(Change(level, PART, where, reason, [PART]))
-    return found
+            reason = f"the {'message' if difference.kind == MESSAGE else 'enum'} is {'new' if added else 'removed'}"
+        elif difference.kind in ("protobuf number", "protobuf type"):
+            reason = f"{reason} ({difference.ours} became {difference.theirs})"
+        changes.append(Change(level, PART, where, reason, [PART]))
+    return changes

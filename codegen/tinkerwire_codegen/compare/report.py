@@ -1,4 +1,4 @@
-"""Changes between two contracts as text for a terminal, as JSON for programs, as Markdown for a pull request."""
+"""Reports on the changes between two contracts: text for terminals, JSON for programs, Markdown for pull requests."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 from .change import LEVELS, NO_EXAMPLE, Change
 
 FORMATS = ("text", "json", "markdown")
-FEW = 3
+SHOWN_OPERATIONS = 3
 SENTENCES = {
-    "breaking": "who speaks the old contract fails",
-    "risky": "who speaks the old contract may notice",
-    "safe": "who speaks the old contract need not care",
+    "breaking": "clients of the old contract fail",
+    "risky": "clients of the old contract may notice",
+    "safe": "clients of the old contract are not affected",
 }
 
 
-def render_report(changes: list[Change], old: str, new: str, form: str) -> str:
-    """The report in one of FORMATS."""
-    if form == "json":
-        counts = {level: sum(each.level == level for each in changes) for level in LEVELS}
-        found = {"old": old, "new": new, "counts": counts, "changes": [_plain(each) for each in changes]}
-        return json.dumps(found, indent=1, ensure_ascii=False)
-    return _markdown(changes, old, new) if form == "markdown" else _text(changes, old, new)
+def render_report(changes: list[Change], old: str, new: str, format_name: str) -> str:
+    """Render the report in one of FORMATS."""
+    if format_name == "json":
+        counts = {level: sum(change.level == level for change in changes) for level in LEVELS}
+        report = {"old": old, "new": new, "counts": counts, "changes": [_to_json(change) for change in changes]}
+        return json.dumps(report, indent=1, ensure_ascii=False)
+    return _render_markdown(changes, old, new) if format_name == "markdown" else _render_text(changes, old, new)
 
 
-def _plain(change: Change) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _to_json(change: Change) -> dict[str, Any]:
+    fields: dict[str, Any] = {
         "level": change.level,
         "direction": change.direction,
         "where": change.where,
@@ -34,37 +34,43 @@ def _plain(change: Change) -> dict[str, Any]:
         "operations": change.operations,
     }
     if change.example is not NO_EXAMPLE:
-        found |= {"example": change.example, "example_of": change.example_of}
-    return found
+        fields |= {"example": change.example, "example_of": change.example_of}
+    return fields
 
 
-def _text(changes: list[Change], old: str, new: str) -> str:
+def _render_text(changes: list[Change], old: str, new: str) -> str:
     if not changes:
         return f"{old} to {new}: no change"
-    lines = [f"{old} to {new}: {_counts(changes)}"]
+    lines = [f"{old} to {new}: {_summarize(changes)}"]
     for level in LEVELS:
-        for change in (each for each in changes if each.level == level):
+        for change in (change for change in changes if change.level == level):
             lines += ["", f"{level} {change.direction}: {change.where}: {change.reason}"]
-            lines.append(f"  in {_operations(change)}")
+            lines.append(f"  in {_list_operations(change)}")
             if change.example is not NO_EXAMPLE:
-                lines.append(f"  {_example_word(change)} as {change.example_of}: {_json(change)}")
+                lines.append(f"  {_introduce_example(change)} as {change.example_of}: {_example_json(change)}")
     return "\n".join(lines)
 
 
-def _markdown(changes: list[Change], old: str, new: str) -> str:
+def _render_markdown(changes: list[Change], old: str, new: str) -> str:
     if not changes:
         return f"## Contract {old} to {new}\n\nNo change."
-    lines = [f"## Contract {old} to {new}: {_counts(changes)}"]
+    lines = [f"## Contract {old} to {new}: {_summarize(changes)}"]
     for level in LEVELS:
-        found = [each for each in changes if each.level == level]
-        if not found:
+        selected = [change for change in changes if change.level == level]
+        if not selected:
             continue
         table = ["| direction | where | what | operations | example |", "| --- | --- | --- | --- | --- |"]
-        for each in found:
-            example = _code(_json(each)) if each.example is not NO_EXAMPLE else ""
-            cells = [each.direction, _code(each.where), _cell(each.reason), _cell(_operations(each)), example]
+        for change in selected:
+            example = _code(_example_json(change)) if change.example is not NO_EXAMPLE else ""
+            cells = [
+                change.direction,
+                _code(change.where),
+                _cell(change.reason),
+                _cell(_list_operations(change)),
+                example,
+            ]
             table.append(f"| {' | '.join(cells)} |")
-        title = f"{len(found)} {level}: {SENTENCES[level]}"
+        title = f"{len(selected)} {level}: {SENTENCES[level]}"
         if level == "safe":
             lines += ["", f"<details><summary>{title}</summary>", "", *table, "", "</details>"]
         else:
@@ -72,21 +78,21 @@ def _markdown(changes: list[Change], old: str, new: str) -> str:
     return "\n".join(lines)
 
 
-def _counts(changes: list[Change]) -> str:
-    return ", ".join(f"{sum(each.level == level for each in changes)} {level}" for level in LEVELS)
+def _summarize(changes: list[Change]) -> str:
+    return ", ".join(f"{sum(change.level == level for change in changes)} {level}" for level in LEVELS)
 
 
-def _operations(change: Change) -> str:
-    shown, more = change.operations[:FEW], len(change.operations) - FEW
+def _list_operations(change: Change) -> str:
+    shown, more = change.operations[:SHOWN_OPERATIONS], len(change.operations) - SHOWN_OPERATIONS
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
-def _example_word(change: Change) -> str:
+def _introduce_example(change: Change) -> str:
     taken_before = (change.level == "breaking") == (change.direction == "request")
     return "for example, valid before and not now" if taken_before else "for example, valid now and not before"
 
 
-def _json(change: Change) -> str:
+def _example_json(change: Change) -> str:
     return json.dumps(change.example, ensure_ascii=False)
 
 

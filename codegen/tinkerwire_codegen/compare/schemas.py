@@ -1,4 +1,4 @@
-"""Two schemas of the same place: which values one takes and the other refuses, found by trying."""
+"""Comparison of two schemas of one place by example: values that one accepts and the other rejects."""
 
 from __future__ import annotations
 
@@ -13,33 +13,37 @@ from .explain import Mismatch, MismatchFinder
 
 Json = dict[str, Any]
 
-ABOUT = frozenset({"description", "title", "example", "examples", "deprecated", "default", "discriminator", "summary"})
+ANNOTATIONS = frozenset(
+    {"description", "title", "example", "examples", "deprecated", "default", "discriminator", "summary"}
+)
 
 
 class Schemas:
-    """The schemas of one document, ready to make values and to judge them."""
+    """The schemas of one document, ready to generate and to validate values."""
 
     def __init__(self, document: Json, other: Json) -> None:
+        """Initialize with a document, and the other document that it is compared with."""
         self.components: Json = document.get("components", {}).get("schemas", {})
-        both = [each.get("components", {}).get("schemas", {}) for each in (document, other)]
-        paths = [each.get("paths", {}) for each in (document, other)]
-        self.examples = ExampleGenerator(document, [*both, *paths])
+        components = [document_.get("components", {}).get("schemas", {}) for document_ in (document, other)]
+        paths = [document_.get("paths", {}) for document_ in (document, other)]
+        self.examples = ExampleGenerator(document, [*components, *paths])
         self.mismatches = MismatchFinder(document)
         self._plain = {name: strip_annotations(schema) for name, schema in self.components.items()}
 
     def validator(self, schema: Json) -> Any:
-        """A validator of a schema with all that it refers to."""
-        whole = {**strip_annotations(schema), "components": {"schemas": self._plain}}
-        return jsonschema_rs.Draft202012Validator(whole)
+        """Create a validator of a schema and of all that it refers to."""
+        document = {**strip_annotations(schema), "components": {"schemas": self._plain}}
+        return jsonschema_rs.Draft202012Validator(document)
 
     def serialize_closure(self, schema: Json) -> str:
-        """The schema and all that it refers to as text, without what does not decide on a value."""
+        """Serialize a schema and all that it refers to, without annotations."""
         return json.dumps(self._collect_references(schema), sort_keys=True)
 
     def untagged_members(self, schema: Json) -> set[str]:
-        """The objects that share a union without tags, which an open one among them lets take any value.
+        """Return the objects that share a union without a tag.
 
-        Who reads knows by other means which of them to expect, so each counts by itself.
+        An open object among them lets the union accept any value. Readers know which member to expect, so each member
+        is compared on its own.
         """
         nodes = [schema, *(self.components.get(name, {}) for name in self._collect_references(schema) if name)]
         return {
@@ -58,36 +62,37 @@ class Schemas:
 
 
 def find_rejected_values(here: Schemas, there: Schemas, one: Json, other: Json) -> Iterator[tuple[Mismatch, Any]]:
-    """Each reason for which a value of ``one`` is refused by ``other``, with the smallest value that shows it."""
-    takes, refuses = here.validator(one), there.validator(other)
+    """Yield each reason why ``other`` rejects a value of ``one``, with the smallest value that shows it."""
+    accepting, rejecting = here.validator(one), there.validator(other)
     candidates = sorted(here.examples.generate(one), key=lambda value: len(json.dumps(value)))
     seen = set()
     for value in candidates:
-        if takes.is_valid(value) and not refuses.is_valid(value):
-            errors = there.mismatches.find(other, value) or [Mismatch("", "the value is refused")]
-            fresh = [error for error in errors if error not in seen]
-            seen.update(fresh)
-            for error in fresh:
+        if accepting.is_valid(value) and not rejecting.is_valid(value):
+            errors = there.mismatches.find(other, value) or [Mismatch("", "the value is rejected")]
+            new_errors = [error for error in errors if error not in seen]
+            seen.update(new_errors)
+            for error in new_errors:
                 yield error, value
 
 
 def strip_annotations(node: Any, *, inside: str = "") -> Any:
-    """A schema without descriptions, defaults and marks; properties may be called like one of these."""
+    """Remove descriptions, defaults and marks from a schema; properties with such names stay."""
     if isinstance(node, list):
         return [strip_annotations(item) for item in node]
     if not isinstance(node, dict):
         return node
     if inside in ("properties", "schemas"):
         return {name: strip_annotations(item) for name, item in node.items()}
-    kept = {key: item for key, item in node.items() if key not in ABOUT and not key.startswith("x-")}
+    constraints = {key: item for key, item in node.items() if key not in ANNOTATIONS and not key.startswith("x-")}
     return {
-        key: item if key in ("const", "enum") else strip_annotations(item, inside=key) for key, item in kept.items()
+        key: item if key in ("const", "enum") else strip_annotations(item, inside=key)
+        for key, item in constraints.items()
     }
 
 
 def _untagged_members(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
-        members = [each["$ref"] for key in ("anyOf", "oneOf") for each in node.get(key, []) if "$ref" in each]
+        members = [member["$ref"] for key in ("anyOf", "oneOf") for member in node.get(key, []) if "$ref" in member]
         if len(members) > 1 and "discriminator" not in node:
             yield from (target.rpartition("/")[2] for target in members)
         for item in node.values():

@@ -1,4 +1,4 @@
-"""Changes that no value shows: defaults, and properties that come or go where unknown ones are taken."""
+"""Changes that no value shows: defaults, and properties added or removed where unknown ones are accepted."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NO_DEFAULT: Any = object()
 def compare_structure(
     old: Schemas, new: Schemas, before: SignaturePart, after: SignaturePart, reported: set[str]
 ) -> list[Change]:
-    """Such changes between two schemas of the same place; ``told`` are places of which something was said already."""
+    """Find such changes between two schemas of one place; ``reported`` are places that already have a change."""
     walk = _Walk(old, new, before.direction, reported)
-    return list(walk.pair(before.schema, after.schema, ""))
+    return list(walk.compare(before.schema, after.schema, ""))
 
 
 class _Walk:
@@ -28,19 +28,19 @@ class _Walk:
         self._old, self._new, self._direction, self._reported = old, new, direction, reported
         self._seen: set[tuple[str, str]] = set()
 
-    def pair(self, one: Any, two: Any, where: str) -> Iterator[Change]:
-        """Changes between two schemas and all that is the same in both below them."""
+    def compare(self, one: Any, two: Any, where: str) -> Iterator[Change]:
+        """Yield the changes between two schemas, and between all parts that they share."""
         if not isinstance(one, dict) or not isinstance(two, dict):
             return
         yield from self._default(one, two, where)
-        names = [each["$ref"].rpartition("/")[2] if "$ref" in each else "" for each in (one, two)]
+        names = [schema["$ref"].rpartition("/")[2] if "$ref" in schema else "" for schema in (one, two)]
         if any(names):
             if (names[0], names[1]) in self._seen:
                 return
             self._seen.add((names[0], names[1]))
-            if not all(names) and (pairs := list(_members(*(_as_union(each) for each in (one, two))))):
+            if not all(names) and (pairs := list(_members(*(_as_union(schema) for schema in (one, two))))):
                 for left, right in pairs:
-                    yield from self.pair(left, right, where)
+                    yield from self.compare(left, right, where)
                 return
             one = self._old.components.get(names[0], {}) if names[0] else one
             two = self._new.components.get(names[1], {}) if names[1] else two
@@ -49,13 +49,13 @@ class _Walk:
                 yield from self._default(one, two, where)
         yield from self._properties(one, two, where)
         for key, mark in (("items", "[]"), ("additionalProperties", "[*]")):
-            yield from self.pair(one.get(key), two.get(key), where + mark)
+            yield from self.compare(one.get(key), two.get(key), where + mark)
         for index, (left, right) in enumerate(
             zip(one.get("prefixItems", []), two.get("prefixItems", []), strict=False)
         ):
-            yield from self.pair(left, right, f"{where}[{index}]")
+            yield from self.compare(left, right, f"{where}[{index}]")
         for left, right in _members(one, two):
-            yield from self.pair(left, right, where)
+            yield from self.compare(left, right, where)
         if where not in self._reported:
             yield from self._one_sided_members(one, two, where)
 
@@ -64,35 +64,45 @@ class _Walk:
         for name in sorted(before.keys() | after.keys()):
             place = f"{where}.{name}" if where else name
             if name in before and name in after:
-                yield from self.pair(before[name], after[name], place)
+                yield from self.compare(before[name], after[name], place)
             elif place not in self._reported:
-                yield self._one_sided(place, gone=name in before)
+                yield self._one_sided(place, removed=name in before)
 
-    def _one_sided(self, place: str, *, gone: bool) -> Change:
+    def _one_sided(self, place: str, *, removed: bool) -> Change:
         if self._direction == "request":
-            reason = "no longer known; it is ignored or kept aside" if gone else "a new property, which may be left out"
+            reason = (
+                "no longer known; a server ignores it or keeps it as extra data"
+                if removed
+                else "a new optional property"
+            )
         else:
-            reason = "no longer comes; readers see it left out" if gone else "a new property, which readers may ignore"
-        return Change("risky" if gone else "safe", self._direction, place, reason)
+            reason = (
+                "no longer returned; readers see it as omitted"
+                if removed
+                else "a new property, which readers may ignore"
+            )
+        return Change("risky" if removed else "safe", self._direction, place, reason)
 
     def _one_sided_members(self, one: Json, two: Json, where: str) -> Iterator[Change]:
-        """Members of a union that came or went where another member takes the same values."""
-        before, after = ({each["$ref"] for each in _union(side) if "$ref" in each} for side in (one, two))
+        """Yield members of a union that were added or removed while another member accepts the same values."""
+        before, after = ({member["$ref"] for member in _union(side) if "$ref" in member} for side in (one, two))
         if not (before and after):
             return
-        for gone, names in ((True, before - after), (False, after - before)):
+        for removed, names in ((True, before - after), (False, after - before)):
             for name in sorted(names):
-                level = "safe" if gone == (self._direction == "response") else "risky"
-                verb = "is no longer a member" if gone else "is a new member"
-                reason = f"{name.rpartition('/')[2]} {verb}; another member takes its values"
+                level = "safe" if removed == (self._direction == "response") else "risky"
+                verb = "is no longer a member" if removed else "is a new member"
+                reason = f"{name.rpartition('/')[2]} {verb}; another member accepts its values"
                 yield Change(level, self._direction, where, reason)
 
     def _default(self, one: Json, two: Json, where: str) -> Iterator[Change]:
         old, new = one.get("default", NO_DEFAULT), two.get("default", NO_DEFAULT)
-        same = old is new or (NO_DEFAULT not in (old, new) and json.dumps(old) == json.dumps(new))
-        if not same and ("const" not in one or one.get("const") == two.get("const")):
-            words = ["nothing" if each is NO_DEFAULT else json.dumps(each, ensure_ascii=False) for each in (old, new)]
-            reason = f"left out meant {words[0]}, now means {words[1]}"
+        is_same = old is new or (NO_DEFAULT not in (old, new) and json.dumps(old) == json.dumps(new))
+        if not is_same and ("const" not in one or one.get("const") == two.get("const")):
+            texts = [
+                "nothing" if value is NO_DEFAULT else json.dumps(value, ensure_ascii=False) for value in (old, new)
+            ]
+            reason = f"omitting it meant {texts[0]}, now means {texts[1]}"
             yield Change("risky", self._direction, where, reason)
 
 
@@ -101,15 +111,15 @@ def _union(schema: Json) -> list[Any]:
 
 
 def _as_union(schema: Json) -> Json:
-    """A reference as a union of one, to find it among the members of the other side."""
+    """Wrap a reference as a union of one, to find it among the members of the other schema."""
     return {"anyOf": [{"$ref": schema["$ref"]}]} if "$ref" in schema else schema
 
 
 def _members(one: Json, two: Json) -> Iterator[tuple[Any, Any]]:
-    """Members of two unions that belong together: those of the same name, else those at the same place."""
+    """Yield pairs of corresponding union members: those of the same name, otherwise those at the same place."""
     for key in ("anyOf", "oneOf", "allOf"):
         left, right = one.get(key, []), two.get(key, [])
-        named = {each["$ref"]: each for each in right if "$ref" in each}
-        yield from ((each, named[each["$ref"]]) for each in left if each.get("$ref") in named)
-        plain = [[each for each in side if "$ref" not in each] for side in (left, right)]
-        yield from zip(*plain, strict=False)
+        named = {member["$ref"]: member for member in right if "$ref" in member}
+        yield from ((member, named[member["$ref"]]) for member in left if member.get("$ref") in named)
+        unnamed = [[member for member in side if "$ref" not in member] for side in (left, right)]
+        yield from zip(*unnamed, strict=False)

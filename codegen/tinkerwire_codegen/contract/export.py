@@ -1,4 +1,4 @@
-"""The plain document of one wire version, in a form that other tools read."""
+"""The plain document of one wire version, in formats that other tools read."""
 
 from __future__ import annotations
 
@@ -10,64 +10,69 @@ from typing import Any
 
 import yaml
 
-from tinkerwire_base.conversion.versioning import parse_version, project
+from tinkerwire_base.conversion.versioning import OLDEST_VERSION, parse_version, project
 
 from .bundle import load
 from .protobuf import load_proto, project_proto, render_proto
 
 Json = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-PROTO_SINCE = "0.18.2"
 COMPONENTS = "#/components/schemas/"
 
 
-def export(folder: Path, version: str, form: str) -> str:
-    """The contract in ``folder`` at ``version`` as text in one of FORMATS.
+def export(folder: Path, version: str, format_name: str) -> str:
+    """Export the contract in ``folder`` at ``version`` in one of FORMATS.
 
     Raises:
-        ValueError: no such format, no such version, or one without binary messages where those are asked for.
+        ValueError: the format or the version is unknown, or the version has no protobuf messages to export.
     """
-    if form not in FORMATS:
-        raise ValueError(f"format {form!r} is not among {', '.join(FORMATS)}")
-    return FORMATS[form](folder, version)
+    if format_name not in FORMATS:
+        raise ValueError(f"format {format_name!r} is unknown; give one of {', '.join(FORMATS)}")
+    return FORMATS[format_name](folder, version)
 
 
-def openapi(folder: Path, version: str) -> Json:
-    """The plain OpenAPI document of one version, with the headers of all operations written out."""
+def build_openapi(folder: Path, version: str) -> Json:
+    """Build the plain OpenAPI document of one version; each operation lists its headers."""
     document = project(load(folder), version)
     document["info"]["version"] = version
-    plain: Json = _without_marks(_with_headers(document))
-    return plain
+    without_marks: Json = _remove_marks(_add_headers(document))
+    return without_marks
 
 
-def json_schema(folder: Path, version: str) -> Json:
-    """The types of one version as one JSON Schema, each under $defs."""
-    document = openapi(folder, version)
+def build_json_schema(folder: Path, version: str) -> Json:
+    """Build one JSON Schema with the types of one version under $defs."""
+    document = build_openapi(folder, version)
     return {
         "$schema": DIALECT,
         "title": document["info"]["title"],
-        "description": f"Types of the Tinker wire, version {version}; each stands by itself under $defs.",
-        "$defs": _moved(document["components"]["schemas"]),
+        "description": f"Types of the Tinker wire, version {version}; one entry under $defs each.",
+        "$defs": _to_json_schema(document["components"]["schemas"]),
     }
 
 
 def _openapi_yaml(folder: Path, version: str) -> str:
-    text: str = yaml.dump(openapi(folder, version), Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110)
+    text: str = yaml.dump(
+        build_openapi(folder, version), Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=110
+    )
     return text
 
 
 def _openapi_json(folder: Path, version: str) -> str:
-    return json.dumps(openapi(folder, version), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(build_openapi(folder, version), indent=2, ensure_ascii=False) + "\n"
 
 
 def _json_schema(folder: Path, version: str) -> str:
-    return json.dumps(json_schema(folder, version), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(build_json_schema(folder, version), indent=2, ensure_ascii=False) + "\n"
 
 
 def _proto(folder: Path, version: str) -> str:
-    if parse_version(version) < parse_version(PROTO_SINCE):
-        raise ValueError(f"wire version {version} has no binary messages; {PROTO_SINCE} is the first that has")
-    return render_proto(project_proto(load_proto(folder), version))
+    proto = load_proto(folder)
+    first = min(
+        (declaration.availability.since or OLDEST_VERSION for declaration in proto.declarations), key=parse_version
+    )
+    if parse_version(version) < parse_version(first):
+        raise ValueError(f"wire version {version} has no protobuf messages; {first} is the first version that has")
+    return render_proto(project_proto(proto, version))
 
 
 FORMATS: Mapping[str, Callable[[Path, str], str]] = {
@@ -78,14 +83,15 @@ FORMATS: Mapping[str, Callable[[Path, str], str]] = {
 }
 
 
-class _Plain(yaml.SafeDumper):
-    """Writes everything out in full, as few readers of OpenAPI know the anchors of YAML."""
+class _PlainDumper(yaml.SafeDumper):
+    """Dumper without YAML anchors, because few readers of OpenAPI support them."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-def _with_headers(document: Json) -> Json:
+def _add_headers(document: Json) -> Json:
+    """Add the headers of all operations to each operation."""
     headers = document.pop("x-headers", {})
     for item in document["paths"].values():
         for method, operation in item.items():
@@ -97,37 +103,37 @@ def _with_headers(document: Json) -> Json:
             if common:
                 operation["parameters"] = [*operation.get("parameters", []), *copy.deepcopy(common)]
             for response in operation["responses"].values():
-                every = {**response.get("headers", {}), **copy.deepcopy(headers.get("response", {}))}
-                if every:
-                    response["headers"] = every
+                merged = {**response.get("headers", {}), **copy.deepcopy(headers.get("response", {}))}
+                if merged:
+                    response["headers"] = merged
     return document
 
 
-def _without_marks(node: Any) -> Any:
-    """A document without what only our generators know; names of properties are no marks."""
+def _remove_marks(node: Any) -> Any:
+    """Remove the marks that only our generators read; properties whose names look like marks stay."""
     if isinstance(node, list):
-        return [_without_marks(item) for item in node]
+        return [_remove_marks(item) for item in node]
     if not isinstance(node, dict):
         return node
     return {
-        key: {name: _without_marks(item) for name, item in value.items()}
+        key: {name: _remove_marks(item) for name, item in value.items()}
         if key in ("properties", "headers") and isinstance(value, dict)
-        else _without_marks(value)
+        else _remove_marks(value)
         for key, value in node.items()
         if not key.startswith("x-")
     }
 
 
-def _moved(node: Any) -> Any:
-    """Schemas with references to $defs; the discriminator, which JSON Schema does not know, is left out."""
+def _to_json_schema(node: Any) -> Any:
+    """Point references to $defs; remove the discriminator, which JSON Schema does not have."""
     if isinstance(node, list):
-        return [_moved(item) for item in node]
+        return [_to_json_schema(item) for item in node]
     if not isinstance(node, dict):
         return node
-    found = {}
+    schema = {}
     for key, value in node.items():
         if key == "$ref" and isinstance(value, str):
-            found[key] = "#/$defs/" + value.removeprefix(COMPONENTS)
+            schema[key] = "#/$defs/" + value.removeprefix(COMPONENTS)
         elif not (key == "discriminator" and "propertyName" in value):
-            found[key] = _moved(value)
-    return found
+            schema[key] = _to_json_schema(value)
+    return schema

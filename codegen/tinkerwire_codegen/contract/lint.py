@@ -1,4 +1,4 @@
-"""What is wrong with a bundled contract, in words that name the place, before any generator sees it."""
+"""Checks of a bundled contract, which report each error with its place before a generator runs."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ Json = dict[str, Any]
 
 
 def check_contract(document: Json) -> None:
-    """Raise ValueError with one line per fault of a contract."""
-    # In this order, as each trusts what those before it have seen.
-    found = list(_misshapen(document)) or list(_unsound(document)) or list(_not_openapi(document))
-    if found:
-        raise ValueError("the contract is not sound:\n" + "\n".join(dict.fromkeys(found)))
+    """Raise ValueError with one line per error of the contract."""
+    # In this order: each check relies on the ones before.
+    errors = list(_json_schema_errors(document)) or list(_generator_errors(document)) or list(_openapi_errors(document))
+    if errors:
+        raise ValueError("the contract has errors:\n" + "\n".join(dict.fromkeys(errors)))
 
 
-def _misshapen(document: Json) -> Iterator[str]:
-    """Schemas that are no JSON Schema."""
-    judge = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+def _json_schema_errors(document: Json) -> Iterator[str]:
+    """Yield the schemas that are not valid JSON Schema."""
+    validator = Draft202012Validator(Draft202012Validator.META_SCHEMA)
     for name, schema in document["components"]["schemas"].items():
         place = f"#/components/schemas/{name}"
         if not isinstance(schema, dict):
             yield f"{place}: expected a mapping, got {schema!r:.100}"
             continue
-        for error in judge.iter_errors(schema):
+        for error in validator.iter_errors(schema):
             steps = "".join(f"/{step}" for step in error.absolute_path)
-            yield f"{place}{steps}: {error.instance!r:.100} is not what JSON Schema allows here"
+            yield f"{place}{steps}: {error.instance!r:.100} is not valid JSON Schema"
         for field, detail in schema.get("properties", {}).items():
             if isinstance(detail, bool):
                 yield f"{place}/properties/{field}: expected a mapping, got {detail!r:.100}"
 
 
-def _unsound(document: Json) -> Iterator[str]:
+def _generator_errors(document: Json) -> Iterator[str]:
+    """Yield what the generators cannot use: bad names, unknown fields in marks, wrong defaults."""
     for name, schema in document["components"]["schemas"].items():
         place = f"#/components/schemas/{name}"
         if not name.isidentifier():
@@ -47,25 +48,29 @@ def _unsound(document: Json) -> Iterator[str]:
         properties = schema.get("properties", {})
         for field in schema.get("x-essential", []):
             if field not in properties:
-                yield f"{place}: x-essential {field!r} is none of its properties"
-        yield from (f"{place}: required {field!r} is none of its properties" for field in _missing(schema, properties))
+                yield f"{place}: x-essential {field!r} is not one of its properties"
+        yield from (
+            f"{place}: required {field!r} is not one of its properties"
+            for field in _missing_properties(schema, properties)
+        )
         for field, detail in properties.items():
             if "enum" in detail or "properties" in detail:
-                yield f"{place}/properties/{field}: give it a name of its own under components.schemas and a $ref"
+                yield f"{place}/properties/{field}: must be a $ref to a named schema under components.schemas"
             if "default" in detail and "$ref" not in str(detail):
                 for error in Draft202012Validator(detail).iter_errors(detail["default"]):
                     yield f"{place}/properties/{field}/default: {error.message}"
     for path, item in document["paths"].items():
         for method, operation in item.items():
             if not str(operation.get("operationId", "")).isidentifier():
-                yield f"#/paths/{path}/{method}: needs an operationId, which becomes the name of a function"
+                yield f"#/paths/{path}/{method}: operationId must be an identifier, because it names a function"
 
 
-def _missing(schema: Json, properties: Json) -> list[str]:
+def _missing_properties(schema: Json, properties: Json) -> list[str]:
     return [field for field in schema.get("required", []) if field not in properties]
 
 
-def _not_openapi(document: Json) -> Iterator[str]:
+def _openapi_errors(document: Json) -> Iterator[str]:
+    """Yield the errors of the OpenAPI validator."""
     for error in OpenAPIV31SpecValidator(document).iter_errors():
         steps = "".join(f"/{step}" for step in error.absolute_path)
         yield f"#{steps}: {error.message:.300}"

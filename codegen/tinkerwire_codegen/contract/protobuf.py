@@ -1,4 +1,4 @@
-"""The binary messages of the wire: read with their times, taken at one version, and written out as a .proto."""
+"""The protobuf messages of the wire: read with their versions, projected to one version, rendered as a .proto."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +26,20 @@ SCALARS = {
 
 @dataclass(frozen=True)
 class Availability:
-    """From when to when a thing is there, and of which type it was before a version."""
+    """Versions of a thing: the first that has it, the first that lacks it, and an earlier type."""
 
     since: str | None = None
     until: str | None = None
     was: tuple[str, str] | None = None
 
     def includes(self, version: str) -> bool:
-        """Whether the thing is there at ``version``."""
+        """Report whether the thing exists at ``version``."""
         return is_available({"x-since": self.since, "x-until": self.until}, parse_version(version))
 
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a message, or a value of an enum, which has no type."""
+    """Field of a message, or value of an enum, which has no type."""
 
     name: str
     number: int
@@ -58,7 +58,7 @@ class Declaration:
     name: str
     doc: str
     availability: Availability
-    fields: tuple[Field, ...] = field(default=())
+    fields: tuple[Field, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,22 @@ class Proto:
 
 
 def load_proto(folder: Path) -> Proto:
-    """The binary messages in ``folder``. ValueError with protoc's own words when it is no .proto."""
-    found = pb.FileDescriptorSet()
-    found.ParseFromString(descriptor_set(folder / FILE, comments=True))
-    return _read(found.file[0])
+    """Load the protobuf messages in ``folder``.
+
+    Raises:
+        ValueError: protoc rejects the file; the error has the text of protoc.
+    """
+    descriptors = pb.FileDescriptorSet()
+    descriptors.ParseFromString(compile_descriptors(folder / FILE, comments=True))
+    return _read_proto(descriptors.file[0])
 
 
-def descriptor_set(file: Path, *, comments: bool = False) -> bytes:
-    """The serialized FileDescriptorSet of a .proto. ValueError with protoc's own words when it is none."""
+def compile_descriptors(file: Path, *, comments: bool = False) -> bytes:
+    """Compile a .proto to a serialized FileDescriptorSet.
+
+    Raises:
+        ValueError: protoc rejects the file; the error has the text of protoc.
+    """
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "out"
         command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{file.parent}", f"--descriptor_set_out={out}"]
@@ -90,76 +98,84 @@ def descriptor_set(file: Path, *, comments: bool = False) -> bytes:
 
 
 def project_proto(proto: Proto, version: str) -> Proto:
-    """The messages, enums, fields and types of one wire version, without times."""
+    """Reduce the messages to one wire version, without availability."""
     declarations = []
     for declaration in proto.declarations:
         if declaration.availability.includes(version):
-            there = tuple(
-                _field_at(each, version) for each in declaration.fields if each.availability.includes(version)
+            fields = tuple(
+                _project_field(field, version) for field in declaration.fields if field.availability.includes(version)
             )
-            declarations.append(replace(declaration, fields=there, availability=Availability()))
+            declarations.append(replace(declaration, fields=fields, availability=Availability()))
     return replace(proto, declarations=tuple(declarations))
 
 
 def render_proto(proto: Proto) -> str:
-    """The text of a .proto, comments included, times left out."""
-    lines = [*_comment(proto.doc), 'syntax = "proto3";', "", f"package {proto.package};"]
+    """Render the text of a .proto with its comments, without availability."""
+    lines = [*_render_comment(proto.doc), 'syntax = "proto3";', "", f"package {proto.package};"]
     for declaration in proto.declarations:
-        lines += ["", *_comment(declaration.doc), f"{declaration.kind} {declaration.name} {{", *_body(declaration), "}"]
+        lines += [
+            "",
+            *_render_comment(declaration.doc),
+            f"{declaration.kind} {declaration.name} {{",
+            *_render_fields(declaration),
+            "}",
+        ]
     return "\n".join(lines) + "\n"
 
 
 def describe_proto(proto: Proto) -> dict[str, Any]:
-    """Messages and enums in the form of the fact files."""
+    """Describe messages and enums in the form of the fact files."""
     messages: dict[str, Any] = {}
     enums: dict[str, Any] = {}
     for declaration in proto.declarations:
         if declaration.kind == "enum":
-            enums[declaration.name] = {each.name: each.number for each in declaration.fields}
+            enums[declaration.name] = {field.name: field.number for field in declaration.fields}
         else:
-            messages[declaration.name] = {"fields": {each.name: _fact(each) for each in declaration.fields}}
+            messages[declaration.name] = {
+                "fields": {field.name: _describe_field(field) for field in declaration.fields}
+            }
     return {"messages": messages, "enums": enums}
 
 
-def _fact(each: Field) -> dict[str, Any]:
-    found: dict[str, Any] = {"number": each.number, "type": each.type}
-    if each.optional:
-        found["optional"] = True
-    if each.oneof:
-        found["oneof"] = each.oneof
-    return found
+def _describe_field(field: Field) -> dict[str, Any]:
+    fact: dict[str, Any] = {"number": field.number, "type": field.type}
+    if field.optional:
+        fact["optional"] = True
+    if field.oneof:
+        fact["oneof"] = field.oneof
+    return fact
 
 
-def _field_at(each: Field, version: str) -> Field:
-    was, availability = each.availability.was, Availability()
+def _project_field(field: Field, version: str) -> Field:
+    was, availability = field.availability.was, Availability()
     if was and parse_version(version) < parse_version(was[1]):
-        return replace(each, type=was[0], availability=availability)
-    return replace(each, availability=availability)
+        return replace(field, type=was[0], availability=availability)
+    return replace(field, availability=availability)
 
 
-def _body(declaration: Declaration) -> Iterator[str]:
+def _render_fields(declaration: Declaration) -> Iterator[str]:
     oneof = None
-    for each in declaration.fields:
-        if each.oneof != oneof:
+    for field in declaration.fields:
+        if field.oneof != oneof:
             if oneof:
                 yield "  }"
-            if each.oneof:
-                yield f"  oneof {each.oneof} {{"
-            oneof = each.oneof
+            if field.oneof:
+                yield f"  oneof {field.oneof} {{"
+            oneof = field.oneof
         indent = "    " if oneof else "  "
-        yield from _comment(each.doc, indent)
-        label = "optional " if each.optional else ""
-        yield f"{indent}{label}{each.type}{' ' if each.type else ''}{each.name} = {each.number};"
+        yield from _render_comment(field.doc, indent)
+        label = "optional " if field.optional else ""
+        yield f"{indent}{label}{field.type}{' ' if field.type else ''}{field.name} = {field.number};"
     if oneof:
         yield "  }"
 
 
-def _comment(text: str, indent: str = "") -> list[str]:
+def _render_comment(text: str, indent: str = "") -> list[str]:
     return [f"{indent}// {line}".rstrip() for line in text.splitlines()]
 
 
-def _read(file: pb.FileDescriptorProto) -> Proto:
-    comments = {tuple(each.path): each for each in file.source_code_info.location}
+def _read_proto(file: pb.FileDescriptorProto) -> Proto:
+    comments = {tuple(location.path): location for location in file.source_code_info.location}
     number = pb.FileDescriptorProto.MESSAGE_TYPE_FIELD_NUMBER
     of_fields = pb.DescriptorProto.FIELD_FIELD_NUMBER
     messages = [
@@ -168,8 +184,8 @@ def _read(file: pb.FileDescriptorProto) -> Proto:
             message.name,
             *_read_comments(comments[number, place]),
             fields=tuple(
-                _field(file.package, message, each, *_read_comments(comments[number, place, of_fields, index]))
-                for index, each in enumerate(message.field)
+                _read_field(file.package, message, field, *_read_comments(comments[number, place, of_fields, index]))
+                for index, field in enumerate(message.field)
             ),
         )
         for place, message in enumerate(file.message_type)
@@ -182,24 +198,26 @@ def _read(file: pb.FileDescriptorProto) -> Proto:
             enum.name,
             *_read_comments(comments[number, place]),
             fields=tuple(
-                Field(each.name, each.number, *_read_comments(comments[number, place, of_values, index]))
-                for index, each in enumerate(enum.value)
+                Field(value.name, value.number, *_read_comments(comments[number, place, of_values, index]))
+                for index, value in enumerate(enum.value)
             ),
         )
         for place, enum in enumerate(file.enum_type)
     ]
-    return Proto(file.package, "The binary messages of the Tinker wire.", (*enums, *messages))
+    return Proto(file.package, "Protobuf messages of the Tinker wire.", (*enums, *messages))
 
 
 def _read_comments(place: pb.SourceCodeInfo.Location) -> tuple[str, Availability]:
-    """What the comments at a place say: what the thing is, and its times."""
+    """Read the comments at a place: the description and the availability."""
     doc = "\n".join(line.strip() for line in place.leading_comments.strip().splitlines())
     text = place.trailing_comments.strip()
     availability = Availability()
     for part in filter(None, text.split("; ")):
         match = AVAILABILITY_COMMENT.fullmatch(part)
         if not match:
-            raise ValueError(f"{FILE}: {text!r} is not since: VERSION, until: VERSION or was TYPE until VERSION")
+            raise ValueError(
+                f"{FILE}: comment must be since: VERSION, until: VERSION or was TYPE until VERSION, got {text!r}"
+            )
         key, value, was, end = match.groups()
         if key:
             availability = replace(availability, since=value) if key == "since" else replace(availability, until=value)
@@ -208,19 +226,19 @@ def _read_comments(place: pb.SourceCodeInfo.Location) -> tuple[str, Availability
     return doc, availability
 
 
-def _field(
-    package: str, owner: pb.DescriptorProto, each: pb.FieldDescriptorProto, doc: str, availability: Availability
+def _read_field(
+    package: str, owner: pb.DescriptorProto, field: pb.FieldDescriptorProto, doc: str, availability: Availability
 ) -> Field:
-    kind = _type(package, owner, each)
+    kind = _render_type(package, owner, field)
     oneof = None
-    if each.HasField("oneof_index") and not each.proto3_optional:
-        oneof = owner.oneof_decl[each.oneof_index].name
-    return Field(each.name, each.number, doc, availability, kind, optional=each.proto3_optional, oneof=oneof)
+    if field.HasField("oneof_index") and not field.proto3_optional:
+        oneof = owner.oneof_decl[field.oneof_index].name
+    return Field(field.name, field.number, doc, availability, kind, optional=field.proto3_optional, oneof=oneof)
 
 
-def _type(package: str, owner: pb.DescriptorProto, each: pb.FieldDescriptorProto) -> str:
-    kind = SCALARS.get(each.type) or each.type_name.removeprefix(f".{package}.")
+def _render_type(package: str, owner: pb.DescriptorProto, field: pb.FieldDescriptorProto) -> str:
+    kind = SCALARS.get(field.type) or field.type_name.removeprefix(f".{package}.")
     for nested in owner.nested_type:
         if nested.options.map_entry and kind == f"{owner.name}.{nested.name}":
-            return f"map<{', '.join(_type(package, nested, part) for part in nested.field)}>"
-    return f"repeated {kind}" if each.label == pb.FieldDescriptorProto.LABEL_REPEATED else kind
+            return f"map<{', '.join(_render_type(package, nested, part) for part in nested.field)}>"
+    return f"repeated {kind}" if field.label == pb.FieldDescriptorProto.LABEL_REPEATED else kind

@@ -1,4 +1,4 @@
-"""The contract's operations to endpoint stubs, by openapi-python-client with our endpoint templates."""
+"""Endpoint stubs from the contract's operations, by openapi-python-client with our endpoint templates."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ CONFIG = {
 
 
 def generate_endpoints(document: dict[str, Any], work: Path) -> Path:
-    """The folder of the generated endpoint modules, one module per operation, one package per tag."""
+    """Generate the endpoint modules, one module per operation and one package per tag; return their folder."""
     source, config, output = work / "endpoints.json", work / "config.json", work / "endpoints"
-    source.write_text(json.dumps(_digestible(union_document(document))))
+    source.write_text(json.dumps(_simplify(union_document(document))))
     config.write_text(json.dumps(CONFIG))
     command = [
         sys.executable,
@@ -42,15 +42,15 @@ def generate_endpoints(document: dict[str, Any], work: Path) -> Path:
     return output / "api"
 
 
-def _digestible(document: dict[str, Any]) -> dict[str, Any]:
-    """The document without what this generator cannot parse and the stubs do not need."""
-    plain = copy.deepcopy(document)
-    for operation in (operation for item in plain["paths"].values() for operation in item.values()):
+def _simplify(document: dict[str, Any]) -> dict[str, Any]:
+    """Remove what openapi-python-client cannot parse and the stubs do not need."""
+    simplified = copy.deepcopy(document)
+    for operation in (operation for item in simplified["paths"].values() for operation in item.values()):
         for parameter in operation.get("parameters", []):
             if parameter.get("x-multi-segment"):
                 # Of a parameter, templates see little more than its example.
                 parameter["schema"]["example"] = MULTI_SEGMENT
-    for schema in plain["components"]["schemas"].values():
+    for schema in simplified["components"]["schemas"].values():
         if schema.get("items") is False:
             schema["items"] = {}
-    return plain
+    return simplified

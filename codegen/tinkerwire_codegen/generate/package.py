@@ -1,4 +1,4 @@
-"""Contract in, generated package out: everything mechanical, the same bytes on every run and machine."""
+"""The generated package; every run on every machine gives the same bytes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ NOTE = "# Generated from schema/ by `python -m tinkerwire_codegen generate`; edi
 
 
 def generate(schema: Path, out: Path) -> None:
-    """Write the package ``tinkerwire_generated`` into the folder ``out``, replacing what is there.
+    """Write the package ``tinkerwire_generated`` into the folder ``out`` and replace an older one.
 
-    Raises ValueError for a contract that is not sound, RuntimeError when a generator fails on it; the old
-    package stays then.
+    Raises:
+        ValueError: the contract has errors.
+        RuntimeError: a generator fails on the contract. The old package stays in both cases.
     """
     document = load(schema)
     check_contract(document)
@@ -36,14 +37,14 @@ def generate(schema: Path, out: Path) -> None:
 
 
 def find_outdated_files(schema: Path, out: Path) -> list[str]:
-    """The files of ``out`` that differ from a fresh generation, each with how; empty when all is current."""
+    """List the files of ``out`` that differ from a fresh generation, each with its difference."""
     with tempfile.TemporaryDirectory() as name:
         generate(schema, Path(name))
         return _differences(Path(name) / PACKAGE, out / PACKAGE)
 
 
 def _replace(target: Path, fresh: Path) -> None:
-    # The copy comes first, so that a full disk leaves the old package in place.
+    # Copy first, so that a full disk leaves the old package in place.
     target.parent.mkdir(parents=True, exist_ok=True)
     copy = target.parent / f".{PACKAGE}.new"
     shutil.rmtree(copy, ignore_errors=True)
@@ -59,7 +60,7 @@ def _build(document: dict[str, Any], schema: Path, work: Path) -> Path:
     _write(package / "__init__.py", '"""Models and endpoint stubs of the Tinker wire."""\n')
     _write(package / "py.typed", "")
     models = generate_models(document, work)
-    _write(package / "models.py", f'"""Every type of the wire, of all its versions."""\n\n{models}')
+    _write(package / "models.py", f'"""Types of all wire versions."""\n\n{models}')
     shutil.copytree(generate_endpoints(document, work), package / "api")
     _write(package / "availability.py", generate_availability(document))
     messages, descriptors = generate_protobuf(schema)
@@ -70,16 +71,16 @@ def _build(document: dict[str, Any], schema: Path, work: Path) -> Path:
     _format(package)
     for source in sorted(package.rglob("*.py")):
         _write(source, NOTE + source.read_text(encoding="utf-8"))
-    _try_import(package)
+    _check_import(package)
     return package
 
 
 def _write(path: Path, text: str) -> None:
-    # The same bytes whatever the system's encoding and line ends are.
+    # The bytes must not depend on the system's encoding and line ends.
     path.write_bytes(text.encode())
 
 
-def _try_import(package: Path) -> None:
+def _check_import(package: Path) -> None:
     path = [str(package.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     run = subprocess.run(
         [
@@ -94,12 +95,12 @@ def _try_import(package: Path) -> None:
         env=os.environ | {"PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"},
     )
     if run.returncode:
-        raise RuntimeError(f"what was generated from the contract cannot be imported:\n{run.stderr}")
+        raise RuntimeError(f"the generated package cannot be imported:\n{run.stderr}")
 
 
 def _operations_table(api: Path) -> str:
     modules = sorted((p.parent.name, p.stem) for p in api.glob("*/*.py") if p.stem != "__init__")
-    lines = ['"""Every endpoint of the wire, by name."""', "", "from __future__ import annotations", ""]
+    lines = ['"""Endpoints of the wire by name."""', "", "from __future__ import annotations", ""]
     lines += ["from collections.abc import Mapping", "", "from tinkerwire_base.call import Operation", ""]
     lines += [f"from .api.{tag}.{name} import OPERATION as {name}" for tag, name in modules]
     lines += ["", "OPERATIONS: Mapping[str, Operation] = {"]
@@ -129,15 +130,15 @@ def _format(package: Path) -> None:
 
 def _differences(fresh: Path, committed: Path) -> list[str]:
     names = {str(p.relative_to(root)) for root in (fresh, committed) for p in root.rglob("*") if _is_source(p)}
-    found = []
+    lines = []
     for name in sorted(names):
         if not (committed / name).exists():
-            found.append(f"missing: {name}")
+            lines.append(f"missing: {name}")
         elif not (fresh / name).exists():
-            found.append(f"not generated: {name}")
+            lines.append(f"not generated: {name}")
         elif not filecmp.cmp(fresh / name, committed / name, shallow=False):
-            found.append(f"differs: {name}")
-    return found
+            lines.append(f"differs: {name}")
+    return lines
 
 
 def _is_source(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The binary messages to what the run time needs of them: descriptors as bytes, and their times as tables."""
+"""Protobuf messages for the run time: descriptors as bytes, and version tables."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from google.protobuf import descriptor_pb2 as pb
 
 from tinkerwire_base.conversion.versioning import VersionRange
 
-from ..contract.protobuf import FILE, Availability, Proto, descriptor_set, load_proto
+from ..contract.protobuf import FILE, Availability, Proto, compile_descriptors, load_proto
 
 DESCRIPTORS = "protobuf.binpb"
-"""The file of the descriptors, beside the module."""
+"""File of the descriptors, beside the module."""
 
-MODULE = '''"""The binary messages of the wire: their times, and their classes, made of descriptors at the first use.
+MODULE = '''"""Protobuf messages of the wire: their versions, and their classes, which the first use builds.
 
-The descriptors lie in a pool of their own, so that no other package of these messages in the process can clash
-with them. Importing this loads no protobuf.
+The descriptors have a separate pool, so that they cannot clash with another package of these messages in the
+process. Importing this module does not import protobuf.
 """
 
 from __future__ import annotations
@@ -30,18 +30,23 @@ from tinkerwire_base.conversion.versioning import VersionRange
 
 PACKAGE = "{package}"
 
-MESSAGE_VERSIONS: Mapping[str, VersionRange] = {message_times!r}
-"""When each message exists, as (since, until)."""
+MESSAGE_VERSIONS: Mapping[str, VersionRange] = {message_ranges!r}
+"""Versions of each message, as (since, until)."""
 
-MESSAGE_FIELD_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {field_times!r}
-"""The same of the fields that came later than their message or went earlier."""
+MESSAGE_FIELD_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {field_ranges!r}
+"""Versions of the fields that are newer than their message or were removed before it."""
 
 _lock = Lock()
 _built: list[dict[str, Any]] = []
 
 
 def message_class(name: str) -> Any:
-    """The class of a message. KeyError for a name that is none, ImportError without protobuf."""
+    """Return the class of a message.
+
+    Raises:
+        KeyError: the wire has no message of this name.
+        ImportError: protobuf is not installed.
+    """
     if not _built:
         with _lock:
             if not _built:
@@ -52,10 +57,10 @@ def message_class(name: str) -> Any:
 def _build() -> dict[str, Any]:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415  (slow to load)
 
-    found = descriptor_pb2.FileDescriptorSet()
-    found.ParseFromString(Path(__file__).with_name("{descriptors}").read_bytes())
+    files = descriptor_pb2.FileDescriptorSet()
+    files.ParseFromString(Path(__file__).with_name("{descriptors}").read_bytes())
     pool = descriptor_pool.DescriptorPool()
-    for file in found.file:
+    for file in files.file:
         pool.AddSerializedFile(file.SerializeToString())
     return {{
         name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{{PACKAGE}}.{{name}}"))
@@ -65,47 +70,49 @@ def _build() -> dict[str, Any]:
 
 
 def generate_protobuf(schema: Path) -> tuple[str, bytes]:
-    """The source of the module of binary messages, and the serialized FileDescriptorSet that it reads."""
+    """Generate the source of the protobuf module, and the serialized FileDescriptorSet that it reads."""
     proto = load_proto(schema)
     source = MODULE.format(
         package=proto.package,
         descriptors=DESCRIPTORS,
-        message_times=_message_times(proto),
-        field_times=_field_times(proto),
+        message_ranges=_message_ranges(proto),
+        field_ranges=_field_ranges(proto),
     )
-    return source, _plain(descriptor_set(schema / FILE))
+    return source, _canonical_descriptors(compile_descriptors(schema / FILE))
 
 
-def _message_times(proto: Proto) -> dict[str, VersionRange]:
+def _message_ranges(proto: Proto) -> dict[str, VersionRange]:
     return {
-        declaration.name: _span(declaration.availability)
+        declaration.name: _range(declaration.availability)
         for declaration in proto.declarations
         if declaration.kind == "message"
     }
 
 
-def _field_times(proto: Proto) -> dict[str, dict[str, VersionRange]]:
-    found = {}
+def _field_ranges(proto: Proto) -> dict[str, dict[str, VersionRange]]:
+    ranges = {}
     for declaration in proto.declarations:
-        own = [each for each in declaration.fields if each.availability.since or each.availability.until]
-        if declaration.kind == "message" and own:
-            found[declaration.name] = {each.name: _span(each.availability, declaration.availability) for each in own}
-    return found
+        fields = [field for field in declaration.fields if field.availability.since or field.availability.until]
+        if declaration.kind == "message" and fields:
+            ranges[declaration.name] = {
+                field.name: _range(field.availability, declaration.availability) for field in fields
+            }
+    return ranges
 
 
-def _span(availability: Availability, owner: Availability | None = None) -> VersionRange:
+def _range(availability: Availability, owner: Availability | None = None) -> VersionRange:
     since = availability.since or (owner.since if owner else None)
-    assert since, "every message says since when it exists"
+    assert since, "every message needs a since comment"
     return since, availability.until or (owner.until if owner else None)
 
 
-def _plain(descriptors: bytes) -> bytes:
-    """The same descriptors without what follows from the rest, and in one order of bytes."""
-    found = pb.FileDescriptorSet.FromString(descriptors)
-    for file in found.file:
+def _canonical_descriptors(descriptors: bytes) -> bytes:
+    """Remove from the descriptors what follows from the rest, and serialize them in one order."""
+    parsed = pb.FileDescriptorSet.FromString(descriptors)
+    for file in parsed.file:
         file.ClearField("source_code_info")
         for message in file.message_type:
             for part in (message, *message.nested_type):
-                for each in part.field:
-                    each.ClearField("json_name")
-    return found.SerializeToString(deterministic=True)
+                for field in part.field:
+                    field.ClearField("json_name")
+    return parsed.SerializeToString(deterministic=True)

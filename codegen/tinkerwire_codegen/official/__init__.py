@@ -1,1 +1,1 @@
-"""What a released SDK says of the wire, read without running it, against what the contract says."""
+"""The wire as a released SDK describes it, read without running the SDK, and compared with the contract."""

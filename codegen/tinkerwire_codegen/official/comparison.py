@@ -1,4 +1,4 @@
-"""The contract at one wire version against the facts read from the official SDK of that version."""
+"""Comparison of the contract at one wire version with the facts read from the official SDK of that version."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 PROTOBUF = "application/x-protobuf"
 FUTURE_RESULTS = "FutureRetrieveResponse"
 IN_MEMORY = "#inmem"
-"""Mark of a Python class in the place of a type: its JSON form, if it still has one, is that of the type."""
+"""Suffix of a Python class used as a type; its JSON form, if it still has one, is that of the type."""
 
 UNDESCRIBED_MEDIA_TYPES = frozenset({"application/grpc", "application/x-www-form-urlencoded"})
-"""Kinds of endpoints that are not described: two gRPC calls of 0.21.0, and two calls of a third party."""
+"""Media types of endpoints outside the contract: two gRPC calls of 0.21.0, and two calls of a third party."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that the contract and the facts say differently; None on the side that lacks it."""
+    """One thing that differs between contract and facts; None on the side that lacks it."""
 
     kind: str
     where: str
@@ -32,29 +32,34 @@ class Difference:
     theirs: Any
 
     def __str__(self) -> str:
+        """Describe the difference in one line."""
         return f"{self.kind} of {self.where}: contract {self.ours!r}, facts {self.theirs!r}"
 
 
 def compare_facts(document: Json, facts: Json) -> list[Difference]:
-    """Every difference between a projected contract and a fact file of the same version, in a fixed order.
+    """Find every difference between a projected contract and a fact file of the same version, in a fixed order.
 
-    What the contract marks ``x-undeclared`` no type of the SDK declares: it is left out when it stands for
-    itself, and written out where a type of the SDK uses it.
+    No type of the SDK declares what the contract marks ``x-undeclared``. The comparison skips such a type, and inlines
+    it where a type of the SDK uses it.
     """
-    found = list(_Comparison(document, facts).differences())
-    return sorted(found, key=lambda each: (each.where, each.kind, str(each.ours), str(each.theirs)))
+    differences = list(_Comparison(document, facts).differences())
+    return sorted(
+        differences,
+        key=lambda difference: (difference.where, difference.kind, str(difference.ours), str(difference.theirs)),
+    )
 
 
 def list_protobuf_messages(paths: Json) -> dict[str, list[str]]:
-    """The messages that a protobuf body may be, by what it is the body of: a request, or an answer by status."""
-    found: dict[str, list[str]] = {"request": [], "200": []}
+    """List the messages that a protobuf body may be, for requests and for each response status."""
+    messages: dict[str, list[str]] = {"request": [], "200": []}
     for item in paths.values():
         for operation in item.values():
             bodies = {"request": operation.get("requestBody", {}), **operation.get("responses", {})}
             for holder, body in bodies.items():
                 schema = body.get("content", {}).get(PROTOBUF, {}).get("schema", {})
-                found.setdefault(holder, []).extend(each["message"] for each in schema.get("x-messages", []))
-    return found
+                entries = schema.get("x-protobuf-messages", [])
+                messages.setdefault(holder, []).extend(entry["message"] for entry in entries)
+    return messages
 
 
 class _Comparison:
@@ -65,53 +70,60 @@ class _Comparison:
         self.types: Json = facts["types"]
 
     def differences(self) -> Iterator[Difference]:
-        ours = {_called(name, each): each for name, each in self.schemas.items() if not each.get("x-undeclared")}
-        yield from _sets("type", "types", set(ours), set(self.types))
+        """Yield all differences, unsorted."""
+        ours = {
+            _sdk_name(name, schema): schema for name, schema in self.schemas.items() if not schema.get("x-undeclared")
+        }
+        yield from _compare_sets("type", "types", set(ours), set(self.types))
         for name in ours.keys() & self.types.keys():
-            yield from self._type(name, ours[name], self.types[name])
+            yield from self._compare_type(name, ours[name], self.types[name])
         results = set(self._members(self.schemas[FUTURE_RESULTS]))
         for future in self.facts["futures"]:
             name = self._json_form(future["result"])
             if name not in results and name not in self.facts.get("proto_response_types", ()):
                 yield Difference("result", future["request_type"], None, future["result"])
-        binary = self.facts.get("proto_response_types", [])
-        yield from _sets("binary result", FUTURE_RESULTS, set(list_protobuf_messages(self.paths)["200"]), set(binary))
-        yield from self._endpoints()
+        protobuf_results = self.facts.get("proto_response_types", [])
+        yield from _compare_sets(
+            "protobuf result", FUTURE_RESULTS, set(list_protobuf_messages(self.paths)["200"]), set(protobuf_results)
+        )
+        yield from self._compare_endpoints()
 
-    def _type(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
+    def _compare_type(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
         kind = theirs["kind"]
         if kind in ("literal", "enum"):
-            yield from _sets("value", name, set(ours.get("enum", [])), set(theirs["values"]))
+            yield from _compare_sets("value", name, set(ours.get("enum", [])), set(theirs["values"]))
         elif kind == "alias":
-            yield from self._same("target", name, self._text(ours), theirs["target"])
+            yield from self._compare_values("target", name, self._render_type(ours), theirs["target"])
         elif kind == "union":
             members = {member for member in self._members(ours) if not self.schemas[member].get("x-undeclared")}
-            yield from _sets("member", name, members, self._json_forms(theirs["members"]))
+            yield from _compare_sets("member", name, members, self._json_forms(theirs["members"]))
             tag = ours.get("discriminator", {}).get("propertyName")
-            yield from self._same("discriminator", name, tag, theirs.get("discriminator"))
+            yield from self._compare_values("discriminator", name, tag, theirs.get("discriminator"))
         else:
-            strict = ours.get("additionalProperties") is False
-            # A TypedDict knows neither strictness nor defaults.
-            typed = kind != "typed_dict"
-            yield from self._same("strictness", name, strict, theirs["strict"] if typed else strict)
-            yield from self._fields(name, ours, theirs["fields"], defaults=typed)
+            is_strict = ours.get("additionalProperties") is False
+            # A TypedDict has neither strictness nor defaults.
+            has_defaults = kind != "typed_dict"
+            yield from self._compare_values(
+                "strictness", name, is_strict, theirs["strict"] if has_defaults else is_strict
+            )
+            yield from self._compare_fields(name, ours, theirs["fields"], defaults=has_defaults)
 
-    def _fields(self, name: str, ours: Json, theirs: Json, *, defaults: bool) -> Iterator[Difference]:
+    def _compare_fields(self, name: str, ours: Json, theirs: Json, *, defaults: bool) -> Iterator[Difference]:
         properties = {
-            _called(field, detail): (field, detail)
+            _sdk_name(field, detail): (field, detail)
             for field, detail in ours.get("properties", {}).items()
             if not detail.get("x-undeclared")
         }
-        yield from _sets("field", name, set(properties), set(theirs))
-        for called in properties.keys() & theirs.keys():
-            field, detail = properties[called]
-            where, fact = f"{name}.{called}", theirs[called]
-            yield from self._same("type", where, self._text(detail), fact["type"])
-            yield from self._same("required", where, field in ours.get("required", []), fact["required"])
+        yield from _compare_sets("field", name, set(properties), set(theirs))
+        for sdk_name in properties.keys() & theirs.keys():
+            field, detail = properties[sdk_name]
+            where, fact = f"{name}.{sdk_name}", theirs[sdk_name]
+            yield from self._compare_values("type", where, self._render_type(detail), fact["type"])
+            yield from self._compare_values("required", where, field in ours.get("required", []), fact["required"])
             if defaults and not fact["required"]:
-                yield from self._same("default", where, detail.get("default", "<none>"), fact["default"])
+                yield from self._compare_values("default", where, detail.get("default", "<none>"), fact["default"])
 
-    def _endpoints(self) -> Iterator[Difference]:
+    def _compare_endpoints(self) -> Iterator[Difference]:
         ours = {
             f"{method.upper()} {re.sub(r'{[^}]*}', '{}', path)}": operation
             for path, item in self.paths.items()
@@ -122,61 +134,67 @@ class _Comparison:
             for name, fact in self.facts["endpoints"].items()
             if not UNDESCRIBED_MEDIA_TYPES & set(fact.get("request_content_types", ()))
         }
-        yield from _sets("endpoint", "endpoints", set(ours), set(theirs))
+        yield from _compare_sets("endpoint", "endpoints", set(ours), set(theirs))
         for name in ours.keys() & theirs.keys():
-            yield from self._endpoint(name, ours[name], theirs[name])
+            yield from self._compare_endpoint(name, ours[name], theirs[name])
 
-    def _endpoint(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
+    def _compare_endpoint(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
         query = {p["name"]: p["schema"] for p in ours.get("parameters", []) if p["in"] == "query"}
         facts = self._query_facts(theirs.get("query", {}))
-        yield from _sets("query", name, set(query), set(facts))
+        yield from _compare_sets("query", name, set(query), set(facts))
         for parameter in query.keys() & facts.keys():
             where, fact = f"{name}?{parameter}", facts[parameter]
-            yield from self._same("type", where, self._text(query[parameter]), fact["type"])
-            yield from self._same("default", where, self._default(query[parameter]), fact.get("sdk_default"))
-        yield from self._media_types(name, ours, theirs)
+            yield from self._compare_values("type", where, self._render_type(query[parameter]), fact["type"])
+            yield from self._compare_values("default", where, self._default(query[parameter]), fact.get("sdk_default"))
+        yield from self._compare_media_types(name, ours, theirs)
         body = _json_schema(ours.get("requestBody", {}))
         if theirs.get("request") == "inline":
             fields = self._follow(body).get("properties", {})
-            yield from self._same("request", name, self._texts(fields), _canonical_values(theirs["body_fields"]))
+            yield from self._compare_values(
+                "request", name, self._render_types(fields), _canonicalize_fields(theirs["body_fields"])
+            )
         elif body or not str(theirs.get("request")).endswith(IN_MEMORY):
             request = self._json_form(theirs.get("request"))
-            yield from self._same("request", name, self._text(body) if body else None, request)
-        answer = ours["responses"].get("200", {})
-        schema = _json_schema(answer)
-        other = "bytes" if answer.get("content") else "null"
-        yield from self._same("response", name, self._text(schema) if schema else other, theirs["response"])
+            yield from self._compare_values("request", name, self._render_type(body) if body else None, request)
+        ok_response = ours["responses"].get("200", {})
+        schema = _json_schema(ok_response)
+        fallback = "bytes" if ok_response.get("content") else "null"
+        yield from self._compare_values(
+            "response", name, self._render_type(schema) if schema else fallback, theirs["response"]
+        )
 
-    def _media_types(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
+    def _compare_media_types(self, name: str, ours: Json, theirs: Json) -> Iterator[Difference]:
         content = ours.get("requestBody", {}).get("content", {})
         if content or theirs.get("request"):
-            yield from _sets("media type", name, set(content), set(theirs.get("request_content_types", content)))
+            yield from _compare_sets(
+                "media type", name, set(content), set(theirs.get("request_content_types", content))
+            )
 
     def _query_facts(self, facts: Json) -> Json:
-        """The query parameters one by one, where the facts name a type whose fields they are too."""
-        found = dict(facts)
-        for field, fact in self.types[found.pop("*")["type"]]["fields"].items() if "*" in facts else ():
-            found[field] = {"type": fact["type"].removesuffix(" | null")}
-        return {field: {**fact, "type": fact["type"].removesuffix(" | null")} for field, fact in found.items()}
+        """Return the query parameters by name; a type in the facts is replaced by its fields."""
+        parameters = dict(facts)
+        for field, fact in self.types[parameters.pop("*")["type"]]["fields"].items() if "*" in facts else ():
+            parameters[field] = {"type": fact["type"].removesuffix(" | null")}
+        return {field: {**fact, "type": fact["type"].removesuffix(" | null")} for field, fact in parameters.items()}
 
-    def _texts(self, fields: Json) -> Json:
-        """The types of the fields of a body that no type declares, level by level."""
-        found: Json = {}
+    def _render_types(self, fields: Json) -> Json:
+        """Render the types of an inline body's fields, level by level."""
+        texts: Json = {}
         for field, detail in fields.items():
             inner = self._follow(detail).get("properties")
-            found[field] = self._texts(inner) if inner else canonicalize(self._text(detail))
-        return found
+            texts[field] = self._render_types(inner) if inner else canonicalize(self._render_type(detail))
+        return texts
 
     def _json_forms(self, names: list[str]) -> set[str]:
-        """The types among these names, without Python classes that have no JSON form any more."""
+        """Return the types among these names; Python classes without a JSON form are left out."""
         return {self._json_form(name) for name in names if name in self.types or self._json_form(name) in self.types}
 
     def _json_form(self, name: Any) -> Any:
         return name.removesuffix(IN_MEMORY) if isinstance(name, str) else name
 
-    def _same(self, kind: str, where: str, ours: Any, theirs: Any) -> Iterator[Difference]:
+    def _compare_values(self, kind: str, where: str, ours: Any, theirs: Any) -> Iterator[Difference]:
         if kind in ("type", "target"):
-            ours, theirs = canonicalize(ours), canonicalize(_plain(theirs))
+            ours, theirs = canonicalize(ours), canonicalize(_wire_type(theirs))
         if ours != theirs:
             yield Difference(kind, where, ours, theirs)
 
@@ -190,26 +208,26 @@ class _Comparison:
     def _default(self, schema: Json) -> Any:
         return schema.get("default", self._follow(schema).get("default"))
 
-    def _text(self, schema: Json) -> str:
-        """The type of a schema in the notation of the facts."""
+    def _render_type(self, schema: Json) -> str:
+        """Render the type of a schema in the notation of the facts."""
         if "$ref" in schema:
             name = _name(schema["$ref"])
             target = self.schemas.get(name, {})
-            called = _called(name, target)
-            return called if called in self.types else self._text(target)
+            sdk_name = _sdk_name(name, target)
+            return sdk_name if sdk_name in self.types else self._render_type(target)
         if "anyOf" in schema:
-            return " | ".join(map(self._text, self._without_openness(schema["anyOf"])))
+            return " | ".join(map(self._render_type, self._without_open_string(schema["anyOf"])))
         if "const" in schema:
             return json.dumps(schema["const"])
         if "enum" in schema:
             return " | ".join(map(json.dumps, schema["enum"]))
         kind = schema.get("type")
         if isinstance(kind, list):
-            return " | ".join(self._text({**schema, "type": each}) for each in kind)
+            return " | ".join(self._render_type({**schema, "type": name_}) for name_ in kind)
         if kind == "array":
             return self._array(schema)
         if kind == "object":
-            return f"map[str, {self._text(_items(schema.get('additionalProperties')))}]"
+            return f"map[str, {self._render_type(_items(schema.get('additionalProperties')))}]"
         if kind == "string":
             formats = {"date-time": "datetime", "date": "str (iso)"}
             return (
@@ -219,19 +237,19 @@ class _Comparison:
 
     def _array(self, schema: Json) -> str:
         if "prefixItems" in schema:
-            return f"tuple[{', '.join(map(self._text, schema['prefixItems']))}]"
+            return f"tuple[{', '.join(map(self._render_type, schema['prefixItems']))}]"
         if schema.get("x-array") == "by-dtype":
             return "list[int] | list[float]"
-        return f"list[{self._text(_items(schema.get('items')))}]"
+        return f"list[{self._render_type(_items(schema.get('items')))}]"
 
-    def _without_openness(self, members: list[Json]) -> list[Json]:
-        """The members of a union but for the string beside an enum, which only lets new values through."""
+    def _without_open_string(self, members: list[Json]) -> list[Json]:
+        """Remove the string beside an enum, which only lets new values through."""
         if any("enum" in self._follow(member) for member in members):
             return [member for member in members if member != {"type": "string"}]
         return members
 
 
-def _sets(kind: str, where: str, ours: set[str], theirs: set[str]) -> Iterator[Difference]:
+def _compare_sets(kind: str, where: str, ours: set[str], theirs: set[str]) -> Iterator[Difference]:
     for name in ours - theirs:
         yield Difference(kind, where, name, None)
     for name in theirs - ours:
@@ -251,21 +269,21 @@ def _json_schema(holder: Json) -> Json:
     return schema
 
 
-def _canonical_values(fields: Json) -> Json:
+def _canonicalize_fields(fields: Json) -> Json:
     return {
-        field: _canonical_values(text) if isinstance(text, dict) else canonicalize(text)
+        field: _canonicalize_fields(text) if isinstance(text, dict) else canonicalize(text)
         for field, text in fields.items()
     }
 
 
-def _called(name: str, node: Json) -> str:
-    """What the SDK calls a thing of the contract."""
-    called: str = node.get("x-sdk-name", name)
-    return called
+def _sdk_name(name: str, node: Json) -> str:
+    """Return the SDK's name of a thing of the contract."""
+    sdk_name: str = node.get("x-sdk-name", name)
+    return sdk_name
 
 
-def _plain(text: str) -> str:
-    """A type of the facts without what is about Python alone."""
-    for python, plain in ((IN_MEMORY, ""), ("str | datetime", "datetime"), ("datetime(tz)", "datetime")):
-        text = text.replace(python, plain)
+def _wire_type(text: str) -> str:
+    """Remove from a type of the facts what concerns Python alone."""
+    for python, wire in ((IN_MEMORY, ""), ("str | datetime", "datetime"), ("datetime(tz)", "datetime")):
+        text = text.replace(python, wire)
     return text

@@ -1,4 +1,4 @@
-"""Where the contract differs from the facts on purpose, and why."""
+"""Intended differences between the contract and the facts, each with its reason."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ BY_REASON: dict[str, tuple[str, ...]] = {
             ("UnhandledExceptionEvent", "UNHANDLED_EXCEPTION"),
         )
     ),
-    "The SDK only writes these; who reads them tells them apart by this field.": (
+    "The SDK only writes these; readers distinguish them by this field.": (
         "discriminator of TelemetryEvent: contract 'event', facts None",
         "discriminator of TelemetryEventParam: contract 'event', facts None",
         "discriminator of ModelInputChunkParam: contract 'type', facts None",
         "discriminator of SearchOwner: contract 'type', facts None",
         "discriminator of SessionStatusQuery: contract 'type', facts None",
     ),
-    "The SDK's union forgets it, its table of futures has it.": tuple(
+    "The SDK's union lacks it, but its table of futures has it.": tuple(
         f"member of FutureRetrieveResponse: contract {name!r}, facts None"
         for name in (
             "SampleResponse",
@@ -40,14 +40,14 @@ BY_REASON: dict[str, tuple[str, ...]] = {
         "field of OptimStepRequest: contract 'optimizer_params', facts None",
         "field of OptimStepRequest: contract None, facts 'optim_params'",
     ),
-    "The SDK's class is one of those of any optimizer; its own fields are worth a name in the union.": (
+    "The SDK's class is one of those of any optimizer; its specific fields justify a name in the union.": (
         "member of OptimParams: contract 'DimuonParams', facts None",
         "member of OptimizerConfig: contract 'DimuonOptimizerConfig', facts None",
     ),
-    "They go as protobuf only, so that no JSON type of the SDK declares them; see ProvenanceSpan in the contract.": (
+    "They are sent as protobuf only, so no JSON type of the SDK declares them; see ProvenanceSpan in the contract.": (
         "type of types: contract None, facts 'ProvenanceSpans'",
     ),
-    "The SDK reads the raw answer: the headers of a 302, and since 0.22.7 a body too.": (
+    "The SDK reads the raw response: the headers of a 302, and since 0.22.7 a body too.": (
         f"{_ARCHIVE}'null', facts 'APIResponse'",
         f"{_ARCHIVE}'CheckpointArchiveUrlResponse', facts 'any'",
     ),
@@ -61,5 +61,5 @@ REASONS: dict[str, str] = {text: reason for reason, texts in BY_REASON.items() f
 
 
 def exclude_known(differences: Iterable[Difference]) -> list[Difference]:
-    """The differences for which there is no reason."""
-    return [each for each in differences if str(each) not in REASONS]
+    """Return the differences that have no known reason."""
+    return [difference for difference in differences if str(difference) not in REASONS]

@@ -6,7 +6,7 @@ import re
 
 
 def canonicalize(text: str) -> str:
-    """A type as text with the members of every union in alphabetical order."""
+    """Sort the members of every union in a type."""
     parts = split_type(text, " | ")
     if len(parts) > 1:
         return " | ".join(sorted(set(map(canonicalize, parts))))
@@ -17,7 +17,7 @@ def canonicalize(text: str) -> str:
 
 
 def split_type(text: str, separator: str) -> list[str]:
-    """The parts of ``text`` between separators that stand outside brackets and quotes."""
+    """Split ``text`` at separators that are outside brackets and quotes."""
     parts, depth, quoted, start = [], 0, False, 0
     for place, char in enumerate(text):
         quoted ^= char == '"'

@@ -98,7 +98,7 @@ PAIRS: dict[str, tuple[Edit, str, str, str]] = {
     # Requests, which are strict.
     "optional property added to a request": (
         lambda d: fields(d, "SamplingParams").update(min_p={"type": "number"}),
-        *("safe", "SamplingParams.min_p", "a property of this name is taken now"),
+        *("safe", "SamplingParams.min_p", "a property of this name is accepted now"),
     ),
     "required property added to a request": (
         add_required,
@@ -110,43 +110,43 @@ PAIRS: dict[str, tuple[Edit, str, str, str]] = {
     ),
     "made optional in a request": (
         lambda d: schema(d, "SampleRequest")["required"].remove("prompt"),
-        *("safe", "SampleRequest.prompt", "it may be left out now"),
+        *("safe", "SampleRequest.prompt", "it may be omitted now"),
     ),
     "property removed from a strict request": (
         lambda d: fields(d, "SamplingParams").pop("top_p"),
-        *("breaking", "SamplingParams.top_p", "a property of this name is refused now"),
+        *("breaking", "SamplingParams.top_p", "a property of this name is rejected now"),
     ),
     "enum of a request widened": (
         lambda d: fields(d, "ForwardBackwardRequest")["loss_fn"]["enum"].append("cispo"),
-        *("safe", "ForwardBackwardRequest.loss_fn", 'the value "cispo" is taken now'),
+        *("safe", "ForwardBackwardRequest.loss_fn", 'the value "cispo" is accepted now'),
     ),
     "enum of a request narrowed": (
         lambda d: fields(d, "ForwardBackwardRequest")["loss_fn"]["enum"].remove("ppo"),
-        *("breaking", "ForwardBackwardRequest.loss_fn", 'the value "ppo" is refused now'),
+        *("breaking", "ForwardBackwardRequest.loss_fn", 'the value "ppo" is rejected now'),
     ),
     "maximum of a request lowered": (
         lambda d: fields(d, "SamplingParams")["max_tokens"].update(maximum=10),
-        *("breaking", "SamplingParams.max_tokens", "a number over 10 is refused now"),
+        *("breaking", "SamplingParams.max_tokens", "a number above 10 is rejected now"),
     ),
     "null no longer taken in a request": (
         lambda d: fields(d, "ForwardBackwardRequest")["seq_id"].update(type="integer"),
-        *("breaking", "ForwardBackwardRequest.seq_id", "null in the place of integer is refused now"),
+        *("breaking", "ForwardBackwardRequest.seq_id", "null instead of integer is rejected now"),
     ),
     "member added to a union of a request": (
         add_member,
-        *("safe", "ModelInputChunk", "this kind of object is taken now"),
+        *("safe", "ModelInputChunk", "this kind of object is accepted now"),
     ),
     "member removed from a union of a request": (
         lambda d: schema(d, "ModelInputChunk")["oneOf"].pop(),
-        *("breaking", "ModelInputChunk", "this kind of object is refused now"),
+        *("breaking", "ModelInputChunk", "this kind of object is rejected now"),
     ),
     "tag changed in a request": (
         lambda d: fields(d, "EncodedTextChunk")["type"].update(const="text", default="text"),
-        *("breaking", "ModelInputChunk", "this kind of object is refused now"),
+        *("breaking", "ModelInputChunk", "this kind of object is rejected now"),
     ),
     "request made open": (
         lambda d: schema(d, "SamplingParams").update(additionalProperties=True),
-        *("safe", "SamplingParams", "an unknown property is taken now"),
+        *("safe", "SamplingParams", "an unknown property is accepted now"),
     ),
     # Responses, which are open.
     "property added to a response": (
@@ -155,53 +155,53 @@ PAIRS: dict[str, tuple[Edit, str, str, str]] = {
     ),
     "required property removed from a response": (
         remove_tokens,
-        *("breaking", "SampledSequence.tokens", "it may be left out now"),
+        *("breaking", "SampledSequence.tokens", "it may be omitted now"),
     ),
     "made optional in a response": (
         lambda d: schema(d, "SampledSequence")["required"].remove("tokens"),
-        *("breaking", "SampledSequence.tokens", "it may be left out now"),
+        *("breaking", "SampledSequence.tokens", "it may be omitted now"),
     ),
     "made required in a response": (
         lambda d: schema(d, "SampledSequence")["required"].append("logprobs"),
-        *("safe", "SampledSequence.logprobs", "it always comes now"),
+        *("safe", "SampledSequence.logprobs", "it is always returned now"),
     ),
     "enum of a response widened": (
         lambda d: schema(d, "StopReason")["enum"].append("filtered"),
-        *("breaking", "StopReason", 'the value "filtered" may come now'),
+        *("breaking", "StopReason", 'the value "filtered" may be returned now'),
     ),
     "enum of a response narrowed": (
         lambda d: schema(d, "StopReason")["enum"].remove("stop"),
-        *("safe", "StopReason", 'the value "stop" no longer comes'),
+        *("safe", "StopReason", 'the value "stop" is no longer returned'),
     ),
     "null may come in a response": (
         nullable,
-        *("breaking", "SampledSequence.tokens", "null in the place of array may come now"),
+        *("breaking", "SampledSequence.tokens", "null instead of array may be returned now"),
     ),
     "integer of a response became a number": (
         lambda d: fields(d, "Cursor")["offset"].update(type="number"),
-        *("breaking", "Cursor.offset", "a fraction in the place of integer may come now"),
+        *("breaking", "Cursor.offset", "a fraction instead of integer may be returned now"),
     ),
     "member added to a union of a response": (
         lambda d: schema(d, "FutureRetrieveResponse")["anyOf"].append(ref("Cursor")),
-        *("breaking", "FutureRetrieveResponse", "this kind of object may come now"),
+        *("breaking", "FutureRetrieveResponse", "this kind of object may be returned now"),
     ),
     "pair of a response changed": (
         lambda d: schema(d, "TokenLogprob")["prefixItems"][0].update(type="string"),
-        *("breaking", "SampleResponse.topk_prompt_logprobs[][][0]", "string in the place of integer may come now"),
+        *("breaking", "SampleResponse.topk_prompt_logprobs[][][0]", "string instead of integer may be returned now"),
     ),
     "pair of a response grew": (
         grow_pair,
-        *("breaking", "SampleResponse.topk_prompt_logprobs[][]", "more than 2 items may come now"),
+        *("breaking", "SampleResponse.topk_prompt_logprobs[][]", "more than 2 items may be returned now"),
     ),
     # Both.
     "enum of both directions widened": (
         lambda d: schema(d, "TensorDtype")["enum"].append("bfloat16"),
-        *("breaking", "TensorDtype", 'the value "bfloat16" may come now'),
+        *("breaking", "TensorDtype", 'the value "bfloat16" may be returned now'),
     ),
     # Operations.
     "operation removed": (
         lambda d: d["paths"].pop("/api/v1/asample"),
-        *("breaking", "POST /api/v1/asample", "the operation is gone"),
+        *("breaking", "POST /api/v1/asample", "the operation was removed"),
     ),
     "operation added": (
         lambda d: d["paths"].update({"/api/v1/ping": ADD_PING}),
@@ -209,24 +209,24 @@ PAIRS: dict[str, tuple[Edit, str, str, str]] = {
     ),
     "required query parameter added": (
         lambda d: parameter(d, required=True),
-        *("breaking", "query project", "a new parameter, required"),
+        *("breaking", "query project", "a new required parameter"),
     ),
     "media type of a response removed": (
         lambda d: media(d, operation(d, POLL)["responses"]["200"]),
-        *("breaking", "200 application/x-protobuf", "no longer comes"),
+        *("breaking", "200 application/x-protobuf", "is no longer returned"),
     ),
     "media type of a request removed": (
         lambda d: media(d, operation(d, TRAIN)["requestBody"]),
-        *("breaking", "body", "application/x-protobuf is no longer taken"),
+        *("breaking", "body", "application/x-protobuf is no longer accepted"),
     ),
     "body of an error changed": (
         lambda d: fields(d, "ErrorBody").update(detail={"type": "integer"}),
-        *("breaking", "ErrorBody.detail", "integer may come now"),
+        *("breaking", "ErrorBody.detail", "integer may be returned now"),
     ),
     "other words": (lambda d: schema(d, "SampleRequest").update(description="Other words."), "none", "", ""),
     "default changed": (
         lambda d: fields(d, "SamplingParams")["temperature"].update(default=0.7),
-        *("risky", "SamplingParams.temperature", "left out meant 1.0, now means 0.7"),
+        *("risky", "SamplingParams.temperature", "omitting it meant 1.0, now means 0.7"),
     ),
 }
 """The 33 pairs: the edit, and of the worst change its level, place and reason."""
@@ -234,43 +234,43 @@ PAIRS: dict[str, tuple[Edit, str, str, str]] = {
 MORE: dict[str, tuple[Edit, str, str, str]] = {
     "default added": (
         lambda d: fields(d, "SamplingParams")["max_tokens"].update(default=16),
-        *("risky", "SamplingParams.max_tokens", "left out meant null, now means 16"),
+        *("risky", "SamplingParams.max_tokens", "omitting it meant null, now means 16"),
     ),
     "optional query parameter added": (
         parameter,
-        *("safe", "query project", "a new parameter, which may be left out"),
+        *("safe", "query project", "a new optional parameter"),
     ),
     "query parameter removed": (
         lambda d: operation(d, RUNS, "get")["parameters"].pop(),
-        *("risky", "", "the parameter is gone; a server ignores it or refuses it"),
+        *("risky", "", "the parameter was removed; a server ignores or rejects it"),
     ),
     "query parameter narrowed": (
         lambda d: operation(d, RUNS, "get")["parameters"][-1].update(schema={"type": "boolean"}),
-        *("breaking", "", "in the place of boolean is refused now"),
+        *("breaking", "", "instead of boolean is rejected now"),
     ),
     "media type added to a request": (
         lambda d: operation(d, "/api/v1/asample")["requestBody"]["content"].update({"application/x-protobuf": {}}),
-        *("safe", "body", "application/x-protobuf is taken now"),
+        *("safe", "body", "application/x-protobuf is accepted now"),
     ),
     "media type added to a response": (
         lambda d: operation(d, "/api/v1/asample")["responses"]["200"]["content"].update({"application/cbor": {}}),
-        *("risky", "200 application/cbor", "may come now; who does not ask for it must not get it"),
+        *("risky", "200 application/cbor", "may be returned now; a client that does not accept it must not receive it"),
     ),
     "status added": (
         lambda d: operation(d, "/api/v1/asample")["responses"].update({"303": {"description": "Elsewhere."}}),
-        *("risky", "303", "the status may come now"),
+        *("risky", "303", "the status may be returned now"),
     ),
     "success removed": (
         lambda d: operation(d, "/api/v1/asample")["responses"].pop("200"),
-        *("breaking", "200", "the status no longer comes"),
+        *("breaking", "200", "the status is no longer returned"),
     ),
     "body made optional": (
         lambda d: operation(d, "/api/v1/asample")["requestBody"].update(required=False),
-        *("safe", "body", "the body may be left out now"),
+        *("safe", "body", "the body may be omitted now"),
     ),
     "body removed": (
         lambda d: operation(d, "/api/v1/asample").pop("requestBody"),
-        *("breaking", "body", "no body is taken any more"),
+        *("breaking", "body", "a body is no longer accepted"),
     ),
     "variable of a path renamed": (
         rename_variable,
@@ -278,19 +278,19 @@ MORE: dict[str, tuple[Edit, str, str, str]] = {
     ),
     "optional property removed from a response": (
         lambda d: fields(d, "SampledSequence").pop("logprobs"),
-        *("risky", "SampledSequence.logprobs", "no longer comes; readers see it left out"),
+        *("risky", "SampledSequence.logprobs", "no longer returned; readers see it as omitted"),
     ),
     "minimum length in a request": (
         lambda d: fields(d, "ForwardBackwardRequest")["model_id"].update(minLength=3),
-        *("breaking", "ForwardBackwardRequest.model_id", "fewer than 3 characters is refused now"),
+        *("breaking", "ForwardBackwardRequest.model_id", "fewer than 3 characters is rejected now"),
     ),
     "result hidden in a union that takes any object": (
         lambda d: fields(d, "SampledSequence")["tokens"].update(type="string"),
-        *("breaking", "SampledSequence.tokens", "string in the place of array may come now"),
+        *("breaking", "SampledSequence.tokens", "string instead of array may be returned now"),
     ),
     "written another way": (
         lambda d: fields(d, "Cursor")["offset"].update(anyOf=[{"type": "integer"}]),
-        *("safe", "200 application/json", "written another way; the same values are taken"),
+        *("safe", "200 application/json", "written differently; the same values are accepted"),
     ),
 }
 

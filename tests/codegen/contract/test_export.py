@@ -13,7 +13,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from tinkerwire_codegen.cli import main
 from tinkerwire_codegen.contract.export import FORMATS, export
-from tinkerwire_codegen.contract.protobuf import FILE, descriptor_set
+from tinkerwire_codegen.contract.protobuf import FILE, compile_descriptors
 
 SCHEMA = Path(__file__).parents[3] / "schema"
 VERSIONS = ("0.1.0", "0.4.1", "0.16.1", "0.25.0", "0.38.0")
@@ -59,7 +59,7 @@ def test_proto_is_taken_by_protoc(tmp_path: Path, version: str) -> None:
     """The .proto of a version compiles and has no times in it."""
     text = export(SCHEMA, version, "proto")
     (tmp_path / FILE).write_text(text)
-    assert descriptor_set(tmp_path / FILE)
+    assert compile_descriptors(tmp_path / FILE)
     assert "since:" not in text
 
 
@@ -76,13 +76,13 @@ def test_headers_of_all_operations_are_written_out() -> None:
 
 def test_a_version_without_binary_messages_is_refused() -> None:
     """The error says since when there are any."""
-    with pytest.raises(ValueError, match=r"0\.16\.1 has no binary messages; 0\.18\.2 is the first"):
+    with pytest.raises(ValueError, match=r"0\.16\.1 has no protobuf messages; 0\.18\.2 is the first"):
         export(SCHEMA, "0.16.1", "proto")
 
 
 def test_an_unknown_format_is_refused() -> None:
     """The error names those there are."""
-    with pytest.raises(ValueError, match="'raml' is not among openapi-yaml, openapi-json, json-schema, proto"):
+    with pytest.raises(ValueError, match="'raml' is unknown; give one of openapi-yaml, openapi-json, json-schema"):
         export(SCHEMA, "0.16.1", "raml")
 
 

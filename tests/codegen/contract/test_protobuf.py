@@ -10,8 +10,8 @@ import pytest
 
 from tinkerwire_codegen.contract.protobuf import (
     FILE,
+    compile_descriptors,
     describe_proto,
-    descriptor_set,
     load_proto,
     project_proto,
     render_proto,
@@ -74,7 +74,7 @@ def test_every_time_is_a_version_that_was_read() -> None:
 def test_a_comment_in_another_form_is_refused(tmp_path: Path) -> None:
     """The error shows the comment and the forms that there are."""
     (tmp_path / FILE).write_text('syntax = "proto3";\nmessage A {  // from 0.18.2\n}\n')
-    with pytest.raises(ValueError, match=r"'from 0\.18\.2' is not since: VERSION"):
+    with pytest.raises(ValueError, match=r"comment must be since: VERSION.*got 'from 0\.18\.2'"):
         load_proto(tmp_path)
 
 
@@ -82,4 +82,4 @@ def test_what_is_no_proto_is_refused(tmp_path: Path) -> None:
     """The error is that of protoc, with its line."""
     (tmp_path / FILE).write_text('syntax = "proto3";\nmessage A { Nothing b = 1; }\n')
     with pytest.raises(ValueError, match=r'tinker_public\.proto.*"Nothing" is not defined'):
-        descriptor_set(tmp_path / FILE)
+        compile_descriptors(tmp_path / FILE)

@@ -182,12 +182,12 @@ for more in ({}, {"note": None}, {"note": "x"}, {"level": 3}, {"level": None}):
 @pytest.mark.parametrize(
     ("file", "old", "new", "words"),
     [
-        ("training.yaml", "schemas/ModelID", "schemas/ModelIDX", "#/components/schemas/ModelIDX leads nowhere"),
+        ("training.yaml", "schemas/ModelID", "schemas/ModelIDX", "#/components/schemas/ModelIDX does not exist"),
         (
             "training.yaml",
             "type: array",
             "type: strnig",
-            "/properties/data/type: 'strnig' is not what JSON Schema allows",
+            "/properties/data/type: 'strnig' is not valid JSON Schema",
         ),
         (
             "training.yaml",
@@ -199,7 +199,7 @@ for more in ({}, {"note": None}, {"note": "x"}, {"level": 3}, {"level": None}):
             "training.yaml",
             "[rank]",
             "[rnak]",
-            "#/components/schemas/LoraConfig: required 'rnak' is none of its properties",
+            "#/components/schemas/LoraConfig: required 'rnak' is not one of its properties",
         ),
         (
             "training.yaml",
@@ -212,20 +212,20 @@ for more in ({}, {"note": None}, {"note": "x"}, {"level": 3}, {"level": None}):
             "runs.yaml",
             "x-essential: [training_runs]",
             "x-essential: [runs]",
-            "TrainingRunsResponse: x-essential 'runs' is none of its properties",
+            "TrainingRunsResponse: x-essential 'runs' is not one of its properties",
         ),
         ("runs.yaml", "x-since: 0.13.1", "x-since: soon", "wire version 'soon' is not numbers"),
-        ("service.yaml", "HealthResponse:", "Health-Response:", "HealthResponse leads nowhere"),
-        ("service.yaml", "operationId: healthz", "operationId: the health", "needs an operationId"),
+        ("service.yaml", "HealthResponse:", "Health-Response:", "HealthResponse does not exist"),
+        ("service.yaml", "operationId: healthz", "operationId: the health", "operationId must be an identifier"),
         ("sampling.yaml", "/{sampler_id}", "/{sampler}", "Path parameter 'sampler'"),
         ("futures.yaml", "paths:", "paths: [", "futures.yaml: not YAML"),
-        ("openapi.yaml", "x-families: [errors", "x-families: [mistakes", "mistakes.yaml: not there"),
-        ("runs.yaml", "Cursor:", "TensorData:", "schemas TensorData is in inputs.yaml and in runs.yaml; keep one"),
+        ("openapi.yaml", "x-families: [errors", "x-families: [mistakes", "mistakes.yaml: file does not exist"),
+        ("runs.yaml", "Cursor:", "TensorData:", "schemas TensorData is defined in inputs.yaml and in runs.yaml"),
         (
             "training.yaml",
             FIELD,
             "        rank: {type: string, enum: [a, b], description: x.}\n",
-            "LoraConfig/properties/rank: give it a name of its own",
+            "LoraConfig/properties/rank: must be a $ref to a named schema",
         ),
     ],
 )

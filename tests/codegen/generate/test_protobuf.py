@@ -12,7 +12,7 @@ pytest.importorskip("grpc_tools", reason="the extra codegen is not installed")
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from tinkerwire_codegen.contract.protobuf import FILE, descriptor_set, load_proto
+from tinkerwire_codegen.contract.protobuf import FILE, compile_descriptors, load_proto
 from tinkerwire_codegen.generate.protobuf import generate_protobuf
 from tinkerwire_generated import protobuf
 from tinkerwire_generated.protobuf import MESSAGE_FIELD_VERSIONS, MESSAGE_VERSIONS, message_class
@@ -38,7 +38,7 @@ def test_comments_do_not_reach_the_bytes(tmp_path: Path) -> None:
 
 def test_classes_have_the_messages_of_the_contract() -> None:
     """Every message has a class, with the fields, numbers and presence that protoc sees."""
-    compiled = descriptor_pb2.FileDescriptorSet.FromString(descriptor_set(SCHEMA / FILE)).file[0]
+    compiled = descriptor_pb2.FileDescriptorSet.FromString(compile_descriptors(SCHEMA / FILE)).file[0]
     for each in compiled.message_type:
         mine = descriptor_pb2.DescriptorProto()
         message_class(each.name).DESCRIPTOR.CopyToProto(mine)

@@ -48,8 +48,8 @@ def test_nothing_of_the_release_is_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("no/such.whl", "neither a wheel, a folder nor a version"),
-        ("empty", "holds no package tinker"),
+        ("no/such.whl", "must be a wheel, a folder or a version"),
+        ("empty", "has no package tinker"),
         ("text.whl", "not a wheel"),
     ],
 )
@@ -66,7 +66,7 @@ def test_unusable_input_names_the_way_out(
 
 def test_a_broken_file_is_named() -> None:
     """A file that is no Python is said, not left out."""
-    with pytest.raises(ValueError, match=r"tinker/_kinds.py: not Python"):
+    with pytest.raises(ValueError, match=r"tinker/_kinds.py: cannot be parsed as Python"):
         read({**sources(), "tinker/_kinds.py": "def"})
 
 

@@ -1,4 +1,4 @@
-"""What a release says otherwise than the contract: added, removed or changed, with what would record it."""
+"""Drift of a release: what it added, removed or changed, with the YAML that records it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .protobuf import collect_release_messages, compare_messages, read_contract_
 class Drift:
     """One change of the wire that the contract does not have yet.
 
-    ``file`` and ``snippet`` say what to write where; ``file`` is empty when a new thing may go into any.
+    ``snippet`` is the YAML to add to ``file``; ``file`` is empty if a new thing may go into any.
     """
 
     change: str
@@ -37,7 +37,7 @@ class Drift:
 
     @property
     def title(self) -> str:
-        """The change in one line."""
+        """Return the change in one line."""
         if self.change == "added":
             return f"{self.kind} {self.release} added to {self.where}"
         if self.change == "removed":
@@ -46,51 +46,61 @@ class Drift:
 
 
 def find_drift(folder: Path, facts: Json, version: str) -> list[Drift]:
-    """All differences between the contract in ``folder`` at ``version`` and the facts of a release.
+    """Find all differences between the contract in ``folder`` at ``version`` and the facts of a release.
 
     Raises:
-        ValueError: the contract is not sound, or does not reach back to that version.
+        ValueError: the contract has errors, or does not reach back to that version.
     """
     document = project(load(folder), version)
     edits = EditBuilder(ContractSource(folder, version), facts)
-    differences = _without_echoes(exclude_known(compare_facts(document, facts)))
-    moved, others = _moves(differences, document, facts)
-    found = [_moved(*each, edits) for each in moved]
-    found += [_drift(each, edits) for each in others]
+    differences = _without_duplicates(exclude_known(compare_facts(document, facts)))
+    moves, remaining = _split_moves(differences, document, facts)
+    drift = [_describe_move(*difference, edits) for difference in moves]
+    drift += [_describe(difference, edits) for difference in remaining]
     theirs = collect_release_messages(facts["proto"])
-    for each in compare_messages(read_contract_messages(folder, version), theirs):
-        snippet = render_proto_change(each, theirs, version)
-        found.append(Drift(_change(each), each.kind, each.where, each.ours, each.theirs, "the .proto", snippet))
-    return found
+    for difference in compare_messages(read_contract_messages(folder, version), theirs):
+        snippet = render_proto_change(difference, theirs, version)
+        drift.append(
+            Drift(
+                _kind_of_change(difference),
+                difference.kind,
+                difference.where,
+                difference.ours,
+                difference.theirs,
+                "the .proto",
+                snippet,
+            )
+        )
+    return drift
 
 
-def render(nodes: dict[Place, Any]) -> str:
-    """New nodes as YAML, each where it belongs."""
+def render_yaml(nodes: dict[Place, Any]) -> str:
+    """Render new nodes as YAML, each at its place."""
     tree: Json = {}
     for place, value in nodes.items():
         here = tree
         for step in place[:-1]:
             here = here.setdefault(step, {})
         here[place[-1]] = value
-    return yaml.dump(tree, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110).strip() if tree else ""
+    return yaml.dump(tree, Dumper=_PlainDumper, sort_keys=False, allow_unicode=True, width=110).strip() if tree else ""
 
 
-class _Plain(yaml.SafeDumper):
-    """YAML without anchors: a person copies parts of it."""
+class _PlainDumper(yaml.SafeDumper):
+    """Dumper without YAML anchors, because a person copies parts of the output."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
-def _drift(difference: Difference, edits: EditBuilder) -> Drift:
-    edit = edits.edit(difference)
-    snippet = render(edit.nodes)
+def _describe(difference: Difference, edits: EditBuilder) -> Drift:
+    edit = edits.build(difference)
+    snippet = render_yaml(edit.nodes)
     ours, theirs = difference.ours, difference.theirs
-    return Drift(_change(difference), difference.kind, difference.where, ours, theirs, edit.file, snippet)
+    return Drift(_kind_of_change(difference), difference.kind, difference.where, ours, theirs, edit.file, snippet)
 
 
-def _change(difference: Difference) -> str:
-    """Things are added or removed; of a type, default or the like there always is one, so it changed."""
+def _kind_of_change(difference: Difference) -> str:
+    """Return added, removed or changed; a type, default or the like always exists, so it can only change."""
     if difference.kind in _THINGS or (difference.kind == "type" and difference.where == "types"):
         return "added" if difference.ours is None else "removed" if difference.theirs is None else "changed"
     return "changed"
@@ -101,34 +111,42 @@ _THINGS = frozenset({"field", "value", "member", "endpoint", "query", "result", 
 )
 
 
-def _without_echoes(differences: list[Difference]) -> list[Difference]:
-    """The differences without a first default beside becoming optional, which is the same change."""
-    optional = {each.where for each in differences if each.kind == "required" and not each.theirs}
-    return [each for each in differences if not (each.kind == "default" and each.where in optional)]
+def _without_duplicates(differences: list[Difference]) -> list[Difference]:
+    """Remove a first default beside becoming optional, which is the same change."""
+    optional = {
+        difference.where for difference in differences if difference.kind == "required" and not difference.theirs
+    }
+    return [
+        difference for difference in differences if not (difference.kind == "default" and difference.where in optional)
+    ]
 
 
-def _moves(
+def _split_moves(
     differences: list[Difference], document: Json, facts: Json
 ) -> tuple[list[tuple[Difference, Difference]], list[Difference]]:
-    """Endpoints of which one is gone and one like it is new, which is one of another path; and the rest."""
-    gone = [each for each in differences if each.kind == "endpoint" and each.theirs is None]
-    new = [each for each in differences if each.kind == "endpoint" and each.ours is None]
+    """Split off pairs of a removed and an added endpoint that are alike: these changed their path."""
+    removed = [difference for difference in differences if difference.kind == "endpoint" and difference.theirs is None]
+    added = [difference for difference in differences if difference.kind == "endpoint" and difference.ours is None]
     operations = dict(_operations(document))
-    moved = []
-    for old in gone:
-        alike = [each for each in new if _ours(old.ours, operations) == _theirs(each.theirs, facts)]
-        near = difflib.get_close_matches(old.ours, [each.theirs for each in alike], n=1, cutoff=0.5)
-        match = next((each for each in alike if each.theirs in near), None)
+    moves = []
+    for old in removed:
+        candidates = [
+            difference
+            for difference in added
+            if _contract_signature(old.ours, operations) == _release_signature(difference.theirs, facts)
+        ]
+        closest = difflib.get_close_matches(old.ours, [difference.theirs for difference in candidates], n=1, cutoff=0.5)
+        match = next((difference for difference in candidates if difference.theirs in closest), None)
         if match:
-            new.remove(match)
-            moved.append((old, match))
-    done = [each for pair in moved for each in pair]
-    return moved, [each for each in differences if each not in done]
+            added.remove(match)
+            moves.append((old, match))
+    matched = [difference for pair in moves for difference in pair]
+    return moves, [difference for difference in differences if difference not in matched]
 
 
-def _moved(old: Difference, new: Difference, edits: EditBuilder) -> Drift:
-    nodes = {**edits.edit(old).nodes, **edits.edit(new).nodes}
-    return Drift("changed", "path", old.ours, old.ours, new.theirs, edits.edit(old).file, render(nodes))
+def _describe_move(old: Difference, new: Difference, edits: EditBuilder) -> Drift:
+    nodes = {**edits.build(old).nodes, **edits.build(new).nodes}
+    return Drift("changed", "path", old.ours, old.ours, new.theirs, edits.build(old).file, render_yaml(nodes))
 
 
 def _operations(document: Json) -> Iterator[tuple[str, Json]]:
@@ -138,17 +156,17 @@ def _operations(document: Json) -> Iterator[tuple[str, Json]]:
             yield f"{method.upper()} {'/'.join(steps)}", operation
 
 
-def _ours(key: str, operations: dict[str, Json]) -> tuple[str, set[str], set[str]]:
+def _contract_signature(key: str, operations: dict[str, Json]) -> tuple[str, set[str], set[str]]:
     operation = operations[key]
-    body, answer = operation.get("requestBody", {}), operation["responses"].get("200", {})
-    return key.partition(" ")[0], _named(body), _named(answer)
+    body, ok_response = operation.get("requestBody", {}), operation["responses"].get("200", {})
+    return key.partition(" ")[0], _referenced_types(body), _referenced_types(ok_response)
 
 
-def _theirs(key: str, facts: Json) -> tuple[str, set[str], set[str]]:
+def _release_signature(key: str, facts: Json) -> tuple[str, set[str], set[str]]:
     fact = facts["endpoints"][key]
     request, response = (str(fact.get(part) or "null").removesuffix("#inmem") for part in ("request", "response"))
     return key.partition(" ")[0], {request} - {"null", "inline"}, {response} - {"null"}
 
 
-def _named(holder: Json) -> set[str]:
+def _referenced_types(holder: Json) -> set[str]:
     return {target.rpartition("/")[2] for _, target in find_refs(holder)}

@@ -1,4 +1,4 @@
-"""How differences of an operation would be written into the contract."""
+"""Edits of the contract that record the differences of an operation."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from typing import Any
 
 from ..comparison import Difference
 from .contract_source import ContractSource, Json, Place, place_below
-from .schema_builder import TODO, SchemaBuilder, camel
+from .schema_builder import TODO, SchemaBuilder, to_camel_case
 
 JSON = "application/json"
 
 
 class OperationEditBuilder:
-    """The new nodes for endpoints, query parameters, bodies, answers and media types."""
+    """Builder of the new nodes for endpoints, query parameters, bodies, responses and media types."""
 
     def __init__(self, source: ContractSource, facts: Json) -> None:
+        """Initialize with the contract to edit and the facts of the release."""
         self._source, self._version = source, source.version
         self._endpoints: Json = facts["endpoints"]
 
-    def nodes(self, difference: Difference) -> tuple[str, dict[Place, Any]]:
-        """File and new nodes by place; none when a person has to think first."""
+    def build(self, difference: Difference) -> tuple[str, dict[Place, Any]]:
+        """Build the new nodes by place, and name their file; it returns no nodes if a person must decide first."""
         if difference.kind == "endpoint":
             return self._endpoint(difference)
         key, _, parameter = difference.where.partition("?")
-        file, place, node = self._source.operation(key)
+        file, place, node = self._source.find_operation(key)
         fact = self._endpoints.get(key, {})
         if difference.kind == "query":
             return file, self._query(place, node, fact, difference)
@@ -37,7 +38,7 @@ class OperationEditBuilder:
 
     def _endpoint(self, difference: Difference) -> tuple[str, dict[Place, Any]]:
         if difference.theirs is None:
-            file, place, node = self._source.operation(difference.ours)
+            file, place, node = self._source.find_operation(difference.ours)
             return file, {place: {**node, "x-until": self._version}}
         fact, builder = self._endpoints[difference.theirs], SchemaBuilder()
         name = re.sub(r"\W+", "_", f"{fact['method'].lower()}{fact['path'].removeprefix('/api/v1')}").strip("_")
@@ -46,33 +47,38 @@ class OperationEditBuilder:
             {"name": variable, "in": "path", "required": True, "description": TODO, "schema": {"type": "string"}}
             for variable in re.findall(r"{(\w+)}", fact["path"])
         ]
-        parameters += [self._parameter(name, each, name, builder) for name, each in fact.get("query", {}).items()]
+        parameters += [
+            self._parameter(name, parameter_fact, name, builder)
+            for name, parameter_fact in fact.get("query", {}).items()
+        ]
         if parameters:
             node["parameters"] = parameters
         if fact.get("request"):
-            schema = self._body(fact, camel(name), builder)
+            schema = self._body(fact, to_camel_case(name), builder)
             content = {kind: {"schema": schema} for kind in fact.get("request_content_types", [JSON])}
             node["requestBody"] = {"required": True, "content": content}
         node["responses"] = self._responses(fact, builder)
-        nodes: dict[Place, Any] = {("paths", fact["path"], fact["method"].lower()): node}
+        build: dict[Place, Any] = {("paths", fact["path"], fact["method"].lower()): node}
         for schema_name, schema in builder.components.items():
-            nodes[("components", "schemas", schema_name)] = {"x-since": self._version, "x-undeclared": True, **schema}
-        return "", nodes
+            build[("components", "schemas", schema_name)] = {"x-since": self._version, "x-undeclared": True, **schema}
+        return "", build
 
     def _responses(self, fact: Json, builder: SchemaBuilder) -> Json:
-        done: Json = {"description": TODO}
+        ok_response: Json = {"description": TODO}
         if fact["response"] != "null":
-            done["content"] = {JSON: {"schema": builder.schema(fact["response"], "TODO")}}
-        found = {"200": done}
+            ok_response["content"] = {JSON: {"schema": builder.build(fact["response"], "TODO")}}
+        responses = {"200": ok_response}
         if fact.get("request"):
-            found["422"] = {"$ref": "#/components/responses/Invalid"}
-        return {**found, "default": {"$ref": "#/components/responses/Failed"}}
+            responses["422"] = {"$ref": "#/components/responses/Invalid"}
+        return {**responses, "default": {"$ref": "#/components/responses/Failed"}}
 
     def _body(self, fact: Json, name: str, builder: SchemaBuilder) -> Json:
         if fact["request"] != "inline":
-            return builder.schema(fact["request"], name)
+            return builder.build(fact["request"], name)
         fields = {field: text for field, text in fact["body_fields"].items() if isinstance(text, str)}
-        properties = {n: {"description": TODO, **builder.schema(t, f"{name}{camel(n)}")} for n, t in fields.items()}
+        properties = {
+            n: {"description": TODO, **builder.build(t, f"{name}{to_camel_case(n)}")} for n, t in fields.items()
+        }
         builder.components[f"{name}Body"] = {
             "description": TODO,
             "type": "object",
@@ -83,7 +89,7 @@ class OperationEditBuilder:
         return {"$ref": f"#/components/schemas/{name}Body"}
 
     def _parameter(self, name: str, fact: Json, owner: str, builder: SchemaBuilder) -> Json:
-        schema = builder.schema(fact["type"].removesuffix(" | null"), camel(f"{owner}_{name}"))
+        schema = builder.build(fact["type"].removesuffix(" | null"), to_camel_case(f"{owner}_{name}"))
         if "sdk_default" in fact:
             schema["default"] = fact["sdk_default"]
         return {"name": name, "in": "query", "description": TODO, "schema": schema}
@@ -97,18 +103,21 @@ class OperationEditBuilder:
             parameters = [*parameters, {**added, "x-since": self._version}]
         else:
             end = {"x-until": self._version}
-            parameters = [{**each, **end} if each.get("name") == difference.ours else each for each in parameters]
+            parameters = [
+                {**parameter, **end} if parameter.get("name") == difference.ours else parameter
+                for parameter in parameters
+            ]
         return {place_below(place, "parameters"): parameters}
 
     def _changed_query(self, place: Place, node: Json, fact: Json, name: str) -> dict[Place, Any]:
-        fresh = self._parameter(name, fact["query"][name], place[1].rpartition("/")[2], SchemaBuilder())["schema"]
+        schema = self._parameter(name, fact["query"][name], place[1].rpartition("/")[2], SchemaBuilder())["schema"]
         parameters = []
-        for each in node.get("parameters", []):
-            if each.get("name") == name:
-                earlier = {key: value for key, value in each["schema"].items() if key != "x-history"}
-                history = [*each["schema"].get("x-history", []), {"until": self._version, "schema": earlier}]
-                each = {**each, "schema": {**fresh, "x-history": history}}  # noqa: PLW2901
-            parameters.append(each)
+        for parameter in node.get("parameters", []):
+            if parameter.get("name") == name:
+                earlier = {key: value for key, value in parameter["schema"].items() if key != "x-history"}
+                history = [*parameter["schema"].get("x-history", []), {"until": self._version, "schema": earlier}]
+                parameter = {**parameter, "schema": {**schema, "x-history": history}}  # noqa: PLW2901
+            parameters.append(parameter)
         return {place_below(place, "parameters"): parameters}
 
     def _media(self, place: Place, node: Json, difference: Difference) -> dict[Place, Any]:
@@ -125,7 +134,7 @@ class OperationEditBuilder:
         }
 
     def _content(self, place: Place, node: Json, difference: Difference, part: str) -> dict[Place, Any]:
-        """A body or answer of another type: the earlier one goes into the history of its schema."""
+        """Record another type of a body or response: the earlier one moves into the history of its schema."""
         steps = tuple(part.split("/"))
         holder: Any = node
         for step in steps:
@@ -133,7 +142,7 @@ class OperationEditBuilder:
         earlier = holder.get("content", {}).get(JSON, {}).get("schema", {})
         if not isinstance(difference.theirs, str) or "$ref" in holder or not earlier:
             return {}
-        fresh = SchemaBuilder().schema(difference.theirs, "TODO")
-        kept = {key: value for key, value in earlier.items() if key != "x-history"}
-        history = [*earlier.get("x-history", []), {"until": self._version, "schema": kept}]
-        return {place_below(place, *steps, "content", JSON, "schema"): {**fresh, "x-history": history}}
+        schema = SchemaBuilder().build(difference.theirs, "TODO")
+        earlier_schema = {key: value for key, value in earlier.items() if key != "x-history"}
+        history = [*earlier.get("x-history", []), {"until": self._version, "schema": earlier_schema}]
+        return {place_below(place, *steps, "content", JSON, "schema"): {**schema, "x-history": history}}

@@ -1,4 +1,4 @@
-"""The protobuf messages of a release against those of the contract, and the lines that would record a change."""
+"""Comparison of the protobuf messages of a release with the contract, and the lines that record a change."""
 
 from __future__ import annotations
 
@@ -16,40 +16,46 @@ MESSAGE = "protobuf message"
 ENUM = "protobuf enum"
 VALUE = "protobuf value"
 UNDESCRIBED_MODULES = frozenset({"tinker_api_pb2"})
-"""The gRPC calls of 0.21.0 alone, which the contract leaves out."""
+"""Modules with only the gRPC calls of 0.21.0, which the contract does not describe."""
 
 
 def read_contract_messages(folder: Path, version: str) -> Json:
-    """The messages and enums that the contract in ``folder`` has at ``version``; none without a .proto."""
+    """Read the messages and enums of the contract in ``folder`` at ``version``, or empty ones without a .proto."""
     if not (folder / FILE).exists():
         return {"messages": {}, "enums": {}}
     return describe_proto(project_proto(load_proto(folder), version))
 
 
 def collect_release_messages(proto: Json) -> Json:
-    """The messages and enums of all descriptors of a release that the contract describes."""
-    found: Json = {"messages": {}, "enums": {}}
+    """Collect the messages and enums that the contract describes from all descriptors of a release."""
+    collected: Json = {"messages": {}, "enums": {}}
     for module, file in proto.items():
         if module not in UNDESCRIBED_MODULES:
-            found["messages"] |= file["messages"]
-            found["enums"] |= file["enums"]
-    return found
+            collected["messages"] |= file["messages"]
+            collected["enums"] |= file["enums"]
+    return collected
 
 
 def compare_messages(ours: Json, theirs: Json) -> list[Difference]:
-    """Every difference between two sets of messages, in a fixed order."""
-    found = [*_messages(ours["messages"], theirs["messages"]), *_enums(ours["enums"], theirs["enums"])]
-    return sorted(found, key=lambda each: (each.where, each.kind, str(each.ours), str(each.theirs)))
+    """Find every difference between two sets of messages, in a fixed order."""
+    differences = [
+        *_compare_messages(ours["messages"], theirs["messages"]),
+        *_compare_enums(ours["enums"], theirs["enums"]),
+    ]
+    return sorted(
+        differences,
+        key=lambda difference: (difference.where, difference.kind, str(difference.ours), str(difference.theirs)),
+    )
 
 
 def render_proto_change(difference: Difference, theirs: Json, version: str) -> str:
-    """What to write into the .proto to record a difference as a change of ``version``."""
+    """Render the lines of the .proto that record a difference as a change of ``version``."""
     kind, where = difference.kind, difference.where
     owner, _, name = where.rpartition(".")
     if kind in (MESSAGE, ENUM):
         if difference.theirs is None:
             return f"{kind.split()[1]} {difference.ours} {{  // until: {version}"
-        return _block(kind.split()[1], difference.theirs, theirs, version)
+        return _render_block(kind.split()[1], difference.theirs, theirs, version)
     if kind == FIELD and difference.theirs is None:
         return f"// in {where}:\n{difference.ours}  // until: {version}"
     if kind == FIELD:
@@ -58,31 +64,31 @@ def render_proto_change(difference: Difference, theirs: Json, version: str) -> s
         end = f"until: {version}" if difference.theirs is None else f"since: {version}"
         return f"// in {where}:\n{difference.ours or difference.theirs}  // {end}"
     if kind == "protobuf type":
-        line = _line(name, theirs["messages"][owner]["fields"][name])
+        line = _render_field(name, theirs["messages"][owner]["fields"][name])
         return f"// in {owner}:\n{line}  // was {difference.ours} until {version}"
     return (
-        f"// in {owner}: {name} has another {kind.removeprefix('protobuf ')} in {version}; times say nothing of that,\n"
-        f"// so think first. Old data would be misread; it may be a mistake of the release:\n"
-        f"{_line(name, theirs['messages'][owner]['fields'][name])}"
+        f"// in {owner}: {name} has another {kind.removeprefix('protobuf ')} in {version}; comments cannot\n"
+        f"// record that. Check it first: old data would be misread, and it may be a mistake of the release:\n"
+        f"{_render_field(name, theirs['messages'][owner]['fields'][name])}"
     )
 
 
-def _messages(ours: Json, theirs: Json) -> Iterator[Difference]:
+def _compare_messages(ours: Json, theirs: Json) -> Iterator[Difference]:
     for name in sorted(ours.keys() | theirs.keys()):
         if name not in theirs:
             yield Difference(MESSAGE, "messages", name, None)
         elif name not in ours:
             yield Difference(MESSAGE, "messages", None, name)
         else:
-            yield from _fields(name, ours[name]["fields"], theirs[name]["fields"])
+            yield from _compare_fields(name, ours[name]["fields"], theirs[name]["fields"])
 
 
-def _fields(owner: str, ours: Json, theirs: Json) -> Iterator[Difference]:
+def _compare_fields(owner: str, ours: Json, theirs: Json) -> Iterator[Difference]:
     for name in sorted(ours.keys() | theirs.keys()):
         if name not in theirs:
-            yield Difference(FIELD, owner, _line(name, ours[name]), None)
+            yield Difference(FIELD, owner, _render_field(name, ours[name]), None)
         elif name not in ours:
-            yield Difference(FIELD, owner, None, _line(name, theirs[name]))
+            yield Difference(FIELD, owner, None, _render_field(name, theirs[name]))
         else:
             for kind, key in (("number", "number"), ("type", "type"), ("presence", "optional"), ("oneof", "oneof")):
                 old, new = ours[name].get(key), theirs[name].get(key)
@@ -90,7 +96,7 @@ def _fields(owner: str, ours: Json, theirs: Json) -> Iterator[Difference]:
                     yield Difference(f"protobuf {kind}", f"{owner}.{name}", old, new)
 
 
-def _enums(ours: Json, theirs: Json) -> Iterator[Difference]:
+def _compare_enums(ours: Json, theirs: Json) -> Iterator[Difference]:
     for name in sorted(ours.keys() | theirs.keys()):
         if name not in theirs:
             yield Difference(ENUM, "enums", name, None)
@@ -100,24 +106,24 @@ def _enums(ours: Json, theirs: Json) -> Iterator[Difference]:
             old, new = _values(ours[name]), _values(theirs[name])
             for value in sorted(old.keys() | new.keys()):
                 if old.get(value) != new.get(value):
-                    lines = [f"{value} = {each[value]};" if value in each else None for each in (old, new)]
+                    lines = [f"{value} = {values[value]};" if value in values else None for values in (old, new)]
                     yield Difference(VALUE, name, *lines)
 
 
 def _values(enum: Json) -> Json:
-    found: Json = enum.get("values", enum)
-    return found
+    values: Json = enum.get("values", enum)
+    return values
 
 
-def _line(name: str, field: Json) -> str:
+def _render_field(name: str, field: Json) -> str:
     label = "optional " if field.get("optional") else ""
     return f"{label}{field['type']} {name} = {field['number']};"
 
 
-def _block(kind: str, name: str, theirs: Json, version: str) -> str:
+def _render_block(kind: str, name: str, theirs: Json, version: str) -> str:
     if kind == "enum":
         lines = [f"{value} = {number};" for value, number in _values(theirs["enums"][name]).items()]
     else:
-        lines = [_line(field, each) for field, each in theirs["messages"][name]["fields"].items()]
-    body = "\n".join(f"  // TODO: say in a sentence what it is.\n  {line}" for line in lines)
-    return f"// TODO: say in a sentence what it is.\n{kind} {name} {{  // since: {version}\n{body}\n}}"
+        lines = [_render_field(field, field_fact) for field, field_fact in theirs["messages"][name]["fields"].items()]
+    body = "\n".join(f"  // TODO: describe it in a sentence.\n  {line}" for line in lines)
+    return f"// TODO: describe it in a sentence.\n{kind} {name} {{  // since: {version}\n{body}\n}}"

@@ -1,4 +1,4 @@
-"""Drift as text for a terminal, as JSON for programs, as Markdown for a pull request."""
+"""Reports on drift: text for terminals, JSON for programs, Markdown for pull requests."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from .detection import Drift
 FORMATS = ("text", "json", "markdown")
 
 
-def render_report(found: list[Drift], version: str, form: str) -> str:
-    """The report on a release in one of FORMATS."""
-    if form == "json":
-        drift = [{**asdict(each), "title": each.title} for each in found]
-        return json.dumps({"version": version, "drift": drift}, indent=1, ensure_ascii=False, default=str)
-    return _markdown(found, version) if form == "markdown" else _text(found, version)
+def render_report(drift_list: list[Drift], version: str, format_name: str) -> str:
+    """Render the report on a release in one of FORMATS."""
+    if format_name == "json":
+        entries = [{**asdict(drift), "title": drift.title} for drift in drift_list]
+        return json.dumps({"version": version, "drift": entries}, indent=1, ensure_ascii=False, default=str)
+    return _render_markdown(drift_list, version) if format_name == "markdown" else _render_text(drift_list, version)
 
 
-def _text(found: list[Drift], version: str) -> str:
-    if not found:
-        return f"{version}: the contract says what the release says"
-    lines = [f"{version}: {_count(found)} not in the contract"]
-    for each in found:
-        lines += ["", f"{each.change}: {each.title}", f"  {_where_to(each)}"]
-        lines += [f"    {line}" if line else "" for line in each.snippet.splitlines()]
+def _render_text(drift_list: list[Drift], version: str) -> str:
+    if not drift_list:
+        return f"{version}: the contract matches the release"
+    lines = [f"{version}: {_count(drift_list)} not in the contract"]
+    for drift in drift_list:
+        lines += ["", f"{drift.change}: {drift.title}", f"  {_describe_place(drift)}"]
+        lines += [f"    {line}" if line else "" for line in drift.snippet.splitlines()]
     return "\n".join(lines)
 
 
-def _markdown(found: list[Drift], version: str) -> str:
-    if not found:
-        return f"## Wire {version}\n\nThe contract says what the release says."
-    lines = [f"## Wire {version}: {_count(found)} not in the contract", ""]
-    lines += ["| change | what |", "| --- | --- |"]
-    lines += [f"| {each.change} | {_cell(each.title)} |" for each in found]
-    for each in found:
-        form = "proto" if each.kind.startswith("protobuf") else "yaml"
-        lines += ["", f"<details><summary>{_cell(each.title)}</summary>", "", _where_to(each)]
-        lines += ["", f"```{form}", each.snippet, "```", "", "</details>"]
+def _render_markdown(drift_list: list[Drift], version: str) -> str:
+    if not drift_list:
+        return f"## Wire {version}\n\nThe contract matches the release."
+    lines = [f"## Wire {version}: {_count(drift_list)} not in the contract", ""]
+    lines += ["| change | title |", "| --- | --- |"]
+    lines += [f"| {drift.change} | {_cell(drift.title)} |" for drift in drift_list]
+    for drift in drift_list:
+        language = "proto" if drift.kind.startswith("protobuf") else "yaml"
+        lines += ["", f"<details><summary>{_cell(drift.title)}</summary>", "", _describe_place(drift)]
+        lines += ["", f"```{language}", drift.snippet, "```", "", "</details>"]
     return "\n".join(lines)
 
 
-def _count(found: list[Drift]) -> str:
-    return f"{len(found)} change{'s' if len(found) > 1 else ''}"
+def _count(drift_list: list[Drift]) -> str:
+    return f"{len(drift_list)} change{'s' if len(drift_list) > 1 else ''}"
 
 
-def _where_to(each: Drift) -> str:
-    if not each.snippet:
-        return "no snippet: look at the place and decide"
-    return f"to record it, in {each.file or 'the file of its family'}:"
+def _describe_place(drift: Drift) -> str:
+    if not drift.snippet:
+        return "no snippet; decide at the place"
+    return f"to record it, in {drift.file or 'the file of its family'}:"
 
 
 def _cell(text: str) -> str:
-    for char, source in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|")):
-        text = text.replace(char, source)
+    for char, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|")):
+        text = text.replace(char, escaped)
     return text

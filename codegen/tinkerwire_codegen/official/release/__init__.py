@@ -1,1 +1,1 @@
-"""Readers of a release of the official SDK, which do not run it."""
+"""Readers of a release of the official SDK; they do not run it."""

@@ -1,4 +1,4 @@
-"""The files of a release: a wheel, an unpacked folder, or a version that the package index has."""
+"""The files of a release: a wheel, an unpacked folder, or a version on the package index."""
 
 from __future__ import annotations
 
@@ -17,85 +17,85 @@ INDEX_VERSION = re.compile(r"\d+(\.\d+)+\w*|latest")
 
 @dataclass(frozen=True)
 class Release:
-    """The Python files of one release, by path from the folder that holds the package, and its version."""
+    """The Python files of one release, by path from the folder of the package, and its version."""
 
     version: str | None
     files: Mapping[str, str]
 
 
-def open_release(given: str) -> Release:
-    """The release that ``given`` means: path of a wheel or a folder, a version on the index, or ``latest``.
+def open_release(text: str) -> Release:
+    """Open the release that ``text`` names: a wheel, a folder, a version on the index, or ``latest``.
 
     Raises:
-        ValueError: there is no such thing, or it does not hold the package.
+        ValueError: the release does not exist, or does not hold the package.
     """
-    path = Path(given)
+    path = Path(text)
     if path.is_dir():
-        return _unpacked(path)
+        return _read_folder(path)
     if path.is_file():
-        return _wheel(path)
-    if INDEX_VERSION.fullmatch(given):
-        return _from_index(given)
+        return _read_wheel(path)
+    if INDEX_VERSION.fullmatch(text):
+        return _download(text)
     raise ValueError(
-        f"upstream {given!r}: neither a wheel, a folder nor a version; "
+        f"release {text!r}: must be a wheel, a folder or a version; "
         f"give the path of a .whl, of an unpacked one, or a version such as 0.38.0"
     )
 
 
-def _wheel(path: Path) -> Release:
+def _read_wheel(path: Path) -> Release:
     try:
         with zipfile.ZipFile(path) as wheel:
-            names = [name for name in wheel.namelist() if _is_wanted(name)]
+            names = [name for name in wheel.namelist() if _is_needed(name)]
             files = {name: wheel.read(name).decode("utf-8") for name in names}
     except (zipfile.BadZipFile, UnicodeDecodeError) as error:
-        raise ValueError(f"upstream {path}: not a wheel ({error}); give a .whl file, a folder or a version") from error
-    return _source(str(path), files)
+        raise ValueError(f"release {path}: not a wheel ({error}); give a .whl file, a folder or a version") from error
+    return _find_package(str(path), files)
 
 
-def _unpacked(path: Path) -> Release:
+def _read_folder(path: Path) -> Release:
     files = {
         str(PurePosixPath(file.relative_to(path))): file.read_text(encoding="utf-8")
         for file in sorted(path.rglob("*"))
-        if file.is_file() and _is_wanted(file.name if file.suffix == ".py" else str(file.relative_to(path)))
+        if file.is_file() and _is_needed(file.name if file.suffix == ".py" else str(file.relative_to(path)))
     }
-    return _source(str(path), files)
+    return _find_package(str(path), files)
 
 
-def _from_index(version: str) -> Release:
-    wanted = PACKAGE if version == "latest" else f"{PACKAGE}=={version}"
+def _download(version: str) -> Release:
+    requirement = PACKAGE if version == "latest" else f"{PACKAGE}=={version}"
     with tempfile.TemporaryDirectory() as folder:
-        # The wheel is only read, so it need not suit this interpreter.
+        # The wheel is only read, so it may be for another interpreter.
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
-        command += ["--disable-pip-version-check", "--ignore-requires-python", "--dest", folder, wanted]
+        command += ["--disable-pip-version-check", "--ignore-requires-python", "--dest", folder, requirement]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         wheels = sorted(Path(folder).glob("*.whl"))
         if run.returncode or not wheels:
-            said = (run.stderr.strip().splitlines() or ["no wheel"])[-1]
-            raise ValueError(f"upstream {version}: pip could not download {wanted}: {said}; give a file instead")
-        return _wheel(wheels[0])
+            reason = (run.stderr.strip().splitlines() or ["no wheel"])[-1]
+            raise ValueError(f"release {version}: pip cannot download {requirement}: {reason}; give a file instead")
+        return _read_wheel(wheels[0])
 
 
-def _is_wanted(name: str) -> bool:
+def _is_needed(name: str) -> bool:
     return name.endswith((".py", ".dist-info/METADATA", "PKG-INFO"))
 
 
-def _source(given: str, files: Mapping[str, str]) -> Release:
-    homes = {name[: -len("__init__.py")] for name in files if re.search(rf"(^|/){PACKAGE}/__init__\.py$", name)}
-    if not homes:
-        raise ValueError(f"upstream {given}: holds no package {PACKAGE}; give a release of the package {PACKAGE}")
-    home = min(homes, key=len)
-    above = home[: -len(PACKAGE) - 1]
-    code = {name[len(above) :]: text for name, text in files.items() if name.startswith(home)}
-    return Release(_version(files, code), code)
+def _find_package(name: str, files: Mapping[str, str]) -> Release:
+    roots = {path_[: -len("__init__.py")] for path_ in files if re.search(rf"(^|/){PACKAGE}/__init__\.py$", path_)}
+    if not roots:
+        raise ValueError(f"release {name}: has no package {PACKAGE}; give a release of the package {PACKAGE}")
+    root = min(roots, key=len)
+    above = root[: -len(PACKAGE) - 1]
+    code = {path_[len(above) :]: text for path_, text in files.items() if path_.startswith(root)}
+    return Release(_find_version(files, code), code)
 
 
-def _version(files: Mapping[str, str], code: Mapping[str, str]) -> str | None:
+def _find_version(files: Mapping[str, str], code: Mapping[str, str]) -> str | None:
     for name, text in files.items():
-        found = re.search(r"^Version: *(\S+)", text, re.M) if name.endswith(("METADATA", "PKG-INFO")) else None
-        if found:
-            return found[1]
+        match = re.search(r"^Version: *(\S+)", text, re.M) if name.endswith(("METADATA", "PKG-INFO")) else None
+        if match:
+            return match[1]
     for name in (f"{PACKAGE}/_version.py", f"{PACKAGE}/__init__.py"):
-        found = re.search(r"^__version__ *(?::[^=]*)?= *[\"']([^\"']+)", code.get(name, ""), re.M)
-        if found:
-            return found[1]
+        match = re.search(r"^__version__ *(?::[^=]*)?= *[\"']([^\"']+)", code.get(name, ""), re.M)
+        if match:
+            return match[1]
     return None

@@ -1,4 +1,4 @@
-"""Which names of a release are types of the wire, and of which kind."""
+"""Names of a release that are types of the wire, and their kinds."""
 
 from __future__ import annotations
 
@@ -12,25 +12,29 @@ ENUMS = frozenset({"Enum", "StrEnum", "IntEnum", "IntFlag", "Flag"})
 
 
 class Classifier:
-    """The kind of every symbol: pydantic, typed_dict, dataclass, enum, value (an alias or union), or other."""
+    """Classifier of symbols: pydantic, typed_dict, dataclass, enum, value (an alias or union), or other."""
 
     def __init__(self, modules: ReleaseModules) -> None:
+        """Initialize with the modules of a release."""
         self.modules = modules
         self._known: dict[Symbol, str] = {}
 
     def classify(self, symbol: Symbol) -> str:
-        """Classes by what they stand on; aliases in the package's ``types``, and unions of models anywhere."""
+        """Return the kind of a symbol.
+
+        It decides classes by their bases. Aliases count in the package's ``types``, unions of models anywhere.
+        """
         if symbol not in self._known:
-            self._known[symbol] = "other"  # a class that stands on itself is nothing
+            self._known[symbol] = "other"  # ends the recursion of a class that is its own base
             self._known[symbol] = self._classify(symbol)
         return self._known[symbol]
 
     def bases(self, symbol: Symbol) -> list[Symbol]:
-        """The classes of the package that a class stands on directly."""
+        """Return the direct base classes that the package defines."""
         if not isinstance(symbol.node, ast.ClassDef):
             return []
-        found = (self.modules.resolve(symbol.module, strip_subscript(base)) for base in symbol.node.bases)
-        return [base for base in found if isinstance(base, Symbol)]
+        targets = (self.modules.resolve(symbol.module, strip_subscript(base)) for base in symbol.node.bases)
+        return [base for base in targets if isinstance(base, Symbol)]
 
     def _classify(self, symbol: Symbol) -> str:
         node = symbol.node
@@ -42,34 +46,38 @@ class Classifier:
         for base in node.bases:
             target = self.modules.resolve(symbol.module, strip_subscript(base))
             if isinstance(target, Symbol):
-                found = self.classify(target)
+                kind = self.classify(target)
             else:
                 name = target.last if isinstance(target, ExternalName) else ""
-                found = "pydantic" if name in MODELS else "enum" if name in ENUMS else "other"
-                found = "typed_dict" if name == "TypedDict" else found
-            if found != "other":
-                return found
+                kind = "pydantic" if name in MODELS else "enum" if name in ENUMS else "other"
+                kind = "typed_dict" if name == "TypedDict" else kind
+            if kind != "other":
+                return kind
         return "other"
 
     def _is_union_of_models(self, symbol: Symbol) -> bool:
         assert isinstance(symbol.node, ast.expr)
         members = union_members(self.modules, symbol.module, symbol.node)
-        found = [self.modules.resolve(symbol.module, unwrap(self.modules, symbol.module, each)) for each in members]
-        return bool(found) and all(isinstance(each, Symbol) and self.classify(each) == "pydantic" for each in found)
+        targets = [
+            self.modules.resolve(symbol.module, unwrap(self.modules, symbol.module, member)) for member in members
+        ]
+        return bool(targets) and all(
+            isinstance(member, Symbol) and self.classify(member) == "pydantic" for member in targets
+        )
 
 
 def is_in_types(module: str) -> bool:
-    """Whether a module is in the package's folder of wire types."""
+    """Report whether a module is in the package's folder of wire types."""
     return ".types." in f"{module}."
 
 
 def strip_subscript(expression: ast.expr) -> ast.expr:
-    """An expression without brackets: Generic for Generic[T]."""
+    """Remove the brackets of an expression: Generic for Generic[T]."""
     return expression.value if isinstance(expression, ast.Subscript) else expression
 
 
 def last_name(expression: ast.expr) -> str:
-    """The last part of a name, called or not: dataclass for @dataclasses.dataclass(frozen=True)."""
+    """Return the last part of a name, called or not: dataclass for @dataclasses.dataclass(frozen=True)."""
     if isinstance(expression, ast.Call):
         expression = expression.func
     if isinstance(expression, ast.Attribute):
@@ -78,7 +86,7 @@ def last_name(expression: ast.expr) -> str:
 
 
 def _is_plain_value(node: ast.expr) -> bool:
-    """Whether an assignment makes a value, not a name for a type."""
+    """Report whether an assigned expression is a value rather than a type."""
     shapes = (
         ast.Constant | ast.List | ast.Dict | ast.Set | ast.Tuple | ast.Call | ast.JoinedStr | ast.Compare | ast.UnaryOp
     )

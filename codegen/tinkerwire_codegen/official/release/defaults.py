@@ -1,4 +1,4 @@
-"""Default values as JSON, read from the expressions that make them."""
+"""Default values as JSON, evaluated from their source expressions."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ EMPTY = {"dict": dict, "list": list, "set": list, "tuple": list}
 
 
 class UnreadableDefault(ValueError):
-    """The value cannot be known without running the code."""
+    """Value that is only known by running the code."""
 
 
 def evaluate(modules: ReleaseModules, module: str, expression: ast.expr) -> Any:
-    """The JSON value of an expression: a constant, a display, or a model made without arguments.
+    """Evaluate an expression to JSON: a constant, a display, or a model created without arguments.
 
     Raises:
-        Unreadable: it is none of these.
+        UnreadableDefault: the expression is anything else.
     """
     try:
-        return _json(ast.literal_eval(expression))
+        return _to_json(ast.literal_eval(expression))
     except (ValueError, TypeError):
         pass
     if isinstance(expression, ast.BinOp) and type(expression.op) in COUNTS:
@@ -44,7 +44,7 @@ def evaluate(modules: ReleaseModules, module: str, expression: ast.expr) -> Any:
 
 
 def evaluate_factory(modules: ReleaseModules, module: str, expression: ast.expr) -> Any:
-    """The JSON value that a default factory makes."""
+    """Evaluate the JSON value that a default factory creates."""
     if isinstance(expression, ast.Name) and expression.id in EMPTY:
         return EMPTY[expression.id]()
     if isinstance(expression, ast.Lambda):
@@ -56,31 +56,31 @@ def evaluate_factory(modules: ReleaseModules, module: str, expression: ast.expr)
 
 
 def evaluate_model(modules: ReleaseModules, symbol: Symbol) -> dict[str, Any]:
-    """A model made without arguments: the fields that have a value, those of its base first."""
+    """Evaluate a model created without arguments: its fields that have a value, those of its bases first."""
     assert isinstance(symbol.node, ast.ClassDef)
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for base in symbol.node.bases:
         target = modules.resolve(symbol.module, base)
         if isinstance(target, Symbol) and isinstance(target.node, ast.ClassDef):
-            found |= evaluate_model(modules, target)
+            fields |= evaluate_model(modules, target)
     for statement in iter_statements(symbol.node.body):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
             details = field_arguments(statement.value)
             if details is None:
-                found[statement.target.id] = evaluate(modules, symbol.module, statement.value)
+                fields[statement.target.id] = evaluate(modules, symbol.module, statement.value)
             elif "default_factory" in details:
-                found[statement.target.id] = evaluate_factory(modules, symbol.module, details["default_factory"])
+                fields[statement.target.id] = evaluate_factory(modules, symbol.module, details["default_factory"])
             elif "default" in details:
-                found[statement.target.id] = evaluate(modules, symbol.module, details["default"])
-    return found
+                fields[statement.target.id] = evaluate(modules, symbol.module, details["default"])
+    return fields
 
 
 def field_arguments(expression: ast.expr | None) -> dict[str, ast.expr] | None:
-    """The arguments of Field(...) or field(...) by name, or None when it is another expression."""
+    """Return the arguments of Field(...) or field(...) by name, or None for another expression."""
     if not isinstance(expression, ast.Call) or last_name(expression) not in ("Field", "field"):
         return None
-    found = {keyword.arg: keyword.value for keyword in expression.keywords if keyword.arg}
-    return {"default": expression.args[0], **found} if expression.args else found
+    keywords = {keyword.arg: keyword.value for keyword in expression.keywords if keyword.arg}
+    return {"default": expression.args[0], **keywords} if expression.args else keywords
 
 
 def _class_value(modules: ReleaseModules, owner: Symbol, name: str) -> Any:
@@ -93,9 +93,9 @@ def _class_value(modules: ReleaseModules, owner: Symbol, name: str) -> Any:
     raise UnreadableDefault(f"{owner.name}.{name}")
 
 
-def _json(found: Any) -> Any:
-    if isinstance(found, tuple | set | frozenset):
-        return [_json(each) for each in found]
-    if isinstance(found, bytes):
-        raise UnreadableDefault(repr(found))
-    return found
+def _to_json(value: Any) -> Any:
+    if isinstance(value, tuple | set | frozenset):
+        return [_to_json(item) for item in value]
+    if isinstance(value, bytes):
+        raise UnreadableDefault(repr(value))
+    return value

@@ -1,4 +1,4 @@
-"""The endpoints of a release: every call of an HTTP method with a path, and what is sent and awaited."""
+"""The endpoints of a release: every call of an HTTP method with a path, its request and its response."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Any, TypeGuard
 from . import defaults, type_text
 from .classify import Classifier, last_name
 from .modules import Symbol
-from .name_resolution import Scope, calls
+from .name_resolution import Scope, iter_calls
 
 Facts = dict[str, Any]
 
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
-QUERY_OF_TYPE = "the fields of this type, nulls left out"
+TYPE_AS_QUERY_NOTE = "the fields of this type, nulls left out"
 
 
 def read_endpoints(classifier: Classifier) -> Facts:
-    """The endpoints by method and path, with {} for each variable part."""
-    found: Facts = {}
+    """Read the endpoints by method and path; each variable part is {}."""
+    endpoints: Facts = {}
     for module, tree in sorted(classifier.modules.trees.items()):
         if module.rpartition(".")[2].endswith("_test"):
             continue
-        for scope, call in calls(module, tree):
-            place = _place(call)
+        for scope, call in iter_calls(module, tree):
+            place = _method_and_path(call)
             if place:
-                _add(found, *place, _Call(classifier, scope, call).facts(), f"{module}:{scope.path}")
-    return dict(sorted(found.items()))
+                _add_endpoint(endpoints, *place, _Call(classifier, scope, call).collect(), f"{module}:{scope.path}")
+    return dict(sorted(endpoints.items()))
 
 
-def _place(call: ast.Call) -> tuple[str, str] | None:
-    """Method and path of a call such as client.get("/api/...") or _request("GET", "/api/...")."""
+def _method_and_path(call: ast.Call) -> tuple[str, str] | None:
+    """Return method and path of a call such as client.get("/api/...") or _request("GET", "/api/...")."""
     arguments = list(call.args)
     method = last_name(call).lstrip("_").upper()
     if method == "REQUEST" and arguments and isinstance(arguments[0], ast.Constant):
@@ -45,7 +45,9 @@ def _path(expression: ast.expr) -> str | None:
         return expression.value
     if isinstance(expression, ast.JoinedStr):
         parts = [part for part in expression.values if isinstance(part, ast.Constant | ast.FormattedValue)]
-        return "".join(str(p.value) if isinstance(p, ast.Constant) else f"{{{_variable(p.value)}}}" for p in parts)
+        return "".join(
+            str(part.value) if isinstance(part, ast.Constant) else f"{{{_variable(part.value)}}}" for part in parts
+        )
     return None
 
 
@@ -54,36 +56,37 @@ def _variable(expression: ast.expr) -> str:
     return name.lstrip("_")
 
 
-def _add(found: Facts, method: str, path: str, facts: Facts, site: str) -> None:
+def _add_endpoint(endpoints: Facts, method: str, path: str, collect: Facts, site: str) -> None:
     key = f"{method} {re.sub(r'{[^}]*}', '{}', path)}"
-    if key in found:
-        found[key]["sites"].append(site)
-        media_types = [*facts.pop("request_content_types", []), *found[key].get("request_content_types", [])]
+    if key in endpoints:
+        endpoints[key]["sites"].append(site)
+        media_types = [*collect.pop("request_content_types", []), *endpoints[key].get("request_content_types", [])]
         if media_types:
-            found[key]["request_content_types"] = list(dict.fromkeys(media_types))
-        for name, value in facts.items():
-            found[key].setdefault(name, value)
+            endpoints[key]["request_content_types"] = list(dict.fromkeys(media_types))
+        for name, value in collect.items():
+            endpoints[key].setdefault(name, value)
     else:
-        found[key] = {"method": method, "path": path, **facts, "sites": [site]}
+        endpoints[key] = {"method": method, "path": path, **collect, "sites": [site]}
 
 
 class _Call:
-    """One call of an HTTP method, and what its arguments say."""
+    """One call of an HTTP method, with its arguments."""
 
     def __init__(self, classifier: Classifier, scope: Scope, call: ast.Call) -> None:
         self._classifier, self._scope = classifier, scope
         self._keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
 
-    def facts(self) -> Facts:
-        found: Facts = {}
+    def collect(self) -> Facts:
+        """Collect the facts of the call: query, body and response."""
+        collect: Facts = {}
         query = self._query()
         if query:
-            found["query"] = query
+            collect["query"] = query
         body = self._keywords.get("body") or self._keywords.get("json")
         if body is not None:
-            found |= self._body(body)
-        found["response"] = self._response()
-        return found
+            collect |= self._body(body)
+        collect["response"] = self._response()
+        return collect
 
     def _text(self, annotation: ast.expr) -> str:
         return type_text.render(self._classifier, self._scope.module, annotation)
@@ -97,34 +100,34 @@ class _Call:
         return self._text(target) if target is not None else "any"
 
     def _type_of(self, name: str) -> str:
-        """The type of a variable, by its annotation or by the model that it is made from."""
+        """Return the type of a variable, from its annotation or from the model that creates it."""
         annotation = self._scope.find_annotation(name)
         if annotation is not None:
             return self._text(annotation)
         value = self._scope.find_value(name)
         if isinstance(value, ast.Call):
-            made = value.func
-            if isinstance(made, ast.Attribute) and made.attr in ("model_validate", "parse_obj", "construct"):
-                made = made.value
-            target = self._classifier.modules.resolve(self._scope.module, made)
+            model = value.func
+            if isinstance(model, ast.Attribute) and model.attr in ("model_validate", "parse_obj", "construct"):
+                model = model.value
+            target = self._classifier.modules.resolve(self._scope.module, model)
             if isinstance(target, Symbol) and isinstance(target.node, ast.ClassDef):
-                return self._text(made)
+                return self._text(model)
         return "any"
 
     def _body(self, body: ast.expr) -> Facts:
-        """What is sent: a dumped model, fields written out in place, or bytes made from a request."""
+        """Describe the body: a dumped model, fields in place, or bytes made from a request."""
         if isinstance(body, ast.Name):
-            found: Facts = {}
+            merged: Facts = {}
             for value in self._scope.find_values(body.id):
-                # What awaits or passes on another body, such as to compress it, does not say what is in it.
-                facts = {} if isinstance(value, ast.Name | ast.Await) else self._body(value)
-                media = [*found.get("request_content_types", []), *facts.pop("request_content_types", [])]
-                found = {**facts, **found, **(_media_types(*dict.fromkeys(media)) if media else {})}
-            if found:
-                return found
+                # A value that awaits or passes on another body, such as to compress it, does not show its content.
+                collect = {} if isinstance(value, ast.Name | ast.Await) else self._body(value)
+                media = [*merged.get("request_content_types", []), *collect.pop("request_content_types", [])]
+                merged = {**collect, **merged, **(_media_types(*dict.fromkeys(media)) if media else {})}
+            if merged:
+                return merged
         if isinstance(body, ast.Dict):
             return {"request": "inline", "body_fields": self._inline(body), **_media_types("application/json")}
-        if _dumps(body):
+        if _is_dump(body):
             return self._dumped(body)
         call = body.value if isinstance(body, ast.Await) else body
         if isinstance(call, ast.Call) and last_name(call).endswith("maybe_transform"):
@@ -133,41 +136,47 @@ class _Call:
         return {"request": self._type_of("request"), **(_media_types(kind) if kind else {})}
 
     def _dumped(self, dump: ast.Call) -> Facts:
-        """A model as JSON, whatever it was made from: model_dump(request, ...) or request.model_dump(...)."""
+        """Describe a model as JSON, from model_dump(request, ...) or request.model_dump(...)."""
         model = dump.args[0] if dump.args else dump.func
         while isinstance(model, ast.Call) and model.args:
             model = model.args[0]
         name = model.value if isinstance(model, ast.Attribute) else model
-        how = {
+        options = {
             keyword.arg: keyword.value.value
             for keyword in dump.keywords
             if keyword.arg in ("exclude_unset", "exclude_none") and isinstance(keyword.value, ast.Constant)
         }
         request = self._type_of(name.id).removesuffix("#inmem") if isinstance(name, ast.Name) else "any"
-        return {"request": request, **({"request_dump": how} if how else {}), **_media_types("application/json")}
+        return {
+            "request": request,
+            **({"request_dump": options} if options else {}),
+            **_media_types("application/json"),
+        }
 
     def _content_type(self) -> str | None:
-        """The Content-Type that the call sets itself."""
+        """Return the Content-Type that the call sets itself."""
         options = self._keywords.get("options")
         if isinstance(options, ast.Name):
             options = self._scope.find_value(options.id)
-        headers = self._keywords.get("extra_headers") or _entry(options, ("extra_headers", "headers"))
-        kind = None
+        headers = self._keywords.get("extra_headers") or _find_entry(options, ("extra_headers", "headers"))
+        media_type = None
         if isinstance(headers, ast.Name):
-            kind = self._scope.find_entries(headers.id).get("Content-Type")
+            media_type = self._scope.find_entries(headers.id).get("Content-Type")
             headers = self._scope.find_value(headers.id)
-        kind = kind or _entry(headers, ("Content-Type",))
+        media_type = media_type or _find_entry(headers, ("Content-Type",))
         try:
-            return str(defaults.evaluate(self._classifier.modules, self._scope.module, kind)) if kind else None
+            return (
+                str(defaults.evaluate(self._classifier.modules, self._scope.module, media_type)) if media_type else None
+            )
         except defaults.UnreadableDefault:
             return None
 
     def _inline(self, body: ast.Dict) -> Facts:
-        found: Facts = {}
+        fields: Facts = {}
         for key, value in zip(body.keys, body.values, strict=True):
             if isinstance(key, ast.Constant):
-                found[str(key.value)] = self._inline(value) if isinstance(value, ast.Dict) else self._value_type(value)
-        return found
+                fields[str(key.value)] = self._inline(value) if isinstance(value, ast.Dict) else self._value_type(value)
+        return fields
 
     def _value_type(self, value: ast.expr) -> str:
         if isinstance(value, ast.Name):
@@ -182,23 +191,25 @@ class _Call:
         options = self._keywords.get("options")
         if isinstance(options, ast.Name):
             options = self._scope.find_value(options.id)
-        params = self._keywords.get("params") or self._keywords.get("query") or _entry(options, ("params", "query"))
+        params = (
+            self._keywords.get("params") or self._keywords.get("query") or _find_entry(options, ("params", "query"))
+        )
         stored: dict[str, ast.expr] = {}
         if isinstance(params, ast.Name):
             stored = self._scope.find_entries(params.id)
             params = self._scope.find_value(params.id)
-        if _dumps(params):
+        if _is_dump(params):
             model = params.func.value if isinstance(params.func, ast.Attribute) else params.func
             name = model.id if isinstance(model, ast.Name) else ""
-            return {"*": {"type": self._type_of(name), "note": QUERY_OF_TYPE}}
-        found: Facts = {}
+            return {"*": {"type": self._type_of(name), "note": TYPE_AS_QUERY_NOTE}}
+        parameters: Facts = {}
         if isinstance(params, ast.Dict):
             for key, value in zip(params.keys, params.values, strict=True):
                 if isinstance(key, ast.Constant):
-                    found[str(key.value)] = {"type": self._value_type(value), **self._default(value)}
+                    parameters[str(key.value)] = {"type": self._value_type(value), **self._default(value)}
         for name, value in stored.items():
-            found[name] = {"type": self._value_type(value), "optional": True}
-        return found
+            parameters[name] = {"type": self._value_type(value), "optional": True}
+        return parameters
 
     def _default(self, value: ast.expr) -> Facts:
         default = self._scope.find_default(value.id) if isinstance(value, ast.Name) else None
@@ -210,7 +221,7 @@ class _Call:
             return {"sdk_default": {"python": str(error)}}
 
 
-def _dumps(value: ast.expr | None) -> TypeGuard[ast.Call]:
+def _is_dump(value: ast.expr | None) -> TypeGuard[ast.Call]:
     return isinstance(value, ast.Call) and last_name(value) in ("model_dump", "dict", "to_dict")
 
 
@@ -218,11 +229,11 @@ def _media_types(*media_types: str) -> Facts:
     return {"request_content_types": list(media_types)}
 
 
-def _entry(options: ast.expr | None, names: tuple[str, ...]) -> ast.expr | None:
-    """An entry of options written as a mapping or as a call with keywords."""
+def _find_entry(options: ast.expr | None, names: tuple[str, ...]) -> ast.expr | None:
+    """Return an entry of options written as a mapping or as a call with keywords."""
     if isinstance(options, ast.Dict):
         pairs = zip(options.keys, options.values, strict=True)
-        return next((v for k, v in pairs if isinstance(k, ast.Constant) and k.value in names), None)
+        return next((value for key, value in pairs if isinstance(key, ast.Constant) and key.value in names), None)
     if isinstance(options, ast.Call):
         return next((keyword.value for keyword in options.keywords if keyword.arg in names), None)
     return None

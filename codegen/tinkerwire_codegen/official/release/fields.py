@@ -1,4 +1,4 @@
-"""The fields of one class: type, whether required, default, limits, and how bytes go over the wire."""
+"""The fields of one class: type, requiredness, default, limits, and the encoding of bytes."""
 
 from __future__ import annotations
 
@@ -11,70 +11,72 @@ from .modules import Symbol, iter_statements
 from .type_syntax import unquote
 
 LIMITS = ("ge", "gt", "le", "lt", "min_length", "max_length", "multiple_of", "pattern")
-NO_FIELDS = frozenset({"ClassVar", "PrivateAttr", "KW_ONLY"})
+NON_FIELDS = frozenset({"ClassVar", "PrivateAttr", "KW_ONLY"})
 Facts = dict[str, Any]
 
 
 def read_fields(classifier: Classifier, symbol: Symbol) -> Facts:
-    """The fields of a class and of what it stands on, those of the base first."""
+    """Read the fields of a class and of its bases, those of the bases first."""
     assert isinstance(symbol.node, ast.ClassDef)
-    found: Facts = {}
+    fields: Facts = {}
     for base in classifier.bases(symbol):
-        found.update(read_fields(classifier, base))
-    optional = any(k.arg == "total" and _constant(k.value) is False for k in symbol.node.keywords)
-    encoded = _sent_as_base64(symbol.node)
+        fields.update(read_fields(classifier, base))
+    optional = any(k.arg == "total" and _evaluate_constant(k.value) is False for k in symbol.node.keywords)
+    encoded = _base64_fields(symbol.node)
     for statement in iter_statements(symbol.node.body):
         if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
             continue
-        if _has_name(statement.annotation, NO_FIELDS) or statement.target.id == "model_config":
+        if _has_name(statement.annotation, NON_FIELDS) or statement.target.id == "model_config":
             continue
-        name, field = _field(classifier, symbol, statement, optional)
+        name, field = _read_field(classifier, symbol, statement, optional)
         if statement.target.id in encoded:
             field["wire"] = "base64 str"
-        found.pop(name, None)
-        found[name] = field
-    return found
+        fields.pop(name, None)
+        fields[name] = field
+    return fields
 
 
-def _field(classifier: Classifier, owner: Symbol, statement: ast.AnnAssign, optional: bool) -> tuple[str, Facts]:
+def _read_field(
+    classifier: Classifier, owner: Symbol, statement: ast.AnnAssign, is_optional: bool
+) -> tuple[str, Facts]:
     assert isinstance(statement.target, ast.Name)
-    name, details = statement.target.id, _details(statement)
+    name, details = statement.target.id, _read_details(statement)
     field: Facts = {"type": type_text.render(classifier, owner.module, statement.annotation)}
     if classifier.classify(owner) == "typed_dict":
-        needed = not optional or _has_name(statement.annotation, frozenset({"Required"}))
-        field["required"] = needed and not _has_name(statement.annotation, frozenset({"NotRequired"}))
+        is_required = not is_optional or _has_name(statement.annotation, frozenset({"Required"}))
+        field["required"] = is_required and not _has_name(statement.annotation, frozenset({"NotRequired"}))
         return name, field
-    field |= _default(classifier, owner.module, statement.value, details)
-    limits = {key: _constant(details[key]) for key in LIMITS if key in details}
+    field |= _read_default(classifier, owner.module, statement.value, details)
+    limits = {key: _evaluate_constant(details[key]) for key in LIMITS if key in details}
     if limits:
         field["constraints"] = limits
     for key in ("serialization_alias", "alias"):
-        if key in details and isinstance(_constant(details[key]), str):
-            name = str(_constant(details[key]))
+        if key in details and isinstance(_evaluate_constant(details[key]), str):
+            name = str(_evaluate_constant(details[key]))
             break
-    accepted = details.get("validation_alias")
-    if isinstance(accepted, ast.Call):
-        field["accepts_names"] = [_constant(argument) for argument in accepted.args]
+    aliases = details.get("validation_alias")
+    if isinstance(aliases, ast.Call):
+        field["accepts_names"] = [_evaluate_constant(argument) for argument in aliases.args]
     return name, field
 
 
-def _details(statement: ast.AnnAssign) -> dict[str, ast.expr]:
-    """The arguments of Field(...) or field(...), as the value or inside Annotated."""
-    found: dict[str, ast.expr] = {}
+def _read_details(statement: ast.AnnAssign) -> dict[str, ast.expr]:
+    """Collect the arguments of Field(...) or field(...), as the value or inside Annotated."""
+    details: dict[str, ast.expr] = {}
     for node in (*ast.walk(statement.annotation), statement.value):
         if isinstance(node, ast.Call) and last_name(node) == "PropertyInfo":
-            found |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg == "alias"}
+            details |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg == "alias"}
         elif isinstance(node, ast.expr):
-            found |= defaults.field_arguments(node) or {}
-    return found
+            details |= defaults.field_arguments(node) or {}
+    return details
 
 
-def _default(classifier: Classifier, module: str, given: ast.expr | None, details: dict[str, ast.expr]) -> Facts:
+def _read_default(classifier: Classifier, module: str, given: ast.expr | None, details: dict[str, ast.expr]) -> Facts:
     is_details = given is None or defaults.field_arguments(given) is not None
     expression = details.get("default") if is_details else given
     try:
         if expression is not None:
-            if _constant(expression) is Ellipsis:
+            if _evaluate_constant(expression) is Ellipsis:
                 return {"required": True}
             return {"required": False, "default": defaults.evaluate(classifier.modules, module, expression)}
         if "default_factory" in details:
@@ -87,9 +89,9 @@ def _default(classifier: Classifier, module: str, given: ast.expr | None, detail
     return {"required": True}
 
 
-def _sent_as_base64(node: ast.ClassDef) -> set[str]:
-    """The fields whose serializer encodes their bytes."""
-    found: set[str] = set()
+def _base64_fields(node: ast.ClassDef) -> set[str]:
+    """Return the fields whose serializer encodes their bytes as base64."""
+    names: set[str] = set()
     for method in node.body:
         if not isinstance(method, ast.FunctionDef):
             continue
@@ -97,8 +99,8 @@ def _sent_as_base64(node: ast.ClassDef) -> set[str]:
             continue
         for decorator in method.decorator_list:
             if isinstance(decorator, ast.Call) and last_name(decorator) == "field_serializer":
-                found |= {str(_constant(argument)) for argument in decorator.args}
-    return found
+                names |= {str(_evaluate_constant(argument)) for argument in decorator.args}
+    return names
 
 
 def _has_name(annotation: ast.expr, names: frozenset[str]) -> bool:
@@ -106,7 +108,7 @@ def _has_name(annotation: ast.expr, names: frozenset[str]) -> bool:
     return any(isinstance(part, ast.Name | ast.Attribute) and last_name(part) in names for part in parts)
 
 
-def _constant(expression: ast.expr) -> Any:
+def _evaluate_constant(expression: ast.expr) -> Any:
     try:
         return ast.literal_eval(expression)
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""The modules of a release as syntax trees, and what a name in one of them stands for."""
+"""The modules of a release as syntax trees, and the definitions behind their names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Symbol:
-    """A class or an assigned value of the package, at the place where it is defined."""
+    """A class or an assigned value of the package, at the place of its definition."""
 
     module: str
     name: str
@@ -18,18 +18,19 @@ class Symbol:
 
 @dataclass(frozen=True)
 class ExternalName:
-    """A name from outside the package, with dots; builtins have none."""
+    """Dotted name from outside the package; builtins have no dots."""
 
     name: str
 
     @property
     def last(self) -> str:
+        """Return the last part of the dotted name."""
         return self.name.rpartition(".")[2]
 
 
 @dataclass(frozen=True)
 class ModuleName:
-    """A module of the package."""
+    """Dotted name of a module of the package."""
 
     name: str
 
@@ -38,9 +39,14 @@ Referent = Symbol | ExternalName | ModuleName
 
 
 class ReleaseModules:
-    """All modules of a package by dotted name, without running any of them."""
+    """All modules of a package by dotted name, parsed but not run."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
+        """Parse the modules.
+
+        Raises:
+            ValueError: a file cannot be parsed.
+        """
         self.trees: dict[str, ast.Module] = {}
         self._packages: set[str] = set()
         for path, text in files.items():
@@ -53,17 +59,17 @@ class ReleaseModules:
             try:
                 self.trees[name] = ast.parse(text, path)
             except SyntaxError as error:
-                raise ValueError(f"{path}: not Python that can be read: {error}; is the release complete?") from error
+                raise ValueError(f"{path}: cannot be parsed as Python: {error}; use a complete release") from error
         self._names = {name: dict(self._bindings(name)) for name in self.trees}
 
     def symbols(self, module: str) -> Iterator[Symbol]:
-        """What ``module`` itself defines at its top level, in order."""
+        """Yield the top-level definitions of ``module``, in order."""
         for referent in self._names[module].values():
             if isinstance(referent, Symbol) and referent.module == module:
                 yield referent
 
     def resolve(self, module: str, expression: ast.expr) -> Referent:
-        """What a name or dotted name in ``module`` stands for; anything else is Foreign by its source text."""
+        """Resolve a name or dotted name in ``module``; any other expression is an ExternalName of its source text."""
         if isinstance(expression, ast.Name):
             return self._follow(self._names[module].get(expression.id, ExternalName(expression.id)))
         if isinstance(expression, ast.Attribute):
@@ -80,7 +86,7 @@ class ReleaseModules:
         return self._follow(self._names[module].get(name, ExternalName(f"{module}.{name}")))
 
     def _follow(self, referent: Referent) -> Referent:
-        """The place of definition of what was imported, through any number of re-exports."""
+        """Follow re-exports to the place of the definition."""
         for _ in range(20):
             if isinstance(referent, Symbol) and isinstance(referent.node, ast.Name):
                 inner = self._names[referent.module].get(referent.node.id)
@@ -89,10 +95,10 @@ class ReleaseModules:
                 referent = inner
             elif isinstance(referent, ExternalName):
                 module, _, name = referent.name.rpartition(".")
-                found = self._names.get(module, {}).get(name)
-                if found is None or found == referent:
+                next_referent = self._names.get(module, {}).get(name)
+                if next_referent is None or next_referent == referent:
                     return ModuleName(referent.name) if referent.name in self.trees else referent
-                referent = found
+                referent = next_referent
             else:
                 return referent
         return referent
@@ -122,7 +128,7 @@ class ReleaseModules:
 
 
 def iter_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a body and of the if, try and with blocks in it."""
+    """Yield the statements of a body and of the if, try and with blocks in it."""
     for statement in body:
         yield statement
         for part in ("body", "orelse", "finalbody"):
@@ -134,7 +140,7 @@ def iter_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def assigned_value(statement: ast.stmt) -> ast.expr | None:
-    """The value of an assignment to a name, or None."""
+    """Return the value of an assignment to a name, or None."""
     if isinstance(statement, ast.Assign | ast.AnnAssign):
         return statement.value
     return getattr(statement, "value", None) if type(statement).__name__ == "TypeAlias" else None

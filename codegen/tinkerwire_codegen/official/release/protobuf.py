@@ -21,24 +21,26 @@ Facts = dict[str, Any]
 
 
 def read_proto(trees: Mapping[str, ast.Module]) -> Facts:
-    """The descriptors by the last part of the module's name, such as tinker_public_pb2."""
-    found: Facts = {}
+    """Read the descriptors by the last part of the module name, such as tinker_public_pb2."""
+    files: Facts = {}
     for module, tree in sorted(trees.items()):
-        for serialized in _serialized(tree):
+        for serialized in _find_serialized(tree):
             try:
                 file = FileDescriptorProto.FromString(serialized)
             except DecodeError as error:
-                raise ValueError(f"{module}: its serialized descriptor cannot be parsed: {error}") from error
-            found[module.rpartition(".")[2]] = describe_file(file)
-    return found
+                raise ValueError(
+                    f"{module}: the serialized descriptor cannot be parsed: {error}; use a complete release"
+                ) from error
+            files[module.rpartition(".")[2]] = describe_file(file)
+    return files
 
 
 def describe_file(file: FileDescriptorProto) -> Facts:
-    """One descriptor in the form of the facts."""
-    messages = {name: _message(each, file.package) for name, each in _messages(file.message_type)}
-    enums = {each.name: _enum(each) for each in file.enum_type}
+    """Describe one descriptor in the form of the facts."""
+    messages = {name: _message(enum, file.package) for name, enum in _messages(file.message_type)}
+    enums = {enum.name: _enum(enum) for enum in file.enum_type}
     for name, message in _messages(file.message_type):
-        enums |= {f"{name}.{each.name}": _enum(each) for each in message.enum_type}
+        enums |= {f"{name}.{enum.name}": _enum(enum) for enum in message.enum_type}
     return {
         "file": file.name,
         "package": file.package,
@@ -46,21 +48,21 @@ def describe_file(file: FileDescriptorProto) -> Facts:
         "dependencies": list(file.dependency),
         "messages": messages,
         "enums": enums,
-        "services": {each.name: _service(each, file.package) for each in file.service},
+        "services": {enum.name: _service(enum, file.package) for enum in file.service},
     }
 
 
-def _serialized(tree: ast.Module) -> Iterator[bytes]:
+def _find_serialized(tree: ast.Module) -> Iterator[bytes]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and last_name(node) == "AddSerializedFile" and node.args:
-            given = node.args[0]
-            if isinstance(given, ast.Constant) and isinstance(given.value, bytes):
-                yield given.value
+            argument = node.args[0]
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, bytes):
+                yield argument.value
 
 
-def _messages(found: Any, owner: str = "") -> Iterator[tuple[str, DescriptorProto]]:
-    """Messages and those inside them, as Outer.Inner; the entries of maps are no messages of their own."""
-    for message in found:
+def _messages(messages: Any, owner: str = "") -> Iterator[tuple[str, DescriptorProto]]:
+    """Yield messages and nested messages, as Outer.Inner; map entries are not messages."""
+    for message in messages:
         if not message.options.map_entry:
             name = f"{owner}{message.name}"
             yield name, message

@@ -13,17 +13,17 @@ from .protobuf import read_proto
 from .types import read_types
 
 
-def read_facts(source: Release) -> dict[str, Any]:
-    """Types, endpoints, results of queued work and protobuf messages of a release, none of it run.
+def read_facts(release: Release) -> dict[str, Any]:
+    """Read types, endpoints, results of queued work and protobuf messages of a release, without running it.
 
     Raises:
         ValueError: a file cannot be parsed.
     """
-    modules = ReleaseModules(source.files)
+    modules = ReleaseModules(release.files)
     classifier = Classifier(modules)
     types, in_memory = read_types(classifier)
     return {
-        "version": source.version,
+        "version": release.version,
         "types": types,
         "inmemory_types": in_memory,
         "endpoints": read_endpoints(classifier),

@@ -1,4 +1,4 @@
-"""The shape of annotations: what stands before brackets and in them, and the members of unions."""
+"""The syntax of annotations: the name and the arguments of a subscript, and the members of unions."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ WRAPPERS = frozenset({"Annotated", "Required", "NotRequired", "ReadOnly", "Seria
 
 
 def unquote(annotation: ast.expr) -> ast.expr:
-    """The expression of an annotation that is written as a string."""
+    """Parse an annotation that is written as a string."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         return ast.parse(annotation.value, mode="eval").body
     return annotation
 
 
 def outer_name(modules: ReleaseModules, module: str, annotation: ast.Subscript) -> str:
-    """The last part of the name before the brackets, such as Union."""
+    """Return the last part of the name before the brackets, such as Union."""
     target = modules.resolve(module, annotation.value)
     return target.last if isinstance(target, ExternalName) else target.name
 
 
 def type_arguments(annotation: ast.Subscript) -> list[ast.expr]:
-    """What stands in the brackets."""
+    """Return the expressions inside the brackets."""
     inner = annotation.slice
     return list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
 
 
 def unwrap(modules: ReleaseModules, module: str, annotation: ast.expr) -> ast.expr:
-    """An annotation without what only wraps it, such as Annotated or SerializeAsAny."""
+    """Remove wrappers such as Annotated or SerializeAsAny from an annotation."""
     while isinstance(annotation, ast.Subscript) and outer_name(modules, module, annotation) in WRAPPERS:
         annotation = type_arguments(annotation)[0]
     return annotation
 
 
 def union_members(modules: ReleaseModules, module: str, annotation: ast.expr) -> list[ast.expr]:
-    """The members of a union as they are written, none when it is no union."""
+    """Return the members of a union as written, or an empty list for another type."""
     annotation = unwrap(modules, module, annotation)
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
         left, right = annotation.left, annotation.right
@@ -47,7 +47,7 @@ def union_members(modules: ReleaseModules, module: str, annotation: ast.expr) ->
 
 
 def literal_values(modules: ReleaseModules, module: str, annotation: ast.expr) -> list[object] | None:
-    """The values of a Literal annotation, or None when it is something else."""
+    """Return the values of a Literal annotation, or None for another type."""
     if isinstance(annotation, ast.Subscript) and outer_name(modules, module, annotation) == "Literal":
         return [value.value for value in type_arguments(annotation) if isinstance(value, ast.Constant)]
     return None

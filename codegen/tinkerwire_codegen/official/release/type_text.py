@@ -1,4 +1,4 @@
-"""Type annotations as text, in the notation of the facts: list[int], map[str, X], "a" | "b", X | null."""
+"""Type annotations in the notation of the facts, such as list[int] or map[str, X]."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ TUPLES = frozenset({"Tuple", "tuple"})
 
 
 def render(classifier: Classifier, module: str, annotation: ast.expr) -> str:
-    """The type that an annotation in ``module`` stands for; names of wire types stay names."""
+    """Render an annotation in ``module``; names of wire types stay names."""
     annotation = unquote(annotation)
     if isinstance(annotation, ast.Constant):
         return "null" if annotation.value is None else json.dumps(annotation.value)
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
-        return _union([render(classifier, module, each) for each in (annotation.left, annotation.right)])
+        return _join_union([render(classifier, module, side) for side in (annotation.left, annotation.right)])
     if isinstance(annotation, ast.Subscript):
-        return _subscript(classifier, module, annotation)
-    return _named(classifier, module, annotation)
+        return _render_subscript(classifier, module, annotation)
+    return _render_name(classifier, module, annotation)
 
 
-def _subscript(classifier: Classifier, module: str, annotation: ast.Subscript) -> str:
+def _render_subscript(classifier: Classifier, module: str, annotation: ast.Subscript) -> str:
     name = outer_name(classifier.modules, module, annotation)
     values = literal_values(classifier.modules, module, annotation)
     if values is not None:
-        return _union([json.dumps(value) for value in values])
+        return _join_union([json.dumps(value) for value in values])
     inner = type_arguments(annotation)
     if name in WRAPPERS:
         return render(classifier, module, inner[0])
     parts = [render(classifier, module, argument) for argument in inner if not _is_ellipsis(argument)]
     if name == "Optional":
-        return _union([*parts, "null"])
+        return _join_union([*parts, "null"])
     if name == "Union":
-        return _union(parts)
+        return _join_union(parts)
     if name in LISTS or (name in TUPLES and len(parts) < len(inner)):
         return f"list[{parts[0]}]"
     if name in MAPS:
         return f"map[{', '.join(parts)}]"
     if name in TUPLES:
         return f"tuple[{', '.join(parts)}]"
-    return _named(classifier, module, annotation.value)
+    return _render_name(classifier, module, annotation.value)
 
 
-def _named(classifier: Classifier, module: str, annotation: ast.expr) -> str:
+def _render_name(classifier: Classifier, module: str, annotation: ast.expr) -> str:
     target = classifier.modules.resolve(module, annotation)
     if last_name(annotation) == "NoneType":
         return "null"
@@ -62,12 +62,12 @@ def _named(classifier: Classifier, module: str, annotation: ast.expr) -> str:
         return ast.unparse(annotation)
     kind, node = classifier.classify(target), target.node
     if kind == "other" and not isinstance(node, ast.ClassDef):
-        # An alias that is no type of the wire is written out; a type variable may be anything.
+        # Inline an alias that is not a type of the wire; a type variable may be anything.
         return "any" if isinstance(node, ast.Call) else render(classifier, target.module, node)
     return f"{target.name}#inmem" if kind == "dataclass" else target.name
 
 
-def _union(parts: list[str]) -> str:
+def _join_union(parts: list[str]) -> str:
     return " | ".join(dict.fromkeys(parts))
 
 

@@ -18,7 +18,7 @@ ROOTS = frozenset({"BaseModel", "StrictBase"})
 
 
 def read_types(classifier: Classifier) -> tuple[Facts, Facts]:
-    """The types that go over the wire, and the dataclasses of the Python API that do not, both by name."""
+    """Read the types of the wire, and the dataclasses of the Python API that are not on the wire, both by name."""
     wire: Facts = {}
     in_memory: Facts = {}
     for symbol in _candidates(classifier):
@@ -27,43 +27,43 @@ def read_types(classifier: Classifier) -> tuple[Facts, Facts]:
             fields = read_fields(classifier, symbol)
             in_memory.setdefault(symbol.name, {"kind": kind, "module": symbol.module, "fields": fields})
         elif kind in ("pydantic", "typed_dict"):
-            _add(wire, symbol.name, _model(classifier, symbol, kind))
+            _add(wire, symbol.name, _read_model(classifier, symbol, kind))
         elif kind == "enum" and is_in_types(symbol.module):
-            _add(wire, symbol.name, _enum(symbol))
+            _add(wire, symbol.name, _read_enum(symbol))
         elif kind == "value":
-            _add(wire, symbol.name, _alias(classifier, symbol))
+            _add(wire, symbol.name, _read_alias(classifier, symbol))
     return wire, in_memory
 
 
 def _candidates(classifier: Classifier) -> Iterator[Symbol]:
-    """What modules of the wire define; private modules at the top and tests are the SDK's own machinery."""
+    """Yield the definitions of wire modules; private top-level modules and tests belong to the SDK's own machinery."""
     for module in sorted(classifier.modules.trees):
         parts = module.split(".")
         if not (len(parts) > 1 and parts[1].startswith("_")) and not parts[-1].endswith(("_test", "_pb2")):
             yield from classifier.modules.symbols(module)
 
 
-def _add(wire: Facts, name: str, found: Facts) -> None:
+def _add(wire: Facts, name: str, fact: Facts) -> None:
     if name in wire:
-        wire[name].setdefault("also_in", []).append(found["module"])
+        wire[name].setdefault("also_in", []).append(fact["module"])
     else:
-        wire[name] = found
+        wire[name] = fact
 
 
-def _model(classifier: Classifier, symbol: Symbol, kind: str) -> Facts:
-    found: Facts = {"kind": kind, "module": symbol.module}
+def _read_model(classifier: Classifier, symbol: Symbol, kind: str) -> Facts:
+    fact: Facts = {"kind": kind, "module": symbol.module}
     if kind == "pydantic":
-        extra = _extra(classifier, symbol)
-        found |= {"extra": extra, "strict": extra == "forbid"}
+        extra = _read_extra(classifier, symbol)
+        fact |= {"extra": extra, "strict": extra == "forbid"}
         bases = [base.name for base in classifier.bases(symbol) if base.name not in ROOTS]
         if bases:
-            found["bases"] = bases
-    found["fields"] = read_fields(classifier, symbol)
-    return found | _hooks(symbol)
+            fact["bases"] = bases
+    fact["fields"] = read_fields(classifier, symbol)
+    return fact | _read_hooks(symbol)
 
 
-def _extra(classifier: Classifier, symbol: Symbol) -> str:
-    """What a model does with unknown fields; said by the class, its configuration, or what it stands on."""
+def _read_extra(classifier: Classifier, symbol: Symbol) -> str:
+    """Return how a model treats unknown fields, from the class, its configuration, or its bases."""
     assert isinstance(symbol.node, ast.ClassDef)
     keywords = [keyword for keyword in symbol.node.keywords if keyword.arg == "extra"]
     for statement in iter_statements(symbol.node.body):
@@ -75,31 +75,31 @@ def _extra(classifier: Classifier, symbol: Symbol) -> str:
             return str(keyword.value.value)
     for base in classifier.bases(symbol):
         if classifier.classify(base) == "pydantic":
-            return _extra(classifier, base)
+            return _read_extra(classifier, base)
     return "ignore"
 
 
-def _hooks(symbol: Symbol) -> Facts:
-    """Methods that change what is read or sent beyond the fields."""
+def _read_hooks(symbol: Symbol) -> Facts:
+    """List the methods that change what is read or sent beyond the fields."""
     assert isinstance(symbol.node, ast.ClassDef)
-    found: Facts = {}
+    hooks: Facts = {}
     for method in symbol.node.body:
         if not isinstance(method, ast.FunctionDef):
             continue
         decorators = {last_name(decorator) for decorator in method.decorator_list}
         if decorators & {"field_validator", "model_validator", "validator", "root_validator"}:
-            found.setdefault("validators", []).append(method.name)
+            hooks.setdefault("validators", []).append(method.name)
         if "model_serializer" in decorators:
-            found["model_serializer"] = {"removes": _popped(method), "emits": _stored(method)}
-    return found
+            hooks["model_serializer"] = {"removes": _popped_keys(method), "emits": _stored_keys(method)}
+    return hooks
 
 
-def _popped(method: ast.FunctionDef) -> list[str]:
+def _popped_keys(method: ast.FunctionDef) -> list[str]:
     calls = [node for node in ast.walk(method) if isinstance(node, ast.Call) and last_name(node) == "pop"]
     return [call.args[0].value for call in calls if call.args and _is_text(call.args[0])]  # type: ignore[attr-defined]
 
 
-def _stored(method: ast.FunctionDef) -> list[str]:
+def _stored_keys(method: ast.FunctionDef) -> list[str]:
     targets = [target for node in ast.walk(method) if isinstance(node, ast.Assign) for target in node.targets]
     keys = [target.slice for target in targets if isinstance(target, ast.Subscript)]
     return [str(key.value) for key in keys if isinstance(key, ast.Constant)]
@@ -109,7 +109,7 @@ def _is_text(expression: ast.expr) -> bool:
     return isinstance(expression, ast.Constant) and isinstance(expression.value, str)
 
 
-def _enum(symbol: Symbol) -> Facts:
+def _read_enum(symbol: Symbol) -> Facts:
     assert isinstance(symbol.node, ast.ClassDef)
     names, values = [], []
     for statement in symbol.node.body:
@@ -121,21 +121,23 @@ def _enum(symbol: Symbol) -> Facts:
     return {"kind": "enum", "module": symbol.module, "values": values, "python_names": names, "fields": {}}
 
 
-def _alias(classifier: Classifier, symbol: Symbol) -> Facts:
+def _read_alias(classifier: Classifier, symbol: Symbol) -> Facts:
     node, module, modules = symbol.node, symbol.module, classifier.modules
     assert isinstance(node, ast.expr)
-    found: Facts = {"module": module, "fields": {}}
+    fact: Facts = {"module": module, "fields": {}}
     values = literal_values(modules, module, node)
     if values is not None:
-        return {"kind": "literal", "values": values, **found}
+        return {"kind": "literal", "values": values, **fact}
     members = union_members(modules, module, node)
-    if members and all(isinstance(modules.resolve(module, unwrap(modules, module, each)), Symbol) for each in members):
-        texts = [type_text.render(classifier, module, each) for each in members]
-        return {"kind": "union", "members": texts, **found, **_discriminator(node)}
-    return {"kind": "alias", "target": type_text.render(classifier, module, node), **found}
+    if members and all(
+        isinstance(modules.resolve(module, unwrap(modules, module, member)), Symbol) for member in members
+    ):
+        texts = [type_text.render(classifier, module, member) for member in members]
+        return {"kind": "union", "members": texts, **fact, **_read_discriminator(node)}
+    return {"kind": "alias", "target": type_text.render(classifier, module, node), **fact}
 
 
-def _discriminator(node: ast.expr) -> Facts:
+def _read_discriminator(node: ast.expr) -> Facts:
     for call in ast.walk(node):
         if isinstance(call, ast.Call):
             for keyword in call.keywords:

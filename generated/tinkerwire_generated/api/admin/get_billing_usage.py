@@ -25,7 +25,7 @@ def get_billing_usage(
     starting_on: datetime,
     ending_before: datetime,
 ) -> Call[BillingUsageResponse]:
-    """Read what was used within a span of time."""
+    """Read the usage within a span of time."""
     return Call(
         OPERATION,
         query={

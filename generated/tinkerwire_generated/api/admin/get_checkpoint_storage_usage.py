@@ -23,7 +23,7 @@ def get_checkpoint_storage_usage(
     *,
     project_id: str | UnsetType = UNSET,
 ) -> Call[CurrentCheckpointStorageUsageResponse]:
-    """Read what storage checkpoints take now."""
+    """Read the current storage of checkpoints."""
     return Call(
         OPERATION,
         query={

@@ -17,7 +17,7 @@ OPERATION = Operation(
 
 
 def auth_config() -> Call[AuthConfigResponse]:
-    """Ask how to sign in; needs no key."""
+    """Get the configuration for signing in; needs no key."""
     return Call(
         OPERATION,
     )

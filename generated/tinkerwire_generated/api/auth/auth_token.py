@@ -24,7 +24,7 @@ def auth_token(
     *,
     body: AuthTokenRequest,
 ) -> Call[AuthTokenResponse]:
-    """Exchange the key in X-API-Key for a JWT; only where client/config says so."""
+    """Exchange the key in X-API-Key for a JWT; only if client/config requires it."""
     return Call(
         OPERATION,
         body=body,

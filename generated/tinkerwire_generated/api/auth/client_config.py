@@ -24,7 +24,7 @@ def client_config(
     *,
     body: ClientConfigRequest,
 ) -> Call[ClientConfigResponse]:
-    """Ask what the server wants of clients; the first call of each, a 404 is an error."""
+    """Get the settings that the server requires; the first call of each client, a 404 is an error."""
     return Call(
         OPERATION,
         body=body,

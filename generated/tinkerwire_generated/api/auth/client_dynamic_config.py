@@ -24,7 +24,7 @@ def client_dynamic_config(
     *,
     body: ClientConfigRequest,
 ) -> Call[ClientDynamicConfigResponse]:
-    """Ask for the settings that may change; asked again and again, a 404 means the defaults."""
+    """Get the settings that may change; clients poll it, and a 404 means the defaults."""
     return Call(
         OPERATION,
         body=body,

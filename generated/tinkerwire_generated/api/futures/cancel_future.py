@@ -25,7 +25,7 @@ def cancel_future(
     *,
     body: CancelFutureRequest,
 ) -> Call[None]:
-    """Say that nobody waits for a sample; only where client/dynamic_config says so."""
+    """Cancel a sample; only if client/dynamic_config enables it."""
     return Call(
         OPERATION,
         body=body,

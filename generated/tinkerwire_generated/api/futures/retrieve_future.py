@@ -78,7 +78,7 @@ def retrieve_future(
     | TryAgainResponse
     | UnloadModelResponse
 ]:
-    """Wait for a result; the server holds the request until it is there or some time has passed."""
+    """Wait for a result; the server holds the request until the result is ready or some time has passed."""
     return Call(
         OPERATION,
         body=body,

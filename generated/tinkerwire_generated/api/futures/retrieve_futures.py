@@ -25,7 +25,7 @@ def retrieve_futures(
     *,
     body: FuturesRetrieveRequest,
 ) -> Call[FuturesRetrieveResponse]:
-    """Wait for any of the samples of a sampling session; only where client/config says so."""
+    """Wait for any of the samples of a sampling session; only if client/config requires it."""
     return Call(
         OPERATION,
         body=body,

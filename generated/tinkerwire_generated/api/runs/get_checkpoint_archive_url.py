@@ -24,7 +24,7 @@ def get_checkpoint_archive_url(
     training_run_id: str,
     checkpoint_id: str,
 ) -> Call[CheckpointArchiveUrlResponse | None]:
-    """Get the address of a checkpoint as one archive, as a redirect that clients do not follow."""
+    """Get the URL of a checkpoint as one archive, as a redirect that clients do not follow."""
     return Call(
         OPERATION,
         path={

@@ -23,7 +23,7 @@ def get_external_weights_urls(
     training_run_id: str,
     checkpoint_id: str,
 ) -> Call[ExternalWeightsUrlsResponse]:
-    """Get the addresses of the files of a checkpoint that was saved to download."""
+    """Get the URLs of the files of a checkpoint that was saved for download."""
     return Call(
         OPERATION,
         path={

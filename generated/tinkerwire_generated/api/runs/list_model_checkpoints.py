@@ -21,7 +21,7 @@ OPERATION = Operation(
 def list_model_checkpoints(
     model_id: str,
 ) -> Call[CheckpointsListResponse]:
-    """List the checkpoints of a model; list_checkpoints has taken its place."""
+    """List the checkpoints of a model; list_checkpoints replaced it."""
     return Call(
         OPERATION,
         path={

@@ -26,7 +26,7 @@ def list_training_runs(
     access_scope: AccessScope | UnsetType = UNSET,
     project_id: str | UnsetType = UNSET,
 ) -> Call[TrainingRunsResponse]:
-    """List training runs, a page at a time."""
+    """List training runs; the response is one page."""
     return Call(
         OPERATION,
         query={

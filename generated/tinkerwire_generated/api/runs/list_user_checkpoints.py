@@ -24,7 +24,7 @@ def list_user_checkpoints(
     limit: int | UnsetType = 100,
     offset: int | UnsetType = 0,
 ) -> Call[CheckpointsListResponse]:
-    """List the checkpoints of all the caller's training runs, a page at a time."""
+    """List the checkpoints of all training runs of the caller; the response is one page."""
     return Call(
         OPERATION,
         query={

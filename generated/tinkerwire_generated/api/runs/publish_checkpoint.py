@@ -24,7 +24,7 @@ def publish_checkpoint(
     training_run_id: str,
     checkpoint_id: str,
 ) -> Call[None]:
-    """Let everybody load a checkpoint."""
+    """Publish a checkpoint, so that everybody can load it."""
     return Call(
         OPERATION,
         path={

@@ -28,7 +28,7 @@ def set_checkpoint_ttl(
     *,
     body: SetCheckpointTtlRequest,
 ) -> Call[None]:
-    """Set or lift the time after which a checkpoint is deleted."""
+    """Set or remove the time after which a checkpoint is deleted."""
     return Call(
         OPERATION,
         path={

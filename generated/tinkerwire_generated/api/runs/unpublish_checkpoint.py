@@ -24,7 +24,7 @@ def unpublish_checkpoint(
     training_run_id: str,
     checkpoint_id: str,
 ) -> Call[None]:
-    """Let only its owner load a checkpoint again."""
+    """Unpublish a checkpoint, so that only its owner can load it."""
     return Call(
         OPERATION,
         path={

@@ -26,7 +26,7 @@ def asample(
     *,
     body: SampleRequest,
 ) -> Call[UntypedAPIFuture]:
-    """Sample from a model, or score a prompt; gives SampleResponse."""
+    """Sample from a model, or score a prompt; the result is SampleResponse."""
     return Call(
         OPERATION,
         body=body,

@@ -25,7 +25,7 @@ def create_sampling_session(
     *,
     body: CreateSamplingSessionRequest,
 ) -> Call[CreateSamplingSessionResponse]:
-    """Open a sampling session on a base model or on saved weights; answered at once."""
+    """Open a sampling session on a base model or on saved weights; the response is immediate."""
     return Call(
         OPERATION,
         body=body,

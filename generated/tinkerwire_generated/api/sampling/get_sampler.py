@@ -21,7 +21,7 @@ OPERATION = Operation(
 def get_sampler(
     sampler_id: str,
 ) -> Call[GetSamplerResponse]:
-    """Say of which base model and weights a sampler is."""
+    """Describe the base model and weights of a sampler."""
     return Call(
         OPERATION,
         path={

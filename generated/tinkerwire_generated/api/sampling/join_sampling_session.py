@@ -24,7 +24,7 @@ def join_sampling_session(
     *,
     body: JoinSamplingSessionRequest,
 ) -> Call[JoinSamplingSessionResponse]:
-    """Ask for the number of a copy of a sampling client; only where client/config says so."""
+    """Get the number of a copy of a sampling client; only if client/config requires it."""
     return Call(
         OPERATION,
         body=body,

@@ -24,7 +24,7 @@ def sample(
     *,
     body: SamplingSampleParams,
 ) -> Call[SampleResponse]:
-    """Sample from a model; answered when it is done."""
+    """Sample from a model; the response comes when sampling is complete."""
     return Call(
         OPERATION,
         body=body,

@@ -17,7 +17,7 @@ OPERATION = Operation(
 
 
 def healthz() -> Call[HealthResponse]:
-    """Ask whether the server is up."""
+    """Check that the server is up."""
     return Call(
         OPERATION,
     )

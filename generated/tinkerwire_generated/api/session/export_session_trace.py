@@ -21,7 +21,7 @@ OPERATION = Operation(
 def export_session_trace(
     session_id: str,
 ) -> Call[SessionTraceExportPollResponse]:
-    """Ask for the trace of a session; asked every 5 s until it is there."""
+    """Get the trace of a session; clients poll every 5 s until the trace is ready."""
     return Call(
         OPERATION,
         path={

@@ -26,7 +26,7 @@ def finish_session(
     *,
     body: FinishSessionRequest,
 ) -> Call[None]:
-    """Say that a client is done with its session."""
+    """End a session."""
     return Call(
         OPERATION,
         path={

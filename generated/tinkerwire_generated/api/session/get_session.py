@@ -25,7 +25,7 @@ def get_session(
     *,
     access_scope: AccessScope | UnsetType = UNSET,
 ) -> Call[GetSessionResponse]:
-    """Say what was created under a session."""
+    """List the training runs and samplers of a session."""
     return Call(
         OPERATION,
         path={

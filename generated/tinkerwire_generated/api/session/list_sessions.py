@@ -25,7 +25,7 @@ def list_sessions(
     offset: int | UnsetType = 0,
     access_scope: AccessScope | UnsetType = UNSET,
 ) -> Call[ListSessionsResponse]:
-    """List sessions, a page at a time."""
+    """List sessions; the response is one page."""
     return Call(
         OPERATION,
         query={

@@ -23,7 +23,7 @@ def search_sessions(
     *,
     body: SessionSearchRequest,
 ) -> Call[SessionSearchResponse]:
-    """Look for sessions, a page at a time."""
+    """Search sessions; the response is one page."""
     return Call(
         OPERATION,
         body=body,

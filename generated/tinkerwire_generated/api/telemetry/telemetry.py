@@ -23,7 +23,7 @@ def telemetry(
     *,
     body: TelemetrySendRequest,
 ) -> Call[TelemetryResponse]:
-    """Report events of a client; at most 100 at once."""
+    """Report events of a client, at most 100 in one request."""
     return Call(
         OPERATION,
         body=body,

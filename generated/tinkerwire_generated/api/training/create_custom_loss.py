@@ -25,7 +25,7 @@ def create_custom_loss(
     *,
     body: CreateCustomLossRequest,
 ) -> Call[UntypedAPIFuture]:
-    """Hand over a loss that the server is to compute; gives CreateCustomLossResponse."""
+    """Upload a loss for the server to compute; the result is CreateCustomLossResponse."""
     return Call(
         OPERATION,
         body=body,

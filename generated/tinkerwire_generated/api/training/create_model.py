@@ -25,7 +25,7 @@ def create_model(
     *,
     body: CreateModelRequest,
 ) -> Call[UntypedAPIFuture]:
-    """Create a model to train, a base model with a LoRA adapter; gives CreateModelResponse."""
+    """Create a model to train, a base model with a LoRA adapter; the result is CreateModelResponse."""
     return Call(
         OPERATION,
         body=body,

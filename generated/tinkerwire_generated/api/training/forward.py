@@ -25,7 +25,7 @@ def forward(
     *,
     body: ForwardRequest,
 ) -> Call[UntypedAPIFuture]:
-    """Compute a loss without gradients; gives ForwardBackwardOutput."""
+    """Compute a loss without gradients; the result is ForwardBackwardOutput."""
     return Call(
         OPERATION,
         body=body,

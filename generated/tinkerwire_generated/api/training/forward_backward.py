@@ -25,7 +25,7 @@ def forward_backward(
     *,
     body: ForwardBackwardRequest,
 ) -> Call[UntypedAPIFuture]:
-    """Compute a loss and add its gradients to those of the model; gives ForwardBackwardOutput."""
+    """Compute a loss and add its gradients to those of the model; the result is ForwardBackwardOutput."""
     return Call(
         OPERATION,
         body=body,

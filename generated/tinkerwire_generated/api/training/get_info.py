@@ -24,7 +24,7 @@ def get_info(
     *,
     body: GetInfoRequest,
 ) -> Call[GetInfoResponse]:
-    """Describe a model; answered at once."""
+    """Describe a model; the response is immediate."""
     return Call(
         OPERATION,
         body=body,

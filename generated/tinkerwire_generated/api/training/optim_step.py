@@ -25,7 +25,7 @@ def optim_step(
     *,
     body: OptimStepRequest,
 ) -> Call[UntypedAPIFuture]:
-    """Update the weights by the gradients so far and clear those; gives OptimStepResponse."""
+    """Update the weights with the accumulated gradients and clear them; the result is OptimStepResponse."""
     return Call(
         OPERATION,
         body=body,

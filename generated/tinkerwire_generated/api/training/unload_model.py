@@ -24,7 +24,7 @@ def unload_model(
     *,
     body: UnloadModelRequest,
 ) -> Call[UntypedAPIFuture]:
-    """Forget a model; gives UnloadModelResponse."""
+    """Unload a model; the result is UnloadModelResponse."""
     return Call(
         OPERATION,
         body=body,

@@ -24,7 +24,7 @@ def copy_weights(
     *,
     body: CopyWeightsRequest,
 ) -> Call[CopyWeightsResponse]:
-    """Copy saved weights of somebody else into a project; answered when it is done."""
+    """Copy another user's saved weights into a project; the response comes when the copy is complete."""
     return Call(
         OPERATION,
         body=body,

@@ -25,7 +25,7 @@ def load_weights(
     *,
     body: LoadWeightsRequest,
 ) -> Call[UntypedAPIFuture]:
-    """Load saved weights into a model; gives LoadWeightsResponse."""
+    """Load saved weights into a model; the result is LoadWeightsResponse."""
     return Call(
         OPERATION,
         body=body,

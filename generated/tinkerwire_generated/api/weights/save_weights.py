@@ -25,7 +25,7 @@ def save_weights(
     *,
     body: SaveWeightsRequest,
 ) -> Call[UntypedAPIFuture]:
-    """Save weights and optimizer state to go on from; gives SaveWeightsResponse."""
+    """Save weights and optimizer state for resuming; the result is SaveWeightsResponse."""
     return Call(
         OPERATION,
         body=body,

@@ -25,7 +25,7 @@ def save_weights_external(
     *,
     body: SaveWeightsExternalRequest,
 ) -> Call[UntypedAPIFuture]:
-    """Save weights to download them; gives SaveWeightsExternalResponseInternal."""
+    """Save weights to download them; the result is SaveWeightsExternalResponseInternal."""
     return Call(
         OPERATION,
         body=body,

@@ -25,7 +25,7 @@ def save_weights_for_sampler(
     *,
     body: SaveWeightsForSamplerRequest,
 ) -> Call[UntypedAPIFuture]:
-    """Save weights to sample from; gives SaveWeightsForSamplerResponseInternal."""
+    """Save weights to sample from; the result is SaveWeightsForSamplerResponseInternal."""
     return Call(
         OPERATION,
         body=body,

@@ -24,7 +24,7 @@ def weights_info(
     *,
     body: WeightsInfoRequest,
 ) -> Call[WeightsInfoResponse]:
-    """Say of which base model and adapter saved weights are."""
+    """Describe the base model and adapter of saved weights."""
     return Call(
         OPERATION,
         body=body,
