@@ -1,4 +1,4 @@
-"""tinkerwire: the schema-first client for the Tinker API. ``import tinkerwire as tinker`` is the migration."""
+"""Schema-first client for the Tinker API; code for the official SDK works with ``import tinkerwire as tinker``."""
 
 from tinkerwire_base.errors import (
     APIConnectionError,
@@ -83,7 +83,7 @@ from .version import __version__
 
 BackcompatSamplingClientFuture = SamplingClient
 BackcompatTrainingClientFuture = TrainingClient
-"""Every client is the future of its own creation, too."""
+"""Older names: every client is also the future of its creation."""
 
 __title__ = "tinkerwire"
 

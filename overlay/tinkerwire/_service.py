@@ -1,4 +1,4 @@
-"""The entry point: one server, one session, and the clients made from it."""
+"""ServiceClient: the entry point, with one connection, one session, and the clients created from it."""
 
 from __future__ import annotations
 
@@ -47,41 +47,52 @@ if TYPE_CHECKING:
 
 
 class ServiceClient(TrainingClientFactory):
-    """A server that speaks the Tinker API.
+    """Client of one server that implements the Tinker API, and factory of all other clients.
 
-    Nothing is sent before it is needed. Use it as a context manager: leaving the block without an error waits for the
-    operations that were started, and closes the client. :meth:`close` drops them. A client that nobody holds any more,
-    nor any client made from it, ends by itself once its operations have ended; the server lets the session run out.
+    The client connects when its first operation starts. Use it as a context manager: leaving the block without an
+    error waits for the operations that were started, then closes the client; :meth:`close` drops them. A client without
+    references closes when its operations and the clients created from it have ended.
 
     Args:
-        user_metadata: kept with the session.
+        user_metadata: metadata to store with the session.
         project_id: project of the session; default TINKER_PROJECT_ID.
-        display_name: what people call the session.
-        base_url: the server; default TINKER_BASE_URL, then the Tinker service. ``"local"`` is the embedded
+        display_name: name of the session for people.
+        base_url: URL of the server; default TINKER_BASE_URL, then the Tinker service. ``"local"`` is the embedded
             server; ``"local:FOLDER"`` keeps its checkpoints, as ``"local"`` with TINKERWIRE_LOCAL_FOLDER does.
-        api_key: default TINKER_API_KEY, then what the shell command TINKER_CREDENTIAL_CMD prints, then the key in
-            ``~/.tinker/credentials.json``; loopback servers and the embedded one need none.
-        default_headers_overrides: headers for every request, over those in TINKERWIRE_HEADERS, one ``Name: value`` a
-            line, and over those of Cloudflare Access from the environment.
-        plain_http_hosts: other machines that may be sent a credential over plain http, by host name; default
+        api_key: default TINKER_API_KEY, then the output of the shell command TINKER_CREDENTIAL_CMD, then the key in
+            ``~/.tinker/credentials.json``. Loopback servers and the embedded server need no key.
+        default_headers_overrides: headers of every request. They override those in TINKERWIRE_HEADERS, one
+            ``Name: value`` per line, and those of Cloudflare Access from the environment.
+        plain_http_hosts: names of other hosts that may receive a credential over plain HTTP; default
             TINKER_PLAIN_HTTP_HOSTS, separated by commas.
-        wire_version: which version of the wire the server speaks; default TINKER_WIRE_VERSION, then it
-            is found out by one request, and another where the server takes batches in a form of its own.
-        client_config: with wire_version, what such a server would say in client/config, as the flags in it.
-        retry: the retry policy and time limits of all operations.
-        chunk_limits: how large one forward or forward_backward request may be.
-        on_wait: called on a thread for callbacks with a :class:`Waiting` after 10 s without a result, and then once a
-            minute: what is waited for, its request id, and the state of the queue.
-        exit_timeout: how many seconds the end of a ``with`` block waits for operations under way; default None: until
-            they have ended. Those that are dropped are logged by name.
-        http_client: an ``httpx.AsyncClient`` to send with, in place of the built-in transport; it is of this client
-            alone, and closed with it.
-        transport: anything else that can send.
-        **kwargs: unsupported and ignored, with a FutureWarning, as by the official SDK.
+        wire_version: wire version of the server; default TINKER_WIRE_VERSION. Without either, the client discovers it
+            with one request, and with the first batch if the server accepts several body forms.
+        client_config: flags of client/config to use with ``wire_version``, in place of a request for them.
+        retry: retry policy and time limits of all operations.
+        chunk_limits: maximum size of one forward or forward_backward request.
+        on_wait: function of a :class:`WaitStatus`. It is called on a thread for callbacks after 10 s without a result,
+            then once a minute.
+        exit_timeout: seconds for which the end of a ``with`` block waits for operations; None waits until they end.
+            Dropped operations are logged by name.
+        http_client: an ``httpx.AsyncClient`` to use instead of the built-in transport. It belongs to this client,
+            which closes it.
+        transport: any other transport.
+        **kwargs: unsupported; ignored with a FutureWarning, as by the official SDK.
 
     Raises:
-        TinkerError: no API key for a server that needs one, or one that would go in the clear to another machine.
-        ValueError: a header that cannot be sent, an address or wire version that is none.
+        TinkerError: the server needs an API key and none is set, or the key would go over plain HTTP to another host.
+        TypeError: an argument has the wrong type.
+        ValueError: a header, the URL or the wire version is invalid.
+
+    Example:
+        >>> with tinker.ServiceClient(base_url="local") as service:
+        ...     training = service.create_lora_training_client("tinkerwire/byte-nano", rank=4)
+        ...     sampling = training.save_weights_and_get_sampling_client()
+        ...     prompt = tinker.ModelInput.from_ints([72, 101, 108, 108])
+        ...     params = tinker.SamplingParams(max_tokens=3)
+        ...     response = sampling.sample(prompt, num_samples=2, sampling_params=params).result()
+        ...     print([len(sequence.tokens) for sequence in response.sequences])
+        [3, 3]
     """
 
     def __init__(
@@ -106,8 +117,8 @@ class ServiceClient(TrainingClientFactory):
     ) -> None:
         if kwargs:
             warnings.warn(
-                f"ServiceClient ignores the arguments that it does not have: {', '.join(sorted(kwargs))}. "
-                "RetryConfig has the settings of time limits and retries: give retry=RetryConfig(...).",
+                f"ServiceClient ignores unsupported arguments: {', '.join(sorted(kwargs))}. "
+                "To set time limits and retries, pass retry=RetryConfig(...).",
                 FutureWarning,
                 stacklevel=2,
             )
@@ -116,7 +127,7 @@ class ServiceClient(TrainingClientFactory):
         require_optional_metadata("user_metadata", user_metadata)
         require_optional_text("project_id", project_id)
         if on_wait is not None and not callable(on_wait):
-            raise TypeError(f"on_wait: expected a function of a Waiting, got {type(on_wait).__name__}")
+            raise TypeError(f"on_wait: expected a function of a WaitStatus, got {type(on_wait).__name__}")
         self._connection = open_connection(
             base_url,
             api_key,
@@ -140,13 +151,13 @@ class ServiceClient(TrainingClientFactory):
         self._custom_losses = CustomLosses(self._session)
 
     def __repr__(self) -> str:
-        about = "closed" if self._connection.closed else self._session.known_id or "no session so far"
-        return f"<ServiceClient {self._connection.base_url}, {about}>"
+        state = "closed" if self._connection.closed else self._session.known_id or "no session so far"
+        return f"<ServiceClient {self._connection.base_url}, {state}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a ServiceClient cannot be pickled or copied: its connections belong to this process; make one where it is "
-            "needed, or send a SamplingClient"
+            "a ServiceClient cannot be pickled or copied, because its connections belong to this process; create one "
+            "in the other process, or send a SamplingClient"
         )
 
     def __enter__(self) -> Self:
@@ -166,14 +177,17 @@ class ServiceClient(TrainingClientFactory):
         await self._lifetime.exit_async(error)
 
     def close(self, status: FinishStatus = "success", detail: str | None = None) -> APIFuture[None]:
-        """End the session and close all connections; a second call gives the first one's future.
+        """End the session and close all connections; a second call returns the future of the first one.
 
-        Operations under way are dropped, which is logged; the end of a ``with`` block waits for them.
+        Running operations are dropped, which is logged; the end of a ``with`` block waits for them.
 
-        ``status`` and ``detail`` are for servers whose wire version can be told how a session ended.
+        Args:
+            status: finish status of the session, for servers whose wire version has it.
+            detail: explanation of the status.
 
         Raises:
-            ValueError, TypeError: a status or detail that there is not; nothing is closed.
+            TypeError: an argument has the wrong type.
+            ValueError: the status is unknown.
         """
         validator_of(FinishStatus)("status", status)
         require_optional_text("detail", detail)
@@ -186,12 +200,19 @@ class ServiceClient(TrainingClientFactory):
         retry_config: RetryConfig | None = None,
         record_stability_info: bool = False,
     ) -> SamplingClient:
-        """A client that samples from saved sampler weights, or from a base model.
+        """Create a client that samples from saved sampler weights, or from a base model.
 
-        Usable at once; ``await`` it, or call ``.result()``, to wait for it and see its error.
+        The client can be used at once. Await it, or call ``result()``, to wait for its creation and get its error.
+
+        Args:
+            model_path: path of saved sampler weights.
+            base_model: name of a base model.
+            retry_config: retry policy of the new client; None uses that of this client.
+            record_stability_info: record on the server how samples differ from training; wire 0.26.2 and later.
 
         Raises:
-            ValueError: neither or both given, or a path that cannot be sampled from.
+            ValueError: neither or both of ``model_path`` and ``base_model`` are set, or the path is not of sampler
+                weights.
         """
         return SamplingClient._create(
             self._session, model_path, base_model, retry_config, record_stability_info=record_stability_info
@@ -204,35 +225,37 @@ class ServiceClient(TrainingClientFactory):
         retry_config: RetryConfig | None = None,
         record_stability_info: bool = False,
     ) -> SamplingClient:
-        """:meth:`create_sampling_client`, awaited."""
+        """Await :meth:`create_sampling_client`."""
         return await self.create_sampling_client(model_path, base_model, retry_config, record_stability_info)
 
     def create_rest_client(self) -> RestClient:
-        """A client for training runs, checkpoints and sessions, over the same connection."""
+        """Create a client for training runs, checkpoints and sessions, over the same connection."""
         return RestClient(_connection=self._connection)
 
     def create_custom_loss(
         self, fn: PerDatumLossFn, input_ranks: Mapping[str, CustomLossInputRank]
     ) -> APIFuture[LossHandle]:
-        """Make a loss of your own once, for forward_backward_custom of the training clients made here; needs torch.
+        """Create a custom loss for forward_backward_custom of the training clients of this session; requires torch.
 
-        ``fn(logprobs, ...)`` is called once, now, with stand-ins for tensors that take down what it does with them.
-        It computes the loss of one datum from the log probabilities of its target_tokens, in nats, and from inputs of
-        its loss_fn_inputs, those that its other parameters name. It returns (loss, metrics): a tensor of one number,
-        which is summed over the batch, and a dict of such tensors by ``custom/NAME:sum`` or ``custom/NAME:mean``. It
-        may call torch, math and methods of tensors, and must not branch on their values.
+        ``fn(logprobs, ...)`` is called once, now, with proxies of tensors that trace its computation. It computes the
+        loss of one datum from the log probabilities of its target_tokens, in nats, and from the loss_fn_inputs that
+        its other parameters name. It returns (loss, metrics): a tensor of one number, which is summed over the batch,
+        and a dict of such tensors by ``custom/NAME:sum`` or ``custom/NAME:mean``. It may call torch, math and methods
+        of tensors, and must not branch on their values.
 
-        Wire 0.36.0 and later: the server computes the loss where its client/config says so. Elsewhere this side does,
-        as for any function that forward_backward_custom is given.
+        From wire 0.36.0 on, the server computes the loss if its client/config has ``custom_loss_server_side``.
+        Otherwise the client computes it, like any function passed to forward_backward_custom.
 
         Args:
             fn: the loss.
-            input_ranks: how many dimensions each of its parameters has, 0 to 2; logprobs has those of target_tokens.
+            input_ranks: number of dimensions of each parameter of ``fn``, 0 to 2; ``logprobs`` has that of
+                target_tokens.
 
         Raises:
             ImportError: torch is not installed.
-            ValueError, TypeError: a function that cannot be taken down or that breaks these rules; nothing was sent.
-                Of the future: the session has this very loss.
+            TypeError: an argument has the wrong type.
+            ValueError: the function cannot be traced or breaks these rules. Raised by the future: the session has an
+                identical loss.
         """
         traced = trace(fn, input_ranks)
         return self._connection.start(lambda: self._custom_losses.create(traced), "CreateCustomLoss")
@@ -240,16 +263,20 @@ class ServiceClient(TrainingClientFactory):
     def copy_weights(
         self, path: str, *, ttl_seconds: int | None = None, weights_access_token: str | None = None
     ) -> APIFuture[str]:
-        """Copy saved weights of somebody else into the project of this client; the path of the copy.
+        """Copy saved weights of another user into the project of this client; wire 0.26.2 and later.
 
         Args:
-            path: of the weights.
-            ttl_seconds: how long the copy is kept; None: for good.
-            weights_access_token: what their owner gave; None for weights that are public.
+            path: path of the weights.
+            ttl_seconds: lifetime of the copy, in seconds; None keeps it indefinitely.
+            weights_access_token: token from the owner of the weights; None for public weights.
+
+        Returns:
+            A future of the path of the copy.
 
         Raises:
-            ValueError: an empty path; nothing was sent. Of the future: this client has no project.
-            DialectError: of the future, before wire 0.26.2.
+            TypeError: an argument has the wrong type.
+            ValueError: the path is empty. Raised by the future: this client has no project.
+            DialectError: raised by the future; the wire version of the server is older.
         """
         validate_path(path)
         validate_access_token(weights_access_token)
@@ -264,7 +291,7 @@ class ServiceClient(TrainingClientFactory):
 
     @property
     def session_id(self) -> str:
-        """The session's id; creates the session if there is none yet, and waits for that.
+        """Id of the session; reading it creates the session if necessary, and waits for it.
 
         A closed client still has the id of its session.
 
@@ -275,15 +302,15 @@ class ServiceClient(TrainingClientFactory):
         return self._session.known_id or self._connection.start(self._session.id, "CreateSession").result()
 
     def get_console_url(self) -> str:
-        """The page of this session in the Tinker service's console; waits until there is a session."""
+        """Return the URL of this session in the Tinker console; create the session if necessary."""
         return console_urls.session_page(self.session_id)
 
     def get_server_capabilities(self) -> GetServerCapabilitiesResponse:
-        """The models that the server supports."""
+        """Return the models that the server supports."""
         return self._capabilities().result()
 
     async def get_server_capabilities_async(self) -> GetServerCapabilitiesResponse:
-        """:meth:`get_server_capabilities`, awaited."""
+        """Await :meth:`get_server_capabilities`."""
         return await self._capabilities()
 
     def _capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
@@ -291,14 +318,14 @@ class ServiceClient(TrainingClientFactory):
 
     @property
     def dialect(self) -> Dialect:
-        """How this client speaks to its server; waits until that is found out. A first batch may teach more."""
+        """Wire version and body forms in use; reading it waits for discovery. A first batch may refine it."""
         return self._connection.known_dialect or self._connection.start(self._connection.dialect).result()
 
     @property
     def usage(self) -> Usage:
-        """The tokens of the results of all clients of this service so far."""
+        """Number of tokens in the results of all clients of this service so far."""
         return self._connection.usage_counter.usage
 
     def get_telemetry(self) -> Telemetry | None:
-        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        """Return the telemetry reporter of the session; None if TINKER_TELEMETRY disables it."""
         return self._session.telemetry

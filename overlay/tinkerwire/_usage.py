@@ -1,4 +1,4 @@
-"""How much a client has used so far: the tokens that prices go by, counted from results."""
+"""Token counters, for estimating cost."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ from ._futures.reporting import log
 
 @attrs.frozen(kw_only=True)
 class Usage:
-    """Tokens of the results that have arrived. Failed operations, and samples that were drawn again, are not in it."""
+    """Number of tokens in the results so far, without those of failed operations and of samples that were retried."""
 
     trained_tokens: int = 0
-    """Tokens of model inputs that went through forward_backward."""
+    """Tokens of model inputs of forward_backward."""
     forward_tokens: int = 0
-    """Those that went through forward alone; a loss of one's own takes one of each."""
+    """Tokens of model inputs of forward. A custom loss runs a forward and a forward_backward."""
     prompt_tokens: int = 0
-    """Tokens of prompts, each prompt once, however many samples it got."""
+    """Tokens of prompts; a prompt counts once for all its samples."""
     cached_prompt_tokens: int = 0
-    """How many of those the server had at hand, as far as it says so."""
+    """Prompt tokens that the server reported as cached."""
     sampled_tokens: int = 0
     """Tokens of all samples."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
-            **{each.name: getattr(self, each.name) + getattr(other, each.name) for each in attrs.fields(Usage)}
+            **{field.name: getattr(self, field.name) + getattr(other, field.name) for field in attrs.fields(Usage)}
         )
 
 
 class UsageCounter:
-    """Adds usage up, for one client and for the service that it is of. Written on the loop thread, read on any."""
+    """Counter of one client, and of its service as parent. Written on the loop thread, read on any."""
 
-    def __init__(self, whole: UsageCounter | None = None) -> None:
+    def __init__(self, parent: UsageCounter | None = None) -> None:
         self.usage = Usage()
-        self._whole = whole
+        self._parent = parent
 
-    def add(self, more: Usage) -> None:
-        """Count something."""
-        self.usage += more
-        if self._whole is not None:
-            self._whole.add(more)
+    def add(self, usage: Usage) -> None:
+        """Add usage to this counter and its parent."""
+        self.usage += usage
+        if self._parent is not None:
+            self._parent.add(usage)
 
     def add_batch(self, data: Iterable[Datum], *, backward: bool) -> None:
-        """Count a batch; what cannot be counted costs no result."""
+        """Count a batch; log an error while counting instead of losing the result."""
         try:
             self.add(usage_of_batch(data, backward=backward))
         except Exception as error:
             log.warning("usage: a batch could not be counted: %r", error)
 
     def add_sample(self, prompt: ModelInput, response: SampleResponse) -> None:
-        """Count a prompt and its samples; what cannot be counted costs no result."""
+        """Count a prompt and its samples; log an error while counting instead of losing the result."""
         try:
             self.add(usage_of_sample(prompt, response))
         except Exception as error:
@@ -63,13 +63,13 @@ class UsageCounter:
 
 
 def usage_of_batch(data: Iterable[Datum], *, backward: bool) -> Usage:
-    """What a batch uses."""
+    """Return the usage of a batch."""
     tokens = sum(known_length(datum.model_input) for datum in data)
     return Usage(trained_tokens=tokens) if backward else Usage(forward_tokens=tokens)
 
 
 def usage_of_sample(prompt: ModelInput, response: SampleResponse) -> Usage:
-    """What a prompt and its samples use."""
+    """Return the usage of a prompt and its samples."""
     return Usage(
         prompt_tokens=known_length(prompt),
         cached_prompt_tokens=response.prompt_cache_hit_tokens or 0,
@@ -78,7 +78,7 @@ def usage_of_sample(prompt: ModelInput, response: SampleResponse) -> Usage:
 
 
 def exact_length(prompt: ModelInput) -> int | None:
-    """Its tokens; None where only the server knows how many an image is."""
+    """Return the number of tokens of a prompt; None if only the server knows the length of an image."""
     try:
         return int(prompt.length)
     except ValueError:
@@ -86,7 +86,7 @@ def exact_length(prompt: ModelInput) -> int | None:
 
 
 def known_length(prompt: ModelInput) -> int:
-    """Return its tokens; an image counts as what was expected of it, and as nothing where that was not said."""
+    """Return the number of tokens of a prompt; an image counts with its expected length, or as 0 without one."""
     total = 0
     for chunk in prompt.chunks:
         with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""Credentials and access: are there any, and do they open the service; under the names of the official SDK."""
+"""Checks of credentials and of access to the service, under the names of the official SDK."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["get_tinker_token", "raise_if_tinker_not_accessible", "tinker_has_cre
 
 
 def get_tinker_token() -> str | None:
-    """Return the API key of TINKER_API_KEY, else that of the credentials file; None where neither has a valid one.
+    """Return the API key of TINKER_API_KEY, else that of the credentials file; None if neither has a valid key.
 
-    The key is in plain text. TINKER_CREDENTIAL_CMD is not run. A key or a file of another form than the official SDK
-    takes counts as none; the clients say what is wrong with it.
+    The key is in plain text. TINKER_CREDENTIAL_CMD is not run. A key or file in a form that the official SDK rejects
+    is ignored; the clients raise an error that names the problem.
     """
     key = environment_key()
     if key:
@@ -27,7 +27,7 @@ def get_tinker_token() -> str | None:
 
 
 def tinker_has_credentials() -> bool:
-    """Return whether there is a valid key, or a command that prints one; neither is tried."""
+    """Return True if there is a valid key, or a command that prints a key; do not try either."""
     key, command = environment_key(), os.environ.get("TINKER_CREDENTIAL_CMD")
     if key.startswith(JWT_PREFIX):
         return is_well_formed(key)
@@ -35,10 +35,10 @@ def tinker_has_credentials() -> bool:
 
 
 def raise_if_tinker_not_accessible() -> None:
-    """Ask the server of TINKER_BASE_URL for its models once, to see whether it accepts the credential; it blocks.
+    """Request the models of the server of TINKER_BASE_URL once, to check that it accepts the credential; blocks.
 
     Raises:
-        TinkerError: it does not, or cannot be reached.
+        TinkerError: the server rejects the credential, or cannot be reached.
     """
     try:
         with ServiceClient(retry=RetryConfig(enable_retry_logic=False)) as client:
@@ -46,4 +46,4 @@ def raise_if_tinker_not_accessible() -> None:
     except TinkerError:
         raise
     except Exception as error:
-        raise TinkerError(f"the Tinker service cannot be used: {type(error).__name__}: {error}") from error
+        raise TinkerError(f"cannot access the Tinker service: {type(error).__name__}: {error}") from error

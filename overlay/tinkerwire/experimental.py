@@ -1,5 +1,5 @@
-"""The warning of what may change."""
+"""Warning category of experimental features."""
 
 
 class ExperimentalWarning(FutureWarning):
-    """What was called is experimental: later versions may change or drop it."""
+    """Warning that a feature is experimental: later versions may change or remove it."""

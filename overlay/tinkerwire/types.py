@@ -3,5 +3,5 @@
 from tinkerwire_base.list_array import TopkLogprobs as TopkLogprobs
 from tinkerwire_generated.models import *  # noqa: F403
 
-# Last, as the models have it as its bare values.
+# Last, because the models define the same name as a Literal of its values.
 from tinkerwire_base.errors import RequestErrorCategory as RequestErrorCategory  # isort: skip

@@ -1,6 +1,6 @@
-"""The version of this package, and the wire version that its server speaks."""
+"""Version of this package, and default wire version of its server."""
 
 __version__ = "0.1.0"
 
 DEFAULT_WIRE = "0.16.1"
-"""The wire version that the embedded server speaks unless told otherwise: the newest whose bodies are all JSON."""
+"""Default wire version of the embedded server: the newest version whose bodies are all JSON."""

@@ -69,5 +69,5 @@ def test_access(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(tw.AuthenticationError):
         tw.auth.raise_if_tinker_not_accessible()
     monkeypatch.setenv("TINKER_BASE_URL", "nowhere")
-    with pytest.raises(tw.TinkerError, match=r"cannot be used: ValueError: base_url: 'nowhere'"):
+    with pytest.raises(tw.TinkerError, match=r"cannot access the Tinker service: ValueError: base_url: 'nowhere'"):
         tw.auth.raise_if_tinker_not_accessible()

@@ -82,7 +82,7 @@ def test_of_clients(server: ScriptedServer, client: tw.ServiceClient, loads: lis
 def test_a_server_that_names_no_model(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Nothing is guessed."""
     server.rules["get_info"] = lambda _: ScriptedResponse({"model_id": "m1", "model_data": {}})
-    with pytest.raises(tw.TinkerError, match="neither names its tokenizer nor its base model"):
+    with pytest.raises(tw.TinkerError, match="names neither its tokenizer nor its base model"):
         client.create_lora_training_client("a/b").get_tokenizer()
 
 

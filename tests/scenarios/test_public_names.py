@@ -231,7 +231,7 @@ def test_unsupported_arguments_of_a_service_are_ignored_with_a_warning() -> None
 
 def test_metadata_in_the_place_of_older_releases() -> None:
     """A misplaced argument raises an error with the alternative, and nothing is sent."""
-    with tw.ServiceClient(base_url="local") as client, pytest.raises(TypeError, match="say user_metadata="):
+    with tw.ServiceClient(base_url="local") as client, pytest.raises(TypeError, match="as user_metadata="):
         client.create_training_client_from_state("tinker://a/weights/b", {"a": "b"})  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""The datums that a user gives for a batch."""
+"""Validation of a batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def validate_data(data: Sequence[Datum]) -> list[Datum]:
 
     Raises:
         TypeError: ``data`` is not a list of datums; the error names the position.
-        ValueError: there are no datums.
+        ValueError: ``data`` is empty.
     """
     if isinstance(data, Datum):
         raise TypeError("data: expected a list of datums, got one Datum")
@@ -20,7 +20,7 @@ def validate_data(data: Sequence[Datum]) -> list[Datum]:
         raise TypeError(f"data: expected a list of datums, got {type(data).__name__}")
     datums = list(data)
     if not datums:
-        raise ValueError("data: no datums; give at least one")
+        raise ValueError("data must have at least 1 datum, got 0")
     for position, datum in enumerate(datums):
         if not isinstance(datum, Datum):
             raise TypeError(f"data[{position}]: expected a Datum, got {type(datum).__name__}")

@@ -1,4 +1,4 @@
-"""Saving the weights of a model, loading them, and sampling from them: the half of a TrainingClient about weights."""
+"""Checkpoints of a TrainingClient: save weights, load them, and sample from them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class CheckpointMixin:
-    """The weights of one model, in and out, in the order of the calls."""
+    """Methods of TrainingClient that save and load weights, in call order with its other operations."""
 
     _session: Session
     _operations: Operations
@@ -51,13 +51,21 @@ class CheckpointMixin:
         overwrite: bool = False,
         user_metadata: Mapping[str, str] | None = None,
     ) -> APIFuture[SaveWeightsResponse]:
-        """Save weights and optimizer; the result has the path.
+        """Save the weights and the optimizer state.
 
         Args:
-            name: what to save them under.
-            ttl_seconds: how long they are kept; None: for good.
-            overwrite: take the place of what is saved under that name; wire 0.20.0 and later.
-            user_metadata: kept with them; wire 0.27.2 and later.
+            name: name of the checkpoint.
+            ttl_seconds: lifetime of the checkpoint, in seconds; None keeps it indefinitely.
+            overwrite: replace the checkpoint that has this name; wire 0.20.0 and later.
+            user_metadata: metadata to store with the checkpoint; wire 0.27.2 and later.
+
+        Returns:
+            A future of the path, ``tinker://RUN/weights/NAME``.
+
+        Raises:
+            TypeError: the name or the metadata has the wrong type.
+            ConflictError: raised by the future; an earlier checkpoint has this name.
+            DialectError: raised by the future; the wire version of the server does not support an argument.
         """
         require_optional_metadata("user_metadata", user_metadata)
 
@@ -81,43 +89,43 @@ class CheckpointMixin:
         overwrite: bool = False,
         user_metadata: Mapping[str, str] | None = None,
     ) -> APIFuture[SaveWeightsResponse]:
-        """:meth:`save_state`; the future comes at once."""
+        """Return the future of :meth:`save_state` at once."""
         return self.save_state(name, ttl_seconds, overwrite, user_metadata)
 
     def load_state(self, path: str, weights_access_token: str | None = None) -> APIFuture[LoadWeightsResponse]:
-        """Load weights saved by save_state; the optimizer starts afresh.
+        """Load weights saved by save_state, and reset the optimizer.
 
         Args:
-            path: what save_state gave.
-            weights_access_token: for weights that are not one's own; wire 0.18.2 and later.
+            path: the path that save_state returned.
+            weights_access_token: token for the weights of another user; wire 0.18.2 and later.
 
         Raises:
-            ValueError: a path of sampler weights; nothing was sent.
+            ValueError: the path is of sampler weights.
         """
         return self._load(path, weights_access_token, optimizer=False)
 
     async def load_state_async(
         self, path: str, weights_access_token: str | None = None
     ) -> APIFuture[LoadWeightsResponse]:
-        """:meth:`load_state`; the future comes at once."""
+        """Return the future of :meth:`load_state` at once."""
         return self.load_state(path, weights_access_token)
 
     def load_state_with_optimizer(
         self, path: str, weights_access_token: str | None = None
     ) -> APIFuture[LoadWeightsResponse]:
-        """Load weights and optimizer saved by save_state; arguments and errors as for load_state."""
+        """Load weights and optimizer state saved by save_state; arguments and errors as for load_state."""
         return self._load(path, weights_access_token, optimizer=True)
 
     async def load_state_with_optimizer_async(
         self, path: str, weights_access_token: str | None = None
     ) -> APIFuture[LoadWeightsResponse]:
-        """:meth:`load_state_with_optimizer`; the future comes at once."""
+        """Return the future of :meth:`load_state_with_optimizer` at once."""
         return self.load_state_with_optimizer(path, weights_access_token)
 
     def save_weights_for_sampler(
         self, name: str, ttl_seconds: int | None = None, user_metadata: Mapping[str, str] | None = None
     ) -> APIFuture[SaveWeightsForSamplerResponse]:
-        """Save weights for sampling; arguments as for save_state, and the result has the path."""
+        """Save weights for sampling, without the optimizer state; arguments, result and errors as for save_state."""
         require_optional_metadata("user_metadata", user_metadata)
 
         def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
@@ -135,18 +143,24 @@ class CheckpointMixin:
     async def save_weights_for_sampler_async(
         self, name: str, ttl_seconds: int | None = None, user_metadata: Mapping[str, str] | None = None
     ) -> APIFuture[SaveWeightsForSamplerResponse]:
-        """:meth:`save_weights_for_sampler`; the future comes at once."""
+        """Return the future of :meth:`save_weights_for_sampler` at once."""
         return self.save_weights_for_sampler(name, ttl_seconds, user_metadata)
 
     def save_weights_external(
         self, name: str, ttl_seconds: int | None = None, age_encryption_recipients: list[str] | None = None
     ) -> APIFuture[SaveWeightsExternalResponse]:
-        """Save weights to download them; the result has the path. Wire 0.28.1 and later.
+        """Save weights for download; wire 0.28.1 and later.
 
         Args:
-            name: what to save them under.
-            ttl_seconds: how long they are kept; None: for good.
-            age_encryption_recipients: public age keys that the files are encrypted for; wire 0.33.1 and later.
+            name: name of the checkpoint.
+            ttl_seconds: lifetime of the checkpoint, in seconds; None keeps it indefinitely.
+            age_encryption_recipients: public age keys to encrypt the files for; wire 0.33.1 and later.
+
+        Returns:
+            A future of the path.
+
+        Raises:
+            TypeError: the name or the keys have the wrong type.
         """
         if isinstance(age_encryption_recipients, str):
             raise TypeError("age_encryption_recipients: expected a list of keys, got one str")
@@ -166,7 +180,7 @@ class CheckpointMixin:
     async def save_weights_external_async(
         self, name: str, ttl_seconds: int | None = None, age_encryption_recipients: list[str] | None = None
     ) -> APIFuture[SaveWeightsExternalResponse]:
-        """:meth:`save_weights_external`; the future comes at once."""
+        """Return the future of :meth:`save_weights_external` at once."""
         return self.save_weights_external(name, ttl_seconds, age_encryption_recipients)
 
     def save_weights_and_get_sampling_client(
@@ -176,55 +190,59 @@ class CheckpointMixin:
         record_stability_info: bool = False,
         kind: SamplingClientKind = "snapshot",
     ) -> SamplingClient:
-        """A client that samples from the weights as they are at this point of the sequence.
+        """Return a client that samples from the weights as they are after the operations started so far.
 
-        Usable at once; ``await`` it, or call ``.result()``, to wait for it and see its error.
+        The client can be used at once. Await it, or call ``result()``, to wait for its creation and get its error.
 
         Args:
-            name: keep the weights under it, too; without, they last as long as the session. A name that this client
-                has saved sampler weights under before keeps those: the new weights are sampled from, and not kept.
-            retry_config: the policy of the new client; this client's own when None.
-            record_stability_info: let the server note how its samples differ from training; wire 0.26.2 and later.
-            kind: ``inflight``: all inflight clients of this model sample from the weights as they were when the
-                newest of them was made; wire 0.38.0 and later.
+            name: name to save the weights under; None keeps them until the session ends. If this client has saved
+                sampler weights under the name before, those stay, and the new weights are kept until the session ends.
+            retry_config: retry policy of the new client; None uses that of this client.
+            record_stability_info: record on the server how samples differ from training; wire 0.26.2 and later.
+            kind: ``snapshot`` samples from the weights of this call. ``inflight`` clients of a model all sample from
+                the weights of the newest such call; wire 0.38.0 and later.
 
         Raises:
-            ValueError: a name for inflight weights, which are not kept; nothing was sent.
+            ValueError: ``name`` is set for inflight weights, which are not saved.
         """
         require_optional_text("name", name)
         validator_of(SamplingClientKind)("kind", kind)
         if name and kind == "inflight":
             raise ValueError(
-                f"name: {name!r} cannot be given to inflight weights, which are not kept; leave it away, and call "
-                "save_weights_for_sampler(name) to keep them"
+                f"name: inflight weights cannot be saved under a name, got {name!r}; omit it, and call "
+                "save_weights_for_sampler(name) to save them"
             )
 
-        async def saved() -> SaveWeightsForSamplerResponseInternal:
-            # Found out before sending: a second try would save what the operations behind this one have made.
-            kept = None if name and self._saves.is_used("sampler_weights", name) else name
-            if kept != name:
+        async def save() -> SaveWeightsForSamplerResponseInternal:
+            # Checked before sending: a second save would contain the effects of the operations behind this one.
+            saved_name = None if name and self._saves.is_used("sampler_weights", name) else name
+            if saved_name != name:
                 logger.warning(
-                    "save_weights_and_get_sampling_client: %r was saved before and stays as it is; the new client "
-                    "samples from the weights of now, which are not kept",
+                    "save_weights_and_get_sampling_client: %r was saved before and is not overwritten; the new client "
+                    "samples from the current weights, which are kept until the session ends",
                     name,
                 )
-            number = None if kept else self._session.next_sampling_session_seq_id()
+            sampling_seq_id = None if saved_name else self._session.next_sampling_session_seq_id()
 
             def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
                 body = SaveWeightsForSamplerRequest(
-                    model_id=model_id, path=kept, sampling_session_seq_id=number, seq_id=seq_id, kind=kind
+                    model_id=model_id,
+                    path=saved_name,
+                    sampling_session_seq_id=sampling_seq_id,
+                    seq_id=seq_id,
+                    kind=kind,
                 )
                 return save_weights_for_sampler(body=body)
 
             operation, result_type = "SaveWeightsForSampler", SaveWeightsForSamplerResponseInternal
-            if kept:
-                return await self._run_save(operation, "sampler_weights", kept, call, result_type)
+            if saved_name:
+                return await self._run_save(operation, "sampler_weights", saved_name, call, result_type)
             response = await self._operations.run(operation, call, result_type)
             self._operations.failures.warn_of_save("weights to sample from")
             return response
 
         return SamplingClient._from_saved(
-            self._session, self._operations.creation, saved, retry_config, record_stability_info=record_stability_info
+            self._session, self._operations.creation, save, retry_config, record_stability_info=record_stability_info
         )
 
     async def save_weights_and_get_sampling_client_async(
@@ -234,20 +252,20 @@ class CheckpointMixin:
         record_stability_info: bool = False,
         kind: SamplingClientKind = "snapshot",
     ) -> SamplingClient:
-        """:meth:`save_weights_and_get_sampling_client`, awaited."""
+        """Await :meth:`save_weights_and_get_sampling_client`."""
         return await self.save_weights_and_get_sampling_client(name, retry_config, record_stability_info, kind)
 
     def save_weights_and_get_sampling_client_submit(
         self, retry_config: RetryConfig | None = None
     ) -> APIFuture[SamplingClient]:
-        """:meth:`save_weights_and_get_sampling_client` as a future, by its name in SDK 0.4.1 to 0.16.1."""
+        """Return a future of :meth:`save_weights_and_get_sampling_client`; the name in SDK 0.4.1 to 0.16.1."""
         client = self.save_weights_and_get_sampling_client(retry_config=retry_config)
         return self._session.connection.start(client.result_async, "SaveWeightsForSampler")
 
     def create_sampling_client(
         self, model_path: str, retry_config: RetryConfig | None = None, record_stability_info: bool = False
     ) -> SamplingClient:
-        """A client that samples from saved sampler weights; see ServiceClient.create_sampling_client."""
+        """Create a client that samples from saved sampler weights; see ServiceClient.create_sampling_client."""
         return SamplingClient._create(
             self._session, model_path, None, retry_config, record_stability_info=record_stability_info
         )
@@ -255,7 +273,7 @@ class CheckpointMixin:
     async def create_sampling_client_async(
         self, model_path: str, retry_config: RetryConfig | None = None, record_stability_info: bool = False
     ) -> SamplingClient:
-        """:meth:`create_sampling_client`, awaited."""
+        """Await :meth:`create_sampling_client`."""
         return await self.create_sampling_client(model_path, retry_config, record_stability_info)
 
     def _save(self, kind: str, segment: Segment, name: str, call: RequestBuilder, result_type: type[T]) -> APIFuture[T]:

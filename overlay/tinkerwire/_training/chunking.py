@@ -17,7 +17,7 @@ from .request_size import RequestSize, count_indices
 class ChunkLimits:
     """Limits of one forward or forward_backward request.
 
-    A single datum beyond a limit is sent in a request of its own: the server decides about it.
+    A single datum beyond a limit is sent alone in a request: the server decides about it.
 
     Raises:
         TypeError: a limit is not an int.

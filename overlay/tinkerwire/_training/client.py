@@ -1,4 +1,4 @@
-"""Training one model: forward, backward and optimizer steps, in the order of the calls."""
+"""TrainingClient: forward and backward passes and optimizer steps on one model, in call order."""
 
 from __future__ import annotations
 
@@ -50,36 +50,56 @@ from .operations import Operations
 
 
 class TrainingClient(CheckpointMixin, AwaitableClient):
-    """One model being trained.
+    """Client that trains one model.
 
-    Every method sends its request at once, in the order of the calls, and returns a future; waiting is never
-    needed between operations. A ServiceClient makes these clients; the model's creation is the first operation,
-    and awaiting the client waits for it.
+    A ServiceClient creates these clients. Every method starts its operation at once and returns a future. The server
+    runs the operations in call order, so that no wait is needed between them. Creating the model is the first
+    operation; await the client, or call ``result()``, to wait for it.
+
+    Errors of the server are raised by the future: an APIError, or a RequestFailedError if the operation itself failed.
+    Arguments are validated before anything is sent.
+
+    Example:
+        >>> service = tinker.ServiceClient(base_url="local")
+        >>> training = service.create_lora_training_client("tinkerwire/byte-nano", rank=4)
+        >>> datum = tinker.Datum(
+        ...     model_input=tinker.ModelInput.from_ints([72, 101, 108, 108]),
+        ...     loss_fn_inputs={"target_tokens": [101, 108, 108, 111], "weights": [1.0, 1.0, 1.0, 1.0]},
+        ... )
+        >>> loss = training.forward_backward([datum], "cross_entropy")
+        >>> step = training.optim_step(tinker.AdamParams(learning_rate=1e-3))
+        >>> loss.result().metrics["loss:sum"] > 0
+        True
+        >>> step.result().metrics is not None
+        True
+        >>> training.save_state("first").result().path
+        'tinker://.../weights/first'
+        >>> service.close().result()
     """
 
     def __init__(self, session: Session, chunk_limits: ChunkLimits, create: ModelFactory) -> None:
         self._session = session
         self._connection = session.connection
-        # Held for as long as this client is: the connection stays open.
+        # A reference that keeps the connection open for the lifetime of this client.
         self._owner = session.connection.owner
         self._operations = Operations(session.connection, chunk_limits, create)
         self._creation = self._operations.creation
         self._saves = NamedSaves(session.connection, self._operations)
 
-    # --- the client as something that is being created -----------------------------------------------------------
+    # --- creation --------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         return f"<TrainingClient {describe(self._creation, 'model')} at {self._connection.base_url}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a TrainingClient cannot be pickled or copied: the order of its operations is kept in this process; send "
-            "the path of save_state() instead, and create_training_client_from_state() there"
+            "a TrainingClient cannot be pickled or copied, because this process orders its operations; send the path "
+            "of save_state() instead, and call create_training_client_from_state() there"
         )
 
     @property
     def model_id(self) -> str:
-        """The model's id; waits for its creation."""
+        """Id of the model; reading it waits for the model's creation and raises its error."""
         return self._creation.result()
 
     # --- training --------------------------------------------------------------------------------------------------
@@ -87,34 +107,43 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
     def forward(
         self, data: Sequence[Datum], loss_fn: LossFnType, loss_fn_config: Mapping[str, float | str] | None = None
     ) -> APIFuture[ForwardBackwardOutput]:
-        """Compute the loss without gradients.
+        """Compute the loss of a batch without gradients.
+
+        A large batch is sent in several requests, see :class:`ChunkLimits`, whose results are merged.
 
         Args:
-            data: the batch; a large one is sent in several requests whose results are combined.
-            loss_fn: name of the loss.
-            loss_fn_config: settings of the loss.
+            data: the batch, at least one datum. Each of its ``loss_fn_inputs`` has one value per position of
+                ``model_input``, with the shape ``[length]`` or ``[length, k]``.
+            loss_fn: name of the loss, for example ``cross_entropy``.
+            loss_fn_config: settings of the loss by name.
+
+        Returns:
+            A future of the outputs, in the order of ``data``, and of the metrics. ``logprobs`` are float32, in nats;
+            ``loss:sum`` is the sum over all positions, in nats.
 
         Raises:
-            ValueError: no data; nothing was sent.
+            TypeError: ``data`` is not a list of Datum, or a setting has the wrong type.
+            ValueError: ``data`` is empty.
+            DialectError: raised by the future; the wire version of the server does not support a field.
         """
         return self._operations.start_batch("Forward", _forward, data, loss_fn, loss_fn_config)
 
     async def forward_async(
         self, data: Sequence[Datum], loss_fn: LossFnType, loss_fn_config: Mapping[str, float | str] | None = None
     ) -> APIFuture[ForwardBackwardOutput]:
-        """:meth:`forward`; the future comes at once."""
+        """Return the future of :meth:`forward` at once."""
         return self.forward(data, loss_fn, loss_fn_config)
 
     def forward_backward(
         self, data: Sequence[Datum], loss_fn: LossFnType, loss_fn_config: Mapping[str, float | str] | None = None
     ) -> APIFuture[ForwardBackwardOutput]:
-        """Compute the loss and add its gradients to those of the model; arguments and errors as for forward."""
+        """Compute the loss of a batch and accumulate its gradients; arguments, result and errors as for forward."""
         return self._operations.start_batch("ForwardBackward", _forward_backward, data, loss_fn, loss_fn_config)
 
     async def forward_backward_async(
         self, data: Sequence[Datum], loss_fn: LossFnType, loss_fn_config: Mapping[str, float | str] | None = None
     ) -> APIFuture[ForwardBackwardOutput]:
-        """:meth:`forward_backward`; the future comes at once."""
+        """Return the future of :meth:`forward_backward` at once."""
         return self.forward_backward(data, loss_fn, loss_fn_config)
 
     def forward_backward_custom(
@@ -125,33 +154,37 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
         loss_type_input: Literal["logprobs"] | None = None,
         arrays: ArrayKind | None = None,
     ) -> APIFuture[ForwardBackwardOutput]:
-        """forward_backward with a loss of your own, a function of the log probabilities that the model gives.
+        """Run forward_backward with a custom loss, a function of the model's log probabilities.
 
-        ``loss_fn(data, logprobs)`` gets the batch and, per datum, the log probabilities of its target_tokens in
-        their shape, float32, in nats. It returns the loss, one number, and a dict of metrics; with torch it computes
-        from the tensors that it got. As a third result it may return the gradients of the loss by the log
-        probabilities, an array per datum: then neither torch nor a loss that follows from tensors is needed.
+        ``loss_fn(data, logprobs)`` receives the batch and, per datum, the log probabilities of its target_tokens:
+        float32, in nats, in the shape of the target_tokens. It returns the loss, one number, and a dict of metrics.
+        With torch, it computes the loss from the tensors that it receives. With numpy, it also returns, as a third
+        value, the gradients of the loss with respect to the log probabilities, one array per datum.
 
-        It runs on a thread of its own. Operations asked for later wait for it, so it must not wait for one of this
-        client: there, their ``result()`` is a RuntimeError. If it fails or is cancelled, operations that were asked
-        for after it, and before its error is retrieved, fail with PrecedingOperationError: they would train on or save
-        gradients that do not exist. The gradients gathered so far are as they were.
+        The function runs on a separate thread. Later operations of this client wait for it, so that it must not wait
+        for one of them: ``result()`` raises RuntimeError there. If the function fails or is cancelled, operations that
+        start before its error is retrieved raise PrecedingOperationError: they would train on or save gradients that
+        do not exist. The accumulated gradients do not change.
 
-        A LossHandle, made by ServiceClient.create_custom_loss, stands for a loss of one datum, summed over the batch.
-        The server computes it where it does that; it then gets all inputs of the datums, and gives what metrics it has.
+        A LossHandle, created by ServiceClient.create_custom_loss, is a loss of one datum, summed over the batch. If
+        the server computes it, the server receives all inputs of the datums and returns its own metrics.
 
         Args:
-            data: the batch; each datum has target_tokens, and what else the function reads, which is not sent.
-            loss_fn: the loss, or the handle of one of this client's session.
-            loss_type_input: deprecated; there is nothing but ``logprobs``.
-            arrays: what the function gets, ``torch`` or ``numpy``; None: torch where it is installed.
+            data: the batch. Each datum has ``target_tokens``; other inputs are for the function and are not sent.
+            loss_fn: the function, or a LossHandle of this client's session.
+            loss_type_input: deprecated; ``logprobs`` is the only value.
+            arrays: type of the log probabilities, ``torch`` or ``numpy``; None selects torch if it is installed.
+
+        Returns:
+            A future of the merged result of the backward pass. ``loss:sum`` is the loss that the function returned.
 
         Raises:
-            ValueError, TypeError: no data, no target_tokens or no function; nothing was sent.
+            TypeError: ``data`` is not a list of Datum, or ``loss_fn`` is not a synchronous function.
+            ValueError: ``data`` is empty, a datum has no target_tokens, or torch is not installed.
         """
         if loss_type_input is not None:
             one_of("logprobs")("loss_type_input", loss_type_input)
-            warnings.warn("loss_type_input is deprecated; leave it away", DeprecationWarning, stacklevel=2)
+            warnings.warn("loss_type_input is deprecated; omit it", DeprecationWarning, stacklevel=2)
         if isinstance(loss_fn, LossHandle):
             return self._forward_backward_by_handle(data, loss_fn, arrays)
         return self._operations.start_custom(_forward, _forward_backward, data, loss_fn, arrays)
@@ -164,28 +197,35 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
         loss_type_input: Literal["logprobs"] | None = None,
         arrays: ArrayKind | None = None,
     ) -> APIFuture[ForwardBackwardOutput]:
-        """:meth:`forward_backward_custom`; the future comes at once."""
+        """Return the future of :meth:`forward_backward_custom` at once."""
         return self.forward_backward_custom(data, loss_fn, loss_type_input=loss_type_input, arrays=arrays)
 
     def optim_step(
         self, optim_params: OptimParams | None = None, *, adam_params: AdamParams | None = None
     ) -> APIFuture[OptimStepResponse]:
-        """Take one optimizer step with the gradients gathered so far, and clear them.
+        """Take one optimizer step with the accumulated gradients, and clear them.
 
         Args:
-            optim_params: settings of the model's optimizer; others than AdamParams exist in wire 0.29.1 and later.
-            adam_params: the same, by its older name.
+            optim_params: settings of the step, for the optimizer of the model; wire 0.29.1 and later for settings
+                other than AdamParams.
+            adam_params: older name of ``optim_params``.
+
+        Returns:
+            A future of the metrics of the step.
 
         Raises:
-            TypeError, ValueError: neither or both given, or something else than settings; nothing was sent.
+            TypeError: the settings are missing or have the wrong type.
+            ValueError: both arguments are set.
         """
         if optim_params is not None and adam_params is not None:
-            raise ValueError("optim_params and adam_params are the same thing; give one of them")
-        given = adam_params if optim_params is None else optim_params
-        if not isinstance(given, AdamParams | DimuonParams | OptimParamsBase):
-            raise TypeError(f"optim_params: expected AdamParams or those of another optimizer, got {short_repr(given)}")
+            raise ValueError("optim_params and adam_params are the same argument; pass one of them")
+        params = adam_params if optim_params is None else optim_params
+        if not isinstance(params, AdamParams | DimuonParams | OptimParamsBase):
+            raise TypeError(
+                f"optim_params: expected AdamParams or the params of another optimizer, got {short_repr(params)}"
+            )
         settings: dict[str, Any] = (
-            {"adam_params": given} if isinstance(given, AdamParams) else {"optimizer_params": given}
+            {"adam_params": params} if isinstance(params, AdamParams) else {"optimizer_params": params}
         )
 
         def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
@@ -196,47 +236,47 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
     async def optim_step_async(
         self, optim_params: OptimParams | None = None, *, adam_params: AdamParams | None = None
     ) -> APIFuture[OptimStepResponse]:
-        """:meth:`optim_step`; the future comes at once."""
+        """Return the future of :meth:`optim_step` at once."""
         return self.optim_step(optim_params, adam_params=adam_params)
 
-    # --- facts -----------------------------------------------------------------------------------------------------
+    # --- information -----------------------------------------------------------------------------------------------
 
     def get_telemetry(self) -> Telemetry | None:
-        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        """Return the telemetry reporter of the session; None if TINKER_TELEMETRY disables it."""
         return self._session.telemetry
 
     @property
     def usage(self) -> Usage:
-        """The tokens of this client's results so far."""
+        """Number of tokens in this client's results so far."""
         return self._operations.usage_counter.usage
 
     def get_info(self) -> GetInfoResponse:
-        """What the server knows of the model."""
+        """Return the server's description of the model; wait for the model's creation."""
         return self._info().result()
 
     async def get_info_async(self) -> GetInfoResponse:
-        """:meth:`get_info`, awaited."""
+        """Await :meth:`get_info`."""
         return await self._info()
 
     def get_tokenizer(self) -> Any:
-        """The model's tokenizer, loaded by transformers; the embedded server's is built in.
+        """Load the model's tokenizer with transformers; the tokenizer of the embedded server is built in.
 
         Raises:
             ImportError: ``tinkerwire[tokenizers]`` is not installed.
-            TinkerError: the server does not say what the model is.
+            TinkerError: the server names neither the tokenizer nor the base model.
         """
         info = self.get_info()
         name, tokenizer_id = info.model_data.model_name or info.model_name, info.model_data.tokenizer_id
         if not (name or tokenizer_id):
-            raise TinkerError(f"model {info.model_id}: the server neither names its tokenizer nor its base model")
+            raise TinkerError(f"model {info.model_id}: the server names neither its tokenizer nor its base model")
         return load_tokenizer(tokenizer_id_of(name or "", tokenizer_id))
 
     def get_console_url(self) -> str:
-        """The page of this training run in the Tinker service's console; waits for the model's creation."""
+        """Return the URL of this training run in the Tinker console; wait for the model's creation."""
         return console_urls.run_page(self.model_id)
 
     def unload_model(self) -> APIFuture[UnloadModelResponse]:
-        """Let the server forget the model, after what was asked for so far; before wire 0.26.2."""
+        """Unload the model from the server, after the operations started so far; wire versions before 0.26.2."""
 
         def call(model_id: str, _: int) -> Call[UntypedAPIFuture]:
             return unload_model(body=UnloadModelRequest(model_id=model_id))
@@ -244,14 +284,14 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
         return self._operations.start("UnloadModel", call, UnloadModelResponse)
 
     async def unload_model_async(self) -> APIFuture[UnloadModelResponse]:
-        """:meth:`unload_model`; the future comes at once."""
+        """Return the future of :meth:`unload_model` at once."""
         return self.unload_model()
 
     def _forward_backward_by_handle(
         self, data: Sequence[Datum], handle: LossHandle, arrays: ArrayKind | None
     ) -> APIFuture[ForwardBackwardOutput]:
         if arrays == "numpy":
-            raise ValueError(f"arrays: loss {handle.name} computes in torch; leave it away")
+            raise ValueError(f"arrays: loss {handle.name} computes in torch; omit the argument")
         data = validate_data(data)
         handle.check(data, self._session.known_id)
         if handle.loss_id is not None:
@@ -259,11 +299,11 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
         return self._operations.start_custom(_forward, _forward_backward, data, handle.batch_loss(), "torch")
 
     def _info(self) -> APIFuture[GetInfoResponse]:
-        async def ask() -> GetInfoResponse:
+        async def fetch() -> GetInfoResponse:
             model_id = await self._creation.watch()
             return await self._connection.call(get_info(body=GetInfoRequest(model_id=model_id)), Traffic.TRAINING)
 
-        return self._connection.start(ask)
+        return self._connection.start(fetch)
 
 
 def _forward(model_id: str, seq_id: int, part: ForwardBackwardInput) -> Call[UntypedAPIFuture]:

@@ -29,18 +29,22 @@ class TrainingClientFactory:
     ) -> TrainingClient:
         """Create a client for a new LoRA adapter on ``base_model``.
 
-        It can be used at once: its operations queue behind the creation. ``await`` it, or call ``.result()``, to
-        wait for the creation and see its error.
+        The client can be used at once: its operations queue behind the creation. Await it, or call ``result()``, to
+        wait for the creation and get its error.
 
         Args:
+            base_model: name of the base model; get_server_capabilities() lists them.
             rank: rank of the adapter's matrices, at least 1.
-            seed: seed of their first values; None lets the server choose.
-            train_mlp, train_attn, train_unembed: which parts get an adapter; at least one.
-            user_metadata: kept with the model.
-            optimizer: the kind of optimizer; None is AdamW, others exist in wire 0.29.1 and later.
+            seed: seed of their initial values; None selects one on the server.
+            train_mlp: add an adapter to the MLP layers.
+            train_attn: add an adapter to the attention layers.
+            train_unembed: add an adapter to the unembedding layer.
+            user_metadata: metadata to store with the model.
+            optimizer: configuration of the optimizer; None selects AdamW, others need wire 0.29.1 or later.
 
         Raises:
-            ValueError: a rank below 1, or no part to train.
+            TypeError: an argument has the wrong type.
+            ValueError: the rank is below 1, or no layer gets an adapter.
         """
         create = new_model_factory(
             self._session,
@@ -66,7 +70,7 @@ class TrainingClientFactory:
         user_metadata: dict[str, str] | None = None,
         optimizer: OptimizerConfig | None = None,
     ) -> TrainingClient:
-        """:meth:`create_lora_training_client`, awaited."""
+        """Await :meth:`create_lora_training_client`."""
         return await self.create_lora_training_client(
             base_model, rank, seed, train_mlp, train_attn, train_unembed, user_metadata, optimizer
         )
@@ -79,17 +83,18 @@ class TrainingClientFactory:
         weights_access_token: str | None = None,
         optimizer: OptimizerConfig | None = None,
     ) -> TrainingClient:
-        """Create a client for a new adapter that starts with the weights saved at ``path``, and a fresh optimizer.
+        """Create a client for a new adapter that starts with the weights saved at ``path``, and a new optimizer.
 
         Args:
             path: the path that save_state returned.
-            base_model: the base model; by default the server is asked for it.
-            user_metadata: kept with the model, merged over that of the saved model.
-            weights_access_token: for weights of another user; wire 0.18.2 and later.
-            optimizer: the kind of optimizer; None is AdamW, others exist in wire 0.29.1 and later.
+            base_model: name of the base model; None looks it up on the server.
+            user_metadata: metadata to store with the model, merged over that of the saved model.
+            weights_access_token: token for the weights of another user; wire 0.18.2 and later.
+            optimizer: configuration of the optimizer; None selects AdamW, others need wire 0.29.1 or later.
 
         Raises:
-            ValueError: a path of sampler weights; nothing was sent.
+            TypeError: an argument has the wrong type.
+            ValueError: the path is of sampler weights.
         """
         create = model_from_state_factory(
             self._session,
@@ -110,7 +115,7 @@ class TrainingClientFactory:
         weights_access_token: str | None = None,
         optimizer: OptimizerConfig | None = None,
     ) -> TrainingClient:
-        """:meth:`create_training_client_from_state`, awaited."""
+        """Await :meth:`create_training_client_from_state`."""
         return await self.create_training_client_from_state(
             path, base_model, user_metadata, weights_access_token, optimizer
         )
@@ -144,7 +149,7 @@ class TrainingClientFactory:
         user_metadata: dict[str, str] | None = None,
         weights_access_token: str | None = None,
     ) -> TrainingClient:
-        """:meth:`create_training_client_from_state_with_optimizer`, awaited."""
+        """Await :meth:`create_training_client_from_state_with_optimizer`."""
         return await self.create_training_client_from_state_with_optimizer(
             path, base_model, user_metadata, weights_access_token
         )

@@ -1,4 +1,4 @@
-"""Failed training steps whose error nobody retrieved: they are logged at once, and named when weights are saved."""
+"""Failed training steps with unretrieved errors: logged at once, and named when weights are saved."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class UnretrievedFailures:
         self._failed: OrderedDict[OperationRecord, str] = OrderedDict()
 
     def add(self, track: OperationRecord, error: Exception) -> None:
-        """Remember a failed step, and log its error if nobody waits for the result.
+        """Record a failed step, and log its error if no caller waits for the result.
 
-        The future may be kept without being read, and then nothing else would report the missing step.
+        A caller may keep the future and never read it; nothing else would report the missing step then.
         """
         if isinstance(error, ClientClosedError | CancelledSubmissionError):
             return
@@ -32,10 +32,10 @@ class UnretrievedFailures:
             self._failed.popitem(last=False)
         if not track.waiters and not track.is_error_retrieved:
             track.is_error_logged = True
-            log.error("%s failed, and nobody waits for its result: %s", name, error, exc_info=error)
+            log.error("%s failed, and no caller waits for its result: %s", name, error, exc_info=error)
 
     def warn_of_save(self, name: str) -> None:
-        """Log which failed steps the weights that are saved under a name lack, unless their errors were retrieved."""
+        """Log the failed steps with unretrieved errors that the saved weights lack."""
         lacking = [text for track, text in self._failed.items() if not track.is_error_retrieved]
         self._failed.clear()
         if not lacking:
@@ -45,5 +45,5 @@ class UnretrievedFailures:
         log.warning("the weights saved as %s lack %d training steps that failed: %s%s", name, len(lacking), shown, more)
 
     def clear(self) -> None:
-        """Forget the failed steps, because other weights were loaded."""
+        """Drop the failed steps, because other weights were loaded."""
         self._failed.clear()

@@ -1,4 +1,4 @@
-"""Saving weights under a name, where a resend may meet what its own first sending saved: that is no failure."""
+"""Named saves that are safe to retry: a 409 caused by an earlier attempt of the same save counts as success."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .submitter import RequestBuilder
 
 T = TypeVar("T")
 Segment = Literal["weights", "sampler_weights", "external_weights"]
-"""The part of a checkpoint's path that says of what kind it is."""
+"""The part of a checkpoint's path that names its kind."""
 
 
 class NamedSaves:
-    """The named saves of one model. Used on the loop thread."""
+    """Named saves of one model. Used on the loop thread."""
 
     def __init__(self, connection: Connection, operations: Operations) -> None:
         self._connection = connection
@@ -30,10 +30,10 @@ class NamedSaves:
         self._names: set[tuple[Segment, str]] = set()
 
     async def run(self, kind: str, segment: Segment, name: str, call: RequestBuilder, result_type: type[T]) -> T:
-        """Save; a result that has to be found out has a path only.
+        """Save the model under a name. A result that is read from the list of checkpoints has only a path.
 
         Raises:
-            ConflictError: the name is taken, and not by this very operation.
+            ConflictError: another save has the name.
         """
         was_used = (segment, name) in self._names
         self._names.add((segment, name))
@@ -42,32 +42,32 @@ class NamedSaves:
                 kind, call, result_type, raise_immediately=error_types(Loop.NAMED_SAVE, Decision.LOOK_UP)
             )
         except TinkerError as error:
-            # Nobody else saves to this model, so a name that was free is now taken by the sending whose reply was lost.
+            # No other client saves this model: a name that was free now belongs to the attempt whose response was lost.
             if current().may_be_taken:
                 path = None
                 if find_rule(Loop.NAMED_SAVE, error).decision is Decision.LOOK_UP and not was_used:
                     path = await self._find(f"{segment}/{name}")
                 if path is not None:
-                    found: T = default_converter().structure({"path": path}, result_type)
-                    return found
+                    result: T = default_converter().structure({"path": path}, result_type)
+                    return result
             elif not was_used:
                 self._names.discard((segment, name))
             raise
 
     def is_used(self, segment: Segment, name: str) -> bool:
-        """Return whether this model was saved under the name before, or is being saved."""
+        """Return True if this model was saved under the name before, or is being saved under it."""
         return (segment, name) in self._names
 
     async def _find(self, checkpoint_id: str) -> str | None:
-        """The path of a checkpoint of the model; waits a while for one that may still be written."""
+        """Return the path of a checkpoint of the model; wait for a checkpoint that may still be written."""
         retry = self._connection.retry
         call = list_checkpoints(await self._operations.creation.watch())
         for attempt in range(1, retry.max_attempts + 1):
             try:
-                listed = await self._connection.call(call, Traffic.REST)
+                response = await self._connection.call(call, Traffic.REST)
             except TinkerError:
                 return None
-            for checkpoint in listed.checkpoints:
+            for checkpoint in response.checkpoints:
                 if checkpoint.checkpoint_id == checkpoint_id:
                     return checkpoint.tinker_path
             await asyncio.sleep(retry.delay(attempt))

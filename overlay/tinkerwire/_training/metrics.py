@@ -1,4 +1,4 @@
-"""Metrics as servers send them: numbers, and numbers as text."""
+"""Metrics in results: numbers, and numbers as text."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from collections.abc import Callable, Mapping
 
 log = logging.getLogger("tinkerwire")
 Warn = Callable[[str, str], None]
-"""Takes the name of a metric, and what is wrong with it."""
+"""Receives the name of a metric and the problem."""
 INTEGER = re.compile(r"\s*[+-]?[0-9]{1,300}\s*")
 MAX_NAMES = 1000
 
 
 class MetricWarnings:
-    """Warnings of metrics, one for each name."""
+    """Warnings about metrics, at most one per name."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
 
     def warn(self, name: str, text: str) -> None:
-        """Log a warning of a metric, unless there was one of that name. Past MAX_NAMES names, log nothing."""
+        """Log a warning about a metric once; after MAX_NAMES names, log nothing."""
         if name not in self._names and len(self._names) < MAX_NAMES:
             self._names.add(name)
             log.warning("metric %r: %s", name, text)
 
 
 def read_metrics(metrics: Mapping[str, object], warn: Warn) -> dict[str, float]:
-    """Read the metrics that are numbers or numbers as text; ``warn`` of the others, which are left out."""
-    found: dict[str, float] = {}
+    """Return the metrics that are numbers or numbers as text; warn about others, and drop them."""
+    numbers: dict[str, float] = {}
     for name, value in metrics.items():
         number = _number(value)
         if number is None:
-            warn(name, f"expected a number, got {value!r:.100}; it is left out")
+            warn(name, f"expected a number, got {value!r:.100}; it is dropped")
         else:
-            found[name] = number
-    return found
+            numbers[name] = number
+    return numbers
 
 
 def _number(value: object) -> float | None:
@@ -44,7 +44,7 @@ def _number(value: object) -> float | None:
     if not isinstance(value, str) or "_" in value:
         return None
     try:
-        # An int keeps all digits of a hash, a float only 53 bits.
+        # An int keeps all digits of a hash, a float keeps 53 bits.
         return int(value) if INTEGER.fullmatch(value) else float(value)
     except ValueError:
         return None

@@ -1,4 +1,4 @@
-"""How a model comes to be: new, or from saved weights, in one call or in two."""
+"""Creation of models: new ones, and from saved weights in one call or in two."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from .operations import Operations
 from .submission_outcome import is_rejection
 from .submitter import RequestBuilder
 
-REFUSED_LOADS = frozenset({400, 404, 405, 422, 501})
-"""Statuses of servers that create no model by load_weights."""
+NO_CREATION_STATUSES = frozenset({400, 404, 405, 422, 501})
+"""Statuses of load_weights on servers that cannot create a model with it."""
 ModelFactory = Callable[[Operations], Awaitable[str]]
-"""Makes a model, and gives its id."""
+"""Creates a model and returns its id."""
 
 
 def new_model_factory(
@@ -50,17 +50,24 @@ def new_model_factory(
     user_metadata: Mapping[str, str] | None,
     optimizer: OptimizerConfig | None,
 ) -> ModelFactory:
-    """A new adapter. ValueError for one that cannot be made."""
+    """Return the function that creates a new adapter.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: the base model or the rank is invalid, or no layer gets an adapter.
+    """
     require_text("base_model", base_model)
     require_optional_metadata("user_metadata", user_metadata)
     _check_optimizer(optimizer)
     if not base_model:
-        raise ValueError("base_model: give the name of a model; get_server_capabilities() lists them")
+        raise ValueError(
+            "base_model must name a model, got an empty string; get_server_capabilities() lists the models"
+        )
     lora = LoraConfig(rank=rank, seed=seed, train_unembed=train_unembed, train_mlp=train_mlp, train_attn=train_attn)
     if rank < 1:
-        raise ValueError(f"rank: {rank} is below 1")
+        raise ValueError(f"rank must be at least 1, got {rank}")
     if not (train_mlp or train_attn or train_unembed):
-        raise ValueError("nothing to train: set at least one of train_mlp, train_attn, train_unembed")
+        raise ValueError("at least one of train_mlp, train_attn and train_unembed must be True, got False for all")
 
     async def create(operations: Operations) -> str:
         return await _new_model(session, operations, None, base_model, lora, user_metadata, optimizer)
@@ -78,17 +85,22 @@ def model_from_state_factory(
     optimizer: OptimizerConfig | None,
     with_optimizer_state: bool,
 ) -> ModelFactory:
-    """A new adapter with the weights at a path. ValueError for a path of sampler weights, TypeError for no model."""
+    """Return the function that creates an adapter with the weights at a path.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: the path is of sampler weights, or the base model is empty.
+    """
     require_optional_metadata("user_metadata", user_metadata)
     reject_path_kind("sampler", path, "load training state")
     validate_access_token(weights_access_token)
     _check_optimizer(optimizer)
     if base_model is not None and not isinstance(base_model, str):
-        # Older releases of the official SDK have user_metadata in this place.
-        raise TypeError(f"base_model: expected a str, got {type(base_model).__name__}; say user_metadata= for metadata")
+        # Older releases of the official SDK have user_metadata at this position.
+        raise TypeError(f"base_model: expected a str, got {type(base_model).__name__}; pass metadata as user_metadata=")
     require_optional_text("base_model", base_model)
     if base_model == "":
-        raise ValueError("base_model: give the name of a model, or None to have the server asked for it")
+        raise ValueError("base_model must name a model, got an empty string; pass None to look it up on the server")
 
     async def create(operations: Operations) -> str:
         dialect = await session.connection.dialect()
@@ -105,36 +117,36 @@ def model_from_state_factory(
             weights_access_token=weights_access_token,
         )
         try:
-            asked = await _submit_load(session, request)
-        except RefusedLoadError as refused:
+            submission = await _submit_load(session, request)
+        except LoadRejectedError as rejection:
             if not dialect.config.create_model_via_load_weights:
-                raise refused.error from refused.error.__cause__
-            refusal = refused.error
+                raise rejection.error from rejection.error.__cause__
+            load_error = rejection.error
         else:
-            return await _loaded_model(session, operations, request, asked)
+            return await _loaded_model(session, operations, request, submission)
         try:
-            source = await fetch_weights_info(session.connection, path)
+            info = await fetch_weights_info(session.connection, path)
         except APIStatusError:
-            # The refusal was about the path.
-            raise refusal from refusal.__cause__
-        # The number is free again, since the server has created nothing under it.
-        model_id = await create_and_load(operations, source, request.model_seq_id)
+            # The server rejected the path.
+            raise load_error from load_error.__cause__
+        # The number is free, because the server has created nothing under it.
+        model_id = await create_and_load(operations, info, request.model_seq_id)
         session.connection.dialects.learn_separate_load()
         return model_id
 
-    async def create_and_load(operations: Operations, source: WeightsInfo, number: int | None = None) -> str:
+    async def create_and_load(operations: Operations, info: WeightsInfo, number: int | None = None) -> str:
         lora = LoraConfig(
-            rank=source.lora_rank,
-            train_unembed=source.train_unembed,
-            train_mlp=source.train_mlp,
-            train_attn=source.train_attn,
+            rank=info.lora_rank,
+            train_unembed=info.train_unembed,
+            train_mlp=info.train_mlp,
+            train_attn=info.train_attn,
         )
         metadata = user_metadata
-        if source.user_metadata is not None:
-            metadata = {**source.user_metadata, **(user_metadata or {})}
-        base = base_model or source.base_model
+        if info.user_metadata is not None:
+            metadata = {**info.user_metadata, **(user_metadata or {})}
+        base = base_model or info.base_model
         if base is None:
-            raise TinkerError(f"{path}: the server does not say of which base model these weights are; give base_model")
+            raise TinkerError(f"{path}: the server does not report the base model of these weights; pass base_model")
         model_id = await _new_model(session, operations, number, base, lora, metadata, optimizer)
         load = load_call(session, path, with_optimizer_state, weights_access_token)
         created = current().created_model(model_id)
@@ -146,16 +158,16 @@ def model_from_state_factory(
 
 
 def load_call(session: Session, path: str, optimizer: bool, access_token: str | None) -> RequestBuilder:
-    """The call that loads the weights at a path into a model that is there."""
+    """Return the builder of the request that loads the weights at a path into an existing model."""
 
     def call(model_id: str, seq_id: int) -> Call[UntypedAPIFuture]:
         dialect = session.connection.known_dialect
-        # Wires without the flag load weights alone: saying "no optimizer" to them is saying nothing.
-        said = optimizer or dialect is None or dialect.may_have_field("LoadWeightsRequest", "optimizer")
+        # Wire versions without the field load only weights: omitting it means the same as False.
+        has_field = optimizer or dialect is None or dialect.may_have_field("LoadWeightsRequest", "optimizer")
         body = LoadWeightsRequest(
             model_id=model_id,
             path=path,
-            optimizer=optimizer if said else None,
+            optimizer=optimizer if has_field else None,
             seq_id=seq_id,
             weights_access_token=access_token,
         )
@@ -188,14 +200,14 @@ async def _new_model(
         lora_config=lora,
         optimizer_config=AdamOptimizerConfig() if optimizer is None else optimizer,
     )
-    asked = await session.connection.submit(create_model(body=request), Traffic.TRAINING)
-    model_id = (await operations.poll(asked, "CreateModel", CreateModelResponse)).model_id
+    submission = await session.connection.submit(create_model(body=request), Traffic.TRAINING)
+    model_id = (await operations.poll(submission, "CreateModel", CreateModelResponse)).model_id
     session.connection.known_models.base_models[model_id] = base_model
     return model_id
 
 
-class RefusedLoadError(Exception):
-    """Says that a server certainly created no model by load_weights, with its error."""
+class LoadRejectedError(Exception):
+    """Proof that a server created no model by load_weights, with its error."""
 
     def __init__(self, error: APIStatusError) -> None:
         super().__init__(error)
@@ -203,29 +215,30 @@ class RefusedLoadError(Exception):
 
 
 async def _submit_load(session: Session, request: LoadWeightsRequest) -> Submission:
-    connection, is_certain = session.connection, True
-
-    def note(error: TinkerError, _: float) -> None:
-        nonlocal is_certain
-        is_not_implemented = isinstance(error, APIStatusError) and error.status_code in REFUSED_LOADS
-        is_certain = is_certain and (is_rejection(error) or is_not_implemented)
-
+    connection = session.connection
+    retried: list[TinkerError] = []
     call = load_weights(body=request)
     encoded = connection.codec.encode(call, await connection.dialect())
     read = connection.codec.submission_reader(call, encoded)
     try:
-        return await connection.send(encoded, read, Traffic.TRAINING, on_retry=note)
+        return await connection.send(
+            encoded, read, Traffic.TRAINING, on_retry=lambda error, _wait_s: retried.append(error)
+        )
     except APIStatusError as error:
-        if is_certain and error.status_code in REFUSED_LOADS:
-            raise RefusedLoadError(error) from None
+        if all(map(_proves_no_creation, retried)) and error.status_code in NO_CREATION_STATUSES:
+            raise LoadRejectedError(error) from None
         raise
 
 
+def _proves_no_creation(error: TinkerError) -> bool:
+    return is_rejection(error) or (isinstance(error, APIStatusError) and error.status_code in NO_CREATION_STATUSES)
+
+
 async def _loaded_model(
-    session: Session, operations: Operations, request: LoadWeightsRequest, asked: Submission
+    session: Session, operations: Operations, request: LoadWeightsRequest, submission: Submission
 ) -> str:
-    loaded = await operations.poll(asked, "LoadWeights", LoadWeightsResponse)
-    # Servers need not say how it is called: that goes without saying.
+    loaded = await operations.poll(submission, "LoadWeights", LoadWeightsResponse)
+    # The id is optional in the response; it follows from the session and the model_seq_id.
     model_id = loaded.model_id or f"{request.session_id}:train:{request.model_seq_id}"
     base_model = request.base_model or find_base_model(session.connection, request.path)
     if base_model is not None:

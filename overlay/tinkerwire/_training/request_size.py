@@ -1,6 +1,6 @@
-"""Sizes of examples in bytes of a request, as JSON and as protobuf.
+"""Sizes of datums in bytes of a request, as JSON and as protobuf.
 
-Both are counted from the lengths of what an example holds, without encoding all of it. The counts are upper bounds:
+Both are computed from the lengths of the parts of a datum, without encoding all of it. They are upper bounds:
 
 | part                    | as JSON, bound                         | as JSON, measured    | as protobuf            |
 |-------------------------|----------------------------------------|----------------------|------------------------|
@@ -9,11 +9,11 @@ Both are counted from the lengths of what an example holds, without encoding all
 | float in a list         | 25                                     | its digits           | 4                      |
 | image, dmel             | its length in base64                   | the same             | its length             |
 | texts (keys, locations) | 6 per byte, the longest escape         | the same             | their length           |
-| everything around these | a constant per chunk and tensor        | the same             | a constant             |
+| structure               | a constant per chunk and tensor        | the same             | a constant             |
 
-Most numbers are short, so that the bound of JSON may be far too high. What is measured is close: whole numbers, which
-are most of a batch, at the length of the longest one, and fractions in float32 arrays at 16 bytes, of which most take
-more than 11.
+Most numbers are short, so that the bound of JSON may be far too high. The measured count is close: it counts whole
+numbers, which are most of a batch, with the length of the longest one, and fractions in float32 arrays with 16 bytes;
+most of them take more than 11.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ MAX_PLAIN = 1e7
 """Whole floats below this are written without an exponent."""
 LONGEST_ESCAPE = len("\\u0000")
 AROUND_JSON = 200
-"""More than the keys, brackets and short values of a chunk, tensor, span or example take, without their content."""
+"""Upper bound of the keys, brackets and short values of a chunk, tensor, span or datum, without the content."""
 AROUND_PROTOBUF = 48
-"""More than the tags and lengths of a chunk, tensor, span or example take, with all their levels."""
+"""Upper bound of the tags and lengths of a chunk, tensor, span or datum, on all levels."""
 AROUND_REQUEST = 512
-"""More than the rest of a request takes, without the texts in it."""
+"""Upper bound of the rest of a request, without its texts."""
 
 TextOf: TypeAlias = Callable[[Any, str], int]
-"""Gives the length of the text of numbers of a dtype."""
+"""Returns the length of the text of numbers of a dtype."""
 
 
 class RequestSize(Protocol):
-    """Counts the bytes of examples in one form of request."""
+    """Counter of the bytes of datums in one body form."""
 
     def bound(self, datum: Datum) -> int:
-        """Return at least as many bytes as an example takes."""
+        """Return an upper bound of the bytes of a datum."""
         ...
 
     def measure(self, datum: Datum) -> int:
-        """Return a count that is as close as this form has one, and no lower than the truth."""
+        """Return the closest upper bound that this form has."""
         ...
 
 
 class ProtobufSize:
-    """The size of examples in a protobuf request."""
+    """Sizes of datums in a protobuf request."""
 
     def bound(self, datum: Datum) -> int:
         """Return the bound of the table above."""
@@ -81,7 +81,7 @@ class ProtobufSize:
 
 
 class JsonSize:
-    """The size of examples in a JSON request."""
+    """Sizes of datums in a JSON request."""
 
     def bound(self, datum: Datum) -> int:
         """Return the bound of the table above."""
@@ -93,7 +93,7 @@ class JsonSize:
 
 
 class LargerSize:
-    """The size of examples in a request of which it is not known which of two forms it will have."""
+    """Sizes of datums in a request whose form is not known yet: the larger of several sizes."""
 
     def __init__(self, *sizes: RequestSize) -> None:
         self._sizes = sizes
@@ -108,11 +108,11 @@ class LargerSize:
 
 
 def request_size(dialect: Dialect, name: str, data: Iterable[Datum]) -> RequestSize:
-    """Return what counts the bytes of a batch in the form, or the forms, in which a call may send it now."""
+    """Return the counter of the bytes of a batch in the body forms that a call may use now."""
     json = JsonSize()
     if name not in dialect.binary and not dialect.is_guess:
         return json
-    # Protobuf has no pointers to images.
+    # Protobuf messages cannot carry pointers to images.
     has_protobuf_form = not any(
         isinstance(chunk, ImageAssetPointerChunk) for datum in data for chunk in datum.model_input.chunks
     )
@@ -120,9 +120,9 @@ def request_size(dialect: Dialect, name: str, data: Iterable[Datum]) -> RequestS
 
 
 def size_around(model_id: str, batch: ForwardBackwardInput) -> int:
-    """Return at least as many bytes as a request takes in either form, without its examples."""
+    """Return an upper bound of the bytes of a request without its datums, in all forms."""
     config: Mapping[str, float | str] = batch.loss_fn_config or {}
-    # Protobuf has each number twice.
+    # Protobuf bodies have each number twice.
     entries = sum(2 * AROUND_PROTOBUF + LONGEST_ESCAPE * (_text(key) + _text(str(config[key]))) for key in config)
     return AROUND_REQUEST + LONGEST_ESCAPE * (_text(model_id) + _text(batch.loss_fn)) + entries
 
@@ -162,7 +162,7 @@ def _json_tensor(tensor: TensorData, text_of: TextOf) -> int:
 
 
 def _max_text(numbers: Any, dtype: str) -> int:
-    """Return how long the text of any so many numbers can be, with commas."""
+    """Return the maximum length of the text of as many numbers, with commas."""
     if dtype == "int64":
         return LONGEST_INT * len(numbers)
     is_float32 = isinstance(numbers, np.ndarray) and numbers.dtype == np.dtype("float32")
@@ -170,19 +170,19 @@ def _max_text(numbers: Any, dtype: str) -> int:
 
 
 def _close_text(numbers: Any, dtype: str) -> int:
-    """Return how long the text of numbers is, with commas, or a little more."""
+    """Return a close upper bound of the length of the text of numbers, with commas."""
     if not isinstance(numbers, np.ndarray):
-        # The text of a list is made faster than its largest number is found.
+        # Encoding a list is faster than a search for its largest number.
         return len(orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY)) + 1
     if not numbers.size:
         return 0
     is_whole = numbers.dtype.kind in "iub"
     if not is_whole and not float(numbers[0]).is_integer():
-        # Spares most arrays of fractions the look at all of them.
+        # Fast path for arrays of fractions.
         return _max_text(numbers, dtype)
     low, high = numbers.min(), numbers.max()
     if not is_whole and -MAX_PLAIN < low <= high < MAX_PLAIN and (numbers == np.trunc(numbers)).all():
-        # Such as weights of 0.0 and 1.0. There may be a -0.0 among them.
+        # Whole floats, for example weights of 0.0 and 1.0; -0.0 is possible.
         return len(numbers) * (max(len(str(int(low))), len(str(int(high)))) + len("-.0,"))
     if not is_whole:
         return _max_text(numbers, dtype)
@@ -190,14 +190,14 @@ def _close_text(numbers: Any, dtype: str) -> int:
 
 
 def count_indices(tensor: TensorData) -> int:
-    """Return how many row and column numbers a tensor has; none unless it is sparse."""
+    """Return the number of row and column indices of a tensor; 0 unless it is sparse."""
     if tensor.sparse_crow_indices is None or tensor.sparse_col_indices is None:
         return 0
     return len(tensor.sparse_crow_indices) + len(tensor.sparse_col_indices)
 
 
 def _content(chunk: Any) -> bytes:
-    """The bytes that a chunk brings along."""
+    """Return the binary content of a chunk."""
     if isinstance(chunk, DmelChunk):
         return chunk.dmel
     return chunk.data if isinstance(chunk, ImageChunk) else b""

@@ -1,8 +1,8 @@
-"""The results of a batch's chunks as one result: outputs in order, metrics by the reduction in their names.
+"""Merging of the results of a batch's chunks: outputs in order, metrics by the reduction in their names.
 
-A metric is called ``name:reduction``; REDUCTIONS has the rules of all wire versions. Every combination gives an
-answer: a metric that only some chunks have is combined over those, and a single value stays what it is. A name whose
-reduction is unknown keeps its value when all chunks agree and is otherwise averaged like ``mean``, with a warning.
+A metric is called ``name:reduction``; REDUCTIONS has the reductions of all wire versions. A metric that only some
+chunks have is reduced over those; a single value does not change. If the reduction is unknown, equal values are kept
+and different values are averaged like ``mean``, with a warning.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ ChunkWeights = Sequence[int]
 
 
 def _ignore(name: str, text: str) -> None:
-    """Warn of nothing."""
+    """Ignore a warning."""
 
 
 def merge_results(
     results: Sequence[ForwardBackwardOutput], weights: ChunkWeights | None = None, warn: Warn = _ignore
 ) -> ForwardBackwardOutput:
-    """Combine the outputs of all chunks. No chunks give an empty output.
+    """Merge the results of all chunks; without chunks, the result is empty.
 
-    ``weights`` are the chunks' datums, by default as many as they have outputs.
+    Args:
+        results: the results of the chunks, in order.
+        weights: number of datums of each chunk; None uses the number of outputs.
+        warn: called with the name of a metric that cannot be read or merged exactly, and the reason.
     """
     if weights is None:
         weights = [len(result.loss_fn_outputs) for result in results]
@@ -43,28 +46,31 @@ def merge_results(
 def merge_metrics(
     metrics: Sequence[Mapping[str, object]], weights: ChunkWeights, warn: Warn = _ignore
 ) -> dict[str, float]:
-    """Combine the metrics of all chunks; chunks without datums weigh nothing, what is no number is left out.
+    """Merge the metrics of all chunks; chunks without datums have no weight, and values other than numbers are dropped.
 
-    ``warn`` gets the name of a metric that cannot be read or combined for certain, and what is done about it.
+    Args:
+        metrics: the metrics of each chunk.
+        weights: number of datums of each chunk.
+        warn: called with the name of a metric that cannot be read or merged exactly, and the reason.
     """
-    read = [read_metrics(chunk, warn) for chunk in metrics]
-    names = dict.fromkeys(name for chunk in read for name in chunk)
-    combined: dict[str, float] = {}
+    numbers = [read_metrics(chunk, warn) for chunk in metrics]
+    names = dict.fromkeys(name for chunk in numbers for name in chunk)
+    merged: dict[str, float] = {}
     for name in names:
-        pairs = [(chunk[name], weight) for chunk, weight in zip(read, weights, strict=True) if name in chunk]
-        values, held = [value for value, _ in pairs], [weight for _, weight in pairs]
+        pairs = [(chunk[name], weight) for chunk, weight in zip(numbers, weights, strict=True) if name in chunk]
+        values, present_weights = [value for value, _ in pairs], [weight for _, weight in pairs]
         suffix = name.rpartition(":")[2] if ":" in name else ""
         if suffix == "hash2":
-            combined[name] = _hash2(values, held)
+            merged[name] = _hash2(values, present_weights)
         elif len(values) == 1:
-            combined[name] = values[0]
+            merged[name] = values[0]
         elif suffix == "unique":
-            combined.update(_numbered(name, values))
+            merged.update(_number_values(name, values))
         else:
             if suffix not in REDUCTIONS:
-                warn(name, f"its reduction {suffix!r} is unknown, so chunks that differ are averaged")
-            combined[name] = REDUCTIONS.get(suffix, _agreed)(values, held)
-    return combined
+                warn(name, f"the reduction {suffix!r} is unknown; different values of chunks are averaged")
+            merged[name] = REDUCTIONS.get(suffix, _mean_unless_equal)(values, present_weights)
+    return merged
 
 
 def _mean(values: Values, weights: ChunkWeights) -> float:
@@ -79,7 +85,7 @@ def _slack(values: Values, weights: ChunkWeights) -> float:
 
 
 def _hash_unordered(values: Values, _: ChunkWeights) -> float:
-    """Hash the sorted integers as the official client does; Python hashes integers alike in every process."""
+    """Hash the sorted integers as the official client does; hashes of integers are the same in every process."""
     return hash(tuple(sorted(map(int, values)))) if all(map(math.isfinite, values)) else math.nan
 
 
@@ -88,11 +94,11 @@ def _hash2(values: Values, _: ChunkWeights) -> float:
     return sum(map(int, values)) % 2**64 if all(map(math.isfinite, values)) else math.nan
 
 
-def _agreed(values: Values, weights: ChunkWeights) -> float:
+def _mean_unless_equal(values: Values, weights: ChunkWeights) -> float:
     return values[0] if all(value == values[0] for value in values) else _mean(values, weights)
 
 
-def _numbered(name: str, values: Values) -> dict[str, float]:
+def _number_values(name: str, values: Values) -> dict[str, float]:
     return {name if i == 0 else f"{name}_{i}": value for i, value in enumerate(values)}
 
 

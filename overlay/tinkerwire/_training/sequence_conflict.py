@@ -1,4 +1,4 @@
-"""Recognizes a server's complaint about a seq_id, and reads the number that the server expects instead."""
+"""Detection of seq_id conflicts in error responses, and of the seq_id that the server expects instead."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tinkerwire_base.errors import (
 )
 
 OTHER_STATUSES = frozenset({400, 412, 422})
-"""Some servers use one of these in place of 409."""
+"""Statuses that some servers use instead of 409."""
 MAX_SEQ_ID = 2**31 - 1
-"""The largest seq_id that every form of the wire can carry."""
+"""The largest seq_id that both JSON and protobuf bodies can carry."""
 _SUBJECT = re.compile(
     r"seq(?:uence)?[\s_-]*(?:id|no\b|num|conflict|mismatch|gap|order)|out[\s_-]of[\s_-](?:order|sequence)",
     re.IGNORECASE,
@@ -30,7 +30,7 @@ _KEY = re.compile(r"(?:expected|next)(?:_?seq(?:uence)?)?(?:_?(?:id|number|no))?
 
 
 def sequence_conflict(error: TinkerError, seq_id: int) -> SequenceConflictError | None:
-    """Return an error with both numbers if the server rejected the seq_id of an operation, else None."""
+    """Return an error with both seq_ids if the server rejected the seq_id of an operation, else None."""
     if isinstance(error, APIStatusError):
         response, text = error.response, error.response.text or error.message
     elif isinstance(error, RequestFailedError):
@@ -41,13 +41,13 @@ def sequence_conflict(error: TinkerError, seq_id: int) -> SequenceConflictError 
         return None
     expected = _expected_seq_id(text, seq_id)
     if not isinstance(error, ConflictError):
-        # Other errors may mention a seq_id, too: only both numbers together make it a conflict.
-        is_status = isinstance(error, RequestFailedError) or error.status_code in OTHER_STATUSES
-        if not is_status or expected is None or not re.search(rf"(?<!\d){seq_id}(?!\d)", text):
+        # Other errors may mention a seq_id, too: it is a conflict only if both seq_ids are in the text.
+        is_conflict_status = isinstance(error, RequestFailedError) or error.status_code in OTHER_STATUSES
+        if not is_conflict_status or expected is None or not re.search(rf"(?<!\d){seq_id}(?!\d)", text):
             return None
-    wanted = "another one" if expected is None else str(expected)
+    expectation = "another one" if expected is None else str(expected)
     return SequenceConflictError(
-        f"{error.message}; the request had seq_id {seq_id}, and the server expects {wanted}",
+        f"{error.message}; the request had seq_id {seq_id}, and the server expects {expectation}",
         response,
         getattr(error, "body", None),
         seq_id=seq_id,
@@ -57,16 +57,16 @@ def sequence_conflict(error: TinkerError, seq_id: int) -> SequenceConflictError 
 
 def _expected_seq_id(text: str, seq_id: int) -> int | None:
     try:
-        found = next(_numbers_by_key(parse_json(text.encode("utf-8", "replace"))), None)
+        number = next(_numbers_by_key(parse_json(text.encode("utf-8", "replace"))), None)
     except ValueError:
-        found = None
-    if found is None:
+        number = None
+    if number is None:
         expected, last = _EXPECTED.search(text), _LAST.search(text)
         if expected and not (last and last.end() == expected.end()):
-            found = int(expected[1])
+            number = int(expected[1])
         elif last:
-            found = int(last[1]) + 1
-    return found if found is not None and found != seq_id and 0 <= found <= MAX_SEQ_ID else None
+            number = int(last[1]) + 1
+    return number if number is not None and number != seq_id and 0 <= number <= MAX_SEQ_ID else None
 
 
 def _numbers_by_key(value: Any) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""One operation on its way to the server, in the form of body that this one takes."""
+"""Submission of one operation, in a body form that the server accepts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._connection.connection import Connection
 from .._transport.backpressure import Traffic
 from .._wire.dialect import BATCHES, Dialect
 from .._wire.server_futures import Submission
-from .body_forms import Forms, Read
+from .body_forms import BodyForms, ResponseReader
 from .sequence_conflict import sequence_conflict
 
 OnRetry = Callable[[TinkerError, float], Any]
@@ -26,18 +26,24 @@ async def submit(
     on_retry: OnRetry,
     raise_immediately: tuple[type[TinkerError], ...],
 ) -> Submission:
-    """Send an operation on a model; a batch that the server refuses in one form is tried in the other.
+    """Send an operation on a model; resend a batch in its other body form if the server rejects one form.
 
-    Later batches use the form that a batch has shown to be supported. ``on_retry`` and ``not_here`` are those of
-    :meth:`Connection.send`.
+    Later batches use the form that the server accepted.
+
+    Args:
+        connection: the connection to the server.
+        call: the operation.
+        seq_id: the seq_id of the call.
+        on_retry: called with each error that is retried, see :meth:`Connection.send`.
+        raise_immediately: errors that are not retried.
 
     Raises:
-        SequenceConflictError: the server expects another seq_id than that of the call.
-        DialectError: the wire version in use does not have the call or a field of it; nothing was sent.
-        TinkerError: what the last attempt met; where both forms were refused, it has both errors in its text.
+        SequenceConflictError: the server expects another seq_id.
+        DialectError: the wire version in use does not have the call or one of its fields; nothing was sent.
+        TinkerError: the last attempt failed; if the server rejected both forms, the text has both errors.
     """
 
-    def reader(request: WireRequest) -> Read:
+    def create_reader(request: WireRequest) -> ResponseReader:
         parse = connection.codec.submission_reader(call, request)
 
         def read(response: WireResponse) -> Submission:
@@ -48,33 +54,38 @@ async def submit(
 
         return read
 
-    at_once = (*raise_immediately, SequenceConflictError)
+    immediate = (*raise_immediately, SequenceConflictError)
     dialect = await connection.dialect()
     if call.operation.name not in BATCHES or dialect.is_given:
         request = connection.codec.encode(call, dialect)
         return await connection.send(
-            request, reader(request), Traffic.TRAINING, raise_immediately=at_once, on_retry=on_retry, is_in_line=True
+            request,
+            create_reader(request),
+            Traffic.TRAINING,
+            raise_immediately=immediate,
+            on_retry=on_retry,
+            is_in_line=True,
         )
 
     async def send_batch(dialect: Dialect) -> Submission:
-        forms = Forms(connection, call, dialect, reader)
+        forms = BodyForms(connection, call, dialect, create_reader)
         first = forms.current
         try:
-            answer = await connection.send(
+            submission = await connection.send(
                 first.request,
                 first.read,
                 Traffic.TRAINING,
-                raise_immediately=at_once,
+                raise_immediately=immediate,
                 on_retry=on_retry,
-                replace=forms.after,
+                replace=forms.next_request,
             )
         except TinkerError as error:
-            raised = forms.refused(error)
+            raised = forms.final_error(error)
             if raised is error:
                 raise
             raise raised from None
-        forms.accepted()
-        return answer
+        forms.mark_accepted()
+        return submission
 
     if not dialect.is_guess:
         return await send_batch(dialect)

@@ -31,7 +31,7 @@ class SubmissionAttempts:
     _is_rejected_each_time: bool = True
 
     def add(self, error: TinkerError, _wait_s: float) -> None:
-        """Add an attempt that is about to be retried; the argument ``on_error`` of Connection.send."""
+        """Add an attempt that is about to be retried; the argument ``on_retry`` of Connection.send."""
         if not is_rejection(error):
             self._is_rejected_each_time = False
             self._record.may_be_taken = True

@@ -158,5 +158,5 @@ def test_inflight_weights(service: tw.ServiceClient) -> None:
     assert sum(after) > sum(before)
     assert score(first) == after
     assert score(snapshot) == before
-    with pytest.raises(ValueError, match="name: 'kept' cannot be given to inflight weights"):
+    with pytest.raises(ValueError, match="name: inflight weights cannot be saved under a name, got 'kept'"):
         training.save_weights_and_get_sampling_client("kept", kind="inflight")

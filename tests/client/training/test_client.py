@@ -144,7 +144,7 @@ def test_a_name_given_twice_samples_from_the_new_weights(
     assert [(body.get("path"), body["seq_id"]) for body in bodies] == [("named", 1), (None, 2)]
     assert bodies[1]["sampling_session_seq_id"] is not None
     assert server.bodies("optim_step")[0]["seq_id"] == 3
-    assert "'named' was saved before and stays as it is" in caplog.text
+    assert "'named' was saved before and is not overwritten" in caplog.text
 
 
 def test_a_name_given_twice_to_a_server() -> None:
@@ -247,7 +247,7 @@ def test_servers_without_weights_info(
     ("answers", "why"),
     [
         ({"weights_info": ScriptedResponse({"detail": "not yours"}, status=403)}, "not yours"),
-        ({"weights_info": ScriptedResponse({"base_model": "b", "is_lora": True})}, "which LoRA rank"),
+        ({"weights_info": ScriptedResponse({"base_model": "b", "is_lora": True})}, "LoRA rank"),
         (
             {
                 "weights_info": ScriptedResponse(status=404),
@@ -290,8 +290,12 @@ def test_a_path_of_no_known_form(server: ScriptedServer, client: tw.ServiceClien
 
 Attempt = Callable[[tw.ServiceClient, tw.TrainingClient], Any]
 WRONG: dict[str, tuple[Attempt, type[Exception], str]] = {
-    "no data": (lambda _, t: t.forward_backward([], "cross_entropy"), ValueError, "no datums"),
-    "no data from a generator": (lambda _, t: t.forward(iter(()), "cross_entropy"), ValueError, "no datums"),  # type: ignore[arg-type]
+    "no data": (lambda _, t: t.forward_backward([], "cross_entropy"), ValueError, "at least 1 datum, got 0"),
+    "no data from a generator": (
+        lambda _, t: t.forward(iter(()), "cross_entropy"),
+        ValueError,
+        "at least 1 datum, got 0",
+    ),  # type: ignore[arg-type]
     "one datum": (lambda _, t: t.forward(datum(), "cross_entropy"), TypeError, "a list of datums"),  # type: ignore[arg-type]
     "no datum": (lambda _, t: t.forward([datum(), {}], "cross_entropy"), TypeError, r"data\[1\].*dict"),  # type: ignore[list-item]
     "no loss": (lambda _, t: t.forward([datum()], "entropy"), ValueError, "cross_entropy"),  # type: ignore[arg-type]
@@ -310,13 +314,13 @@ WRONG: dict[str, tuple[Attempt, type[Exception], str]] = {
         ValueError,
         "training weights, which cannot be sampled from; give a path that save_weights_for_sampler returned",
     ),
-    "rank 0": (lambda c, _: c.create_lora_training_client("base", rank=0), ValueError, "rank: 0"),
+    "rank 0": (lambda c, _: c.create_lora_training_client("base", rank=0), ValueError, "at least 1, got 0"),
     "rank of text": (lambda c, _: c.create_lora_training_client("base", rank="8"), TypeError, "rank"),  # type: ignore[arg-type]
     "no model": (lambda c, _: c.create_lora_training_client(""), ValueError, "base_model"),
     "nothing to train": (
         lambda c, _: c.create_lora_training_client("b", train_mlp=False, train_attn=False, train_unembed=False),
         ValueError,
-        "nothing to train",
+        "at least one of train_mlp, train_attn and train_unembed must be True",
     ),
     "nothing to sample from": (lambda c, _: c.create_sampling_client(), ValueError, "either"),
     "two to sample from": (lambda c, _: c.create_sampling_client(SAMPLER_PATH, "base"), ValueError, "either"),

@@ -186,7 +186,7 @@ def test_refused_before_anything_is_sent(server: ScriptedServer, training: tw.Tr
     async def later(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
         return squares(data, logprobs)
 
-    with pytest.raises(ValueError, match="no datums"):
+    with pytest.raises(ValueError, match="data must have at least 1 datum"):
         training.forward_backward_custom([], squares)
     with pytest.raises(ValueError, match=r"data\[1\]: no target_tokens"):
         training.forward_backward_custom([datum(), bare], squares)

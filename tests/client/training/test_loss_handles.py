@@ -145,7 +145,7 @@ def test_a_handle_is_of_its_session(server: ScriptedServer, handing: tw.ServiceC
 @pytest.mark.parametrize(
     ("data", "options", "error"),
     [
-        ([], {}, "no datums"),
+        ([], {}, "data must have at least 1 datum"),
         ([with_beta(), datum()], {}, r"data\[1\]: no beta among its loss_fn_inputs; loss mine reads it"),
         ([with_beta([0.5])], {}, r"data\[0\]: its beta has 1 dimensions; loss mine was made for 0"),
         (

@@ -24,10 +24,10 @@ def outputs(*sizes: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("sizes", "text"),
     [
-        ((2,), r"1 outputs for data\[0\] to data\[1\]; data\[1\] has none"),
+        ((2,), r"2 outputs for data\[0\] to data\[1\], got 1"),
         ((2, 3, 1), r"3 outputs for data\[0\] to data\[1\]; data\[1\] is the last"),
-        ((3, 2), r"data\[0\]: the server gave 3 logprobs for 2 target_tokens"),
-        ((2, 2), r"data\[1\]: the server gave 2 logprobs for 3 target_tokens"),
+        ((3, 2), r"data\[0\]: the server must return 2 logprobs, one per target token, got 3"),
+        ((2, 2), r"data\[1\]: the server must return 3 logprobs, one per target token, got 2"),
     ],
 )
 def test_outputs_that_do_not_fit_the_batch_are_refused(
@@ -77,5 +77,5 @@ def test_an_unknown_reduction_is_warned_of() -> None:
     warned: list[tuple[str, str]] = []
     found = merge_metrics([{"x:odd": 1}, {"x:odd": 3}], [1, 1], lambda *parts: warned.append(parts))
     assert found == {"x:odd": 2.0}
-    assert warned == [("x:odd", "its reduction 'odd' is unknown, so chunks that differ are averaged")]
+    assert warned == [("x:odd", "the reduction 'odd' is unknown; different values of chunks are averaged")]
     assert merge_results([]).metrics == {}

@@ -1,0 +1,51 @@
+"""Tests that each public name of the overlay is defined in one module."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+OVERLAY = Path(__file__).parents[2] / "overlay"
+CONVENTIONS = frozenset({"HANDLERS", "log", "logger", "main"})
+"""Names that each module defines by convention: tables of handlers, loggers and entry points."""
+REMAINING: frozenset[str] = frozenset()
+"""Names that still have several definitions. Only remove from this list."""
+
+
+def is_type_variable(node: ast.stmt) -> bool:
+    """Return whether a statement defines a type variable."""
+    value = getattr(node, "value", None)
+    return isinstance(value, ast.Call) and getattr(value.func, "id", "") in {"TypeVar", "ParamSpec"}
+
+
+def defined_names(module: ast.Module) -> Iterator[str]:
+    """Yield the names of the functions, classes and variables that a module defines at its top level."""
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign) and not is_type_variable(node):
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+
+
+def repeated_names() -> dict[str, list[str]]:
+    """Return the public names with more than one definition, with the modules that define them."""
+    modules: defaultdict[str, set[str]] = defaultdict(set)
+    for path in OVERLAY.rglob("*.py"):
+        for name in defined_names(ast.parse(path.read_text())):
+            if not name.startswith("_") and name not in CONVENTIONS:
+                modules[name].add(str(path.relative_to(OVERLAY)))
+    return {name: sorted(paths) for name, paths in sorted(modules.items()) if len(paths) > 1}
+
+
+def test_a_public_name_is_defined_in_one_module() -> None:
+    """A reader who searches for a public name finds one definition."""
+    assert {name: paths for name, paths in repeated_names().items() if name not in REMAINING} == {}
+
+
+def test_the_remaining_repeated_names_are_current() -> None:
+    """A name with one definition is not listed as repeated."""
+    assert set(repeated_names()) >= REMAINING
