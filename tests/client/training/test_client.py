@@ -260,7 +260,7 @@ def test_servers_without_weights_info(
                 "weights_info": ScriptedResponse(status=404),
                 "training_runs/m1": ScriptedResponse({**RUN, "base_model": None}),
             },
-            "which base model .* give base_model",
+            "report the base model .* pass base_model",
         ),
     ],
 )

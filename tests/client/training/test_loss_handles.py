@@ -112,7 +112,7 @@ def test_losses_of_a_session_are_counted(server: ScriptedServer, handing: tw.Ser
     with pytest.raises(tw.UnprocessableEntityError):
         handing.create_custom_loss(mine, {}).result(PATIENCE_S)
     handing.create_custom_loss(mine, {}).result(PATIENCE_S)
-    with pytest.raises(ValueError, match="mine: this session has this very loss; use its LossHandle"):
+    with pytest.raises(ValueError, match="mine: this session has an identical loss; use its LossHandle"):
         handing.create_custom_loss(mine, {}).result(PATIENCE_S)
     handing.create_custom_loss(other, {}).result(PATIENCE_S)
     assert [body["custom_loss_seq_id"] for body in server.bodies("create_custom_loss")] == [0, 1, 2]
@@ -137,7 +137,7 @@ def test_a_handle_is_of_its_session(server: ScriptedServer, handing: tw.ServiceC
     server.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s2"})
     with open_client(server.url, **SERVER_SIDE) as stranger:
         training = stranger.create_lora_training_client("base").result(PATIENCE_S)
-        with pytest.raises(ValueError, match="loss mine: it was made in session s1, this client is of s2"):
+        with pytest.raises(ValueError, match="loss mine: expected a loss of session s2, got one of s1"):
             training.forward_backward_custom([with_beta()], handle)
     assert not server.named("forward_backward")
 
@@ -146,8 +146,8 @@ def test_a_handle_is_of_its_session(server: ScriptedServer, handing: tw.ServiceC
     ("data", "options", "error"),
     [
         ([], {}, "data must have at least 1 datum"),
-        ([with_beta(), datum()], {}, r"data\[1\]: no beta among its loss_fn_inputs; loss mine reads it"),
-        ([with_beta([0.5])], {}, r"data\[0\]: its beta has 1 dimensions; loss mine was made for 0"),
+        ([with_beta(), datum()], {}, r"data\[1\]: no beta in loss_fn_inputs; loss mine requires it"),
+        ([with_beta([0.5])], {}, r"data\[0\]: beta must have 0 dimensions for loss mine, got 1"),
         (
             [tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={"beta": np.float32(1)})],
             {},
@@ -226,10 +226,16 @@ def test_the_key_of_a_loss(client: tw.ServiceClient) -> None:
 @pytest.mark.parametrize(
     ("loss", "error"),
     [
-        (lambda logprobs: (logprobs * 2, {}), r"data\[0\]: its loss has the shape \[2\]; make it a tensor of one"),
-        (lambda logprobs: (logprobs.size(0), {}), r"data\[0\]: its loss has the type int"),
-        (lambda logprobs: (logprobs.sum(), {"custom/a:sum": logprobs}), r"custom/a:sum has the shape \[2\]"),
-        (lambda logprobs: (logprobs.detach().sum(), {}), "does not follow from the logprobs"),
+        (
+            lambda logprobs: (logprobs * 2, {}),
+            r"data\[0\]: the loss must be a tensor of one number, got the shape \[2\]",
+        ),
+        (lambda logprobs: (logprobs.size(0), {}), r"data\[0\]: the loss must be a tensor of one number, got int"),
+        (
+            lambda logprobs: (logprobs.sum(), {"custom/a:sum": logprobs}),
+            r"custom/a:sum must be a tensor of one number, got the shape \[2\]",
+        ),
+        (lambda logprobs: (logprobs.detach().sum(), {}), "cannot differentiate the loss by the logprobs"),
     ],
 )
 def test_what_only_running_it_shows(server: ScriptedServer, loss: Any, error: str) -> None:
@@ -269,33 +275,61 @@ async def _later(logprobs: Any) -> Any:
 @pytest.mark.parametrize(
     ("loss", "ranks", "error"),
     [
-        (lambda logprobs: (logprobs.sum() if logprobs[0] > 0 else 0, {}), {"logprobs": 1}, "cannot be taken down"),
+        (
+            lambda logprobs: (logprobs.sum() if logprobs[0] > 0 else 0, {}),
+            {"logprobs": 1},
+            "torch cannot trace the function",
+        ),
         (lambda logprobs: (logprobs.sum().item(), {}), {"logprobs": 1}, r"it calls .item\(\)"),
-        (lambda logprobs: logprobs.sum(), {"logprobs": 1}, r"it has to return \(loss, metrics\)"),
-        (lambda logprobs: (1.0, {}), {"logprobs": 1}, "its loss is 1.0; it has to be a tensor"),
-        (lambda logprobs: (logprobs.sum(), {"kl": logprobs.sum()}), {"logprobs": 1}, "metric 'kl': call it custom/"),
-        (lambda logprobs: (logprobs.sum(), {"custom/K:sum": logprobs.sum()}), {"logprobs": 1}, "call it custom/"),
-        (lambda logprobs: (logprobs.sum(), {"custom/k:sum": 1.0}), {"logprobs": 1}, "it has to be a tensor"),
+        (lambda logprobs: logprobs.sum(), {"logprobs": 1}, r"it must return \(loss, metrics\)"),
+        (lambda logprobs: (1.0, {}), {"logprobs": 1}, "the loss must be a tensor computed from logprobs, got 1.0"),
+        (lambda logprobs: (logprobs.sum(), {"kl": logprobs.sum()}), {"logprobs": 1}, "metric 'kl' must be custom/"),
+        (lambda logprobs: (logprobs.sum(), {"custom/K:sum": logprobs.sum()}), {"logprobs": 1}, "must be custom/"),
+        (lambda logprobs: (logprobs.sum(), {"custom/k:sum": 1.0}), {"logprobs": 1}, "must be a tensor, got 1.0"),
         (lambda logprobs: ((logprobs * 1j).sum(), {}), {"logprobs": 1}, "passes a complex"),
         (lambda logprobs: ((logprobs * 2**63).sum(), {}), {"logprobs": 1}, "does not fit into 64 bits"),
-        (lambda logprobs: (len(logprobs), {}), {"logprobs": 1}, "cannot be taken down"),
-        (_without_gradients, {"logprobs": 1}, r"gradients are switched off for a part of it; use .detach\(\)"),
-        (_later, {"logprobs": 1}, "it is an async function; give a plain one"),
+        (lambda logprobs: (len(logprobs), {}), {"logprobs": 1}, "torch cannot trace the function"),
+        (_without_gradients, {"logprobs": 1}, r"the loss disables gradients; use .detach\(\)"),
+        (_later, {"logprobs": 1}, "expected a synchronous function, got an async one"),
         (lambda logprobs, beta=1: (logprobs.sum(), {}), {"logprobs": 1, "beta": 0}, "'beta' has a default"),
-        (lambda logprobs, *more: (logprobs.sum(), {}), {"logprobs": 1, "more": 0}, "'more' is not a plain one"),
-        (lambda logprobs, *, beta: (logprobs.sum(), {}), {"logprobs": 1, "beta": 0}, "'beta' is not a plain one"),
+        (lambda logprobs, *more: (logprobs.sum(), {}), {"logprobs": 1, "more": 0}, "'more' is variadic positional"),
+        (lambda logprobs, *, beta: (logprobs.sum(), {}), {"logprobs": 1, "beta": 0}, "'beta' is keyword-only"),
         (lambda logprobs, Beta: (logprobs.sum(), {}), {"logprobs": 1, "Beta": 0}, "use lower-case letters"),
-        (lambda beta, logprobs: (logprobs.sum(), {}), {"logprobs": 1, "beta": 0}, "its first parameter is beta"),
-        (lambda: (0, {}), {}, "its first parameter is missing"),
-        (lambda logprobs, beta: (logprobs.sum(), {}), {"logprobs": 1}, "input_ranks is for logprobs; its parameters"),
-        (lambda logprobs: (logprobs.sum(), {}), {"logprobs": 1, "b": 0}, "input_ranks is for logprobs, b"),
-        (lambda logprobs: (logprobs.sum(), {}), {"logprobs": 0}, "the rank of logprobs is 0"),
-        (lambda logprobs: (logprobs.sum(), {}), {"logprobs": 3}, "the rank of logprobs is 3"),
-        (lambda logprobs: (logprobs.sum(), {}), {"logprobs": True}, "the rank of logprobs is True"),
+        (
+            lambda beta, logprobs: (logprobs.sum(), {}),
+            {"logprobs": 1, "beta": 0},
+            "the first parameter must be logprobs, got beta",
+        ),
+        (lambda: (0, {}), {}, "the first parameter must be logprobs, got none"),
+        (
+            lambda logprobs, beta: (logprobs.sum(), {}),
+            {"logprobs": 1},
+            r"input_ranks must have the keys \['logprobs', 'beta'\], got \['logprobs'\]",
+        ),
+        (
+            lambda logprobs: (logprobs.sum(), {}),
+            {"logprobs": 1, "b": 0},
+            r"input_ranks must have the keys \['logprobs'\], got \['logprobs', 'b'\]",
+        ),
+        (
+            lambda logprobs: (logprobs.sum(), {}),
+            {"logprobs": 0},
+            "the rank of logprobs must be that of target_tokens, 1 or 2, got 0",
+        ),
+        (
+            lambda logprobs: (logprobs.sum(), {}),
+            {"logprobs": 3},
+            "the rank of logprobs must be its .*, got 3",
+        ),
+        (
+            lambda logprobs: (logprobs.sum(), {}),
+            {"logprobs": True},
+            "the rank of logprobs must be its .*, got True",
+        ),
         (
             eval(f"lambda logprobs, {', '.join('abcdefghijklmnop')}: (logprobs.sum(), {{}})"),
             {},
-            "17 parameters, at most 16",
+            "at most 16 parameters, got 17",
         ),
     ],
 )
@@ -315,5 +349,5 @@ def test_what_is_not_the_function_s_own(client: tw.ServiceClient) -> None:
         client.create_custom_loss(_outside(), {"logprobs": 1})
     with pytest.raises(TypeError, match="expected a function, got int"):
         client.create_custom_loss(3, {})  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="input_ranks is list, expected a dict"):
+    with pytest.raises(TypeError, match="input_ranks: expected a dict of ints, got list"):
         client.create_custom_loss(scaled, [1])  # type: ignore[arg-type]

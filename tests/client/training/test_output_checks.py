@@ -25,7 +25,7 @@ def outputs(*sizes: int) -> dict[str, Any]:
     ("sizes", "text"),
     [
         ((2,), r"2 outputs for data\[0\] to data\[1\], got 1"),
-        ((2, 3, 1), r"3 outputs for data\[0\] to data\[1\]; data\[1\] is the last"),
+        ((2, 3, 1), r"2 outputs for data\[0\] to data\[1\], got 3"),
         ((3, 2), r"data\[0\]: the server must return 2 logprobs, one per target token, got 3"),
         ((2, 2), r"data\[1\]: the server must return 3 logprobs, one per target token, got 2"),
     ],

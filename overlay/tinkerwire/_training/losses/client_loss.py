@@ -132,7 +132,9 @@ class CustomLoss:
         # Copies of the lists, because the function may change them.
         returned: object = self._loss_fn(list(self._data), list(leaves))
         if not isinstance(returned, tuple | list) or len(returned) not in (2, 3):
-            description = f"{len(returned)} values" if isinstance(returned, tuple | list) else type(returned).__name__
+            description = type(returned).__name__ + (
+                f" of length {len(returned)}" if isinstance(returned, tuple | list) else ""
+            )
             raise TypeError(f"loss_fn must return (loss, metrics) or (loss, metrics, gradients), got {description}")
         loss, metrics = returned[0], _metrics(returned[1])
         if len(returned) == 3:
