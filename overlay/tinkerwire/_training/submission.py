@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from tinkerwire_base.call import Call, WireRequest, WireResponse
 from tinkerwire_base.errors import APIStatusError, SequenceConflictError, TinkerError
 from tinkerwire_generated.models import UntypedAPIFuture
 
 from .._connection.connection import Connection
+from .._connection.sender import OnRetry
 from .._transport.backpressure import Traffic
 from .._wire.dialect import BATCHES, Dialect
 from .._wire.server_futures import Submission
 from .body_forms import BodyForms, ResponseReader
 from .sequence_conflict import sequence_conflict
-
-OnRetry = Callable[[TinkerError, float], Any]
 
 
 async def submit(
