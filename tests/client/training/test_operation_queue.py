@@ -27,11 +27,9 @@ from support.scripted import (
 )
 from tinkerwire._futures.future import APIFuture
 from tinkerwire._training.operation_queue import OperationQueue
-from tinkerwire._training.submission_outcome import is_rejection
 from tinkerwire._transport.aiohttp_transport import AiohttpTransport
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire_base.call import WireRequest, WireResponse
-from tinkerwire_base.errors import ResponseInfo, status_error
 
 pytestmark = pytest.mark.timeout(60)
 NUMBERED = {"loss_fn_output_type": "T", "loss_fn_outputs": [], "metrics": {}}
@@ -277,14 +275,6 @@ def test_the_line_itself(fates: list[str]) -> None:
     asyncio.run(run())
     assert [position for position, _ in sent] == sorted(position for position, _ in sent)
     assert [number for _, number in sent] == list(range(1, len(sent) + 1))
-
-
-@pytest.mark.parametrize("status", [*range(300, 309), *range(400, 430), *range(500, 512)])
-def test_which_answers_are_refusals(status: int) -> None:
-    """A 3xx, and a 4xx but 408 and 409, says that the request was not taken up; a 5xx and silence do not."""
-    error = status_error(status)("x", response=ResponseInfo(status_code=status))
-    assert is_rejection(error) == (300 <= status < 500 and status not in (408, 409))
-    assert not is_rejection(tw.APIConnectionError())
 
 
 def test_numbers_that_a_server_counts_though_it_refused(server: ScriptedServer, client: tw.ServiceClient) -> None:
