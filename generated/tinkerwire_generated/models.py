@@ -2108,9 +2108,9 @@ class SampleResponse(SampleResponseMixin, DataclassMethods, AllowExtra):
 
     sequences: list[SampledSequence]
     """The samples."""
-    prompt_logprobs: list[float | None] | None = field(default=None)
+    _prompt_logprobs: list[float | None] | None = field(default=None, alias="prompt_logprobs")
     """Logprob (nats) of each token of the prompt given the tokens before; null for the first."""
-    topk_prompt_logprobs: list[list[TokenLogprob] | None] | None = field(default=None)
+    _topk_prompt_logprobs: list[list[TokenLogprob] | None] | None = field(default=None, alias="topk_prompt_logprobs")
     """Most likely tokens at each position of the prompt, best first; null without tokens. (wire 0.3.0 and later)"""
     prompt_cache_hit_tokens: int = field(default=0)
     """Number of tokens of the prompt that came from the cache. (wire 0.23.4 and later)"""
@@ -2162,13 +2162,15 @@ class SampledSequence(SampledSequenceMixin, DataclassMethods, AllowExtra):
 
     stop_reason: StopReason | str
     """Reason of the end; clients pass on unknown values."""
-    tokens: list[int]
+    _tokens: list[int] = field(alias="tokens")
     """Sampled token ids."""
-    logprobs: list[float] | None = field(default=None)
+    _logprobs: list[float] | None = field(default=None, alias="logprobs")
     """Logprob (nats) of each sampled token."""
     sequence_id: str | None = field(default=None, metadata={"protobuf_only": True})
     """Identifier of the sample in provenance spans, one of the sample_sequence_ids of its future. (wire 0.26.2 and later)"""
-    topk_logprobs: list[list[TokenLogprob] | None] | None = field(default=None, metadata={"protobuf_only": True})
+    _topk_logprobs: list[list[TokenLogprob] | None] | None = field(
+        default=None, alias="topk_logprobs", metadata={"protobuf_only": True}
+    )
     """Most likely tokens at each position of the sample, best first; null without tokens. (wire 0.28.1 and later)"""
 
 
@@ -3011,7 +3013,7 @@ class TensorData(TensorDataMixin, DataclassMethods, ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
-    data: Sequence[float] | Array
+    _data: Sequence[float] | Array = field(alias="data")
     """Flat values in row-major order; whole numbers when dtype is int64."""
     dtype: TensorDtype = field(validator=field_validator())
     """Kind of the numbers."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import attrs
 
-from tinkerwire_base.list_array import length
+from tinkerwire_base.list_array import stored_length
 from tinkerwire_generated.models import Datum, ModelInput, SampleResponse
 
 from ._futures.reporting import log
@@ -73,7 +73,7 @@ def usage_of_sample(prompt: ModelInput, response: SampleResponse) -> Usage:
     return Usage(
         prompt_tokens=known_length(prompt),
         cached_prompt_tokens=response.prompt_cache_hit_tokens or 0,
-        sampled_tokens=sum(length(sequence, "tokens") or 0 for sequence in response.sequences),
+        sampled_tokens=sum(stored_length(sequence, "tokens") or 0 for sequence in response.sequences),
     )
 
 

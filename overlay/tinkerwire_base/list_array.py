@@ -1,12 +1,12 @@
-"""Numbers of results under two names: the list that most code wants, and the array that binary messages hold.
+"""Fields that read as a list and as an array: lists suit most code, protobuf holds arrays.
 
-A field keeps what it was given. The other form is made when it is first asked for, and kept beside it.
+A private slot keeps the form that the field was given. The first read of the other form converts it, and from then on
+the slot holds both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MemberDescriptorType
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -16,15 +16,15 @@ from .pickling import takes_official_pickles
 from .tensors import flat_array
 
 EMPTY_TOKEN, EMPTY_LOGPROB = 0, -99999.0
-"""What fills the places of top-k matrices where there is no token; logprob in nats."""
+"""Padding of top-k matrices; logprob in nats."""
 
 
 @takes_official_pickles
 @attrs.define(frozen=True, eq=False)
 class TopkLogprobs:
-    """The likeliest tokens at each place, best first, as two matrices of one row per place.
+    """The likeliest tokens at each position, best first, as two matrices of one row per position.
 
-    Places with fewer tokens are filled with token 0 and logprob -99999.0.
+    Token 0 with logprob -99999.0 pads the rows of positions with fewer tokens.
     """
 
     token_ids: Array
@@ -33,155 +33,107 @@ class TopkLogprobs:
     """Logprobs (nats), float32."""
 
 
-class Numbers:
-    """Numbers as a list and as an array of one dtype; None in the list is NaN in the array.
+class ListCodec:
+    """Converts an array to a list."""
 
-    With ``gaps`` it is so the other way round as well.
+    def to_list(self, array: Any) -> list[Any]:
+        """Return the list of an array."""
+        values: list[Any] = array.tolist()
+        return values
+
+
+class ArrayCodec(ListCodec):
+    """Converts between a list of numbers and an array of one dtype; None in the list is NaN in the array.
+
+    With ``gaps``, NaN in the array is None in the list.
     """
 
     def __init__(self, dtype: str, *, gaps: bool = False) -> None:
         self._dtype, self._gaps = dtype, gaps
 
-    def to_array(self, listed: Sequence[Any]) -> Any:
-        """The array of a list."""
-        return flat_array(listed, self._dtype)
+    def to_array(self, values: Sequence[Any]) -> Any:
+        """Return the array of a list."""
+        return flat_array(values, self._dtype)
 
     def to_list(self, array: Any) -> list[Any]:
-        """The list of an array."""
-        found: list[Any] = array.tolist()
+        """Return the list of an array."""
+        values = super().to_list(array)
         if self._gaps:
             for position in np.flatnonzero(np.isnan(array)).tolist():
-                found[position] = None
-        return found
+                values[position] = None
+        return values
 
 
-class Topk:
-    """The likeliest tokens at each place: a list of (token, logprob) pairs, or None, for each; or two matrices."""
+class TopKCodec(ListCodec):
+    """Converts between one list of (token, logprob) pairs, or None, per position and two matrices."""
 
-    def to_array(self, listed: Sequence[Any]) -> TopkLogprobs:
-        """The matrices of lists; as wide as the longest of them."""
-        shape = len(listed), max((len(pairs) for pairs in listed if pairs), default=0)
+    def to_array(self, values: Sequence[Any]) -> TopkLogprobs:
+        """Return the matrices of lists; they are as wide as the longest list."""
+        shape = len(values), max((len(pairs) for pairs in values if pairs), default=0)
         tokens, logprobs = np.full(shape, EMPTY_TOKEN, np.int32), np.full(shape, EMPTY_LOGPROB, np.float32)
-        for row, pairs in enumerate(listed):
+        for row, pairs in enumerate(values):
             if pairs:
                 tokens[row, : len(pairs)], logprobs[row, : len(pairs)] = zip(*pairs, strict=True)
         return TopkLogprobs(tokens, logprobs)
 
     def to_list(self, array: TopkLogprobs) -> list[Any]:
-        """The lists of matrices: without the filling at the end of rows, and None for those that start with it."""
+        """Return the lists of matrices without their padding; None for a row that starts with padding."""
         if not array.token_ids.size:
             return []
-        is_given = (array.token_ids != EMPTY_TOKEN) | (array.logprobs != EMPTY_LOGPROB)
-        counts = np.where(is_given[:, 0], is_given.shape[1] - np.argmax(is_given[:, ::-1], axis=1), 0)
+        is_token = (array.token_ids != EMPTY_TOKEN) | (array.logprobs != EMPTY_LOGPROB)
+        counts = np.where(is_token[:, 0], is_token.shape[1] - np.argmax(is_token[:, ::-1], axis=1), 0)
         rows = zip(array.token_ids.tolist(), array.logprobs.tolist(), counts.tolist(), strict=True)
         return [list(zip(tokens[:n], logprobs[:n], strict=True)) or None for tokens, logprobs, n in rows]
 
 
-class Given:
-    """Numbers whose array is only ever what was given."""
-
-    def to_list(self, array: Any) -> list[Any]:
-        """The list of an array."""
-        found: list[Any] = array.tolist()
-        return found
-
-
-TOKENS, LOGPROBS, PROMPT_LOGPROBS = Numbers("int32"), Numbers("float32"), Numbers("float32", gaps=True)
-TOPK, GIVEN = Topk(), Given()
-
-
 @attrs.define
-class Both:
-    """What a slot holds once both forms are there."""
+class DualValue:
+    """The value of a slot that holds both forms."""
 
-    listed: Any = None
+    values: Any = None
     array: Any = None
 
 
-class AsList:
-    """Stands in front of the slot of a field and gives the list."""
-
-    def __init__(self, slot: Any, form: Any) -> None:
-        self.slot, self._form = slot, form
-
-    def __get__(self, model: Any, cls: type) -> Any:
-        if model is None:
-            return self
-        held = self.slot.__get__(model, cls)
-        if held is None or type(held) is list or not isinstance(held, Both | TopkLogprobs | np.ndarray):
-            return held
-        both = _both(self.slot, model, held)
-        if both.listed is None:
-            both.listed = self._form.to_list(both.array)
-        return both.listed
-
-    def __set__(self, model: Any, value: Any) -> None:
-        self.slot.__set__(model, value)
+def read_list(model: Any, slot: str, codec: ListCodec) -> Any:
+    """Return the list form of the value in a slot."""
+    value = getattr(model, slot)
+    if value is None or type(value) is list or not isinstance(value, DualValue | TopkLogprobs | np.ndarray):
+        return value
+    dual = _hold_both(model, slot, value)
+    if dual.values is None:
+        dual.values = codec.to_list(dual.array)
+    return dual.values
 
 
-def length(model: Any, name: str) -> int | None:
-    """How many places a model holds under a name of two forms, none of which is made for that; None for none."""
-    held = getattr(type(model), name).slot.__get__(model)
-    if isinstance(held, Both):
-        held = held.array if held.listed is None else held.listed
-    if isinstance(held, TopkLogprobs):
-        held = held.token_ids
-    return None if held is None else len(held)
+def read_array(model: Any, slot: str, codec: ArrayCodec | TopKCodec) -> Any:
+    """Return the array form of the value in a slot."""
+    value = getattr(model, slot)
+    if value is None:
+        return None
+    dual = _hold_both(model, slot, value)
+    if dual.array is None:
+        dual.array = codec.to_array(dual.values)
+    return dual.array
 
 
-class AsArray:
-    """Gives the array of the same slot."""
-
-    def __init__(self, slot: Any, form: Numbers | Topk) -> None:
-        self._slot, self._form = slot, form
-
-    def __get__(self, model: Any, cls: type) -> Any:
-        if model is None:
-            return self
-        held = self._slot.__get__(model, cls)
-        if held is None:
-            return None
-        both = _both(self._slot, model, held)
-        if both.array is None:
-            both.array = self._form.to_array(both.listed)
-        return both.array
+def stored_form(value: Any) -> Any:
+    """Return the value of a slot without a conversion: the array if the slot has one, otherwise the list."""
+    if type(value) is DualValue:
+        return value.values if value.array is None else value.array
+    return value
 
 
-class AsGiven:
-    """Gives what the same slot was given: an array or a list."""
-
-    def __init__(self, listed: AsList) -> None:
-        self._slot = listed.slot
-
-    def __get__(self, model: Any, cls: type) -> Any:
-        if model is None:
-            return self
-        held = self._slot.__get__(model, cls)
-        if type(held) is Both:
-            return held.listed if held.array is None else held.array
-        return held
+def stored_length(model: Any, name: str) -> int | None:
+    """Return the length of a field with two forms without a conversion; None for None."""
+    value = stored_form(getattr(model, f"_{name}"))
+    if isinstance(value, TopkLogprobs):
+        value = value.token_ids
+    return None if value is None else len(value)
 
 
-def stand_in(cls: Any, forms: Mapping[str, Any]) -> None:
-    """Put AsList in front of the slots of these fields, once a class has them; copies and pickles keep all forms."""
-    # Attrs makes each class twice; the second time it has slots.
-    found = {name: cls.__dict__[name] for name in forms if isinstance(cls.__dict__.get(name), MemberDescriptorType)}
-    if not found:
-        return
-    for name, slot in found.items():
-        setattr(cls, name, AsList(slot, forms[name]))
-    attributes = cls.__attrs_attrs__
-
-    def getstate(self: Any) -> dict[str, Any]:
-        slots = ((a.name, found.get(a.name)) for a in attributes)
-        return {name: slot.__get__(self) if slot else getattr(self, name) for name, slot in slots}
-
-    cls.__getstate__ = getstate
-
-
-def _both(slot: Any, model: Any, held: Any) -> Both:
-    if isinstance(held, Both):
-        return held
-    found = Both(array=held) if isinstance(held, np.ndarray | TopkLogprobs) else Both(listed=held)
-    slot.__set__(model, found)
-    return found
+def _hold_both(model: Any, slot: str, value: Any) -> DualValue:
+    if isinstance(value, DualValue):
+        return value
+    dual = DualValue(array=value) if isinstance(value, np.ndarray | TopkLogprobs) else DualValue(values=value)
+    object.__setattr__(model, slot, dual)
+    return dual

@@ -12,7 +12,7 @@ from typing_extensions import dataclass_transform
 from .compat.pydantic_methods import PydanticMethods
 from .lazy_numpy import Array as Array
 from .pickling import takes_official_pickles
-from .reflection import as_comparable, default_of, fields_of
+from .reflection import as_comparable, default_of, field_name, fields_of
 from .short_repr import SECRET_FIELDS, short_repr
 
 T = TypeVar("T")
@@ -31,11 +31,11 @@ class Model(PydanticMethods):
 
     def __hash__(self) -> int:
         # Without the unknown keys, which a dict holds: dicts have no hash.
-        return hash((type(self), *(as_comparable(getattr(self, a.name)) for a in fields_of(type(self)))))
+        return hash((type(self), *(as_comparable(getattr(self, field_name(a))) for a in fields_of(type(self)))))
 
     def __repr__(self) -> str:
         cls: Any = type(self)
-        shown = [(a.name, getattr(self, a.name)) for a in attrs.fields(cls) if not _is_default(self, a)]
+        shown = [(field_name(a), getattr(self, field_name(a))) for a in attrs.fields(cls) if not _is_default(self, a)]
         texts = (f"{name}={'<secret>' if name in SECRET_FIELDS else short_repr(value)}" for name, value in shown)
         return f"{cls.__name__}({', '.join(texts)})"
 
@@ -75,9 +75,9 @@ class AllowExtra(Model):
 
 
 def _values(model: Any) -> Iterator[Any]:
-    return (as_comparable(getattr(model, attribute.name)) for attribute in attrs.fields(type(model)))
+    return (as_comparable(getattr(model, field_name(attribute))) for attribute in attrs.fields(type(model)))
 
 
 def _is_default(model: Any, attribute: attrs.Attribute[Any]) -> bool:
-    value = getattr(model, attribute.name)
+    value = getattr(model, field_name(attribute))
     return not hasattr(value, "tolist") and value == default_of(attribute)

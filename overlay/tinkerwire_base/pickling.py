@@ -33,7 +33,7 @@ def set_state(model: Any, state: Any) -> None:
     names = _names(cls)
     if isinstance(state, list):
         # A dataclass with slots gives the values alone, in the order of its fields.
-        state = dict(zip((attribute.name for attribute in attrs.fields(cls)), state, strict=False))
+        state = dict(zip((attribute.alias for attribute in attrs.fields(cls)), state, strict=False))
     elif isinstance(state, tuple) and len(state) == 2:
         # Other classes with slots give what is in the dict of the object, and what is in the slots.
         state = {**(state[0] or {}), **(state[1] or {})}
@@ -63,10 +63,10 @@ def _official_values(model: Any, state: Any) -> dict[str, Any]:
     if not isinstance(state, Mapping):
         raise TypeError(f"its state is a {type(state).__name__} instead of a dict")
     cls: Any = type(model)
-    names = _names(cls)
+    names = {attribute.alias for attribute in attrs.fields(cls)}
     values = dict(state.get(PYDANTIC_VALUES, state))
     values |= state.get(PYDANTIC_EXTRA) or {}
-    convert = getattr(cls, "_of_official_state", None)
+    convert = getattr(cls, "_map_official_state", None)
     if convert is not None:
         values = convert(values)
     unknown = {name: values.pop(name) for name in values.keys() - names}
@@ -74,4 +74,4 @@ def _official_values(model: Any, state: Any) -> dict[str, Any]:
         values[EXTRA_FIELDS] = {**values.get(EXTRA_FIELDS, {}), **unknown}
     elif unknown:
         raise ValueError(f"it has no fields {', '.join(sorted(unknown))}")
-    return {attribute.alias: values[attribute.name] for attribute in attrs.fields(cls) if attribute.name in values}
+    return values

@@ -1,4 +1,7 @@
-"""Reflection: the fields of a model with their names, defaults, types and marks."""
+"""Reflection: the fields of a model with their names, defaults, types and marks.
+
+A field that is read through a property has a private slot; ``field_name`` returns its public name.
+"""
 
 from __future__ import annotations
 
@@ -55,9 +58,14 @@ def is_protobuf_only(attribute: attrs.Attribute[Any]) -> bool:
     return bool(attribute.metadata.get("protobuf_only"))
 
 
+def field_name(attribute: attrs.Attribute[Any]) -> str:
+    """Return the public name of a field, which is the name of its constructor argument."""
+    return attribute.alias or attribute.name
+
+
 def wire_name(attribute: attrs.Attribute[Any]) -> str:
     """Return the key of a field on the wire."""
-    name: str = attribute.metadata.get("wire", attribute.name)
+    name: str = attribute.metadata.get("wire", field_name(attribute))
     return name
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 import attrs
 
 from .lazy_numpy import np
-from .reflection import members_of, resolve_types
+from .reflection import field_name, members_of, resolve_types
 from .short_repr import SECRET_FIELDS, short_repr
 from .unset import UNSET, UnsetType
 
@@ -39,8 +39,8 @@ class _Fits:
         if type(value) in self._fitting:
             return
         if self._type_check is None:
-            self._learn(type(instance), attribute.name)
-        place = f"{type(instance).__name__}.{attribute.name}"
+            self._learn(type(instance), field_name(attribute))
+        place = f"{type(instance).__name__}.{attribute.alias}"
         if self._type_check is not None:
             self._type_check(place, value)
         if value is not UNSET and value is not None:
@@ -49,7 +49,7 @@ class _Fits:
 
     def _learn(self, cls: type, name: str) -> None:
         # At the first use, because the types of generated classes refer to each other.
-        tp = next(a.type for a in attrs.fields(resolve_types(cls)) if a.name == name)
+        tp = next(a.type for a in attrs.fields(resolve_types(cls)) if field_name(a) == name)
         converts = name in getattr(cls, "_converts", ())
         self._type_check = _anything if converts else validator_of(tp)
         if not self._checks:

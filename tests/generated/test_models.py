@@ -131,7 +131,7 @@ def test_models_are_immutable_slotted_and_keyword_only() -> None:
     schemas = EVERYTHING.schemas
     for name in MODELS:
         cls = getattr(models, name)
-        by_position = [field.name for field in attrs.fields(cls) if not field.kw_only]
+        by_position = [field.alias for field in attrs.fields(cls) if not field.kw_only]
         expected = list(schemas[name]["properties"]) if schemas[name].get("x-dataclass") == "positional" else []
         assert not hasattr(cls.__new__(cls), "__dict__"), name
         assert by_position == expected, name

@@ -143,7 +143,7 @@ def plain(value: Any) -> Any:
         rows = [plain(value.sparse_crow_indices), plain(value.sparse_col_indices)]
         return ("tensor", value.dtype, shape, plain(value.data), rows)
     if hasattr(value, "__attrs_attrs__"):
-        return (type(value).__name__, {a.name: plain(getattr(value, a.name)) for a in value.__attrs_attrs__})
+        return (type(value).__name__, {a.alias: plain(getattr(value, a.alias)) for a in value.__attrs_attrs__})
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

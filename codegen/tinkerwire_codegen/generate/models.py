@@ -84,13 +84,15 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
     sent = _sent(everything)
     for name, schema in _schemas(everything).items():
         original = _schemas(document)[name]
-        converts = getattr(getattr(mixins, schema.get("x-mixin") or "", None), "_converts", ())
+        mixin = getattr(mixins, schema.get("x-mixin") or "", None)
+        converts, dual = getattr(mixin, "_converts", ()), getattr(mixin, "_dual_fields", ())
         fields = {
             field: {
                 "doc": _field_doc(detail, original.get("properties", {}).get(field, {})),
                 "array": _find(detail, "x-array"),
                 "protobuf_only": is_marked_protobuf_only(detail),
                 "converts": field in converts,
+                "has_two_forms": field in dual,
                 "base64": _find(detail, "contentEncoding") == "base64",
                 "until": original.get("properties", {}).get(field, {}).get("x-until"),
                 "starts_as": _starts_as(detail, _schemas(everything)),

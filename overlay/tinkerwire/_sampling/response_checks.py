@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from tinkerwire_base.errors import APIResponseValidationError, ResponseInfo
-from tinkerwire_base.list_array import length
+from tinkerwire_base.list_array import stored_length
 from tinkerwire_generated.models import SampleRequest, SampleResponse
 
 from .._usage import exact_length
@@ -20,7 +20,7 @@ def fitted(request: SampleRequest, response: SampleResponse) -> SampleResponse:
     if request.prompt_alt_tokens_k and response.prompt_alt_tokens is None:
         raise _unfit(f"prompt_alt_tokens_k={request.prompt_alt_tokens_k}: the server drew none; it may not know this")
     _check_lengths(request, response)
-    count, last_n = length(response, "prompt_logprobs"), request.prompt_logprobs_last_n
+    count, last_n = stored_length(response, "prompt_logprobs"), request.prompt_logprobs_last_n
     if last_n is not None and any(value is not None for value in (response.prompt_logprobs or ())[:-last_n]):
         raise _unfit(f"prompt_logprobs_last_n={last_n}: the server gave those of earlier tokens; it may not know this")
     if count is None or count + 1 != exact_length(request.prompt):
@@ -36,9 +36,9 @@ def _check_lengths(request: SampleRequest, response: SampleResponse) -> None:
     if wanted is not None and given != wanted and not is_beside:
         raise _unfit(f"num_samples={wanted}: the server gave {given} sequences")
     for position, sequence in enumerate(response.sequences):
-        tokens = length(sequence, "tokens")
+        tokens = stored_length(sequence, "tokens")
         for name in ("logprobs", "topk_logprobs"):
-            found = length(sequence, name)
+            found = stored_length(sequence, name)
             if found is not None and found != tokens:
                 raise _unfit(f"sequences[{position}]: the server gave {found} {name} for {tokens} tokens")
     tokens = exact_length(request.prompt)
@@ -50,7 +50,7 @@ def _check_lengths(request: SampleRequest, response: SampleResponse) -> None:
         ("prompt_logprobs", request.prompt_logprobs),
         ("topk_prompt_logprobs", request.topk_prompt_logprobs),
     ):
-        found = length(response, name)
+        found = stored_length(response, name)
         if is_asked and found is not None and found not in allowed:
             raise _unfit(f"the server gave {found} {name.replace('_', ' ')} for {tokens} tokens")
     targets = response.target_prompt_logprobs
@@ -66,9 +66,9 @@ def missing(request: SampleRequest, response: SampleResponse) -> list[str]:
     """Names of what was asked for and is not there, where that is plain to see from the response itself."""
     first = response.sequences[0] if response.sequences else None
     wishes = (
-        ("prompt_logprobs", request.prompt_logprobs, length(response, "prompt_logprobs")),
-        ("topk_prompt_logprobs", request.topk_prompt_logprobs, length(response, "topk_prompt_logprobs")),
-        ("topk_logprobs", request.topk_sample_logprobs, 0 if first is None else length(first, "topk_logprobs")),
+        ("prompt_logprobs", request.prompt_logprobs, stored_length(response, "prompt_logprobs")),
+        ("topk_prompt_logprobs", request.topk_prompt_logprobs, stored_length(response, "topk_prompt_logprobs")),
+        ("topk_logprobs", request.topk_sample_logprobs, 0 if first is None else stored_length(first, "topk_logprobs")),
         ("target_prompt_logprobs", request.target_prompt_logprobs, response.target_prompt_logprobs),
     )
     return [name for name, wish, found in wishes if wish and found is None]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ..reflection import factory_of, resolve_types
+from ..reflection import factory_of, field_name, resolve_types
 
 
 class _Fields:
@@ -43,6 +43,8 @@ def _fields(cls: Any) -> dict[str, Any]:
         is_plain = factory is None and attribute.default is not attrs.NOTHING
         keyword: dict[str, Any] = {"default": attribute.default} if is_plain else {}
         keyword |= {"default_factory": factory} if factory else {}
-        described.append((attribute.name, attribute.type, dataclasses.field(kw_only=attribute.kw_only, **keyword)))
+        described.append(
+            (field_name(attribute), attribute.type, dataclasses.field(kw_only=attribute.kw_only, **keyword))
+        )
     found: dict[str, Any] = dataclasses.make_dataclass(cls.__name__, described).__dataclass_fields__  # type: ignore[attr-defined]
     return found

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import attrs
 import orjson
 
-from ..reflection import allows_extra, default_of, fields_of, wire_name
+from ..reflection import allows_extra, default_of, field_name, fields_of, wire_name
 from ..unset import UNSET
 
 Choice: TypeAlias = Any
@@ -42,7 +42,7 @@ class Dump:
         return found
 
     def _put(self, found: dict[str, Any], model: Any, attribute: Any, include: Choice, exclude: Choice) -> None:
-        name, value = attribute.name, getattr(model, attribute.name)
+        name, value = field_name(attribute), getattr(model, field_name(attribute))
         if value is UNSET or (value is None and not self.nulls) or not _is_chosen(name, include, exclude):
             return
         # What the newest wire lacks says nothing while nobody has given it.
@@ -82,7 +82,7 @@ def is_default(model: Any, attribute: attrs.Attribute[Any]) -> bool:
     """Whether a field is at its default; one that must be given never is."""
     if attribute.default is attrs.NOTHING:
         return False
-    value = getattr(model, attribute.name)
+    value = getattr(model, field_name(attribute))
     return not hasattr(value, "tolist") and bool(value == default_of(attribute))
 
 

@@ -11,7 +11,7 @@ import attrs
 import orjson
 
 from ..conversion.versioning import SCHEMAS, union_document
-from ..reflection import factory_of, fields_of, resolve_types
+from ..reflection import factory_of, field_name, fields_of, resolve_types
 
 Json = dict[str, Any]
 
@@ -47,12 +47,12 @@ def model_fields(cls: Any) -> Mapping[str, ModelField]:
     for attribute in fields_of(resolve_types(cls)):
         wire = attribute.metadata.get("wire")
         factory = factory_of(attribute)
-        found[attribute.name] = ModelField(
+        found[field_name(attribute)] = ModelField(
             annotation=attribute.type,
             default=attrs.NOTHING if factory else attribute.default,
             default_factory=factory,
             alias=wire,
-            description=properties.get(wire or attribute.name, {}).get("description"),
+            description=properties.get(wire or field_name(attribute), {}).get("description"),
         )
     return found
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 from typing_extensions import Self
 
+from ..reflection import field_name
+
 if TYPE_CHECKING:
     from .dumping import Choice
     from .json_schema import ModelField
@@ -36,8 +38,8 @@ class PydanticMethods:
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Iterate over names and values of the fields, which is what dict() of a model takes."""
         for attribute in _attributes(self):
-            if attribute.name != "extra_fields":
-                yield attribute.name, getattr(self, attribute.name)
+            if field_name(attribute) != "extra_fields":
+                yield field_name(attribute), getattr(self, field_name(attribute))
         yield from getattr(self, "extra_fields", {}).items()
 
     @property
@@ -45,7 +47,7 @@ class PydanticMethods:
         """The fields that differ from their defaults: models do not record which ones were given."""
         from .dumping import is_default  # noqa: PLC0415
 
-        return {attribute.name for attribute in _attributes(self) if not is_default(self, attribute)}
+        return {field_name(attribute) for attribute in _attributes(self) if not is_default(self, attribute)}
 
     def model_dump(
         self,
@@ -136,10 +138,9 @@ class PydanticMethods:
         source: Any = copy.deepcopy(self) if deep else self
         if not update:
             found: Self = source if deep else copy.copy(self)
-            return found
-        # As attrs.evolve, but fields that are lists and arrays at once are handed on as they are held.
-        held = source.__getstate__()
-        return type(self)(**{**{each.alias: held[each.name] for each in _attributes(self)}, **update})
+        else:
+            found = attrs.evolve(source, **update)
+        return found
 
     @classmethod
     def model_json_schema(cls, by_alias: bool = True, ref_template: str = "#/$defs/{model}") -> dict[str, Any]:

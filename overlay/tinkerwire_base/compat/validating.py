@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import attrs
 
 from ..conversion.converter import Converter
-from ..reflection import default_of
+from ..reflection import default_of, field_name
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 def validated(cls: type[T], value: Any, *, from_attributes: bool) -> T:
     """The model of a dict. ValueError when something does not fit."""
     if from_attributes and not isinstance(value, Mapping | cls):
-        names = (attribute.name for attribute in attrs.fields(cls))  # type: ignore[arg-type]
+        names = (field_name(attribute) for attribute in attrs.fields(cls))  # type: ignore[arg-type]
         value = {name: getattr(value, name) for name in names if hasattr(value, name)}
     found: T = _converter().structure(_as_json(value), cls)
     return found
@@ -29,8 +29,8 @@ def constructed(cls: type[T], values: Mapping[str, Any]) -> T:
     """A model of these values and defaults."""
     found = cls.__new__(cls)
     for attribute in attrs.fields(cls):  # type: ignore[arg-type]
-        if attribute.name in values:
-            object.__setattr__(found, attribute.name, values[attribute.name])
+        if field_name(attribute) in values:
+            object.__setattr__(found, attribute.name, values[field_name(attribute)])
         elif attribute.default is not attrs.NOTHING:
             object.__setattr__(found, attribute.name, default_of(attribute))
     return found

@@ -24,12 +24,13 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, overrid
 from cattrs.v import format_exception
 
 from ..lazy_numpy import np
-from ..list_array import AsGiven
+from ..list_array import stored_form
 from ..reflection import (
     allows_extra,
     as_comparable,
     default_of,
     essential_fields,
+    field_name,
     fields_of,
     forbids_extra,
     is_protobuf_only,
@@ -242,27 +243,26 @@ class Converter:
         checks = [*binary_only(cls, self.version), *(words.checks(cls) if words else [])]
         absent = words.absent_fields(cls) if words else {}
         doubtful = words.doubtful_fields(cls) if words else []
-        fields = [a for a in fields_of(cls) if a.name not in absent and not is_protobuf_only(a)]
+        fields = [a for a in fields_of(cls) if field_name(a) not in absent and not is_protobuf_only(a)]
         overrides: dict[str, Any] = _renames(cls, is_whole=False)
         overrides |= {name: override(omit=True) for name in absent}
-        raw = {wire_name(a): vars(cls)[a.name] for a in fields if a.name in getattr(cls, "_as_given", ())}
-        overrides |= {a.name: override(omit=True) for a in fields if wire_name(a) in raw}
+        stored = [field_name(a) for a in fields if field_name(a) in getattr(cls, "_sent_as_stored", ())]
+        overrides |= {name: override(omit=True) for name in stored}
         unstructure: Callable[..., Any] = make_dict_unstructure_fn(cls, conv, **overrides)
         # Not cattrs' omit_if_default, which compares, and so fails on arrays.
         blank = [(a.name, wire_name(a), a.default) for a in fields if a.default is None or a.default is UNSET]
-        known = [a for a in fields if a.name in doubtful and a.default is not None and a.default is not UNSET]
-        plain = [(a.name, wire_name(a), default_of(a)) for a in known]
+        known = [a for a in fields if field_name(a) in doubtful and a.default is not None and a.default is not UNSET]
+        plain = [(field_name(a), wire_name(a), default_of(a)) for a in known]
         is_open = allows_extra(cls)
-        kept = [(wire, AsGiven(listed).__get__) for wire, listed in raw.items()]
-        if not checks and not blank and not plain and not is_open and not kept:
+        if not checks and not blank and not plain and not is_open and not stored:
             return unstructure
 
         def unstructure_checked(value: Any) -> Any:
             for check in checks:
                 check(value)
             found = unstructure(value)
-            for wire, get in kept:
-                found[wire] = get(value, cls)
+            for name in stored:
+                found[name] = stored_form(getattr(value, f"_{name}"))
             for name, wire, default in blank:
                 if getattr(value, name) is default:
                     del found[wire]
@@ -286,10 +286,10 @@ def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool, repor
     overrides = _renames(cls, is_whole=is_whole)
     if report is not None:
         special = {
-            a.name: (a, lenient_hook(conv, f"{cls.__name__}.{wire_name(a)}", a.type, report))
+            field_name(a): (a, lenient_hook(conv, f"{cls.__name__}.{wire_name(a)}", a.type, report))
             for a in lenient_fields(cls)
         }
-        special |= {a.name: (a, structure_texts) for a in essential_texts(cls)}
+        special |= {field_name(a): (a, structure_texts) for a in essential_texts(cls)}
         overrides |= {name: override(rename=wire_name(a), struct_hook=hook) for name, (a, hook) in special.items()}
     inner: Callable[..., Any] = make_dict_structure_fn(
         cls, conv, _cattrs_forbid_extra_keys=forbids_extra(cls), **overrides
@@ -312,10 +312,11 @@ def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool, repor
 
 
 def _renames(cls: type, *, is_whole: bool) -> dict[str, Any]:
+    # To cattrs, models with private slots are dataclasses with public names.
     found: dict[str, Any] = {
-        a.name: override(rename=a.metadata["wire"]) for a in fields_of(cls) if "wire" in a.metadata
+        field_name(a): override(rename=a.metadata["wire"]) for a in fields_of(cls) if "wire" in a.metadata
     }
-    found |= {a.name: override(omit=True) for a in fields_of(cls) if is_protobuf_only(a) and not is_whole}
+    found |= {field_name(a): override(omit=True) for a in fields_of(cls) if is_protobuf_only(a) and not is_whole}
     if allows_extra(cls):
         found["extra_fields"] = override(omit=True)
     return found

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from ..errors import DialectError
-from ..reflection import as_comparable, default_of, fields_of, is_protobuf_only, wire_name
+from ..reflection import as_comparable, default_of, field_name, fields_of, is_protobuf_only, wire_name
 from ..unset import UNSET
 from .versioning import VersionRange, parse_version
 
@@ -66,21 +66,21 @@ class VersionRules:
             yield self._no_others(f"{owner}.extra_fields", others)
         required, values = self.required.get(owner, {}), self.values.get(owner, {})
         for attribute in fields_of(cls):
-            wire, what = wire_name(attribute), f"{owner}.{attribute.name}"
-            if attribute.name in absent:
-                yield self._only_default(what, attribute, absent[attribute.name])
+            wire, what = wire_name(attribute), f"{owner}.{field_name(attribute)}"
+            if field_name(attribute) in absent:
+                yield self._only_default(what, attribute, absent[field_name(attribute)])
             elif any(self._always_has(span) for span in required.get(wire, ())):
-                yield self._not_left_out(what, attribute.name)
+                yield self._not_left_out(what, field_name(attribute))
             lacking = {value: span for value, span in values.get(wire, {}).items() if not self._has(span)}
             if lacking:
-                yield self._not_among(what, attribute.name, lacking)
+                yield self._not_among(what, field_name(attribute), lacking)
             for kind, span in self.scalar_types.get(owner, {}).get(wire, {}).items():
                 if not self._has(span):
-                    yield self._holds_no(kind, what, attribute.name, span)
+                    yield self._holds_no(kind, what, field_name(attribute), span)
 
     def _spans(self, cls: type) -> dict[str, VersionRange]:
         times = self.fields.get(cls.__name__, {})
-        return {a.name: times[wire_name(a)] for a in fields_of(cls) if wire_name(a) in times}
+        return {field_name(a): times[wire_name(a)] for a in fields_of(cls) if wire_name(a) in times}
 
     def _has(self, span: VersionRange) -> bool:
         return overlaps(self.min_version, self.max_version, *span)
@@ -89,7 +89,7 @@ class VersionRules:
         return is_in_range(self.min_version, *span) and is_in_range(self.max_version, *span)
 
     def _only_default(self, what: str, attribute: attrs.Attribute[Any], span: VersionRange) -> Check:
-        name, default = attribute.name, default_of(attribute)
+        name, default = field_name(attribute), default_of(attribute)
 
         def check(model: Any) -> None:
             if as_comparable(getattr(model, name)) != default:
@@ -138,11 +138,11 @@ def binary_only(cls: type, version: str | None) -> Iterator[Check]:
     """Checks that a model leaves the fields alone that JSON, of any version, has no place for."""
     for attribute in fields_of(cls):
         if is_protobuf_only(attribute):
-            yield _not_in_json(f"{cls.__name__}.{attribute.name}", attribute, version)
+            yield _not_in_json(f"{cls.__name__}.{field_name(attribute)}", attribute, version)
 
 
 def _not_in_json(what: str, attribute: attrs.Attribute[Any], version: str | None) -> Check:
-    name, default = attribute.name, default_of(attribute)
+    name, default = field_name(attribute), default_of(attribute)
 
     def check(model: Any) -> None:
         if as_comparable(getattr(model, name)) != default:

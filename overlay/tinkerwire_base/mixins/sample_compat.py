@@ -1,81 +1,68 @@
-"""Results of sampling with every name that they have in official code: lists, arrays, and private keywords."""
+"""Mixins of sample results: lists and arrays, and the constructor arguments of the official classes."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 from ..lazy_numpy import Array
-from ..list_array import (
-    LOGPROBS,
-    PROMPT_LOGPROBS,
-    TOKENS,
-    TOPK,
-    AsArray,
-    AsList,
-    Both,
-    Numbers,
-    Topk,
-    TopkLogprobs,
-    stand_in,
-)
+from ..list_array import ArrayCodec, DualValue, TopKCodec, TopkLogprobs, read_array, read_list
+
+TOKENS, LOGPROBS = ArrayCodec("int32"), ArrayCodec("float32")
+PROMPT_LOGPROBS = ArrayCodec("float32", gaps=True)
+TOPK = TopKCodec()
 
 
-class _Results:
-    """A constructor that takes the official arguments too, and two names for each sequence of numbers."""
+class OfficialConstructor:
+    """A constructor that takes the arguments of the official class, too."""
 
     __slots__ = ()
     _positions: tuple[str, ...] = ()
     """The official arguments in their order."""
-    _twofold: ClassVar[Mapping[str, Numbers | Topk]] = {}
-    """What is both a list NAME and an array NAME_np, and comes as _NAME_list or NAME_np in official arguments."""
+    _dual_fields: tuple[str, ...] = ()
+    """Fields with a list NAME and an array NAME_np; the official arguments are _NAME_list and NAME_np."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        stand_in(cls, cls._twofold)
-        for name, form in cls._twofold.items():
-            listed = cls.__dict__.get(name)
-            if isinstance(listed, AsList):
-                setattr(cls, f"{name}_np", AsArray(listed.slot, form))
-        # Attrs makes each class twice; the second time it has a constructor.
+        # attrs makes each class twice; only the second class has a constructor.
         if "__attrs_attrs__" in cls.__dict__:
-            setattr(cls, "__init__", _taking_official(cls, cls.__dict__["__init__"]))  # noqa: B010  (mypy)
+            setattr(cls, "__init__", _accept_official_arguments(cls, cls.__dict__["__init__"]))  # noqa: B010  (mypy)
 
     @classmethod
-    def _of_official_state(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """The fields in the state of an official result."""
-        return cls._of_official((), values)
+    def _map_official_state(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the constructor arguments in the state of an official result."""
+        return cls._map_official_arguments((), values)
 
     @classmethod
-    def _of_official(cls, args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of the generated constructor for official ones."""
+    def _map_official_arguments(cls, args: tuple[Any, ...], values: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the generated constructor for those of the official constructor."""
         if len(args) > len(cls._positions):
             raise TypeError(f"{cls.__name__} takes at most {len(cls._positions)} positional arguments, got {len(args)}")
         for name, value in zip(cls._positions, args, strict=False):
-            if name in given:
+            if name in values:
                 raise TypeError(f"{cls.__name__}: {name} is given twice")
-            given[name] = value
-        for name in cls._twofold:
-            held = Both(given.pop(f"_{name}_list", None), given.pop(f"{name}_np", None))
-            if held.listed is not None or held.array is not None:
-                given[name] = held
-        return given
+            values[name] = value
+        for name in cls._dual_fields:
+            dual = DualValue(values.pop(f"_{name}_list", None), values.pop(f"{name}_np", None))
+            if dual.values is not None or dual.array is not None:
+                values[name] = dual
+        return values
 
 
-def _taking_official(cls: Any, made: Callable[..., None]) -> Callable[..., None]:
+def _accept_official_arguments(cls: Any, constructor: Callable[..., None]) -> Callable[..., None]:
     fields = frozenset(attribute.alias for attribute in cls.__attrs_attrs__)
 
-    @functools.wraps(made)
-    def init(self: Any, *args: Any, **given: Any) -> None:
-        if args or not given.keys() <= fields:
-            given = cls._of_official(args, given)
-        made(self, **given)
+    @functools.wraps(constructor)
+    def init(self: Any, *args: Any, **values: Any) -> None:
+        if args or not values.keys() <= fields:
+            values = cls._map_official_arguments(args, values)
+        constructor(self, **values)
 
     return init
 
 
-class SampledSequenceMixin(_Results):
+class SampledSequenceMixin(OfficialConstructor):
     """One sample."""
 
     __slots__ = ()
@@ -89,21 +76,53 @@ class SampledSequenceMixin(_Results):
         "_logprobs_list",
         "_topk_logprobs_list",
     )
-    _twofold: ClassVar[Mapping[str, Numbers | Topk]] = {"tokens": TOKENS, "logprobs": LOGPROBS, "topk_logprobs": TOPK}
-    if TYPE_CHECKING:
-        tokens_np: Array
-        logprobs_np: Array | None
-        topk_logprobs_np: TopkLogprobs | None
+    _dual_fields = ("tokens", "logprobs", "topk_logprobs")
+
+    @property
+    def tokens(self) -> list[int]:
+        """The sampled token ids."""
+        tokens: list[int] = read_list(self, "_tokens", TOKENS)
+        return tokens
+
+    @property
+    def tokens_np(self) -> Array:
+        """The sampled token ids, int32."""
+        array: Array = read_array(self, "_tokens", TOKENS)
+        return array
+
+    @property
+    def logprobs(self) -> list[float] | None:
+        """The logprob (nats) of each sampled token."""
+        logprobs: list[float] | None = read_list(self, "_logprobs", LOGPROBS)
+        return logprobs
+
+    @property
+    def logprobs_np(self) -> Array | None:
+        """The logprob (nats) of each sampled token, float32."""
+        array: Array | None = read_array(self, "_logprobs", LOGPROBS)
+        return array
+
+    @property
+    def topk_logprobs(self) -> list[list[tuple[int, float]] | None] | None:
+        """The likeliest tokens at each position of the sample, best first; None where there are none."""
+        pairs: list[list[tuple[int, float]] | None] | None = read_list(self, "_topk_logprobs", TOPK)
+        return pairs
+
+    @property
+    def topk_logprobs_np(self) -> TopkLogprobs | None:
+        """The likeliest tokens at each position of the sample as matrices."""
+        matrices: TopkLogprobs | None = read_array(self, "_topk_logprobs", TOPK)
+        return matrices
 
     @classmethod
-    def _of_official(cls, args: tuple[Any, ...], given: dict[str, Any]) -> dict[str, Any]:
-        found = super()._of_official(args, given)
-        found.setdefault("tokens", [])
-        return found
+    def _map_official_arguments(cls, args: tuple[Any, ...], values: dict[str, Any]) -> dict[str, Any]:
+        mapped = super()._map_official_arguments(args, values)
+        mapped.setdefault("tokens", [])
+        return mapped
 
 
-class SampleResponseMixin(_Results):
-    """Samples, and what was computed on their prompt."""
+class SampleResponseMixin(OfficialConstructor):
+    """Samples and the results for their prompt."""
 
     __slots__ = ()
     _positions = (
@@ -116,10 +135,28 @@ class SampleResponseMixin(_Results):
         "_prompt_logprobs_list",
         "_topk_prompt_logprobs_list",
     )
-    _twofold: ClassVar[Mapping[str, Numbers | Topk]] = {
-        "prompt_logprobs": PROMPT_LOGPROBS,
-        "topk_prompt_logprobs": TOPK,
-    }
-    if TYPE_CHECKING:
-        prompt_logprobs_np: Array | None
-        topk_prompt_logprobs_np: TopkLogprobs | None
+    _dual_fields = ("prompt_logprobs", "topk_prompt_logprobs")
+
+    @property
+    def prompt_logprobs(self) -> list[float | None] | None:
+        """The logprob (nats) of each token of the prompt after those before it; None for the first."""
+        logprobs: list[float | None] | None = read_list(self, "_prompt_logprobs", PROMPT_LOGPROBS)
+        return logprobs
+
+    @property
+    def prompt_logprobs_np(self) -> Array | None:
+        """The logprob (nats) of each token of the prompt, float32; NaN for the first."""
+        array: Array | None = read_array(self, "_prompt_logprobs", PROMPT_LOGPROBS)
+        return array
+
+    @property
+    def topk_prompt_logprobs(self) -> list[list[tuple[int, float]] | None] | None:
+        """The likeliest tokens at each position of the prompt, best first; None where there are none."""
+        pairs: list[list[tuple[int, float]] | None] | None = read_list(self, "_topk_prompt_logprobs", TOPK)
+        return pairs
+
+    @property
+    def topk_prompt_logprobs_np(self) -> TopkLogprobs | None:
+        """The likeliest tokens at each position of the prompt as matrices."""
+        matrices: TopkLogprobs | None = read_array(self, "_topk_prompt_logprobs", TOPK)
+        return matrices

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Self
 
 from ..lazy_numpy import Array, np
-from ..list_array import GIVEN, AsGiven, AsList, stand_in
+from ..list_array import ListCodec, read_list, stored_form
 from ..short_repr import short_repr
 from ..tensors import flat_array, plain_array, wire_array, wire_dtype
 
 if TYPE_CHECKING:
     import torch  # pyright: ignore[reportMissingImports]
+
+
+DATA = ListCodec()
 
 
 class TensorDataMixin:
@@ -25,27 +28,28 @@ class TensorDataMixin:
 
     __slots__ = ()
     _converts = ("data",)
-    _as_given = ("data",)
-    """Fields that are sent as they were given, although they read as lists."""
+    _dual_fields = _sent_as_stored = ("data",)
     if TYPE_CHECKING:
-        data: Any
-        raw: Any
-        """``data`` as it was given, an array or a list."""
+        _data: Any
         dtype: Any
         shape: Any
         sparse_crow_indices: Any
         sparse_col_indices: Any
 
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        stand_in(cls, {"data": GIVEN})
-        listed = cls.__dict__.get("data")
-        if isinstance(listed, AsList):
-            cls.raw = AsGiven(listed)
+    @property
+    def data(self) -> list[Any]:
+        """The values, flat in row-major order."""
+        values: list[Any] = read_list(self, "_data", DATA)
+        return values
+
+    @property
+    def raw(self) -> Any:
+        """The values in the form that the tensor was given: an array or a list."""
+        return stored_form(self._data)
 
     @classmethod
-    def _of_official_state(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """The fields in the state of an official tensor, which may hold an array of any shape in place of data."""
+    def _map_official_state(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields in the state of an official tensor, which may hold an array of any shape for its data."""
         array = values.pop("_numpy", None)
         return values if array is None else {**values, "data": array.reshape(-1)}
 
@@ -61,10 +65,10 @@ class TensorDataMixin:
                     f"TensorData.data: expected a 1-D array for {self.dtype}, got {data.ndim}-D {data.dtype}; "
                     "from_numpy takes any shape"
                 )
-            object.__setattr__(self, "data", plain_array("TensorData.data", data))
+            object.__setattr__(self, "_data", plain_array("TensorData.data", data))
         elif isinstance(data, list | tuple):
             # A list of its own: code fills one list again and again.
-            object.__setattr__(self, "data", list(data))
+            object.__setattr__(self, "_data", list(data))
         else:
             raise TypeError(
                 f"TensorData.data: expected a flat list or array, got {type(data).__name__}; "

@@ -208,7 +208,7 @@ def at(value: Any, place: Place) -> Any:
         if isinstance(value, dict | list):
             value = value[step]  # type: ignore[index]
         else:
-            names = {wire_name(a): a.name for a in type(value).__attrs_attrs__}
+            names = {wire_name(a): a.alias for a in type(value).__attrs_attrs__}
             value = getattr(value, names[str(step)])
     return value
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from tinkerwire_base.conversion.converter import Converter
-from tinkerwire_base.list_array import TOPK, Numbers, TopkLogprobs
+from tinkerwire_base.list_array import ArrayCodec, TopkLogprobs
+from tinkerwire_base.mixins.sample_compat import TOPK
 from tinkerwire_generated import models
 
 SampledSequence: Any = models.SampledSequence
@@ -101,7 +102,7 @@ def test_copies_keep_arrays(copied: Any) -> None:
 
 def test_model_copy_hands_arrays_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """With other values for some fields as well, and nothing is made a list of that nobody asked for."""
-    monkeypatch.setattr(Numbers, "to_list", None)
+    monkeypatch.setattr(ArrayCodec, "to_list", None)
     array = np.arange(3, dtype=np.int32)
     one = SampledSequence(stop_reason="stop", tokens=array)
     assert one.model_copy(update={"sequence_id": "s"}).tokens_np is array

@@ -261,8 +261,8 @@ def test_sequences_get_their_names(server: ScriptedServer, ids: list[str] | None
 
 def test_sequences_with_names_keep_their_arrays(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a binary message holds becomes a list where somebody reads it as one, and not before."""
-    monkeypatch.setattr("tinkerwire_base.list_array.Numbers.to_list", None)
-    monkeypatch.setattr("tinkerwire_base.list_array.Topk.to_list", None)
+    monkeypatch.setattr("tinkerwire_base.list_array.ArrayCodec.to_list", None)
+    monkeypatch.setattr("tinkerwire_base.list_array.TopKCodec.to_list", None)
     numbers, pairs = np.arange(2, dtype=np.float32), {"k": 1, "length": 2}
     tokens, logprobs = numbers.astype(np.int32).tobytes(), numbers.tobytes()
     topk = {**pairs, "token_ids": tokens, "logprobs": logprobs}

@@ -111,16 +111,16 @@ class ResultEncoder:
         absent = self._absent_of(kind)
         changes = {name: default for name, default in absent.items() if as_comparable(getattr(value, name)) != default}
         for attribute in attrs.fields(kind):
-            if attribute.name not in absent:
-                part = getattr(value, attribute.name)
+            if attribute.alias not in absent:
+                part = getattr(value, attribute.alias)
                 cut = self._cut(part)
                 if cut is not part:
-                    changes[attribute.name] = cut
+                    changes[attribute.alias] = cut
         return attrs.evolve(value, **changes) if changes else value
 
     def _absent_of(self, kind: type) -> dict[str, Any]:
         if kind not in self._absent:
-            defaults = {attribute.name: default_of(attribute) for attribute in attrs.fields(kind)}
-            binary = [attribute.name for attribute in attrs.fields(kind) if is_protobuf_only(attribute)]
+            defaults = {attribute.alias: default_of(attribute) for attribute in attrs.fields(kind)}
+            binary = [attribute.alias for attribute in attrs.fields(kind) if is_protobuf_only(attribute)]
             self._absent[kind] = {name: defaults[name] for name in [*self._vocabulary.absent_fields(kind), *binary]}
         return self._absent[kind]
