@@ -10,7 +10,7 @@ import attrs
 from tinkerwire_base.list_array import stored_length
 from tinkerwire_generated.models import Datum, ModelInput, SampleResponse
 
-from ._futures.reporting import log
+from ._futures.logger import log
 
 
 @attrs.frozen(kw_only=True)

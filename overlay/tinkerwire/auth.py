@@ -7,7 +7,7 @@ import os
 from tinkerwire_base.errors import TinkerError
 
 from ._connection.retry import RetryConfig
-from ._credentials.checks import environment_key, is_well_formed, well_formed_stored_key
+from ._credentials.official_key import is_well_formed, read_environment_key, read_official_default_key
 from ._credentials.secret import JWT_PREFIX
 from ._service import ServiceClient
 
@@ -20,15 +20,15 @@ def get_tinker_token() -> str | None:
     The key is in plain text. TINKER_CREDENTIAL_CMD is not run. A key or file in a form that the official SDK rejects
     is ignored; the clients raise an error that names the problem.
     """
-    key = environment_key()
+    key = read_environment_key()
     if key:
         return key if is_well_formed(key) else None
-    return well_formed_stored_key()
+    return read_official_default_key()
 
 
 def tinker_has_credentials() -> bool:
     """Return True if there is a valid key, or a command that prints a key; do not try either."""
-    key, command = environment_key(), os.environ.get("TINKER_CREDENTIAL_CMD")
+    key, command = read_environment_key(), os.environ.get("TINKER_CREDENTIAL_CMD")
     if key.startswith(JWT_PREFIX):
         return is_well_formed(key)
     return bool(command) or get_tinker_token() is not None

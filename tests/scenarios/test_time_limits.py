@@ -24,7 +24,7 @@ from support.scripted import (
     in_order,
     scripted_server,
 )
-from tinkerwire._futures.deadline import library_seconds
+from tinkerwire._futures.deadline import clamp_timeout
 from tinkerwire._transport import backpressure
 from tinkerwire._transport.backpressure import Traffic
 
@@ -113,7 +113,7 @@ def test_endless_limits_are_no_limit(server: ScriptedServer, kind: str, seconds:
 @given(st.one_of(st.none(), st.floats(), st.integers(), st.sampled_from(ODD_SECONDS)))
 def test_libraries_get_only_seconds_that_they_keep(seconds: float | None) -> None:
     """Libraries never receive zero, negative, infinite or NaN seconds; None stands only for no limit."""
-    found = library_seconds(seconds)
+    found = clamp_timeout(seconds)
     if found is None:
         assert seconds is None or seconds > 1e9
     else:
@@ -200,7 +200,7 @@ def one_batch(client: tw.ServiceClient) -> tw.APIFuture[Any]:
 def second_sample(client: tw.ServiceClient) -> tw.APIFuture[Any]:
     """Sample while another sample holds the only slot."""
     sampling = client.create_sampling_client(base_model="base")
-    sampling.sample(PROMPT, 1, PARAMS).heard()
+    sampling.sample(PROMPT, 1, PARAMS).mark_retrieved()
     return sampling.sample(PROMPT, 1, PARAMS)
 
 

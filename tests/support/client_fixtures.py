@@ -32,7 +32,7 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
     try:
         wait_until(lambda: not loop_threads(), "the client's thread ends after close")
     finally:
-        LOOP.forget()
+        LOOP.reset_after_fork()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -15,9 +15,9 @@ from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.auth import delete_own_api_key, get_own_api_key
 from tinkerwire_generated.availability import NEWEST
 
-from .._credentials.credentials_file import credentials_file
-from .._credentials.credentials_file_edits import StoredKey, add_key, find_key, remove_key, stored_keys, use_key
+from .._credentials.credentials_file import credentials_path
 from .._credentials.secret import Secret
+from .._credentials.stored_keys import StoredKey, add_key, find_key, list_keys, remove_key, use_key
 from .._transport.address import DEFAULT_BASE_URL, is_embedded, resolve_base_url
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ def _login(options: argparse.Namespace) -> None:
     if is_embedded(url):
         raise ValueError(f"base_url={url!r}, the embedded server, needs no key")
     secret = _typed(with_prompt=not options.stdin, url=url)
-    before = next((each for each in stored_keys() if each.is_default), None)
+    before = next((each for each in list_keys() if each.is_default), None)
     try:
         about = _ask(url, secret, get_own_api_key())
     except TinkerError as error:
@@ -99,19 +99,19 @@ def _logout(options: argparse.Namespace) -> None:
         except TinkerError as met:
             error = met
     remove_key(found.id)
-    _say(f"Removed the key {_named(found)} from {credentials_file()}.")
+    _say(f"Removed the key {_named(found)} from {credentials_path()}.")
     if error is not None:
         raise TinkerError(f"the server still has it, delete it in the console ({console_urls.KEYS}): {error}")
     if found.type != "generated":
         _say(f"On the server it is as it was; the console ({console_urls.KEYS}) deletes keys of the Tinker service.")
-    if found.is_default and stored_keys():
+    if found.is_default and list_keys():
         _say("None of the others is the default; `tinkerwire auth use KEY` makes one it.")
 
 
 def _list(_: argparse.Namespace) -> None:
-    keys = stored_keys()
+    keys = list_keys()
     if not keys:
-        _say(f"{credentials_file()} has no keys; `tinkerwire auth login` adds one.")
+        _say(f"{credentials_path()} has no keys; `tinkerwire auth login` adds one.")
         return
     rows = [("", "ID", "NAME", "TYPE", "ORGANIZATION", "USER", "FINGERPRINT")]
     for each in keys:

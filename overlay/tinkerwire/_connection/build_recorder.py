@@ -11,9 +11,9 @@ from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import RequestTimeoutError, TinkerError
 from tinkerwire_generated.models import UntypedAPIFuture
 
-from .._futures.building import Build
-from .._futures.deadline import deadline_error, is_late, time_left
-from .._futures.operation_record import current
+from .._futures.build_request import BuildRequest
+from .._futures.deadline import deadline_error, is_deadline_passed, remaining_s
+from .._futures.operation_record import current_operation
 from .._transport.backpressure import Traffic
 from .._wire.server_futures import DeferredResult
 
@@ -38,7 +38,7 @@ class BuildRecorder:
         self._exchange = exchange
         self._spawn = spawn
         self._late_s = 0.0 if is_in_line else LATE_S
-        self._build = Build(request=request)
+        self._build = BuildRequest(request=request)
 
     def reader(self, read: Callable[[WireResponse], T]) -> Callable[[WireResponse], T]:
         """Return a reader that also records the future that a response has."""
@@ -61,9 +61,9 @@ class BuildRecorder:
         Raises:
             TinkerError: the attempt met an error.
         """
-        if is_late():
+        if is_deadline_passed():
             raise deadline_error()
-        build, left_s = self._build, time_left()
+        build, left_s = self._build, remaining_s()
         limit_s = max_s if left_s == math.inf else left_s + self._late_s
         task = build.response = self._spawn(self._exchange(request, traffic, timeout_s, limit_s))
         await asyncio.wait([task])
@@ -71,9 +71,9 @@ class BuildRecorder:
         try:
             response = task.result()
         except TinkerError as error:
-            build.may_be_taken = build.may_be_taken or error.may_have_been_sent is not False
+            build.may_be_accepted = build.may_be_accepted or error.may_have_been_sent is not False
             raise
-        build.may_be_taken = build.may_be_taken or response.status >= 500
+        build.may_be_accepted = build.may_be_accepted or response.status >= 500
         return response
 
     async def record(self, sending: Awaitable[T]) -> T:
@@ -82,16 +82,16 @@ class BuildRecorder:
         Raises:
             TinkerError: the last attempt met an error.
         """
-        track = current()
+        track = current_operation()
         track.builds.append(self._build)
         try:
             result = await sending
         except RequestTimeoutError:
             raise
         except TinkerError:
-            if not is_late():
-                track.drop(self._build)
+            if not is_deadline_passed():
+                track.remove_build(self._build)
             raise
         if not isinstance(result, UntypedAPIFuture):
-            track.drop(self._build)
+            track.remove_build(self._build)
         return result

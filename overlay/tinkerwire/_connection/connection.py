@@ -20,7 +20,7 @@ from tinkerwire_generated.models import AuthTokenRequest, ClientConfigResponse, 
 from .._credentials.authorization import Authorization
 from .._credentials.secret import Secret, is_sendable
 from .._credentials.sources import Credential
-from .._futures.building import Build
+from .._futures.build_request import BuildRequest
 from .._futures.deadline import Deadline
 from .._futures.future import APIFuture
 from .._transport.backpressure import InFlightLimit, Traffic
@@ -44,7 +44,7 @@ from .throttled_log import ThrottledLog
 T = TypeVar("T")
 REQUEST_TIMEOUT_S = 60.0
 FetchResult: TypeAlias = Callable[["Connection", DeferredResult, Traffic, RetryConfig], Coroutine[Any, Any, Any]]
-Abandon: TypeAlias = Callable[["Connection", Build], Coroutine[Any, Any, None]]
+Abandon: TypeAlias = Callable[["Connection", BuildRequest], Coroutine[Any, Any, None]]
 
 
 class ErrorObserver(Protocol):
@@ -160,13 +160,13 @@ class Connection:
         """True in the process that made the client, False in a fork of it."""
         return self.operations.is_of_this_process
 
-    def _abandon(self, build: Build) -> None:
+    def _abandon(self, build: BuildRequest) -> None:
         if not self.session_state.is_expired:
             self.operations.spawn(self._abandon_build(self, build))
 
     def _record_error(self, error: Exception) -> None:
         if isinstance(error, TinkerError):
-            self._authorization.redaction.error(error)
+            self._authorization.redaction.redact_error(error)
         if self._error_observer is not None:
             with suppress(Exception):  # the error of the operation matters more
                 self._error_observer.record_exception(error)
@@ -260,7 +260,7 @@ class Connection:
 
     def redacted(self, value: Any) -> Any:
         """Return a JSON value without the secrets of this client."""
-        return self._authorization.redaction.value(value)
+        return self._authorization.redaction.redact_value(value)
 
     @property
     def known_dialect(self) -> Dialect | None:

@@ -13,7 +13,7 @@ from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import ClientClosedError, TinkerError
 
 from .._credentials.authorization import Authorization
-from .._futures.deadline import deadline_error, is_late, time_left
+from .._futures.deadline import deadline_error, is_deadline_passed, remaining_s
 from .._transport.backpressure import Traffic
 from .._transport.base import Transport
 from .._transport.errors import no_time_error
@@ -84,26 +84,26 @@ class Exchanger:
             raise self._closed_error()
         if request.content is not None:
             timeout_s += len(request.content) / SLOWEST_UPLOAD_BYTES_PER_S
-        if is_late():
+        if is_deadline_passed():
             raise deadline_error()
-        left_s = time_left()
+        left_s = remaining_s()
         # An operation has one deadline; other requests have the time of their own policy.
         timeout_s = min(timeout_s, max_s if left_s == math.inf else left_s)
         if timeout_s <= 0:
             raise no_time_error(request, self._base_url)
         request = attrs.evolve(request, limits=self._limits[traffic])
         authorization, dialect = self._authorization, self._dialects.known
-        credential = authorization.credential_for(request, dialect.config if dialect else None)
+        credential = authorization.select_credential(request, dialect.config if dialect else None)
         secret = None if credential is None else await _obtain(credential.get())
         # The credential joins at the last moment: no request object that is kept holds it.
-        response = await self._transport.send(authorization.signed(request, secret), traffic, timeout_s)
+        response = await self._transport.send(authorization.sign(request, secret), traffic, timeout_s)
         if credential is not None and secret is not None:
-            newer = await _obtain(authorization.after_refusal(credential, secret, response))
+            newer = await _obtain(authorization.retry_credential(credential, secret, response))
             if newer is not None:
-                response = await self._transport.send(authorization.signed(request, newer), traffic, timeout_s)
+                response = await self._transport.send(authorization.sign(request, newer), traffic, timeout_s)
         self.last_response_at = time.monotonic()
         check_size(request, self._base_url + request.path, response.status, response.content)
-        return authorization.redaction.answer(response)
+        return authorization.redaction.redact_response(response)
 
     def reject_new(self) -> None:
         """Reject further requests with ClientClosedError."""

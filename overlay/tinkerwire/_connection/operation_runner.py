@@ -11,11 +11,17 @@ from typing import Any, TypeVar
 
 from tinkerwire_base.errors import APITimeoutError, ClientClosedError, RequestTimeoutError
 
-from .._futures.building import Build
+from .._futures.build_request import BuildRequest
 from .._futures.deadline import Deadline
 from .._futures.event_loop import LOOP
 from .._futures.future import APIFuture
-from .._futures.operation_record import OnWait, OperationRecord, WaitReporter, begin, start_apart
+from .._futures.operation_record import (
+    OnWait,
+    OperationRecord,
+    WaitReporter,
+    create_detached_task,
+    set_current_operation,
+)
 from .retry import RetryConfig
 from .throttled_log import ThrottledLog
 
@@ -50,7 +56,7 @@ class OperationRunner:
         self,
         throttled_log: ThrottledLog,
         on_error: Callable[[Exception], None],
-        on_abandoned: Callable[[Build], None],
+        on_abandoned: Callable[[BuildRequest], None],
     ) -> None:
         self._throttled_log = throttled_log
         self._on_error = on_error
@@ -93,7 +99,7 @@ class OperationRunner:
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run work that no operation waits for, and that ends with them; on the loop thread."""
-        task = start_apart(work)
+        task = create_detached_task(work)
         self._background.add(task)
         task.add_done_callback(self._ended)
         return task
@@ -148,8 +154,8 @@ class OperationRunner:
             raise self.closed_error()
         self._running.add(task)
         task.add_done_callback(self._ended)
-        begin(track)
-        timer = deadline.begin(task)
+        set_current_operation(track)
+        timer = deadline.start(task)
         watch = WaitReporter(track, self._throttled_log.warn, None if owner is None else owner.on_wait)
         try:
             return await work()
@@ -157,11 +163,11 @@ class OperationRunner:
             if self.closed:
                 raise self.closed_error() from None
             self._abandon(track)
-            if deadline.is_over:
+            if deadline.has_passed:
                 raise self._deadline_error(deadline, track) from None
             raise
         except Exception as error:
-            if isinstance(error, APITimeoutError) and deadline.is_over:
+            if isinstance(error, APITimeoutError) and deadline.has_passed:
                 self._abandon(track)
                 raise self._deadline_error(deadline, track) from error
             if isinstance(error, RequestTimeoutError):
@@ -172,7 +178,7 @@ class OperationRunner:
             if timer is not None:
                 timer.cancel()
             watch.end()
-            track.ended()
+            track.mark_ended()
             # An error keeps this frame, and must not keep the client open.
             del work, owner
 

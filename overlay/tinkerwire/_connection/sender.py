@@ -13,8 +13,8 @@ from tinkerwire_base.call import WireRequest, WireResponse
 from tinkerwire_base.errors import APIConnectionError, TinkerError
 
 from .._credentials.redaction import Redaction
-from .._futures.deadline import time_left
-from .._futures.operation_record import current
+from .._futures.deadline import remaining_s
+from .._futures.operation_record import current_operation
 from .._transport.backpressure import Traffic
 from .._wire.server_futures import DeferredResult
 from .build_recorder import Exchange
@@ -87,7 +87,7 @@ class Sender:
         traffic, policy = options.traffic, options.policy
         if self._session_state.is_expired and self._session_state.is_used_by(traffic):
             raise self._session_state.expired_error("as the answer to its heartbeat shows")
-        started, attempt, record = time.monotonic(), 0, current()
+        started, attempt, record = time.monotonic(), 0, current_operation()
         repeated = RepeatedErrors(request.path)
         while True:
             attempt += 1
@@ -103,7 +103,7 @@ class Sender:
                 break
             except TinkerError as error:
                 record.step = ""
-                self._redaction.error(error)
+                self._redaction.redact_error(error)
                 self._exchanger.record_error(error)
                 now = time.monotonic()
                 replacement = None if options.replace is None else options.replace(error)
@@ -121,7 +121,7 @@ class Sender:
                 if (
                     wait is None
                     or (replacement is not None and replacement.is_hopeless)
-                    or wait >= time_left()
+                    or wait >= remaining_s()
                     or isinstance(error, options.raise_immediately)
                     or self._exceeds_first_response_budget(error, policy, next_end_s)
                 ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from .._futures.reporting import log
+from .._futures.logger import log
 
 WARNING_INTERVAL_S = 10.0
 

@@ -15,10 +15,10 @@ from tinkerwire_generated.operations import OPERATIONS
 from .redaction import Redaction
 from .refreshing import RefreshingCredential
 from .secret import Secret, is_sendable
-from .sources import Credential, StaticCredential, command_credential
+from .sources import Credential, StaticCredential, create_command_credential
 
 KEY_HEADER = "x-api-key"
-WITH_THE_CREDENTIAL_ITSELF = frozenset({OPERATIONS["client_config"].path, OPERATIONS["auth_token"].path})
+UNEXCHANGED_PATHS = frozenset({OPERATIONS["client_config"].path, OPERATIONS["auth_token"].path})
 """The calls that lead to a token, and so go without one."""
 OWN_TOKENS = "passport-"
 """Who issues tokens that serve as API keys."""
@@ -56,9 +56,9 @@ class Authorization:
         self._tokens = RefreshingCredential(self._exchange, "the token")
         self._config: ClientConfigResponse | None = None
 
-    def credential_for(self, request: WireRequest, config: ClientConfigResponse | None) -> Credential | None:
+    def select_credential(self, request: WireRequest, config: ClientConfigResponse | None) -> Credential | None:
         """What a request is sent with, on a server that wants what ``config`` says."""
-        is_exchanged = self._is_exchanged(config) and request.path not in WITH_THE_CREDENTIAL_ITSELF
+        is_exchanged = self._is_exchanged(config) and request.path not in UNEXCHANGED_PATHS
         return self._tokens if is_exchanged else self._credential
 
     async def token(self, config: ClientConfigResponse) -> Secret | None:
@@ -73,7 +73,7 @@ class Authorization:
         is_own = secret is not None and (secret.claim("iss") or "").startswith(OWN_TOKENS)
         return secret if is_own else None
 
-    def signed(self, request: WireRequest, secret: Secret | None) -> WireRequest:
+    def sign(self, request: WireRequest, secret: Secret | None) -> WireRequest:
         """The request with all its headers; it is not to be kept."""
         headers = {**{name: each.reveal() for name, each in self.headers.items()}, **request.headers}
         if secret is not None:
@@ -81,7 +81,7 @@ class Authorization:
             headers[KEY_HEADER] = secret.reveal()
         return attrs.evolve(request, headers=headers)
 
-    async def after_refusal(self, credential: Credential, refused: Secret, answer: WireResponse) -> Secret | None:
+    async def retry_credential(self, credential: Credential, rejected: Secret, answer: WireResponse) -> Secret | None:
         """What to send the same request with once more; None when the refusal stands.
 
         Raises:
@@ -91,7 +91,7 @@ class Authorization:
             return None
         if credential is self._tokens and INVALID_TOKEN not in answer.headers.get("www-authenticate", ""):
             return None
-        return await credential.after(refused)
+        return await credential.replace(rejected)
 
     async def close(self) -> None:
         """Stop renewals that still go on."""
@@ -106,7 +106,7 @@ class Authorization:
     async def _exchange(self) -> Secret:
         wants_command = self._config is not None and self._config.credential_default_source == "credential_cmd"
         if wants_command and isinstance(self._credential, StaticCredential) and not self._credential.secret.is_token:
-            command = command_credential()
+            command = create_command_credential()
             if command is None:
                 raise TinkerError(
                     "the organization of this API key wants credentials that change: set TINKER_CREDENTIAL_CMD to a "

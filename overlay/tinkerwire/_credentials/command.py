@@ -17,7 +17,7 @@ REAP_S = 1.0
 """How long the end of a command that was stopped is waited for."""
 
 
-def credential_command() -> str | None:
+def read_credential_command() -> str | None:
     """The command, from TINKER_CREDENTIAL_CMD."""
     return os.environ.get("TINKER_CREDENTIAL_CMD", "").strip() or None
 
@@ -52,7 +52,7 @@ async def run_command(command: str) -> Secret:
     if not is_sendable(found.reveal()):
         what = "more than one word, or characters beyond printable ASCII" if found.reveal() else "nothing"
         raise TinkerError(f"TINKER_CREDENTIAL_CMD: the command printed {what}, and not just a credential")
-    if found.life_s() == 0:
+    if found.expires_in_s() == 0:
         raise TinkerError("TINKER_CREDENTIAL_CMD: the command printed a token that is over; sign in to what it asks")
     return found
 

@@ -19,7 +19,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 """What other users of the machine must not be allowed."""
 
 
-def credentials_file() -> Path:
+def credentials_path() -> Path:
     """Where the file is, whether or not there is one. TinkerError: this user has no home folder."""
     try:
         return Path.home() / FILE
@@ -29,25 +29,25 @@ def credentials_file() -> Path:
         ) from None
 
 
-def stored_key() -> Secret | None:
+def read_default_key() -> Secret | None:
     """The key that the file names as the default; None without a file, or when it names none.
 
     Raises:
         TinkerError: the file can be read by others or not by us, or it is not of the known form.
     """
-    found = _default_key(stored_content() or {})
+    found = _default_key(read_credentials_file() or {})
     if isinstance(found, str):
         raise unusable(found)
     return found
 
 
-def stored_content() -> dict[str, Any] | None:
+def read_credentials_file() -> dict[str, Any] | None:
     """The file's JSON object, of a known version, whatever else is in it; None without a file.
 
     Raises:
-        TinkerError: see :func:`stored_key`.
+        TinkerError: see :func:`read_default_key`.
     """
-    path = credentials_file()
+    path = credentials_path()
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
@@ -68,7 +68,7 @@ def stored_content() -> dict[str, Any] | None:
 
 def unusable(why: str) -> TinkerError:
     """The error for a file that is not of the known form."""
-    return TinkerError(f"{credentials_file()}: {why}; mend or remove it, or set TINKER_API_KEY")
+    return TinkerError(f"{credentials_path()}: {why}; mend or remove it, or set TINKER_API_KEY")
 
 
 # What follows says what is wrong rather than raise it, so that no traceback has a frame with the keys in it.

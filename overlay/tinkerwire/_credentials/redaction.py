@@ -32,7 +32,7 @@ class Redaction:
         if len(secret.reveal()) >= SHORTEST and not any(secret is each for each in (*self._lasting, *self._secrets)):
             (self._lasting if is_lasting else self._secrets).append(secret)
 
-    def text(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         """A text without the secrets."""
         for secret in (*self._lasting, *self._secrets):
             value = secret.reveal()
@@ -42,16 +42,16 @@ class Redaction:
                     text = text.replace(form, SHOWN)
         return text
 
-    def answer(self, answer: WireResponse) -> WireResponse:
+    def redact_response(self, answer: WireResponse) -> WireResponse:
         """An error answer without the secrets; results are left as they are."""
         if answer.status < 300:
             return answer
-        headers = {name: self.text(value) for name, value in answer.headers.items()}
+        headers = {name: self.redact_text(value) for name, value in answer.headers.items()}
         # Byte by byte, so that what is no UTF-8 stays what it is.
-        content = self.text(answer.content.decode("latin-1")).encode("latin-1")
+        content = self.redact_text(answer.content.decode("latin-1")).encode("latin-1")
         return attrs.evolve(answer, headers=headers, content=content)
 
-    def error(self, error: BaseException) -> None:
+    def redact_error(self, error: BaseException) -> None:
         """Take the secrets out of an exception, its parts, and those that it came from."""
         seen: set[int] = set()
         left: list[BaseException | None] = [error]
@@ -60,19 +60,21 @@ class Redaction:
             if each is None or id(each) in seen:
                 continue
             seen.add(id(each))
-            each.args = tuple(self.value(part) for part in each.args)
+            each.args = tuple(self.redact_value(part) for part in each.args)
             for name, value in vars(each).items():
-                each.__dict__[name] = self.value(value)
+                each.__dict__[name] = self.redact_value(value)
             left += (each.__cause__, each.__context__)
 
-    def value(self, value: Any) -> Any:
+    def redact_value(self, value: Any) -> Any:
         """A value without the secrets: texts, and what of JSON or of an error has texts in it."""
         if isinstance(value, str):
-            return self.text(value)
+            return self.redact_text(value)
         if isinstance(value, dict):
-            return {self.value(key): self.value(item) for key, item in value.items()}
+            return {self.redact_value(key): self.redact_value(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [self.value(item) for item in value]
+            return [self.redact_value(item) for item in value]
         if isinstance(value, ResponseInfo):
-            return attrs.evolve(value, headers=self.value(dict(value.headers)), text=self.text(value.text))
+            return attrs.evolve(
+                value, headers=self.redact_value(dict(value.headers)), text=self.redact_text(value.text)
+            )
         return value

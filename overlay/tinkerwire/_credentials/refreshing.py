@@ -10,7 +10,7 @@ import attrs
 
 from tinkerwire_base.errors import TinkerError
 
-from .._futures.reporting import log
+from .._futures.logger import log
 from .._futures.single_flight import SingleFlight
 from .secret import Secret
 
@@ -21,11 +21,11 @@ RETRY_S = 60.0
 
 
 @attrs.frozen(kw_only=True)
-class _Held:
+class _CurrentCredential:
     secret: Secret
-    due: float
+    refresh_at: float
     """When to renew it without waiting for that: at half its life."""
-    late: float
+    must_refresh_at: float
     """When to wait for the renewal."""
     end: float
 
@@ -41,9 +41,9 @@ class RefreshingCredential:
     def __init__(self, obtain: Callable[[], Coroutine[Any, Any, Secret]], name: str) -> None:
         self._obtain = obtain
         self._name = name
-        self._held: _Held | None = None
+        self._current: _CurrentCredential | None = None
         self._renewal: SingleFlight[Secret] | None = None
-        self._quiet_until = 0.0
+        self._retry_at = 0.0
 
     async def get(self) -> Secret:
         """The credential to send now.
@@ -51,25 +51,25 @@ class RefreshingCredential:
         Raises:
             TinkerError: what obtaining it met, unless the old one is still good.
         """
-        held, now = self._held, asyncio.get_running_loop().time()
-        if held is None or now >= held.end:
+        current, now = self._current, asyncio.get_running_loop().time()
+        if current is None or now >= current.end:
             return await self._start().get()
-        if now >= held.due and now >= self._quiet_until:
-            if now >= held.late:
+        if now >= current.refresh_at and now >= self._retry_at:
+            if now >= current.must_refresh_at:
                 return await self._start().get()
-            self._start().begin()
-        return held.secret
+            self._start().start()
+        return current.secret
 
-    async def after(self, refused: Secret) -> Secret | None:
-        """What to send in place of a credential that the server refused; None when there is no other one.
+    async def replace(self, rejected: Secret) -> Secret | None:
+        """What to send in place of a credential that the server rejected; None when there is no other one.
 
         Raises:
             TinkerError: what obtaining it met.
         """
-        if self._held is not None and self._held.secret is refused:
-            self._held = None
+        if self._current is not None and self._current.secret is rejected:
+            self._current = None
         newer = await self.get()
-        return None if newer.reveal() == refused.reveal() else newer
+        return None if newer.reveal() == rejected.reveal() else newer
 
     async def close(self) -> None:
         """Stop a renewal that still goes on."""
@@ -86,16 +86,21 @@ class RefreshingCredential:
             secret = await self._obtain()
         except TinkerError as error:
             now = asyncio.get_running_loop().time()
-            self._quiet_until = now + RETRY_S
-            if self._held is None or now >= self._held.end:
+            self._retry_at = now + RETRY_S
+            if self._current is None or now >= self._current.end:
                 raise
-            log.warning("%s cannot be renewed yet; it lasts %.0f s more: %s", self._name, self._held.end - now, error)
-            return self._held.secret
+            log.warning(
+                "%s cannot be renewed yet; it lasts %.0f s more: %s", self._name, self._current.end - now, error
+            )
+            return self._current.secret
         finally:
             self._renewal = None
-        now, life = asyncio.get_running_loop().time(), secret.life_s()
-        self._held = _Held(
-            secret=secret, due=now + life / 2, late=now + life - min(MARGIN_S, life / 10), end=now + life
+        now, life = asyncio.get_running_loop().time(), secret.expires_in_s()
+        self._current = _CurrentCredential(
+            secret=secret,
+            refresh_at=now + life / 2,
+            must_refresh_at=now + life - min(MARGIN_S, life / 10),
+            end=now + life,
         )
-        self._quiet_until = 0.0
+        self._retry_at = 0.0
         return secret

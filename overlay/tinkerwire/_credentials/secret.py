@@ -47,7 +47,7 @@ class Secret:
             return False
         return self.is_token
 
-    def life_s(self) -> float:
+    def expires_in_s(self) -> float:
         """Seconds for which it is good from now: all the time unless it is a token; 0 when that is over."""
         if not self.is_token:
             return math.inf

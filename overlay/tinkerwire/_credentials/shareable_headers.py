@@ -43,7 +43,7 @@ def is_shareable(name: str, value: str) -> bool:
     return not any(part in lower for part in SECRET_NAMES) and not _SECRET_VALUE.search(value)
 
 
-def shareable_headers(headers: Mapping[str, Secret]) -> dict[str, str]:
+def select_shareable_headers(headers: Mapping[str, Secret]) -> dict[str, str]:
     """Return the headers that may travel, with their values in the clear."""
     revealed = {name: value.reveal() for name, value in headers.items()}
     return {name: value for name, value in revealed.items() if is_shareable(name, value)}

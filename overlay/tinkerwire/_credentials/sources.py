@@ -9,8 +9,8 @@ from typing import Protocol
 from tinkerwire_base.errors import TinkerError
 
 from .._transport.address import EMBEDDED, is_embedded, is_loopback, refuse_plain_http
-from .command import credential_command, run_command
-from .credentials_file import FILE, stored_key
+from .command import read_credential_command, run_command
+from .credentials_file import FILE, read_default_key
 from .refreshing import RefreshingCredential
 from .secret import Secret, is_sendable
 
@@ -24,7 +24,7 @@ class Credential(Protocol):
         """What to send now; raises TinkerError when there is nothing."""
         ...
 
-    async def after(self, refused: Secret) -> Secret | None:
+    async def replace(self, rejected: Secret) -> Secret | None:
         """What to send in place of something that the server refused; None when there is no other."""
         ...
 
@@ -41,11 +41,11 @@ class StaticCredential:
 
     async def get(self) -> Secret:
         """See :class:`Credential`."""
-        if self.secret.life_s() == 0:
+        if self.secret.expires_in_s() == 0:
             raise TinkerError("the API key is a token, and its time is over; get a new one")
         return self.secret
 
-    async def after(self, refused: Secret) -> Secret | None:
+    async def replace(self, rejected: Secret) -> Secret | None:
         """See :class:`Credential`."""
         return None
 
@@ -66,11 +66,11 @@ def resolve_credential(
     """
     if is_embedded(base_url):
         return None
-    secret = given_key(api_key)
-    credential: Credential | None = command_credential() if secret is None else StaticCredential(secret)
+    secret = read_api_key(api_key)
+    credential: Credential | None = create_command_credential() if secret is None else StaticCredential(secret)
     if credential is None and not is_loopback(base_url):
         refuse_plain_http(base_url, plain_http_hosts)
-        stored = stored_key()
+        stored = read_default_key()
         if stored is None:
             raise TinkerError(
                 f"no API key: give api_key=, set TINKER_API_KEY or TINKER_CREDENTIAL_CMD, say `tinkerwire auth login` "
@@ -83,7 +83,7 @@ def resolve_credential(
     return credential
 
 
-def given_key(api_key: str | None) -> Secret | None:
+def read_api_key(api_key: str | None) -> Secret | None:
     """The key of the argument, then of TINKER_API_KEY; empty ones count as none. TinkerError when it cannot be one."""
     secret = Secret(api_key or os.environ.get("TINKER_API_KEY") or "")
     if not secret.reveal():
@@ -93,9 +93,9 @@ def given_key(api_key: str | None) -> Secret | None:
     return secret
 
 
-def command_credential() -> RefreshingCredential | None:
+def create_command_credential() -> RefreshingCredential | None:
     """The credential that TINKER_CREDENTIAL_CMD prints: run again before a token is over, or when it is refused."""
-    command = credential_command()
+    command = read_credential_command()
     if command is None:
         return None
     hidden = Secret(command)
@@ -106,7 +106,7 @@ def command_credential() -> RefreshingCredential | None:
     return RefreshingCredential(run, "the credential of TINKER_CREDENTIAL_CMD")
 
 
-def access_headers() -> dict[str, str]:
+def read_cloudflare_headers() -> dict[str, str]:
     """The headers that Cloudflare Access asks for, from the environment."""
     names = {
         "cf-access-client-id": "CLOUDFLARE_ACCESS_CLIENT_ID",
@@ -116,13 +116,13 @@ def access_headers() -> dict[str, str]:
     return {header: value for header, value in found.items() if value}
 
 
-def environment_headers() -> dict[str, str]:
+def read_environment_headers() -> dict[str, str]:
     """The headers of TINKERWIRE_HEADERS, one ``Name: value`` a line, over those of Cloudflare Access.
 
     Raises:
         ValueError: a line of another form; it is not shown, as it may hold a credential.
     """
-    found = access_headers()
+    found = read_cloudflare_headers()
     for number, line in enumerate(os.environ.get(HEADERS_VARIABLE, "").splitlines(), 1):
         if line.strip():
             name, colon, value = line.partition(":")

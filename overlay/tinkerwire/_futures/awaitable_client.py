@@ -45,5 +45,5 @@ class AwaitableClient:
             else:
                 found.set_exception(error)
 
-        self._creation.when_done(end)
+        self._creation.call_when_done(end)
         return found

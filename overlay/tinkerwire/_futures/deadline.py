@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from tinkerwire_base.errors import RequestTimeoutError
 from tinkerwire_base.short_repr import short_repr
 
-from .operation_record import OperationRecord, current
+from .operation_record import OperationRecord, current_operation
 
 T = TypeVar("T")
 SHORTEST_S = 0.001
@@ -22,7 +22,7 @@ CLOCK_S = 0.001
 """Timers may fire this much early."""
 
 
-def library_seconds(seconds: float | None) -> float | None:
+def clamp_timeout(seconds: float | None) -> float | None:
     """Make a time limit that every library keeps: None for no limit, never zero, negative, infinite or not a number."""
     if seconds is None or seconds > threading.TIMEOUT_MAX:
         return None
@@ -46,7 +46,7 @@ def normalize_timeout(timeout: float | None, name: str = "timeout") -> float | N
     return None if timeout > threading.TIMEOUT_MAX else float(timeout)
 
 
-def positive_timeout(timeout: float | None) -> float | None:
+def require_positive_timeout(timeout: float | None) -> float | None:
     """Check a user's time limit that cannot be over from the start; see :func:`normalize_timeout`."""
     seconds = normalize_timeout(timeout)
     if seconds == 0:
@@ -65,25 +65,25 @@ class Deadline:
     def __init__(self, seconds: float | None, setting: str) -> None:
         self.setting = setting
         self.given = math.inf if seconds is None else seconds
-        self.seconds = library_seconds(seconds)
+        self.seconds = clamp_timeout(seconds)
         self._end = math.inf if self.seconds is None else time.monotonic() + self.seconds
 
     @property
-    def left_s(self) -> float:
+    def remaining_s(self) -> float:
         """Seconds until then, infinity for no deadline; negative after it."""
         return self._end - time.monotonic()
 
     @property
-    def is_over(self) -> bool:
+    def has_passed(self) -> bool:
         """True once the time is used up."""
-        return self.left_s <= CLOCK_S
+        return self.remaining_s <= CLOCK_S
 
-    def begin(self, task: asyncio.Task[Any]) -> asyncio.TimerHandle | None:
+    def start(self, task: asyncio.Task[Any]) -> asyncio.TimerHandle | None:
         """Make this the deadline of a running task and of the tasks that it starts, and cancel the task then."""
         _deadline.set(self)
         if self.seconds is None:
             return None
-        return asyncio.get_running_loop().call_later(max(0.0, self.left_s), task.cancel)
+        return asyncio.get_running_loop().call_later(max(0.0, self.remaining_s), task.cancel)
 
     def error(self, track: OperationRecord) -> RequestTimeoutError:
         """Make the error of an operation that was not done in time."""
@@ -103,23 +103,23 @@ class Deadline:
 _deadline: ContextVar[Deadline | None] = ContextVar("tinkerwire_deadline", default=None)
 
 
-def time_left() -> float:
+def remaining_s() -> float:
     """Return the seconds that the operation which the caller is part of has left; infinity without a deadline."""
     deadline = _deadline.get()
-    return math.inf if deadline is None else deadline.left_s
+    return math.inf if deadline is None else deadline.remaining_s
 
 
-def is_late() -> bool:
+def is_deadline_passed() -> bool:
     """Return whether the deadline of the operation that the caller is part of has passed."""
-    return time_left() <= CLOCK_S
+    return remaining_s() <= CLOCK_S
 
 
 def deadline_error() -> RequestTimeoutError:
     """Make the error of the operation that the caller is part of, for a wait that its deadline ended."""
-    return (_deadline.get() or Deadline(0, "the time limit")).error(current())
+    return (_deadline.get() or Deadline(0, "the time limit")).error(current_operation())
 
 
-def start_without_deadline(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+def create_task_without_deadline(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     """Start work that several operations wait for, and that the deadline of the first to ask must not end."""
     context = copy_context()
     context.run(_deadline.set, None)

@@ -9,14 +9,14 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from .reporting import log
+from .logger import log
 
 T = TypeVar("T")
-LOCK_S = 0.1
+LOCK_TIMEOUT_S = 0.1
 """How long the loop waits for a lock that others hold for microseconds, unless a signal handler came in between."""
-WIND_UP_S = 5.0
+SHUTDOWN_TIMEOUT_S = 5.0
 """How long the stopping loop waits for tasks that do not end when they are cancelled."""
-PAUSE_S = 10.0
+FORK_PAUSE_S = 10.0
 """Time that a fork waits for the current step of the loop, which may itself wait for the thread that forks."""
 
 
@@ -27,9 +27,9 @@ class LoopThread:
     """
 
     def __init__(self) -> None:
-        self.forget()
+        self.reset_after_fork()
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Start from nothing. A forked child calls this: it has the parent's memory, but not its thread."""
         # Reentrant, because signal handlers and finalizers use clients too.
         self._lock = threading.RLock()
@@ -40,7 +40,7 @@ class LoopThread:
         self._opened: dict[str, tuple[threading.Thread, asyncio.AbstractEventLoop]] = {}
         """The thread and its loop, stored in one step that a signal handler cannot interrupt."""
         self._ending: threading.Thread | None = None
-        self.opening = threading.RLock()
+        self.opening_lock = threading.RLock()
         """Held by a thread that opens a client and imports modules for it, which a fork must not copy half imported."""
         self._forking: dict[int, tuple[bool, threading.Event]] = {}
 
@@ -63,9 +63,9 @@ class LoopThread:
 
     def release(self) -> None:
         """Count one user less, and stop the thread after the last, without waiting for its end; on the loop."""
-        if not self._lock.acquire(timeout=LOCK_S):
+        if not self._lock.acquire(timeout=LOCK_TIMEOUT_S):
             # The thread that holds the lock may be waiting, in a signal handler, for what the loop has to do next.
-            asyncio.get_running_loop().call_later(LOCK_S, self.release)
+            asyncio.get_running_loop().call_later(LOCK_TIMEOUT_S, self.release)
             return
         try:
             if self._users:
@@ -78,13 +78,13 @@ class LoopThread:
         finally:
             self._lock.release()
 
-    def pause(self) -> None:
-        """Hold the loop between two callbacks, and keep clients from being opened, until :meth:`resume`.
+    def pause_for_fork(self) -> None:
+        """Hold the loop between two callbacks, and keep clients from being opened, until :meth:`resume_after_fork`.
 
         Called before a fork: in the midst of a callback it would leave the child with what the loop was importing
         half imported, and with the locks that the loop held locked.
         """
-        is_held, resumed = self.opening.acquire(timeout=PAUSE_S), threading.Event()
+        is_held, resumed = self.opening_lock.acquire(timeout=FORK_PAUSE_S), threading.Event()
         self._forking[threading.get_ident()] = (is_held, resumed)
         loop, paused = self._loop, threading.Event()
         if loop is None or self.is_current_thread:
@@ -92,19 +92,19 @@ class LoopThread:
 
         def hold() -> None:
             paused.set()
-            resumed.wait(PAUSE_S)
+            resumed.wait(FORK_PAUSE_S)
 
         try:
             loop.call_soon_threadsafe(hold)
         except RuntimeError:  # the loop has ended in the meantime
             return
-        paused.wait(PAUSE_S)
+        paused.wait(FORK_PAUSE_S)
 
-    def resume(self) -> None:
+    def resume_after_fork(self) -> None:
         """Let the loop go on after a fork, in the parent."""
         is_held, resumed = self._forking.pop(threading.get_ident(), (False, None))
         if is_held:
-            self.opening.release()
+            self.opening_lock.release()
         if resumed is not None:
             resumed.set()
 
@@ -112,7 +112,7 @@ class LoopThread:
         """Wait until a thread that was stopped has ended, with its sockets and tasks; not on that thread itself."""
         ending = self._ending
         if ending is not None and ending is not threading.current_thread():
-            ending.join(2 * WIND_UP_S)
+            ending.join(2 * SHUTDOWN_TIMEOUT_S)
 
     @property
     def is_current_thread(self) -> bool:
@@ -143,15 +143,15 @@ class LoopThread:
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
         try:
-            while not _ran_to_its_end(loop) and self._loop is loop:
+            while not _run_until_stopped(loop) and self._loop is loop:
                 pass
         finally:
-            loop.run_until_complete(_wind_up())
+            loop.run_until_complete(_cancel_remaining())
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
 
 
-def _ran_to_its_end(loop: asyncio.AbstractEventLoop) -> bool:
+def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> bool:
     """Run the loop until it is stopped; False when a user's function that it called wanted to end the process."""
     try:
         loop.run_forever()
@@ -186,18 +186,20 @@ def _run_for(future: concurrent.futures.Future[T], work: Callable[[], Coroutine[
     future.add_done_callback(cancel)
 
 
-async def _wind_up() -> None:
+async def _cancel_remaining() -> None:
     """Cancel what is left, once each task has had its first step, in which it may say better why it ends."""
     await asyncio.sleep(0)
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()
     if left:
-        await asyncio.wait(left, timeout=WIND_UP_S)
+        await asyncio.wait(left, timeout=SHUTDOWN_TIMEOUT_S)
 
 
 LOOP = LoopThread()
 """The process's loop."""
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=LOOP.pause, after_in_parent=LOOP.resume, after_in_child=LOOP.forget)
+    os.register_at_fork(
+        before=LOOP.pause_for_fork, after_in_parent=LOOP.resume_after_fork, after_in_child=LOOP.reset_after_fork
+    )

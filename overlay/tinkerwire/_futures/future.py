@@ -12,14 +12,15 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError
 
+from .background_thread import CALLBACKS
 from .deadline import normalize_timeout
 from .event_loop import LOOP
-from .operation_record import FutureState, OperationRecord, Progress, held
-from .reporting import CALLBACKS, is_on_event_loop, log
+from .logger import is_on_event_loop, log
+from .operation_record import FutureState, OperationRecord, Progress, thread_state
 from .timeout import wait_for
 
 T = TypeVar("T")
-LOOK_S = 0.1
+DEADLOCK_CHECK_S = 0.1
 """How often a loss function's wait is looked at: it may be one without an end."""
 
 
@@ -34,7 +35,7 @@ class APIFuture(Generic[T]):
         self._track = track or OperationRecord()
         self._future = future
         # Last: __del__ takes one without it for one that a signal handler interrupted here.
-        self._was_heard = False
+        self._exception_retrieved = False
 
     # --- the result ------------------------------------------------------------------------------------------------
 
@@ -79,13 +80,13 @@ class APIFuture(Generic[T]):
 
     def future(self) -> concurrent.futures.Future[T]:
         """The ``concurrent.futures.Future`` underneath; who takes it answers for its error."""
-        self._mark_retrieved()
+        self.mark_retrieved()
         return self._future
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """The error of the operation, or None; waits like :meth:`result`."""
         self._wait(timeout)
-        self._mark_retrieved()
+        self.mark_retrieved()
         if self._future.cancelled():
             return _cancelled()
         return self._future.exception()
@@ -134,7 +135,7 @@ class APIFuture(Generic[T]):
 
     on_done = add_done_callback
 
-    def when_done(self, function: Callable[[APIFuture[T]], object]) -> None:
+    def call_when_done(self, function: Callable[[APIFuture[T]], object]) -> None:
         """Call a function of this client's own at once when it is done, on whichever thread that is."""
         self._track.waiters.append(None)
         self._future.add_done_callback(lambda _: function(self))
@@ -172,12 +173,9 @@ class APIFuture(Generic[T]):
         done = total if self.state == "done" else min(track.done, total)
         return Progress(done=done, total=total, request_ids=ids, elapsed_s=track.elapsed_s)
 
-    def heard(self) -> None:
-        """Note that its error reaches somebody in another way, so that it need not be logged."""
-        self._mark_retrieved()
-
-    def _mark_retrieved(self) -> None:
-        self._was_heard = self._track.is_error_retrieved = True
+    def mark_retrieved(self) -> None:
+        """Note that its error reaches the caller in another way, so that it need not be logged."""
+        self._exception_retrieved = self._track.is_error_retrieved = True
 
     def __repr__(self) -> str:
         what = " ".join(part for part in ("APIFuture", self._track.kind, self.request_id) if part)
@@ -199,9 +197,9 @@ class APIFuture(Generic[T]):
         )
 
     def __del__(self) -> None:
-        if not self.__dict__.get("_was_heard", True) and not sys.is_finalizing():
+        if not self.__dict__.get("_exception_retrieved", True) and not sys.is_finalizing():
             what = self._track
-            self._future.add_done_callback(lambda future: _say_unheard(future, what))
+            self._future.add_done_callback(lambda future: _log_unretrieved(future, what))
 
     # --- waiting ---------------------------------------------------------------------------------------------------
 
@@ -211,8 +209,8 @@ class APIFuture(Generic[T]):
             raise RuntimeError("this would block the client's own loop thread; await the future instead")
         self._track.waiters.append(None)
         try:
-            if held.line is not None:
-                timeout = self._wait_unless_behind(held.line, timeout)
+            if thread_state.blocking_queue is not None:
+                timeout = self._wait_unless_behind(thread_state.blocking_queue, timeout)
             self._future.exception(timeout)
         except concurrent.futures.CancelledError:
             return
@@ -227,10 +225,10 @@ class APIFuture(Generic[T]):
         while True:
             left = None if end is None else max(0.0, end - time.monotonic())
             # Where it stands is known once the loop has begun it.
-            concurrent.futures.wait([self._future], LOOK_S if left is None else min(LOOK_S, left))
+            concurrent.futures.wait([self._future], DEADLOCK_CHECK_S if left is None else min(DEADLOCK_CHECK_S, left))
             if self._future.done() or left == 0:
                 return left
-            if self._track.line is line:
+            if self._track.queue is line:
                 raise RuntimeError(
                     f"{self!r} waits for the loss function that waits for it, for ever; wait for it outside of the "
                     "function, or ask another client"
@@ -254,7 +252,7 @@ class APIFuture(Generic[T]):
             raise TimeoutError(f"no result within {timeout:g} s; the operation goes on") from None
 
     def _outcome(self) -> T:
-        self._mark_retrieved()
+        self.mark_retrieved()
         if self._future.cancelled():
             raise _cancelled()
         return self._future.result()
@@ -264,7 +262,7 @@ AwaitableConcurrentFuture = APIFuture
 """The official name of a future around one of ``concurrent.futures``, which code makes for its tests."""
 
 
-def describe(creation: APIFuture[str], what: str) -> str:
+def describe_creation(creation: APIFuture[str], what: str) -> str:
     """What is being created, in words: its id, once it has one."""
     if creation.state == "done":
         return f"{what} {creation.result()}"
@@ -277,7 +275,7 @@ def _cancelled() -> CancelledSubmissionError:
     )
 
 
-def _say_unheard(future: concurrent.futures.Future[Any], track: OperationRecord) -> None:
+def _log_unretrieved(future: concurrent.futures.Future[Any], track: OperationRecord) -> None:
     error = None if future.cancelled() else future.exception()
     track.is_error_retrieved = True
     # Who closes a client knows that what was open is lost.

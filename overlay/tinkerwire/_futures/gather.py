@@ -13,7 +13,7 @@ from .deadline import normalize_timeout
 from .event_loop import LOOP
 from .future import APIFuture
 from .operation_record import OperationRecord
-from .progress import bar
+from .progress import create_progress
 from .timeout import wait_for
 
 T = TypeVar("T")
@@ -43,12 +43,12 @@ def gather(
     whole: concurrent.futures.Future[list[T]] = concurrent.futures.Future()
     track = OperationRecord("gather")
     track.total = len(parts)
-    shown = bar(len(parts), description, progress)
+    shown = create_progress(len(parts), description, progress)
     # Each part takes one away; of a list, other than of a number, that is one step that no thread comes between.
     left = [None] * len(parts)
 
     def end(_: object) -> None:
-        track.ended()
+        track.mark_ended()
         if whole.cancelled():
             for part in parts:
                 part.cancel()
@@ -73,7 +73,7 @@ def gather(
 
     whole.add_done_callback(end)
     for part in parts:
-        part.when_done(count)
+        part.call_when_done(count)
     if not parts:
         finish()
     return APIFuture(whole, track)
@@ -85,16 +85,16 @@ def as_completed(
     timeout: float | None = None,
     description: str = "",
     progress: bool | None = None,
-) -> Completed[T]:
+) -> CompletedFutures[T]:
     """The futures themselves, each when it is done, failed ones too: for ``for`` and for ``async for``.
 
     ``timeout`` is in seconds and for all of them; TimeoutError when it is over. Other arguments and errors as for
     :func:`gather`.
     """
-    return Completed(_checked("as_completed", futures), normalize_timeout(timeout), description, progress)
+    return CompletedFutures(_checked("as_completed", futures), normalize_timeout(timeout), description, progress)
 
 
-class Completed(Generic[T]):
+class CompletedFutures(Generic[T]):
     """What :func:`as_completed` gives; each loop over it goes through all futures."""
 
     def __init__(
@@ -110,7 +110,7 @@ class Completed(Generic[T]):
             raise RuntimeError("this would block the client's own loop thread; use async for instead")
         arrived: queue.SimpleQueue[APIFuture[T]] = queue.SimpleQueue()
         end = None if self._timeout is None else time.monotonic() + self._timeout
-        shown = bar(len(self._futures), self._description, self._progress)
+        shown = create_progress(len(self._futures), self._description, self._progress)
         self._tell(arrived.put)
         try:
             for number in range(len(self._futures)):
@@ -134,7 +134,7 @@ class Completed(Generic[T]):
             except RuntimeError:  # the loop that waited is closed by now
                 return
 
-        shown = bar(len(self._futures), self._description, self._progress)
+        shown = create_progress(len(self._futures), self._description, self._progress)
         self._tell(put)
         try:
             for number in range(len(self._futures)):
@@ -149,7 +149,7 @@ class Completed(Generic[T]):
 
     def _tell(self, put: Callable[[APIFuture[T]], object]) -> None:
         for future in self._futures:
-            future.when_done(put)
+            future.call_when_done(put)
 
     def _late(self, number: int) -> TimeoutError:
         return TimeoutError(

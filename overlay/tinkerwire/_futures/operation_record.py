@@ -14,13 +14,14 @@ import attrs
 
 from tinkerwire_base.call import WireRequest
 
-from .building import Build
-from .reporting import CALLBACKS, log
+from .background_thread import CALLBACKS
+from .build_request import BuildRequest
+from .logger import log
 
 T = TypeVar("T")
-FIRST_WORD_S = 10.0
+FIRST_WAIT_LOG_S = 10.0
 """Nothing waits longer without a word."""
-WORD_EVERY_S = 60.0
+WAIT_LOG_INTERVAL_S = 60.0
 FutureState = Literal["pending", "submitted", "done", "failed", "cancelled"]
 """``pending``: not taken by the server so far; ``submitted``: taken, no result yet; the others are final."""
 
@@ -73,8 +74,8 @@ class OperationRecord:
         "is_error_logged",
         "is_error_retrieved",
         "kind",
-        "line",
-        "may_be_taken",
+        "may_be_accepted",
+        "queue",
         "queue_state",
         "reason",
         "request_ids",
@@ -92,22 +93,22 @@ class OperationRecord:
         self.queue_state, self.reason = "", ""
         self.step = ""
         """What goes on while the server has taken no request, or after it has given all results."""
-        self.may_be_taken = False
+        self.may_be_accepted = False
         """Whether the server may have taken a request up whose reply was lost."""
-        self.line: object = None
+        self.queue: object = None
         """The line in which it waits for its turn; None while it does not."""
         self.waiters: list[None] = []
         """One entry for each caller that waits for the result, and for each callback."""
         self.is_error_retrieved = False
         """True once a caller has the error, or no caller can get it because the future is gone."""
         self.is_error_logged = False
-        self.builds: list[Build] = []
+        self.builds: list[BuildRequest] = []
         """Requests that make the server build something, until their results are there."""
         self._open: dict[str, str] = {}
         self._started = time.monotonic()
         self._ended: float | None = None
 
-    def submitted(self, kind: str, request_id: str) -> None:
+    def mark_submitted(self, kind: str, request_id: str) -> None:
         """The server has taken a request."""
         self.kind = self.kind or kind
         self.request_ids += (request_id,)
@@ -115,25 +116,27 @@ class OperationRecord:
         self.queue_state, self.reason = "active", ""
         self._open[request_id] = kind
 
-    def closed(self, request_id: str) -> None:
+    def stop_waiting(self, request_id: str) -> None:
         """A request of those is waited for no more."""
         self._open.pop(request_id, None)
 
-    def created_model(self, model_id: str) -> Build:
+    def add_created_model(self, model_id: str) -> BuildRequest:
         """Record a model that is of no use until the operation is over."""
-        build = Build(request=WireRequest(method="POST", path="/api/v1/create_model", headers={}), model_id=model_id)
+        build = BuildRequest(
+            request=WireRequest(method="POST", path="/api/v1/create_model", headers={}), model_id=model_id
+        )
         self.builds.append(build)
         return build
 
-    def drop(self, build: Build) -> None:
+    def remove_build(self, build: BuildRequest) -> None:
         """Forget a request that leaves nothing to cancel."""
         self.builds = [each for each in self.builds if each is not build]
 
-    def settled(self, request_id: str) -> None:
+    def mark_finished(self, request_id: str) -> None:
         """Note that a request has its result or its error: nothing is left to cancel."""
         self.builds = [build for build in self.builds if build.request_id != request_id]
 
-    def waiting(self) -> WaitStatus:
+    def get_wait_status(self) -> WaitStatus:
         """What is waited for now."""
         request_id, kind = next(iter(self._open.items()), ("", self.kind))
         return WaitStatus(
@@ -144,7 +147,7 @@ class OperationRecord:
             reason=self.reason if request_id else self.step,
         )
 
-    def ended(self) -> None:
+    def mark_ended(self) -> None:
         """The operation is over, one way or another."""
         self._ended = time.monotonic()
 
@@ -157,25 +160,25 @@ class OperationRecord:
 _current: ContextVar[OperationRecord | None] = ContextVar("tinkerwire_track", default=None)
 
 
-def begin(track: OperationRecord) -> None:
+def set_current_operation(track: OperationRecord) -> None:
     """Make a record that of the task that calls this, and of the tasks that it starts from now on."""
     _current.set(track)
 
 
-def current() -> OperationRecord:
+def current_operation() -> OperationRecord:
     """The record of the operation that the caller is part of; one that nobody reads for work that is none."""
     return _current.get() or OperationRecord()
 
 
-class _Held(threading.local):
-    line: object = None
+class _ThreadState(threading.local):
+    blocking_queue: object = None
 
 
-held = _Held()
+thread_state = _ThreadState()
 """The line that stands still until the work of this thread is done; None on most threads."""
 
 
-def start_apart(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+def create_detached_task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     """Start work that goes on in the background, and writes nothing into the record of whoever needed it first."""
     return Context().run(asyncio.create_task, work)
 
@@ -195,15 +198,15 @@ class WaitReporter:
         self._track = track
         self._say = say
         self._listener = listener
-        self._timer = asyncio.get_running_loop().call_later(FIRST_WORD_S, self._speak)
+        self._timer = asyncio.get_running_loop().call_later(FIRST_WAIT_LOG_S, self._speak)
 
     def end(self) -> None:
         """Say nothing more."""
         self._timer.cancel()
 
     def _speak(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(WORD_EVERY_S, self._speak)
-        waiting = self._track.waiting()
+        self._timer = asyncio.get_running_loop().call_later(WAIT_LOG_INTERVAL_S, self._speak)
+        waiting = self._track.get_wait_status()
         self._say(f"waiting {waiting.request_type}", "%s", waiting)
         if self._listener is not None:
             CALLBACKS.call(partial(_call_listener, self._listener, waiting))

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
-from .reporting import SideThread
+from .background_thread import BackgroundThread
 
 LINE_EVERY_S = 0.2
 DRAW_WAIT_S = 0.1
@@ -67,7 +67,7 @@ class ThreadSafeProgress:
         self._make = make
         self._bar: Bar | None = None
         self._is_closed = False
-        self._thread = SideThread("tinkerwire-bar")
+        self._thread = BackgroundThread("tinkerwire-bar")
         self._draw(self._begin)
 
     def update(self) -> None:
@@ -107,19 +107,19 @@ class ThreadSafeProgress:
             bar.close()
 
 
-class NotCounting(ThreadSafeProgress):
+class HiddenProgress(ThreadSafeProgress):
     """A bar that nobody watches."""
 
     def __init__(self) -> None:
         self._is_closed = True
 
 
-def bar(total: int, description: str, progress: bool | None) -> ThreadSafeProgress:
+def create_progress(total: int, description: str, progress: bool | None) -> ThreadSafeProgress:
     """A bar of ``total`` steps; ``progress`` None shows it if standard error is a terminal."""
     if progress is None:
         progress = total > 0 and _is_watched()
     if not progress:
-        return NotCounting()
+        return HiddenProgress()
 
     def make() -> Bar:
         try:

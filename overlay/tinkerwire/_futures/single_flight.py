@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-from .deadline import deadline_error, library_seconds, start_without_deadline, time_left
+from .deadline import clamp_timeout, create_task_without_deadline, deadline_error, remaining_s
 
 T = TypeVar("T")
 
@@ -27,21 +27,21 @@ class SingleFlight(Generic[T]):
         Raises:
             RequestTimeoutError: the deadline of the calling operation passed; the work continues for others.
         """
-        task = self._started()
+        task = self._start_unless_running()
         # Other than asyncio.shield, this reports nothing when the work fails and its waiter was cancelled.
-        await asyncio.wait([task], timeout=library_seconds(time_left()))
+        await asyncio.wait([task], timeout=clamp_timeout(remaining_s()))
         if not task.done():
             raise deadline_error()
         return task.result()
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Start the work without waiting for it; whoever asks for the result later sees its error."""
-        self._started()
+        self._start_unless_running()
 
-    def _started(self) -> asyncio.Task[T]:
+    def _start_unless_running(self) -> asyncio.Task[T]:
         task = self._task
         if task is None or (task.done() and (task.cancelled() or task.exception())):
-            task = self._task = start_without_deadline(self._work())
+            task = self._task = create_task_without_deadline(self._work())
             # Whoever asks for it hears of its error; asyncio need not log it.
             task.add_done_callback(lambda task: None if task.cancelled() else task.exception())
         return task

@@ -14,7 +14,7 @@ from tinkerwire_generated.models import ClientConfigResponse
 
 from .._connection.connection import Connection
 from .._connection.retry import RetryConfig
-from .._credentials.sources import Credential, environment_headers, resolve_credential
+from .._credentials.sources import Credential, read_environment_headers, resolve_credential
 from .._futures.event_loop import LOOP
 from .._polling.abandonment import abandon
 from .._polling.poller import fetch_result
@@ -51,7 +51,7 @@ def open_connection(
     if transport is not None and not inspect.iscoroutinefunction(getattr(transport, "send", None)):
         raise TypeError(f"transport: expected something with an async send, got {type(transport).__name__}")
     # A fork waits for the modules that are imported here.
-    with LOOP.opening:
+    with LOOP.opening_lock:
         url = resolve_base_url(base_url)
         return connect(
             url,
@@ -59,7 +59,7 @@ def open_connection(
             transport or _transport(url, http_client),
             _dialect(wire_version, client_config),
             retry or RetryConfig(),
-            {**environment_headers(), **(headers or {})},
+            {**read_environment_headers(), **(headers or {})},
         )
 
 

@@ -34,8 +34,8 @@ from .._connection.operation_runner import Owner
 from .._futures.deadline import normalize_timeout
 from .._futures.event_loop import LOOP
 from .._futures.future import APIFuture
+from .._futures.logger import log
 from .._futures.operation_record import OnWait, OperationRecord
-from .._futures.reporting import log
 from .._session.session import FinishStatus, Session, finish_status
 from .._telemetry.reporter import Telemetry, create_reporter
 

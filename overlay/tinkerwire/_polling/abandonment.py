@@ -20,8 +20,8 @@ from tinkerwire_generated.models import (
 from .._connection.connection import Connection
 from .._connection.retry import RetryConfig
 from .._connection.retry_rules import UNCERTAIN_STATUSES
-from .._futures.building import Build
-from .._futures.reporting import log
+from .._futures.build_request import BuildRequest
+from .._futures.logger import log
 from .._futures.timeout import wait_for
 from .._transport.backpressure import Traffic
 from .poller import PendingResult, Poll
@@ -31,7 +31,7 @@ ABANDON_S = 5.0
 ONCE = RetryConfig(enable_retry_logic=False)
 
 
-async def abandon(connection: Connection, build: Build) -> None:
+async def abandon(connection: Connection, build: BuildRequest) -> None:
     """End an operation whose caller gave up, or log what the server may keep; raise no error."""
     abandoned = Abandoned(connection, build)
     try:
@@ -51,7 +51,7 @@ async def abandon(connection: Connection, build: Build) -> None:
 class Abandoned:
     """One operation that nobody waits for."""
 
-    def __init__(self, connection: Connection, build: Build) -> None:
+    def __init__(self, connection: Connection, build: BuildRequest) -> None:
         self._connection = connection
         self._build = build
         self.reason = "the server has no call to cancel it"
@@ -65,7 +65,7 @@ class Abandoned:
         """
         build = self._build
         await self._finish_sending()
-        if not (build.request_id or build.model_id or build.may_be_taken):
+        if not (build.request_id or build.model_id or build.may_be_accepted):
             return True
         dialect = await self._connection.dialect()
         if build.request_id and dialect.may_have_operation("cancel_future") and await self._cancel():
@@ -103,14 +103,14 @@ class Abandoned:
             response = await build.response
         except TinkerError as error:
             is_unsent = isinstance(error, APIConnectionError) and error.may_have_been_sent is False
-            build.may_be_taken = build.may_be_taken or not is_unsent
+            build.may_be_accepted = build.may_be_accepted or not is_unsent
             self.reason = str(error)
             return
         if response.status < 300:
-            build.may_be_taken = True
+            build.may_be_accepted = True
             self._read(response)
         elif response.status >= 500 or response.status in UNCERTAIN_STATUSES:
-            build.may_be_taken = True
+            build.may_be_accepted = True
             self.reason = f"the server answered HTTP {response.status}"
 
     def _read(self, response: WireResponse) -> None:

@@ -32,8 +32,8 @@ from .._connection.connection import Connection
 from .._connection.retry import RetryConfig
 from .._connection.retry_rules import Loop
 from .._connection.session_loss import names_missing_thing
-from .._futures.deadline import deadline_error, is_late, time_left
-from .._futures.operation_record import current
+from .._futures.deadline import deadline_error, is_deadline_passed, remaining_s
+from .._futures.operation_record import current_operation
 from .._transport.backpressure import Traffic
 from .._wire import codec
 from .._wire.server_futures import DeferredResult, ImmediateResult, Submission
@@ -97,7 +97,7 @@ class Poll(Generic[T]):
         self._connection = connection
         self._promise = promise
         self._policy = policy
-        self._track = current()
+        self._track = current_operation()
         self._ready = ready
         self._pause = FIRST_PAUSE_S
         self._faults = 0
@@ -120,19 +120,19 @@ class Poll(Generic[T]):
             result = self._read(submission.response)
             self._track.done += 1
             return result
-        self._track.submitted(self._promise.request_type, self._promise.request_id)
+        self._track.mark_submitted(self._promise.request_type, self._promise.request_id)
         try:
             found = await self._ask_until_done()
             self._track.done += 1
-            self._track.settled(self._promise.request_id)
+            self._track.mark_finished(self._promise.request_id)
             return found
         except RequestTimeoutError:
             raise
         except TinkerError:
-            self._track.settled(self._promise.request_id)
+            self._track.mark_finished(self._promise.request_id)
             raise
         finally:
-            self._track.closed(self._promise.request_id)
+            self._track.stop_waiting(self._promise.request_id)
 
     async def _ask_until_done(self) -> T:
         iteration = 0
@@ -145,7 +145,7 @@ class Poll(Generic[T]):
             try:
                 answer = await self._connection.exchange(request, self._promise.traffic, POLL_TIMEOUT_S)
             except APITimeoutError as error:
-                if is_late():
+                if is_deadline_passed():
                     raise deadline_error() from error
                 # Some servers hold a question for longer than this; that they answer others shows that they live.
                 is_held = (self._connection.last_response_at or 0.0) > asked
@@ -168,7 +168,7 @@ class Poll(Generic[T]):
                     wait = self._wait_for_more(value, asked)
                 else:
                     wait = await self._wait_after_status(answer, value)
-            await asyncio.sleep(min(wait, max(0.0, time_left())))
+            await asyncio.sleep(min(wait, max(0.0, remaining_s())))
 
     async def _request(self, iteration: int) -> WireRequest:
         dialect = await self._connection.dialect()

@@ -8,7 +8,7 @@ from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.api.session import export_session_trace
 
 from .._connection.connection import Connection
-from .._futures.reporting import log
+from .._futures.logger import log
 from .._transport.backpressure import Traffic
 
 ASK_EVERY_S = 5.0

@@ -26,10 +26,10 @@ from .._checkpoints.paths import reject_path_kind
 from .._checkpoints.weights_info import find_base_model
 from .._connection.operation_runner import Owner
 from .._connection.retry import RetryConfig, RetryIf
-from .._credentials.shareable_headers import shareable_headers
+from .._credentials.shareable_headers import select_shareable_headers
 from .._futures.awaitable_client import AwaitableClient
-from .._futures.deadline import Deadline, positive_timeout
-from .._futures.future import APIFuture, describe
+from .._futures.deadline import Deadline, require_positive_timeout
+from .._futures.future import APIFuture, describe_creation
 from .._session.session import Session
 from .._telemetry.reporter import Telemetry
 from .._tokenizers.lookup import load_tokenizer, tokenizer_id_of
@@ -125,7 +125,7 @@ class SamplingClient(AwaitableClient):
         return client
 
     def __repr__(self) -> str:
-        return f"<SamplingClient {describe(self._creation, 'sampler')} at {self._connection.base_url}>"
+        return f"<SamplingClient {describe_creation(self._creation, 'sampler')} at {self._connection.base_url}>"
 
     def get_sampler_handle(self) -> str:
         """This client as text without secrets, for :meth:`from_sampler_handle` in another process; waits for it.
@@ -175,7 +175,7 @@ class SamplingClient(AwaitableClient):
         session_id, dialect = self._session.known_id, self._connection.known_dialect
         assert session_id is not None
         assert dialect is not None
-        headers = shareable_headers(self._connection.headers)
+        headers = select_shareable_headers(self._connection.headers)
         return SamplerHandle(
             base_url=self._connection.base_url,
             session_id=session_id,
@@ -204,7 +204,7 @@ class SamplingClient(AwaitableClient):
         self._drawing = SampleRunner(session, self._retry, connection.sampling_limit, SampleSeqIds(ask))
 
     def _deadline(self, timeout: float | None) -> Deadline:
-        seconds = positive_timeout(timeout)
+        seconds = require_positive_timeout(timeout)
         if seconds is None:
             return self._retry.deadline()
         return Deadline(seconds, "timeout")

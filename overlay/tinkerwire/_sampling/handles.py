@@ -22,7 +22,7 @@ from tinkerwire_generated.models import ClientConfigResponse
 
 from .._connection.retry import RetryConfig
 from .._credentials.authorization import KEY_HEADER
-from .._credentials.sources import HEADERS_VARIABLE, environment_headers, resolve_credential
+from .._credentials.sources import HEADERS_VARIABLE, read_environment_headers, resolve_credential
 from .._futures.fork_lock import ForkLock
 from .._lifecycle.connecting import connect
 from .._lifecycle.lifetime import Lifetime
@@ -128,7 +128,7 @@ def joined(handle: SamplerHandle, api_key: str | None = None, headers: Mapping[s
 def _join(handle: SamplerHandle, api_key: str | None, headers: Mapping[str, str]) -> Lifetime:
     url = handle.base_url
     credential = resolve_credential(api_key, url, None)
-    found = {**environment_headers(), **handle.headers, **headers}
+    found = {**read_environment_headers(), **handle.headers, **headers}
     connection = connect(url, credential, AiohttpTransport(url), handle.dialect, handle.retry, found)
     # The credential of this process takes the place of a key in a header.
     replaced = set() if credential is None else {KEY_HEADER}

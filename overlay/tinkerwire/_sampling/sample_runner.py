@@ -12,8 +12,8 @@ from tinkerwire_generated.models import SampleRequest, SampleResponse
 
 from .._connection.retry import RetryConfig
 from .._connection.retry_rules import Decision, Loop, error_types, find_rule
-from .._futures.deadline import time_left
-from .._futures.operation_record import current
+from .._futures.deadline import remaining_s
+from .._futures.operation_record import current_operation
 from .._polling.batched_poller import BatchedPoller
 from .._polling.poller import PendingResult, Poll
 from .._session.session import Session
@@ -88,11 +88,11 @@ class SampleRunner:
                     # The sample gives its place in flight back and stands in line anew, for as long as it takes.
                     refusals += 1
                     wait = self._retry.delay_after(error, refusals)
-                    is_late = wait > time_left()
+                    is_late = wait > remaining_s()
                     if is_late or not self._retry.should_retry(error) or not self._retry.enable_retry_logic:
                         raise
                     self._back_off(wait)
-                    current().step = str(error)
+                    current_operation().step = str(error)
                 else:
                     slot.sent()
                     return await self._result(asked)

@@ -11,7 +11,7 @@ from tinkerwire_generated.models import CancelFutureRequest, ClientConfigRequest
 
 from .._connection.connection import Connection
 from .._connection.retry import RetryConfig
-from .._futures.reporting import log
+from .._futures.logger import log
 from .._transport.backpressure import Traffic
 
 CANCEL_TIMEOUT_S = 10.0

@@ -25,8 +25,8 @@ from .._connection.connection import Connection
 from .._connection.dialect_resolver import ENDPOINT_MISSING
 from .._connection.retry import RetryConfig
 from .._connection.session_loss import may_refuse_session, names_session
-from .._futures.operation_record import start_apart
-from .._futures.reporting import log
+from .._futures.logger import log
+from .._futures.operation_record import create_detached_task
 from .._futures.single_flight import SingleFlight
 from .._futures.timeout import wait_for
 from .._telemetry.reporter import Telemetry
@@ -156,7 +156,7 @@ class Session:
         ):
             if message:
                 log.log(level, "%s", message)
-        self._heartbeat = start_apart(self._beat(created.session_id))
+        self._heartbeat = create_detached_task(self._beat(created.session_id))
         self._session_id = self.connection.session_state.id = created.session_id
         if self.telemetry is not None:
             self.telemetry.start(created.session_id)
@@ -164,7 +164,7 @@ class Session:
 
     async def _join(self) -> str:
         assert self._session_id is not None
-        self._heartbeat = start_apart(self._beat(self._session_id))
+        self._heartbeat = create_detached_task(self._beat(self._session_id))
         return self._session_id
 
     async def _beat(self, session_id: str) -> None:

@@ -34,8 +34,8 @@ from tinkerwire_generated.models import (
 from .._connection.connection import Connection
 from .._connection.retry import RetryConfig
 from .._connection.retry_rules import Decision, Loop, find_rule
-from .._futures.operation_record import start_apart
-from .._futures.reporting import log
+from .._futures.logger import log
+from .._futures.operation_record import create_detached_task
 from .._futures.timeout import wait_for
 from .._transport.address import DEFAULT_BASE_URL
 from .._transport.backpressure import Traffic
@@ -126,7 +126,7 @@ class Telemetry:
         self._session_id = session_id
         self._started = datetime.now(timezone.utc)
         self._add(SessionStartEvent(**self._next("INFO")))
-        self._work = start_apart(self._send_for_ever())
+        self._work = create_detached_task(self._send_for_ever())
 
     async def close(self) -> None:
         """The session is over: tell that and what is left, as far as that gets in :data:`DRAIN_S`; never raises."""

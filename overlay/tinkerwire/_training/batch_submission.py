@@ -11,7 +11,7 @@ from tinkerwire_base.call import Call
 from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, UntypedAPIFuture
 
 from .._connection.connection import Connection
-from .._futures.operation_record import current
+from .._futures.operation_record import current_operation
 from .._usage import UsageCounter
 from .._wire.server_futures import Submission
 from .chunking import ChunkLimits, split_batch
@@ -75,7 +75,7 @@ class BatchSubmitter:
                 # The first chunk may have shown which body form the server accepts for the others.
                 dialect, size = known, request_size(known, name, batch.data)
                 planned = list(split_batch(remaining, self._limits.within(known.config), size, around))
-                current().total = len(chunks) + len(planned)
+                current_operation().total = len(chunks) + len(planned)
             chunk = planned.pop(0)
             remaining = remaining[len(chunk) :]
             chunks.append(chunk)

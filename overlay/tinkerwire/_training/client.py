@@ -33,7 +33,7 @@ from tinkerwire_generated.models import (
 )
 
 from .._futures.awaitable_client import AwaitableClient
-from .._futures.future import APIFuture, describe
+from .._futures.future import APIFuture, describe_creation
 from .._session.session import Session
 from .._telemetry.reporter import Telemetry
 from .._tokenizers.lookup import load_tokenizer, tokenizer_id_of
@@ -89,7 +89,7 @@ class TrainingClient(CheckpointMixin, AwaitableClient):
     # --- creation --------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        return f"<TrainingClient {describe(self._creation, 'model')} at {self._connection.base_url}>"
+        return f"<TrainingClient {describe_creation(self._creation, 'model')} at {self._connection.base_url}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

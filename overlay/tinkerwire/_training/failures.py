@@ -6,8 +6,8 @@ from collections import OrderedDict
 
 from tinkerwire_base.errors import CancelledSubmissionError, ClientClosedError
 
+from .._futures.logger import log
 from .._futures.operation_record import OperationRecord
-from .._futures.reporting import log
 
 MAX_REMEMBERED = 100
 MAX_LISTED_FAILURES = 5

@@ -11,7 +11,7 @@ from tinkerwire_generated.api.runs import list_checkpoints
 
 from .._connection.connection import Connection
 from .._connection.retry_rules import Decision, Loop, error_types, find_rule
-from .._futures.operation_record import current
+from .._futures.operation_record import current_operation
 from .._transport.backpressure import Traffic
 from .operations import Operations
 from .submitter import RequestBuilder
@@ -43,7 +43,7 @@ class NamedSaves:
             )
         except TinkerError as error:
             # No other client saves this model: a name that was free now belongs to the attempt whose response was lost.
-            if current().may_be_taken:
+            if current_operation().may_be_accepted:
                 path = None
                 if find_rule(Loop.NAMED_SAVE, error).decision is Decision.LOOK_UP and not was_used:
                     path = await self._find(f"{segment}/{name}")

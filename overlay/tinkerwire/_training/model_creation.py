@@ -24,7 +24,7 @@ from tinkerwire_generated.models import (
 from .._checkpoints.access_token import validate_access_token
 from .._checkpoints.paths import reject_path_kind
 from .._checkpoints.weights_info import WeightsInfo, fetch_weights_info, find_base_model
-from .._futures.operation_record import current
+from .._futures.operation_record import current_operation
 from .._session.session import Session
 from .._transport.backpressure import Traffic
 from .._wire.server_futures import Submission
@@ -149,9 +149,9 @@ def model_from_state_factory(
             raise TinkerError(f"{path}: the server does not report the base model of these weights; pass base_model")
         model_id = await _new_model(session, operations, number, base, lora, metadata, optimizer)
         load = load_call(session, path, with_optimizer_state, weights_access_token)
-        created = current().created_model(model_id)
+        created = current_operation().add_created_model(model_id)
         await operations.run_in_creation(model_id, "LoadWeights", load, LoadWeightsResponse)
-        current().drop(created)
+        current_operation().remove_build(created)
         return model_id
 
     return create

@@ -18,7 +18,7 @@ import attrs
 
 from tinkerwire_base.errors import PrecedingOperationError
 
-from .._futures.operation_record import OperationRecord, current
+from .._futures.operation_record import OperationRecord, current_operation
 
 
 @attrs.define
@@ -74,7 +74,7 @@ class OperationQueue:
 
     def reject_queued(self, ticket: Ticket, error: BaseException) -> None:
         """Reject the operations after ``ticket`` that are started before its error is retrieved; only in its turn."""
-        self._failure = PrecedingFailure(position=ticket.position, error=error, record=current())
+        self._failure = PrecedingFailure(position=ticket.position, error=error, record=current_operation())
         self._rejected_until = self._position
 
     @asynccontextmanager
@@ -86,15 +86,15 @@ class OperationQueue:
         """
         try:
             if ticket.previous is not None and not ticket.previous.done():
-                record = current()
-                record.line = self
+                record = current_operation()
+                record.queue = self
                 await asyncio.shield(ticket.previous)
-                record.line = None
+                record.queue = None
             failure = self._failure
             if failure is not None and failure.position < ticket.position <= self._rejected_until:
                 raise PrecedingOperationError(
-                    f"{current().kind or 'the operation'} was not sent, because {failure.record.kind} before it "
-                    f"failed: {failure.error!r:.300}; retrieve that error, then repeat both operations"
+                    f"{current_operation().kind or 'the operation'} was not sent, because {failure.record.kind} before "
+                    f"it failed: {failure.error!r:.300}; retrieve that error, then repeat both operations"
                 ) from failure.error
             yield
         finally:

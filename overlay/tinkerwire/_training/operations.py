@@ -12,9 +12,9 @@ from tinkerwire_base.validators import require_optional_metadata
 from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, LossFnType
 
 from .._connection.connection import Connection
-from .._futures.deadline import deadline_error, is_late
+from .._futures.deadline import deadline_error, is_deadline_passed
 from .._futures.future import APIFuture
-from .._futures.operation_record import current
+from .._futures.operation_record import current_operation
 from .._transport.address import is_tinker_service
 from .._usage import UsageCounter
 from .._wire.server_futures import Submission
@@ -136,7 +136,7 @@ class Operations:
             try:
                 self._model_id = await create(self)
             except asyncio.CancelledError:
-                if is_late():
+                if is_deadline_passed():
                     self._creation_error = deadline_error()
                 raise
             except Exception as error:
@@ -147,7 +147,7 @@ class Operations:
     def _created_model_id(self) -> str:
         """Return the model's id once its creation is over; raise the creation's error if it failed."""
         if self._model_id is None:
-            self.creation.heard()
+            self.creation.mark_retrieved()
             cause = self._creation_error
             text = f"the model of this client was not created: {cause or 'its creation was cancelled'}"
             # An error of the cause's class, so that code that catches that class catches it here, too.
@@ -161,10 +161,10 @@ class Operations:
         try:
             result = await work
         except Exception as error:
-            if current().kind in TRAINING_STEPS:
-                self.failures.add(current(), error)
+            if current_operation().kind in TRAINING_STEPS:
+                self.failures.add(current_operation(), error)
             raise
-        if current().kind == "LoadWeights":
+        if current_operation().kind == "LoadWeights":
             self.failures.clear()
         return result
 

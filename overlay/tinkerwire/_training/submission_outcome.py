@@ -34,7 +34,7 @@ class SubmissionAttempts:
         """Add an attempt that is about to be retried; the argument ``on_retry`` of Connection.send."""
         if not is_rejection(error):
             self._is_rejected_each_time = False
-            self._record.may_be_taken = True
+            self._record.may_be_accepted = True
 
     def classify(self, error: Exception, expected_seq_id: int | None) -> SubmissionOutcome:
         """Return the outcome after the last attempt failed.

@@ -11,8 +11,8 @@ from tinkerwire_base.errors import ClientClosedError, ConflictError, SequenceCon
 from tinkerwire_generated.models import UntypedAPIFuture
 
 from .._connection.connection import Connection
-from .._futures.deadline import library_seconds, time_left
-from .._futures.operation_record import current
+from .._futures.deadline import clamp_timeout, remaining_s
+from .._futures.operation_record import current_operation
 from .._wire.server_futures import Submission
 from .operation_queue import OperationQueue
 from .sequence_conflict import sequence_conflict
@@ -94,7 +94,7 @@ class OperationSubmitter:
             try:
                 if not self._connection.closed:
                     # A transport of the user need not respect its time limit.
-                    await asyncio.wait([sending], timeout=library_seconds(time_left() + SUBMISSION_GRACE_S))
+                    await asyncio.wait([sending], timeout=clamp_timeout(remaining_s() + SUBMISSION_GRACE_S))
             finally:
                 # Its result is not used.
                 sending.add_done_callback(lambda task: None if task.cancelled() else task.exception())
@@ -112,7 +112,7 @@ class OperationSubmitter:
         while True:
             seq_id = queue.allocate_seq_id()
             fallback = queue.fallback_seq_id(seq_id)
-            attempts = SubmissionAttempts(current())
+            attempts = SubmissionAttempts(current_operation())
             immediate = raise_immediately if fallback is None else (ConflictError,)
             try:
                 return seq_id, await submit(self._connection, build(model_id, seq_id), seq_id, attempts.add, immediate)

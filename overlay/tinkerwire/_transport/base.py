@@ -9,7 +9,7 @@ from typing import Protocol
 
 from tinkerwire_base.call import WireRequest, WireResponse
 
-from .._futures.deadline import library_seconds, time_left
+from .._futures.deadline import clamp_timeout, remaining_s
 from .backpressure import Traffic
 from .errors import no_time_error
 
@@ -35,7 +35,7 @@ class Transport(Protocol):
 
 def remaining_seconds(timeout_s: float) -> float | None:
     """Return the time limit of a request that starts now, as the libraries take it."""
-    return library_seconds(min(timeout_s, time_left()))
+    return clamp_timeout(min(timeout_s, remaining_s()))
 
 
 @asynccontextmanager
@@ -45,7 +45,7 @@ async def connection_slot(free: asyncio.Semaphore, request: WireRequest, base_ur
         taking = asyncio.ensure_future(free.acquire())
         is_in_time = False
         try:
-            await asyncio.wait({taking}, timeout=library_seconds(time_left()))
+            await asyncio.wait({taking}, timeout=clamp_timeout(remaining_s()))
             is_in_time = taking.done()
         finally:
             if not is_in_time:

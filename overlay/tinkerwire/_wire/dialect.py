@@ -25,7 +25,7 @@ from tinkerwire_generated.availability import (
 )
 from tinkerwire_generated.models import ClientConfigResponse, ForwardBackwardOutput, SampleResponse
 
-from .._futures.reporting import log
+from .._futures.logger import log
 
 BATCHES = frozenset({"forward", "forward_backward"})
 """The calls whose bodies may be binary messages; both are the same message."""

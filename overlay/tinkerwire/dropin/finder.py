@@ -15,7 +15,7 @@ from typing import Any
 from .deprecations import warn_of_deprecated_methods
 from .paths import ADDED, API_VERSION, PATHS, reason_of_absence, target_of
 
-CHILDREN = Path(__file__).parent / "subprocess_site"
+SUBPROCESS_SITE = Path(__file__).parent / "subprocess_site"
 """A folder whose sitecustomize installs the drop-in, for the PYTHONPATH of other processes."""
 OWN = {"__version__": API_VERSION, "__title__": "tinker", "__file__": __file__}
 """What each module has of its own; the file says who answers for tinker, to those who ask where it came from."""
@@ -90,5 +90,5 @@ def install(*, children: bool = False) -> None:
         sys.meta_path.insert(0, Finder())
     if children:
         folders = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
-        if str(CHILDREN) not in folders:
-            os.environ["PYTHONPATH"] = os.pathsep.join([str(CHILDREN), *folders])
+        if str(SUBPROCESS_SITE) not in folders:
+            os.environ["PYTHONPATH"] = os.pathsep.join([str(SUBPROCESS_SITE), *folders])

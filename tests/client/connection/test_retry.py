@@ -355,7 +355,7 @@ def test_silence_is_logged(
     pass_time: Callable[[float], None],
 ) -> None:
     """A request without an answer for ten seconds has a line in the log, long before its time is over."""
-    assert operation_record.FIRST_WORD_S == 10.0
+    assert operation_record.FIRST_WAIT_LOG_S == 10.0
     hold = Gate()
     server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     with caplog.at_level(logging.WARNING, "tinkerwire"):

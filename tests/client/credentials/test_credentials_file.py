@@ -12,7 +12,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import KEY
-from tinkerwire._credentials.credentials_file import stored_key
+from tinkerwire._credentials.credentials_file import read_default_key
 from tinkerwire._credentials.sources import StaticCredential, resolve_credential
 from tinkerwire_base.call import default_converter
 from tinkerwire_generated.models import StoredCredentialsV1
@@ -44,17 +44,17 @@ def test_the_default_key(file: Path, default: str | None, key: str | None) -> No
     content = {"version": 1, "default": default, "keys": {name: KEYS[name] for name in "ab"}}
     assert default_converter().structure(content, StoredCredentialsV1).default == default
     write(file, content | {"keys": KEYS})
-    found = stored_key()
+    found = read_default_key()
     assert (found and found.reveal()) == key
 
 
 def test_no_file(file: Path) -> None:
     """Without a file, or a folder for it, there is no key."""
-    assert stored_key() is None
+    assert read_default_key() is None
     file.parent.rmdir()
-    assert stored_key() is None
+    assert read_default_key() is None
     file.parent.write_text("")
-    assert stored_key() is None
+    assert read_default_key() is None
 
 
 def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_a_file_that_others_can_use(file: Path, mode: int) -> None:
     """It is refused, with the mode, the file and what to do."""
     write(file, {"default": "a", "keys": KEYS}, mode)
     with pytest.raises(tw.TinkerError, match=rf"credentials.json.*mode {mode:04o}.*chmod 600.*TINKER_API_KEY"):
-        stored_key()
+        read_default_key()
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_file_that_is_none(file: Path, content: Any) -> None:
     """A file of another form is refused without showing what is in it, also to who looks into the frames."""
     write(file, content)
     with pytest.raises(tw.TinkerError, match=r"credentials.json: it.*or set TINKER_API_KEY") as caught:
-        stored_key()
+        read_default_key()
     shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
     frames = [line for line in shown.format() if __file__ not in line]
     assert any("credentials_file.py" in line for line in frames)
@@ -108,7 +108,7 @@ def test_a_file_that_cannot_be_read(file: Path) -> None:
     """A file that cannot be opened is an error, and not as if there were none."""
     file.mkdir()
     with pytest.raises(tw.TinkerError, match=r"credentials.json: it cannot be read \("):
-        stored_key()
+        read_default_key()
 
 
 def test_when_the_file_is_asked(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,10 +123,10 @@ def test_results_are_left_alone() -> None:
     redaction = Redaction()
     redaction.add(Secret("tinkerwire"))
     result = WireResponse(status=200, content=b'{"base_model": "tinkerwire/byte-nano"}')
-    assert redaction.answer(result) is result
+    assert redaction.redact_response(result) is result
     error = WireResponse(status=400, headers={"a": "tinkerwire"}, content=b"\xff tinkerwire \xfe")
-    assert redaction.answer(error).content == b"\xff *** \xfe"
-    assert redaction.answer(error).headers == {"a": "***"}
+    assert redaction.redact_response(error).content == b"\xff *** \xfe"
+    assert redaction.redact_response(error).headers == {"a": "***"}
 
 
 def test_what_is_looked_for() -> None:
@@ -136,7 +136,7 @@ def test_what_is_looked_for() -> None:
     redaction.add(Secret("lasting-one"), is_lasting=True)
     for number in range(REMEMBERED + 1):
         redaction.add(Secret(f"changing-{number:03}"))
-    said = redaction.text(f"short lasting-one changing-000 changing-001 changing-{REMEMBERED:03}")
+    said = redaction.redact_text(f"short lasting-one changing-000 changing-001 changing-{REMEMBERED:03}")
     assert said == "short *** changing-000 *** ***"
 
 
@@ -149,7 +149,7 @@ def test_parts_of_errors() -> None:
     error = tw.APIStatusError("tml-secret!", response=info, body=body)
     error.__cause__ = ValueError("tml-secret", 5)
     error.__cause__.__context__ = error
-    redaction.error(error)
+    redaction.redact_error(error)
     assert (str(error), error.message, error.body) == ("***!", "***!", {"***": ["***", 1, None, {"a": 2.5}]})
     assert (error.response.text, error.response.headers) == ("***", {"h": "***"})
     assert error.__cause__.args == ("***", 5)
@@ -159,8 +159,8 @@ def test_what_is_logged_while_waiting(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The reason why a result is waited for is what the server said, without the key."""
-    monkeypatch.setattr(operation_record, "FIRST_WORD_S", 0.02)
-    monkeypatch.setattr(operation_record, "WORD_EVERY_S", 0.02)
+    monkeypatch.setattr(operation_record, "FIRST_WAIT_LOG_S", 0.02)
+    monkeypatch.setattr(operation_record, "WAIT_LOG_INTERVAL_S", 0.02)
     monkeypatch.setattr(throttled_log, "WARNING_INTERVAL_S", 0.0)
     busy = ScriptedResponse({"detail": f"{KEY} is busy"}, status=500)
     server.on_poll("Sample", lambda asked: server.healthy_response(asked) if "is busy" in caplog.text else busy)

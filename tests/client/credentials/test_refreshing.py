@@ -120,10 +120,10 @@ def test_after_a_refusal() -> None:
 
     async def check(source: Source) -> None:
         old = await source.renewed.get()
-        found = await asyncio.gather(*(source.renewed.after(old) for _ in range(10)))
+        found = await asyncio.gather(*(source.renewed.replace(old) for _ in range(10)))
         assert len(source.asked) == 2
         assert set(found) == {await source.renewed.get()}
-        assert await source.renewed.after(old) is found[0]
+        assert await source.renewed.replace(old) is found[0]
         assert len(source.asked) == 2
 
     in_virtual_time(check)
@@ -139,7 +139,7 @@ def test_the_cancelled_take_nothing_away() -> None:
         impatient.cancel()
         assert await patient
         assert len(source.asked) == 1
-        waiting = asyncio.create_task(source.renewed.after(patient.result()))
+        waiting = asyncio.create_task(source.renewed.replace(patient.result()))
         await asyncio.sleep(0.5)
         await source.renewed.close()
         with pytest.raises(asyncio.CancelledError):

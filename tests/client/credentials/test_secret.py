@@ -45,17 +45,17 @@ def test_the_life_of_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key has no end; a token says when it ends, and a clock that is wrong does not make it longer."""
     ahead, now = 10_000, 1_800_000_000.0
     monkeypatch.setattr(time, "time", lambda: now)
-    assert Secret(KEY).life_s() == math.inf
-    assert Secret(token(1000)).life_s() == 1000
-    assert Secret(token(-1)).life_s() == 0
-    assert Secret(token(iat=now + ahead, exp=now + ahead + 60)).life_s() == 60
-    assert Secret(token(None, exp=now + 500)).life_s() == 500
+    assert Secret(KEY).expires_in_s() == math.inf
+    assert Secret(token(1000)).expires_in_s() == 1000
+    assert Secret(token(-1)).expires_in_s() == 0
+    assert Secret(token(iat=now + ahead, exp=now + ahead + 60)).expires_in_s() == 60
+    assert Secret(token(None, exp=now + 500)).expires_in_s() == 500
     for silent in (token(None), token(None, exp="soon"), token(None, exp=True), "eyJ", "eyJ.", "eyJ.!.", "eyJ.WzFd."):
-        assert Secret(silent).life_s() == UNKNOWN_LIFE_S
+        assert Secret(silent).expires_in_s() == UNKNOWN_LIFE_S
 
 
 @given(st.text(st.characters(max_codepoint=300), max_size=20))
 def test_what_can_be_sent(text: str) -> None:
     """Printable ASCII without blanks, and not nothing; no text breaks the reading of it as a token."""
     assert is_sendable(text) == (bool(text) and all("!" <= ch <= "~" for ch in text))
-    assert Secret("eyJ" + text).life_s() >= 0
+    assert Secret("eyJ" + text).expires_in_s() >= 0

@@ -14,7 +14,7 @@ import pytest
 import tinkerwire
 from tinkerwire import types
 from tinkerwire.dropin import API_VERSION, PATHS
-from tinkerwire.dropin.finder import CHILDREN
+from tinkerwire.dropin.finder import SUBPROCESS_SITE
 
 NAMES = (Path(__file__).parent / "names-0.38.0.txt").read_text().split()
 IMPORTED = (
@@ -74,7 +74,7 @@ def test_module_paths_lead_here() -> None:
 def test_where_it_came_from() -> None:
     """Who asks for the file or the version is told."""
     found = tells("import tinker, tinker.types\nprint(json.dumps([tinker.__file__, tinker.types.__file__]))")
-    assert found == [str(CHILDREN.parent / "finder.py")] * 2
+    assert found == [str(SUBPROCESS_SITE.parent / "finder.py")] * 2
 
 
 def test_classes_are_the_same_by_either_name() -> None:
@@ -176,7 +176,7 @@ def test_processes_inherit_it(tmp_path: Path) -> None:
         lines = python("-m", "tinkerwire.dropin", *program, PYTHONPATH=path).splitlines()
         assert lines == ["tinkerwire._service"] * 2
     before = {*tmp_path.glob("sitecustomize.py.*")}
-    python("-c", "import tinker", PYTHONPATH=os.pathsep.join([str(CHILDREN), path]))
+    python("-c", "import tinker", PYTHONPATH=os.pathsep.join([str(SUBPROCESS_SITE), path]))
     assert len({*tmp_path.glob("sitecustomize.py.*")} - before) == 1
     script = "import os, tinkerwire.dropin as d\n" + "d.install(children={0})\n" * 2 + "print(os.environ['PYTHONPATH'])"
     for children in (True, False):
@@ -187,7 +187,7 @@ def test_processes_inherit_it(tmp_path: Path) -> None:
 def test_a_python_without_tinkerwire_is_left_alone(tmp_path: Path) -> None:
     """What inherits the folder and cannot import tinkerwire imports its own tinker."""
     (tmp_path / "tinker.py").write_text("WHO = 'official'\n")
-    path = os.pathsep.join([str(CHILDREN), str(tmp_path)])
+    path = os.pathsep.join([str(SUBPROCESS_SITE), str(tmp_path)])
     run = subprocess.run(
         [sys.executable, "-S", "-c", "import sitecustomize, tinker; print(tinker.WHO)"],
         capture_output=True,

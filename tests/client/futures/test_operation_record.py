@@ -245,9 +245,9 @@ def test_what_cannot_be_pickled_says_what_can(training: tw.TrainingClient, clien
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is said after ten seconds is said at once, and again and again."""
-    assert (operation_record.FIRST_WORD_S, operation_record.WORD_EVERY_S) == (10.0, 60.0)
-    monkeypatch.setattr(operation_record, "FIRST_WORD_S", 0.05)
-    monkeypatch.setattr(operation_record, "WORD_EVERY_S", 0.02)
+    assert (operation_record.FIRST_WAIT_LOG_S, operation_record.WAIT_LOG_INTERVAL_S) == (10.0, 60.0)
+    monkeypatch.setattr(operation_record, "FIRST_WAIT_LOG_S", 0.05)
+    monkeypatch.setattr(operation_record, "WAIT_LOG_INTERVAL_S", 0.02)
 
 
 @pytest.mark.usefixtures("soon")

@@ -174,7 +174,7 @@ def test_on_wait_that_raises_or_blocks(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, error: BaseException, blocks: bool
 ) -> None:
     """The function is called, and the result arrives whatever it does."""
-    monkeypatch.setattr(operation_record, "FIRST_WORD_S", 0.0)
+    monkeypatch.setattr(operation_record, "FIRST_WAIT_LOG_S", 0.0)
     is_over, called = threading.Event(), threading.Event()
 
     def listen(waiting: tw.WaitStatus) -> None:

@@ -89,7 +89,7 @@ def test_a_fork_does_not_wait_for_a_loop_that_waits_for_it(
     server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A callback that needs what the forking thread holds delays the fork for a limited time only."""
-    monkeypatch.setattr(loop_module, "PAUSE_S", 0.05)
+    monkeypatch.setattr(loop_module, "FORK_PAUSE_S", 0.05)
     held, entered = threading.Lock(), threading.Event()
     hold = Gate()
     server.rules["get_server_capabilities"] = lambda asked: ScriptedResponse(
@@ -126,7 +126,7 @@ def test_a_fork_on_the_clients_own_thread_works(server: ScriptedServer, client: 
         status.append(os.waitpid(pid, 0)[1])
 
     future = client._capabilities()
-    future.when_done(fork)
+    future.call_when_done(fork)
     future.result(PATIENCE_S)
     client.get_server_capabilities()
     assert status == [0]
@@ -134,7 +134,7 @@ def test_a_fork_on_the_clients_own_thread_works(server: ScriptedServer, client: 
 
 def test_a_fork_waits_for_a_client_that_is_being_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     """Imports of another thread are whole in the child."""
-    monkeypatch.setattr(loop_module, "PAUSE_S", PATIENCE_S)
+    monkeypatch.setattr(loop_module, "FORK_PAUSE_S", PATIENCE_S)
     forked = threading.Event()
 
     def fork() -> None:
@@ -145,7 +145,7 @@ def test_a_fork_waits_for_a_client_that_is_being_opened(monkeypatch: pytest.Monk
         forked.set()
 
     thread = threading.Thread(target=fork)
-    with LOOP.opening:
+    with LOOP.opening_lock:
         thread.start()
         assert not forked.wait(0.2)
     assert forked.wait(PATIENCE_S)

@@ -316,9 +316,9 @@ def test_waiting_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Nothing waits without a word, even while the server holds the poll: who, for how long, why, again and again."""
-    assert (operation_record.FIRST_WORD_S, operation_record.WORD_EVERY_S) == (10.0, 60.0)
-    monkeypatch.setattr(operation_record, "FIRST_WORD_S", 0.05)
-    monkeypatch.setattr(operation_record, "WORD_EVERY_S", 0.05)
+    assert (operation_record.FIRST_WAIT_LOG_S, operation_record.WAIT_LOG_INTERVAL_S) == (10.0, 60.0)
+    monkeypatch.setattr(operation_record, "FIRST_WAIT_LOG_S", 0.05)
+    monkeypatch.setattr(operation_record, "WAIT_LOG_INTERVAL_S", 0.05)
     monkeypatch.setattr(throttled_log, "WARNING_INTERVAL_S", 0.0)
     hold = Gate()
     paused = ScriptedResponse(
@@ -340,7 +340,7 @@ def test_many_waits_make_one_word(
 ) -> None:
     """A thousand samples that wait do not write a thousand lines."""
     sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
-    monkeypatch.setattr(operation_record, "FIRST_WORD_S", 0.02)
+    monkeypatch.setattr(operation_record, "FIRST_WAIT_LOG_S", 0.02)
     said: list[str] = []
     warn = throttled_log.ThrottledLog.warn
 

@@ -46,4 +46,4 @@ def test_a_failed_submission_has_one_outcome(
     for earlier in retried:
         attempts.add(earlier, 0.0)
     assert attempts.classify(error, expected_seq_id) is outcome
-    assert attempts.may_be_accepted == record.may_be_taken == any(not is_rejection(earlier) for earlier in retried)
+    assert attempts.may_be_accepted == record.may_be_accepted == any(not is_rejection(earlier) for earlier in retried)

@@ -21,7 +21,7 @@ from tests.rigs.cookbook.outcomes import Outcome, find_lost, read_outcomes, rend
 from tests.rigs.official.report import DOCS, write_section
 from tests.rigs.official.venv import ROOT, ensure_venv
 
-from tinkerwire.dropin.finder import CHILDREN
+from tinkerwire.dropin.finder import SUBPROCESS_SITE
 
 HERE = Path(__file__).parent
 WORK = ROOT / "build" / "cookbook"
@@ -69,7 +69,7 @@ def run(python: Path, folder: Path, client: str) -> list[dict[str, Outcome]]:
     environment = run_environment()
     if client == "tinkerwire":
         # As processes inherit it: the workers of the tests, and what they start.
-        environment = run_environment(CHILDREN, *OURS)
+        environment = run_environment(SUBPROCESS_SITE, *OURS)
     command = [str(python), "-c", "import tinker; print(tinker.ServiceClient.__module__)"]
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if found.stdout.strip().partition(".")[0] != client:

@@ -14,9 +14,9 @@ import pytest
 from tests.rigs.official.venv import official_python
 
 from support.auth_cases import AUTH_CASES
-from tinkerwire._credentials.credentials_file import stored_key
-from tinkerwire._credentials.credentials_file_edits import add_key, remove_key, stored_keys, use_key
+from tinkerwire._credentials.credentials_file import read_default_key
 from tinkerwire._credentials.secret import Secret
+from tinkerwire._credentials.stored_keys import add_key, list_keys, remove_key, use_key
 from tinkerwire_generated.models import ApiKeyDetails, ApiKeyOrgDetails, ApiKeyUserDetails, SelfApiKeyResponse
 
 pytestmark = pytest.mark.timeout(1800)
@@ -69,14 +69,14 @@ def test_theirs_is_read_here(home: Path) -> None:
         "store.add_key('2', GeneratedKey(key='tml-2', name='n2', details=details))\n"
         "store.set_default('2')"
     )
-    found = [(each.id, each.type, each.name, each.email, each.is_default) for each in stored_keys()]
+    found = [(each.id, each.type, each.name, each.email, each.is_default) for each in list_keys()]
     assert found == [("1", "manual", "n1", "", False), ("2", "generated", "n2", "e", True)]
     keep(3)
     official("store.set_default('1'); store.delete_key('2')")
-    key = stored_key()
+    key = read_default_key()
     assert key is not None
     assert key.reveal() == "tml-1"
-    assert [each.id for each in stored_keys()] == ["1", "3"]
+    assert [each.id for each in list_keys()] == ["1", "3"]
     if os.name == "posix":
         assert (home / ".tinker" / "credentials.json").stat().st_mode & 0o777 == 0o600
 

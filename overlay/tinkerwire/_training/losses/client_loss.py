@@ -22,7 +22,7 @@ from tinkerwire_base.tensors import is_torch_installed, refuse_non_finite
 from tinkerwire_base.validators import validator_of
 from tinkerwire_generated.models import Datum, ForwardBackwardInput, ForwardBackwardOutput, TensorData
 
-from ..._futures.operation_record import held
+from ..._futures.operation_record import thread_state
 
 T = TypeVar("T")
 ArrayKind = Literal["torch", "numpy"]
@@ -152,7 +152,7 @@ def run_on_thread(work: Callable[[], T], blocked_queue: object) -> Future[T]:
     future.set_running_or_notify_cancel()
 
     def run() -> None:
-        held.line = blocked_queue
+        thread_state.blocking_queue = blocked_queue
         try:
             future.set_result(work())
         except BaseException as error:

@@ -16,7 +16,7 @@ from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.models import SelfApiKeyResponse
 
 from .._files import lock
-from .credentials_file import VERSION, credentials_file, stored_content, unusable
+from .credentials_file import VERSION, credentials_path, read_credentials_file, unusable
 from .secret import Secret
 
 T = TypeVar("T")
@@ -37,14 +37,14 @@ class StoredKey:
     is_default: bool
 
 
-def stored_keys() -> list[StoredKey]:
+def list_keys() -> list[StoredKey]:
     """All keys of the file, in its order.
 
     Raises:
         TinkerError: the file can be read by others or not by us, or it is not of the known form. So it is for the other
             functions here, which then leave it as it is, and when it cannot be written.
     """
-    return _keys(stored_content() or {})
+    return _keys(read_credentials_file() or {})
 
 
 def add_key(secret: Secret, about: SelfApiKeyResponse) -> StoredKey:
@@ -55,7 +55,7 @@ def add_key(secret: Secret, about: SelfApiKeyResponse) -> StoredKey:
         known = {each.id: each for each in _keys(stored)}.get(new_id)
         if known is not None and known.secret.reveal() != secret.reveal():
             raise TinkerError(
-                f"{credentials_file()}: another key, {known.name!r}, has the number {new_id} there, perhaps of "
+                f"{credentials_path()}: another key, {known.name!r}, has the number {new_id} there, perhaps of "
                 f"another server; say `tinkerwire auth logout {new_id}` if it is to go"
             )
         details = {
@@ -98,12 +98,12 @@ def remove_key(name: str) -> StoredKey:
 
 def find_key(name: str | None) -> StoredKey:
     """A key by its id or name; the default for None. Errors: see :func:`use_key`."""
-    keys = stored_keys()
+    keys = list_keys()
     if name is not None:
         return _one(keys, name)
     found = next((each for each in keys if each.is_default), None)
     if found is None:
-        raise TinkerError(f"{credentials_file()} has no default key; name one{_choice(keys)}")
+        raise TinkerError(f"{credentials_path()} has no default key; name one{_choice(keys)}")
     return found
 
 
@@ -113,7 +113,7 @@ def _one(keys: list[StoredKey], name: str) -> StoredKey:
         raise TinkerError(f"{len(found)} keys are called so; say which by its id{_choice(found)}")
     if not found:
         # Not shown, as it may be the key itself that somebody gave.
-        raise TinkerError(f"{credentials_file()} has no key of that id or name{_choice(keys)}")
+        raise TinkerError(f"{credentials_path()} has no key of that id or name{_choice(keys)}")
     return found[0]
 
 
@@ -162,7 +162,7 @@ def _text(value: Any, *names: str) -> str:
 def _changed(change: Callable[[Record], T]) -> T:
     """Read the file, change it, and replace it, while nobody else here does."""
     # A link to the file stays one.
-    path = Path(os.path.realpath(credentials_file()))
+    path = Path(os.path.realpath(credentials_path()))
     try:
         if not path.parent.is_dir():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -170,7 +170,7 @@ def _changed(change: Callable[[Record], T]) -> T:
         with ExitStack() as stack:
             # The official SDK does not ask for it, but only takes moments.
             stack.callback(lock(path.parent, waits=True))
-            stored = stored_content() or {}
+            stored = read_credentials_file() or {}
             _keys(stored)
             stored.setdefault("version", VERSION)
             stored["keys"] = {} if stored.get("keys") is None else stored["keys"]

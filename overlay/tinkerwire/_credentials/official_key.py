@@ -12,14 +12,14 @@ from typing import Any
 
 from tinkerwire_base.errors import TinkerError
 
-from .credentials_file import VERSION, credentials_file
+from .credentials_file import VERSION, credentials_path
 from .secret import JWT_PREFIX, Secret
 
 KEY_PREFIX = "tml-"
 """Prefix of every API key of the service."""
 
 
-def environment_key() -> str:
+def read_environment_key() -> str:
     """Return TINKER_API_KEY; empty without one."""
     return os.environ.get("TINKER_API_KEY", "")
 
@@ -31,10 +31,10 @@ def is_well_formed(key: str) -> bool:
     return key.startswith(KEY_PREFIX)
 
 
-def well_formed_stored_key() -> str | None:
+def read_official_default_key() -> str | None:
     """Return the default key of the credentials file; None without one, and for a file or key of another form."""
     try:
-        stored: Any = json.loads(credentials_file().read_text())
+        stored: Any = json.loads(credentials_path().read_text())
     except (OSError, ValueError, RecursionError, TinkerError):
         return None
     if not _is_official_form(stored):

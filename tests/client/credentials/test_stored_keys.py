@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import KEY
-from tinkerwire._credentials.credentials_file import stored_key
-from tinkerwire._credentials.credentials_file_edits import add_key, find_key, remove_key, stored_keys, use_key
+from tinkerwire._credentials.credentials_file import read_default_key
 from tinkerwire._credentials.secret import Secret
+from tinkerwire._credentials.stored_keys import add_key, find_key, list_keys, remove_key, use_key
 from tinkerwire_base.call import default_converter
 from tinkerwire_generated.models import (
     ApiKeyDetails,
@@ -67,7 +67,7 @@ def test_the_first_key_makes_the_file(file: Path) -> None:
         os.umask(mask)
     assert (kept.id, kept.name, kept.organization, kept.email) == ("7", "mine", "o", "e@example.org")
     assert kept.is_default
-    found = stored_key()
+    found = read_default_key()
     assert found is not None
     assert found.reveal() == KEY
     content = json.loads(file.read_text())
@@ -120,10 +120,10 @@ def test_keys_go_by_id_or_name(file: Path) -> None:
         remove_key(f"{KEY}4")
     assert KEY not in str(caught.value)
     remove_key("1")
-    assert stored_key() is None
+    assert read_default_key() is None
     with pytest.raises(tw.TinkerError, match=r"has no default key; name one: 2 \(b\)"):
         find_key(None)
-    assert [each.id for each in stored_keys()] == ["2", "3", "4"]
+    assert [each.id for each in list_keys()] == ["2", "3", "4"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_file_of_another_form_is_left_as_it_is(file: Path, content: Any) -> No
         lambda: add_key(Secret("tml-n"), about(1)),
         lambda: use_key("a"),
         lambda: remove_key("a"),
-        stored_keys,
+        list_keys,
     ):
         with pytest.raises(tw.TinkerError, match=r"credentials.json: its? .*mend or remove it") as caught:
             change()
@@ -189,7 +189,7 @@ def test_a_folder_that_is_none(file: Path) -> None:
 
 WRITER = """
 import sys
-from tinkerwire._credentials.credentials_file_edits import add_key, remove_key
+from tinkerwire._credentials.stored_keys import add_key, remove_key
 from tinkerwire._credentials.secret import Secret
 from tinkerwire_generated.models import *
 details = ApiKeyDetails(org_details=ApiKeyOrgDetails(name="o"), user_details=ApiKeyUserDetails(email="e"))
@@ -207,7 +207,7 @@ def test_processes_that_write_at_once_lose_no_key(file: Path) -> None:
     """Three processes add thirty keys each, and take every second one of their own away again."""
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(1000 * n)]) for n in range(3)]
     assert [writer.wait(100) for writer in writers] == [0, 0, 0]
-    assert sorted(int(each.id) for each in stored_keys()) == [
+    assert sorted(int(each.id) for each in list_keys()) == [
         1000 * n + each for n in range(3) for each in range(0, 30, 2)
     ]
 

@@ -17,7 +17,7 @@ PREFIX = "/api/v1/"
 
 
 @attrs.define(eq=False, slots=False, kw_only=True)
-class Build:
+class BuildRequest:
     """One request that makes the server build something, such as a model or a checkpoint."""
 
     request: WireRequest
@@ -27,7 +27,7 @@ class Build:
     """The future that the server gave; empty while there is none."""
     model_id: str = ""
     """The model that was created; empty while it is not known."""
-    may_be_taken: bool = False
+    may_be_accepted: bool = False
     """True if the server may have accepted an attempt whose response was lost."""
     result: dict[str, Any] = attrs.field(factory=dict)
     """The part of the response that describes the result."""
