@@ -282,4 +282,4 @@ def _log_unretrieved(future: concurrent.futures.Future[Any], track: OperationRec
     if error is None or isinstance(error, ClientClosedError) or track.is_error_logged:
         return
     what = " ".join((track.kind or "an operation", *track.request_ids[-1:]))
-    log.error("%s failed, and nobody asked for its result: %s", what, error, exc_info=error)
+    log.error("%s failed, and its error was never retrieved: %s", what, error, exc_info=error)

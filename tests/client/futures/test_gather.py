@@ -243,5 +243,5 @@ def test_a_failure_that_gather_did_not_report_is_logged(
     del futures, inner, whole
     gc.collect()
     assert [record.getMessage() for record in caplog.records] == [
-        "an operation failed, and nobody asked for its result: second"
+        "an operation failed, and its error was never retrieved: second"
     ]
