@@ -254,11 +254,11 @@ def test_absent_prompt_logprobs(expected: list[float], caplog: pytest.LogCapture
     with client_of(Quirks(prompt_logprobs="absent")) as client:
         check(expected, client, logprobs=False)
         sampling = client.create_sampling_client(base_model=MODEL)
-        with pytest.raises(tw.APIResponseValidationError, match="no prompt logprobs"):
+        with pytest.raises(tw.APIResponseValidationError, match=r"prompt_logprobs: expected .* got none"):
             sampling.compute_logprobs(PROMPT).result(PATIENCE_S)
         with caplog.at_level(logging.WARNING, "tinkerwire"):
             assert sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True).result(PATIENCE_S).sequences
-    assert "the server gave no prompt_logprobs, though it was asked for them" in caplog.text
+    assert "the server returned no prompt_logprobs, although the request asks for them" in caplog.text
 
 
 def test_top_k(caplog: pytest.LogCaptureFixture) -> None:
@@ -267,7 +267,7 @@ def test_top_k(caplog: pytest.LogCaptureFixture) -> None:
         sampling = client.create_sampling_client(base_model=MODEL)
         asked = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)
         assert asked.result(PATIENCE_S).topk_prompt_logprobs is None
-    assert "gave no topk_prompt_logprobs" in caplog.text
+    assert "returned no topk_prompt_logprobs" in caplog.text
     with client_of(Quirks(topk="refused")) as client:
         sampling = client.create_sampling_client(base_model=MODEL)
         asked = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)

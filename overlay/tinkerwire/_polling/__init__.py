@@ -1,1 +1,1 @@
-"""Polling: results that the server promised, and operations that the caller gave up."""
+"""Polling for results of server futures, and the end of operations that no caller waits for."""

@@ -1,4 +1,4 @@
-"""Operations that their caller gave up: the client cancels or unloads them on the server, or logs them."""
+"""Abandoned operations: the client cancels or unloads them on the server, or logs them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ from .._futures.build_request import BuildRequest
 from .._futures.logger import log
 from .._futures.timeout import wait_for
 from .._transport.backpressure import Traffic
-from .poller import PendingResult, Poll
+from .pending_result import PendingResult
+from .poller import Poller
 
 ABANDON_S = 5.0
-"""Seconds in which the client tries to end what nobody waits for."""
+"""Time limit for ending an abandoned operation on the server."""
 ONCE = RetryConfig(enable_retry_logic=False)
 
 
 async def abandon(connection: Connection, build: BuildRequest) -> None:
-    """End an operation whose caller gave up, or log what the server may keep; raise no error."""
+    """End an abandoned operation, or log what the server may keep; raise no error."""
     abandoned = Abandoned(connection, build)
     try:
         is_ended = await wait_for(abandoned.end(), ABANDON_S)
@@ -42,26 +43,26 @@ async def abandon(connection: Connection, build: BuildRequest) -> None:
         abandoned.reason = "the client was closed"
         abandoned.log()
         raise
-    except Exception as error:  # the caller is gone, and has its own error
+    except Exception as error:  # the caller has already received its own error
         is_ended, abandoned.reason = False, f"{error!s:.300}"
     if not is_ended:
         abandoned.log()
 
 
 class Abandoned:
-    """One operation that nobody waits for."""
+    """One operation that no caller waits for."""
 
     def __init__(self, connection: Connection, build: BuildRequest) -> None:
         self._connection = connection
         self._build = build
-        self.reason = "the server has no call to cancel it"
-        """Why the operation could not be ended."""
+        self.reason = "the server cannot cancel it"
+        """Reason why the client could not end the operation."""
 
     async def end(self) -> bool:
         """Cancel the operation or unload its model; return False if the server may keep something.
 
         Raises:
-            TinkerError: a request met an error.
+            TinkerError: a request failed.
         """
         build = self._build
         await self._finish_sending()
@@ -88,7 +89,7 @@ class Abandoned:
         details = self._connection.redacted(build.details)
         named = ", ".join(f"{key} {value}" for key, value in details.items())
         log.warning(
-            "%s was given up, and the server may still build and keep it%s: %s",
+            "%s was abandoned, and the server may still build and keep it%s: %s",
             " ".join(part for part in (build.kind, build.request_id) if part),
             f" ({named})" if named else "",
             self.reason,
@@ -111,7 +112,7 @@ class Abandoned:
             self._read(response)
         elif response.status >= 500 or response.status in UNCERTAIN_STATUSES:
             build.may_be_accepted = True
-            self.reason = f"the server answered HTTP {response.status}"
+            self.reason = f"the server returned HTTP {response.status}"
 
     def _read(self, response: WireResponse) -> None:
         try:
@@ -136,13 +137,13 @@ class Abandoned:
 
     async def _wait_for_model(self) -> None:
         build, connection = self._build, self._connection
-        promise: PendingResult[CreateModelResponse | LoadWeightsResponse] = PendingResult(
+        pending: PendingResult[CreateModelResponse | LoadWeightsResponse] = PendingResult(
             submission=UntypedAPIFuture(request_id=build.request_id),
             request_type=build.kind,
             result_type=CreateModelResponse if build.kind == "CreateModel" else LoadWeightsResponse,
             traffic=Traffic.TRAINING_FUTURES,
         )
-        created = await Poll(connection, promise, ONCE).result()
+        created = await Poller(connection, pending, ONCE).result()
         build.model_id = created.model_id or f"{build.body.get('session_id')}:train:{build.body.get('model_seq_id')}"
 
     async def _unload(self) -> None:

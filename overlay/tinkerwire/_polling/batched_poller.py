@@ -1,7 +1,7 @@
-"""Which samples of a client have ended: one question for all of them, in place of one for each.
+"""Batched polling: one retrieve_futures request for all pending samples of a client, in place of a poll for each.
 
-It says only when to fetch a result, which is done as ever. A server that cannot be asked so costs nothing but that:
-every sample then asks for itself.
+The batched poller only signals when a result can be fetched; the result itself is fetched as without it. If the server
+does not support retrieve_futures, each sample is polled separately.
 """
 
 from __future__ import annotations
@@ -20,154 +20,169 @@ from .._connection.retry_rules import MAX_BATCHED_POLL_RETRIES, Loop
 from .._futures.timeout import wait_for
 from .._transport.backpressure import Traffic
 from .._wire.dialect import Dialect
-from .poller import FAST_S, FIRST_PAUSE_S, LONGEST_PAUSE_S, POLL_TIMEOUT_S
+from .poller import FIRST_PAUSE_S, MAX_PAUSE_S, MIN_HELD_S, POLL_TIMEOUT_S
 
-UNHEARD_S = 300.0
-"""A sample of which nothing was heard for so long asks for itself: its word may have been lost."""
+COMPLETION_SILENCE_S = 300.0
+"""A sample without a completion for so long is polled separately: its completion may have been lost."""
 ACK_AFTER_S = 1.0
-"""What was heard is acknowledged by the next question, or after this time without one."""
+"""The next poll acknowledges completions; without one, a request of its own does so after this time."""
 ACK_TIMEOUT_S = 5.0
-MAX_EARLY = 10_000
-"""Ended samples kept for who asks later; those of samples that were cancelled are never asked for."""
+MAX_EARLY_COMPLETIONS = 10_000
+"""Completions kept for samples that do not wait yet; nobody takes those of cancelled samples."""
 ONCE = RetryConfig(enable_retry_logic=False)
 
 
 class BatchedPoller:
-    """The samples of one client, that of ``clone_id``, in its sampling session. Used on the loop thread."""
+    """Polls for all samples of one client in its sampling session. Used on the loop thread.
+
+    Args:
+        connection: the connection to the server.
+        policy: the retry policy.
+        sampling_session_id: the sampling session.
+        copy_number: the client's number among the copies that share the sampling session.
+        with_ids: True if requests name the samples whose results the client has fetched.
+    """
 
     def __init__(
-        self, connection: Connection, policy: RetryConfig, sampling_session_id: str, clone_id: int, *, with_ids: bool
+        self,
+        connection: Connection,
+        policy: RetryConfig,
+        sampling_session_id: str,
+        copy_number: int,
+        *,
+        with_ids: bool,
     ) -> None:
         self._connection = connection
         self._policy = policy
-        self._target = SamplingSessionFuturesTarget(sampling_session_id=sampling_session_id, cloned_sampler_id=clone_id)
+        self._target = SamplingSessionFuturesTarget(
+            sampling_session_id=sampling_session_id, cloned_sampler_id=copy_number
+        )
         self._with_ids = with_ids
-        self._waiting: dict[str, asyncio.Future[None]] = {}
-        self._early: OrderedDict[str, None] = OrderedDict()
+        self._waiters: dict[str, asyncio.Future[None]] = {}
+        self._early_completions: OrderedDict[str, None] = OrderedDict()
         self._fetched: set[str] = set()
-        self._cursor = self._acknowledged = 0
-        self._wanted = asyncio.Event()
-        self._asking: asyncio.Task[None] | None = None
-        self._is_off = False
+        self._cursor = self._acknowledged_cursor = 0
+        self._has_new_waiter = asyncio.Event()
+        self._polling: asyncio.Task[None] | None = None
+        self._disabled = False
         self._pause = FIRST_PAUSE_S
 
     @classmethod
-    def where_wanted(
-        cls, connection: Connection, dialect: Dialect, policy: RetryConfig, sampling_session_id: str, clone_id: int
+    def if_supported(
+        cls, connection: Connection, dialect: Dialect, policy: RetryConfig, sampling_session_id: str, copy_number: int
     ) -> BatchedPoller | None:
-        """Those of a client whose server wants to be asked so; None elsewhere."""
+        """Return a poller if the server's configuration requests batched polling; otherwise None."""
         if not (dialect.config.sample_use_retrieve_futures and dialect.may_have_operation("retrieve_futures")):
             return None
         with_ids = dialect.may_have_field("FuturesRetrieveRequest", "retrieved_request_ids")
-        return cls(connection, policy, sampling_session_id, clone_id, with_ids=with_ids)
+        return cls(connection, policy, sampling_session_id, copy_number, with_ids=with_ids)
 
-    async def ended(self, request_id: str) -> None:
-        """Wait until it is time to fetch a sample: it has ended, or nobody can tell."""
-        if self._is_off or request_id in self._early:
-            self._early.pop(request_id, None)
+    async def wait_until_finished(self, request_id: str) -> None:
+        """Wait until a sample is finished, or until it must be polled separately."""
+        if self._disabled or request_id in self._early_completions:
+            self._early_completions.pop(request_id, None)
             return
         loop = asyncio.get_running_loop()
-        end = self._waiting[request_id] = loop.create_future()
-        timer = loop.call_later(UNHEARD_S, _tell, end)
-        self._wanted.set()
-        self._go_on()
+        waiter = self._waiters[request_id] = loop.create_future()
+        timer = loop.call_later(COMPLETION_SILENCE_S, _wake, waiter)
+        self._has_new_waiter.set()
+        self._ensure_polling()
         try:
-            await end
+            await waiter
         finally:
             timer.cancel()
-            del self._waiting[request_id]
+            del self._waiters[request_id]
 
-    def fetched(self, request_id: str) -> None:
-        """Note that the result of a sample, or its failure, has arrived, or that nobody waits for it any longer."""
-        if self._with_ids and not self._is_off:
+    def mark_fetched(self, request_id: str) -> None:
+        """Record that the client has the result or the error of a sample, or no longer waits for it."""
+        if self._with_ids and not self._disabled:
             self._fetched.add(request_id)
-            self._go_on()
+            self._ensure_polling()
 
-    def _go_on(self) -> None:
-        if not self._connection.closed and (self._asking is None or self._asking.done()):
-            self._asking = self._connection.operations.spawn(self._ask_while_wanted())
+    def _ensure_polling(self) -> None:
+        if not self._connection.closed and (self._polling is None or self._polling.done()):
+            self._polling = self._connection.operations.spawn(self._poll_while_needed())
 
     @property
-    def _has_news(self) -> bool:
-        """Whether the server does not know all that has arrived."""
-        return bool(self._fetched) or self._cursor != self._acknowledged
+    def _has_unacknowledged(self) -> bool:
+        return bool(self._fetched) or self._cursor != self._acknowledged_cursor
 
-    async def _ask_while_wanted(self) -> None:
+    async def _poll_while_needed(self) -> None:
         try:
-            while not self._is_off:
-                if self._waiting:
-                    await self._ask_in_spite_of_faults()
-                elif self._has_news:
+            while not self._disabled:
+                if self._waiters:
+                    await self._poll_with_retries()
+                elif self._has_unacknowledged:
                     await self._acknowledge()
                 else:
                     return
         except asyncio.CancelledError:
-            if self._has_news and not self._is_off:
-                await self._ask(0.0, ACK_TIMEOUT_S / 2)
+            if self._has_unacknowledged and not self._disabled:
+                await self._poll(0.0, ACK_TIMEOUT_S / 2)
             raise
         except TinkerError as error:
-            # Of an acknowledgement alone: the next question carries it.
+            # Only an acknowledgement raises here; the next poll repeats the acknowledgement.
             text = "acknowledging samples failed; the next poll acknowledges them again: %s"
             self._connection.throttled_log.warn("acknowledgement", text, error)
 
-    async def _ask_in_spite_of_faults(self) -> None:
-        faults = 0
-        while self._waiting:
+    async def _poll_with_retries(self) -> None:
+        errors = 0
+        while self._waiters:
             try:
-                await self._ask(None, POLL_TIMEOUT_S)
+                await self._poll(None, POLL_TIMEOUT_S)
             except TinkerError as error:
-                faults += 1
+                errors += 1
                 is_bad = isinstance(error, BadRequestError)
                 if not is_bad and not self._policy.should_retry(error, Loop.BATCHED_POLL):
-                    self._is_off = True
+                    self._disabled = True
                 max_retries = self._policy.find_rule(error, Loop.BATCHED_POLL).max_retries
-                if self._is_off or faults > (max_retries or MAX_BATCHED_POLL_RETRIES):
-                    text = "retrieve_futures: %s; each sample is asked for by itself"
+                if self._disabled or errors > (max_retries or MAX_BATCHED_POLL_RETRIES):
+                    text = "retrieve_futures: %s; each sample is polled separately"
                     self._connection.throttled_log.warn("retrieve_futures", text, error)
-                    self._is_off = self._is_off or is_bad
-                    self._tell_all()
+                    self._disabled = self._disabled or is_bad
+                    self._wake_all()
                     return
-                await asyncio.sleep(self._policy.delay_after(error, faults))
+                await asyncio.sleep(self._policy.delay_after(error, errors))
             else:
                 return
 
     async def _acknowledge(self) -> None:
-        self._wanted.clear()
+        self._has_new_waiter.clear()
         try:
-            await wait_for(self._wanted.wait(), ACK_AFTER_S)
+            await wait_for(self._has_new_waiter.wait(), ACK_AFTER_S)
         except asyncio.TimeoutError:
-            await self._ask(0.0, ACK_TIMEOUT_S)
+            await self._poll(0.0, ACK_TIMEOUT_S)
 
-    async def _ask(self, long_poll_s: float | None, timeout_s: float) -> None:
-        asked, ids, cursor = time.monotonic(), sorted(self._fetched), self._cursor
+    async def _poll(self, long_poll_s: float | None, timeout_s: float) -> None:
+        sent_at, fetched, cursor = time.monotonic(), sorted(self._fetched), self._cursor
         body = FuturesRetrieveRequest(
-            target=self._target, prev_cursor=cursor, timeout=long_poll_s, retrieved_request_ids=ids
+            target=self._target, prev_cursor=cursor, timeout=long_poll_s, retrieved_request_ids=fetched
         )
         call = retrieve_futures(body=body)
-        answer = await self._connection.call(call, Traffic.SAMPLING_FUTURES, retry=ONCE, timeout_s=timeout_s)
-        self._fetched.difference_update(ids)
-        self._acknowledged, self._cursor = cursor, answer.cursor
-        for completion in answer.completions:
-            end = self._waiting.get(completion.request_id)
-            if end is not None:
-                _tell(end)
+        response = await self._connection.call(call, Traffic.SAMPLING_FUTURES, retry=ONCE, timeout_s=timeout_s)
+        self._fetched.difference_update(fetched)
+        self._acknowledged_cursor, self._cursor = cursor, response.cursor
+        for completion in response.completions:
+            waiter = self._waiters.get(completion.request_id)
+            if waiter is not None:
+                _wake(waiter)
             else:
-                self._early[completion.request_id] = None
-                if len(self._early) > MAX_EARLY:
-                    self._early.popitem(last=False)
-        if answer.completions or time.monotonic() - asked >= FAST_S:
+                self._early_completions[completion.request_id] = None
+                if len(self._early_completions) > MAX_EARLY_COMPLETIONS:
+                    self._early_completions.popitem(last=False)
+        if response.completions or time.monotonic() - sent_at >= MIN_HELD_S:
             self._pause = FIRST_PAUSE_S
         elif long_poll_s is None:
             await asyncio.sleep(self._pause)
-            self._pause = min(self._pause * 2, LONGEST_PAUSE_S)
-        # Who was told takes itself off the list before it is asked for again.
+            self._pause = min(self._pause * 2, MAX_PAUSE_S)
+        # Let finished waiters remove themselves before the next poll.
         await asyncio.sleep(0)
 
-    def _tell_all(self) -> None:
-        for end in self._waiting.values():
-            _tell(end)
+    def _wake_all(self) -> None:
+        for waiter in self._waiters.values():
+            _wake(waiter)
 
 
-def _tell(end: asyncio.Future[None]) -> None:
-    if not end.done():
-        end.set_result(None)
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -36,12 +36,12 @@ from .._tokenizers.lookup import load_tokenizer, tokenizer_id_of
 from .._transport.address import is_embedded
 from .._transport.backpressure import InFlightLimit, SamplingLoad, Traffic
 from .._usage import Usage
-from . import response_checks as sample_answer
 from .context_length import check_context_length
 from .handles import SamplerHandle, joined
 from .request import sample_request
+from .response_checks import require_prompt_logprobs
 from .sample_runner import SampleRunner
-from .sample_seq_ids import SampleSeqIds, join
+from .sample_seq_ids import SampleSeqIds, join_session
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class SamplingClient(AwaitableClient):
         limit = (
             session.connection.sampling_limit if retry_config is None else InFlightLimit(retry_config.max_connections)
         )
-        self._drawing = SampleRunner(session, self._retry, limit, SampleSeqIds())
+        self._runner = SampleRunner(session, self._retry, limit, SampleSeqIds())
         # Servers whose wire has no such thing record nothing, which is what leaving it out asks for.
         self._record_stability_info = True if record_stability_info else None
         # Held for as long as this client is: the connection stays open.
@@ -199,9 +199,9 @@ class SamplingClient(AwaitableClient):
 
         async def ask() -> int:
             await session.id()
-            return await join(connection, sampling_session_id)
+            return await join_session(connection, sampling_session_id)
 
-        self._drawing = SampleRunner(session, self._retry, connection.sampling_limit, SampleSeqIds(ask))
+        self._runner = SampleRunner(session, self._retry, connection.sampling_limit, SampleSeqIds(ask))
 
     def _deadline(self, timeout: float | None) -> Deadline:
         seconds = require_positive_timeout(timeout)
@@ -229,12 +229,12 @@ class SamplingClient(AwaitableClient):
     @property
     def usage(self) -> Usage:
         """The tokens of this client's results so far; copies of it count their own."""
-        return self._drawing.usage_counter.usage
+        return self._runner.usage_counter.usage
 
     @property
     def load(self) -> SamplingLoad:
         """How many samples are in flight and waiting, of this client and those that share its limit."""
-        return self._drawing.limit.load
+        return self._runner.limit.load
 
     @property
     def sampling_session_id(self) -> str:
@@ -394,11 +394,11 @@ class SamplingClient(AwaitableClient):
         context_length = self._context_length()
         if context_length is not None:
             check_context_length(request.prompt, max_tokens, context_length)
-        return await self._drawing.sample(request, sampling_session_id)
+        return await self._runner.sample(request, sampling_session_id)
 
     async def _logprobs(self, request: SampleRequest) -> list[float | None]:
         # The one token of the request is not asked for by the user: the prompt alone has to fit.
-        return sample_answer.prompt_logprobs(request, await self._sample(request, None))
+        return require_prompt_logprobs(request, await self._sample(request, None))
 
 
 def _unpickled(kind: type[SamplingClient], handle: str, retry_if: RetryIf | None) -> SamplingClient:

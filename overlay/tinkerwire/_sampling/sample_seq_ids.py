@@ -1,4 +1,4 @@
-"""The numbers of samples: each copy of a sampling client counts in a range of its own, so that none collide."""
+"""Seq_ids of samples: each copy of a sampling client counts in its own range, so that no two samples share an id."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from .._connection.dialect_resolver import ENDPOINT_MISSING
 from .._futures.single_flight import SingleFlight
 from .._transport.backpressure import Traffic
 
-RANGE = 1_000_000_000
-"""Seq_ids of one copy: copy 3 counts from 3 times this; the client itself is copy 0."""
+SEQ_IDS_PER_COPY = 1_000_000_000
+"""Size of a copy's range: copy 3 counts from 3 times this; the original client is copy 0."""
 
 
 class SampleSeqIds:
     """The seq_ids of one client. Used on the loop thread.
 
     Args:
-        ask: finds out which copy the client is, before its first sample; None for the client that is no copy.
+        join: returns the number of the copy, before its first sample; None for the original client.
     """
 
-    def __init__(self, ask: Callable[[], Coroutine[Any, Any, int]] | None = None) -> None:
-        self.clone_id: int | None = None if ask else 0
-        """Which copy the client is; None while that is not known."""
+    def __init__(self, join: Callable[[], Coroutine[Any, Any, int]] | None = None) -> None:
+        self.copy_number: int | None = None if join else 0
+        """Number of the copy; None while it is unknown."""
         self._ids = itertools.count()
-        self._ask = ask
-        self._known = SingleFlight(self._find_out)
+        self._join = join
+        self._joining = SingleFlight(self._join_once)
 
     async def next(self) -> int:
-        """The number of the next sample."""
-        if self.clone_id is None:
-            await self._known.get()
+        """Return the seq_id of the next sample."""
+        if self.copy_number is None:
+            await self._joining.get()
         return next(self._ids)
 
-    async def _find_out(self) -> None:
-        assert self._ask is not None
-        clone_id = await self._ask()
-        self._ids = itertools.count(clone_id * RANGE)
-        self.clone_id = clone_id
+    async def _join_once(self) -> None:
+        assert self._join is not None
+        copy_number = await self._join()
+        self._ids = itertools.count(copy_number * SEQ_IDS_PER_COPY)
+        self.copy_number = copy_number
 
 
-async def join(connection: Connection, sampling_session_id: str) -> int:
-    """The number of a new copy: the server's where it gives numbers, by chance from a thousand million elsewhere."""
+async def join_session(connection: Connection, sampling_session_id: str) -> int:
+    """Return the number of a new copy: from the server if it numbers copies, otherwise random in 1..1e9."""
     dialect = await connection.dialect()
     if dialect.config.sample_join_sampling_session and dialect.may_have_operation("join_sampling_session"):
         body = JoinSamplingSessionRequest(sampling_session_id=sampling_session_id)
@@ -57,5 +57,5 @@ async def join(connection: Connection, sampling_session_id: str) -> int:
         except APIStatusError as error:
             if error.status_code not in ENDPOINT_MISSING:
                 raise
-    # Not of the module random, whose state forked processes have in common.
-    return 1 + secrets.randbelow(RANGE)
+    # The module random would not do: forked processes share its state.
+    return 1 + secrets.randbelow(SEQ_IDS_PER_COPY)

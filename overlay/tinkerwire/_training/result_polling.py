@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from tinkerwire_generated.models import OptimStepResponse
 
 from .._connection.connection import Connection
-from .._polling.poller import PendingResult, Poll
+from .._polling.pending_result import PendingResult
+from .._polling.poller import Poller
 from .._transport.backpressure import Traffic
 from .._wire.server_futures import Submission
 from .metrics import MetricWarnings, read_metrics
@@ -44,7 +45,7 @@ async def poll_training_result(
         traffic=Traffic.TRAINING_FUTURES,
         null_defaults=null_defaults or {},
     )
-    result = await Poll(connection, pending, connection.retry).result()
+    result = await Poller(connection, pending, connection.retry).result()
     if isinstance(result, OptimStepResponse) and result.metrics:
         return result.model_copy(update={"metrics": read_metrics(result.metrics, warnings.warn)})
     return result

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(60)
 NEW, OLD = "0.38.0", "0.16.1"
 FLAGS = {"custom_loss_server_side": True}
 PATH = "tinker://m1/weights/a"
-LINE = "was given up"
+LINE = "was abandoned"
 Start = Callable[[tw.ServiceClient], "tw.APIFuture[Any]"]
 
 

@@ -147,8 +147,8 @@ def test_a_failed_sample_fails_as_ever(server: ScriptedServer) -> None:
 
 def test_a_lost_word_costs_time_alone(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sample that is never told of asks for itself in the end."""
-    assert batched_poller.UNHEARD_S == 300.0
-    monkeypatch.setattr(batched_poller, "UNHEARD_S", 0.05)
+    assert batched_poller.COMPLETION_SILENCE_S == 300.0
+    monkeypatch.setattr(batched_poller, "COMPLETION_SILENCE_S", 0.05)
     server.rules["retrieve_futures"] = lambda _: ScriptedResponse(hold=Gate())
     with sampler(server) as sampling:
         assert len(draw(sampling, 1)) == 1

@@ -230,7 +230,7 @@ def test_held_answers_are_asked_again_at_once(
     server: ScriptedServer, training: tw.TrainingClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When the server holds a poll for long, the next follows without a pause."""
-    monkeypatch.setattr(poller, "FAST_S", 0.05)
+    monkeypatch.setattr(poller, "MIN_HELD_S", 0.05)
     monkeypatch.setattr(poller, "FIRST_PAUSE_S", 300.0)
     held = ScriptedResponse(status=408, delay_s=0.06)
     assert outcome(server, training, held, held, held, DONE) == {"x:mean": 1.0}

@@ -133,7 +133,7 @@ def test_logprobs_that_do_not_fit(
 ) -> None:
     """Another number of values, or none, is an error that says how many came for how many tokens."""
     server.on_poll("Sample", lambda _: answer)
-    with pytest.raises(tw.APIResponseValidationError, match=r"gave (no|0|4) prompt logprobs for 3 tokens"):
+    with pytest.raises(tw.APIResponseValidationError, match=r"per prompt token \(3\), got (none|0|4)"):
         sampling.compute_logprobs(tw.ModelInput.from_ints([1, 2, 3])).result(PATIENCE_S)
 
 

@@ -53,11 +53,11 @@ def test_what_nobody_can_answer(server: ScriptedServer, question: dict[str, Any]
 @pytest.mark.parametrize(
     ("question", "answer", "text"),
     [
-        ({"prompt_alt_tokens_k": 2}, {}, "prompt_alt_tokens_k=2: the server drew none"),
+        ({"prompt_alt_tokens_k": 2}, {}, "expected prompt_alt_tokens_k=2 tokens per position, got none"),
         (
             {"prompt_logprobs_last_n": 2, "include_prompt_logprobs": True},
             {"prompt_logprobs": [None, -1.0, -1.0, -1.0, -1.0]},
-            "prompt_logprobs_last_n=2: the server gave those of earlier tokens",
+            "got values before the last 2 tokens",
         ),
     ],
     ids=["alternatives", "the last two"],

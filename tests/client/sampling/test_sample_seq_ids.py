@@ -12,7 +12,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, open_client
 from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
-from tinkerwire._sampling.sample_seq_ids import RANGE
+from tinkerwire._sampling.sample_seq_ids import SEQ_IDS_PER_COPY
 
 pytestmark = pytest.mark.timeout(60)
 JOINS = {"wire_version": "0.38.0", "client_config": {"sample_join_sampling_session": True}}
@@ -36,10 +36,10 @@ def test_copies_count_in_ranges_by_chance(server: ScriptedServer, client: tw.Ser
     draw(original, first, copy.copy(first), copy.deepcopy(original))
     found = numbers(server)
     assert found[:2] == [0, 1]
-    ranges = {number // RANGE for number in found}
+    ranges = {number // SEQ_IDS_PER_COPY for number in found}
     assert len(ranges) == 4
-    assert max(ranges) <= RANGE
-    assert [number % RANGE for number in found] == [0, 1] * 4
+    assert max(ranges) <= SEQ_IDS_PER_COPY
+    assert [number % SEQ_IDS_PER_COPY for number in found] == [0, 1] * 4
     assert not server.named("join_sampling_session")
 
 
@@ -53,7 +53,7 @@ def test_copies_ask_the_server_once_before_their_first_sample(server: ScriptedSe
         first, second, _ = (copy.copy(original) for _ in range(3))
         draw(original, first)
         draw(second)
-    assert numbers(server) == [number * RANGE + i for number in (0, 7, 8) for i in (0, 1)]
+    assert numbers(server) == [number * SEQ_IDS_PER_COPY + i for number in (0, 7, 8) for i in (0, 1)]
     assert [body["sampling_session_id"] for body in server.bodies("join_sampling_session")] == ["sampler1"] * 2
 
 
@@ -83,7 +83,7 @@ def test_forked_processes_do_not_share_their_chance() -> None:
         "random.seed(1)\n"
         "for _ in range(3):\n"
         "    if os.fork() == 0:\n"
-        "        os.write(1, b'%d\\n' % asyncio.run(clones.join(link, 's')))\n"
+        "        os.write(1, b'%d\\n' % asyncio.run(clones.join_session(link, 's')))\n"
         "        os._exit(0)\n"
         "    os.wait()\n"
     )

@@ -75,7 +75,7 @@ def starts(client: tw.ServiceClient) -> dict[str, Callable[[], Any]]:
     def joined() -> int | None:
         copy: tw.SamplingClient = pickle.loads(pickle.dumps(sampler()))
         copy.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
-        return copy._drawing.numbers.clone_id
+        return copy._runner.seq_ids.copy_number
 
     def wait(future: Any) -> Any:
         return future.result(PATIENCE_S)

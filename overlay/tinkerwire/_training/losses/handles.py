@@ -12,7 +12,8 @@ import orjson
 from tinkerwire_generated.api.training import create_custom_loss
 from tinkerwire_generated.models import CreateCustomLossRequest, CreateCustomLossResponse, CustomLossInput, Datum
 
-from ..._polling.poller import PendingResult, Poll
+from ..._polling.pending_result import PendingResult
+from ..._polling.poller import Poller
 from ..._session.session import Session
 from ..._transport.backpressure import Traffic
 from ..._wire.loss_graph import LOGPROBS
@@ -146,4 +147,4 @@ class CustomLosses:
             result_type=CreateCustomLossResponse,
             traffic=Traffic.TRAINING_FUTURES,
         )
-        return (await Poll(connection, pending, connection.retry).result()).loss_id
+        return (await Poller(connection, pending, connection.retry).result()).loss_id
