@@ -91,6 +91,11 @@ class AdamParams(ForbidExtra):
     """Settings of one AdamW step.
 
     Wire: 0.1.0 and later.
+
+    Example:
+        >>> params = tinker.AdamParams(learning_rate=0.001, weight_decay=0.01)
+        >>> params.beta2
+        0.95
     """
 
     learning_rate: float = field(default=0.0001, validator=field_validator())
@@ -960,6 +965,14 @@ class Datum(DatumMixin, DataclassMethods, ForbidExtra):
     """One training example: an input and the tensors of its loss.
 
     Wire: 0.1.0 and later.
+
+    Example:
+        >>> datum = tinker.Datum(
+        ...     model_input=tinker.ModelInput.from_ints([72, 101, 108]),
+        ...     loss_fn_inputs={"target_tokens": [101, 108, 108], "weights": [0.0, 1.0, 1.0]},
+        ... )
+        >>> datum.loss_fn_inputs["weights"].dtype
+        'float32'
     """
 
     model_input: ModelInput = field(validator=field_validator())
@@ -1845,6 +1858,13 @@ class ModelInput(ModelInputMixin, ForbidExtra):
     """The input of a model, a sequence of chunks.
 
     Wire: 0.1.0 and later.
+
+    Example:
+        >>> prompt = tinker.ModelInput.from_ints([72, 105])
+        >>> prompt.length
+        2
+        >>> prompt.append(tinker.EncodedTextChunk(tokens=[33])).to_ints()
+        [72, 105, 33]
     """
 
     chunks: list[ModelInputChunk] = field(validator=field_validator())
@@ -2210,6 +2230,11 @@ class SamplingParams(AllowExtra):
     """Parameters of token sampling.
 
     Wire: 0.1.0 and later.
+
+    Example:
+        >>> params = tinker.SamplingParams(max_tokens=64, temperature=0.7, seed=1)
+        >>> params.temperature
+        0.7
     """
 
     max_tokens: int | None = field(default=None, validator=field_validator())
@@ -3011,6 +3036,11 @@ class TensorData(TensorDataMixin, DataclassMethods, ForbidExtra):
     """A tensor, its values row by row in one flat list.
 
     Wire: 0.1.0 and later.
+
+    Example:
+        >>> tensor = tinker.TensorData(data=[1.0, 2.0, 3.0, 4.0], dtype="float32", shape=[2, 2])
+        >>> tensor.to_numpy().tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
     """
 
     _data: Sequence[float] | Array = field(alias="data")

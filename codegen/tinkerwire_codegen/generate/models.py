@@ -103,6 +103,7 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
         about["dataclass"] = schema.get("x-dataclass")
         about["essential"] = schema.get("x-essential")
         about["doc"] = _escaped(original.get("description", "")) or f"{name}."
+        about["example"] = original.get("x-example", "").splitlines()
         found[name] = {"contract": {**about, "fields": fields}}
     return found
 
