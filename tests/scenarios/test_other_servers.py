@@ -16,7 +16,7 @@ from support.clients import ADAM, FAST, wait_until
 from support.embedded import embedded_http_server
 from support.scripted import PATIENCE_S
 from tinkerwire._polling import poller
-from tinkerwire._session import session
+from tinkerwire._session import heartbeat
 from tinkerwire.local import EmbeddedServer, EmbeddedTransport, FaultInjection, Quirks
 
 pytestmark = pytest.mark.timeout(120)
@@ -109,7 +109,7 @@ def test_results_that_are_not_ready(expected: list[float], not_ready: str) -> No
 def test_polls_that_are_held_longer_than_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next poll follows at once while other responses show that the server is alive."""
     monkeypatch.setattr(poller, "POLL_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
     retry = attrs.evolve(FAST, max_elapsed=0.25)
     with client_of(Quirks(result_delay_s=1.0), long_poll_s=300.0, retry=retry) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
@@ -228,7 +228,7 @@ def test_a_strict_server_of_an_older_wire(expected: list[float]) -> None:
     with client_of(wire="0.6.3") as client:
         check(expected, client)
         training = client.create_lora_training_client(MODEL, rank=4)
-        with pytest.raises(tw.UnprocessableEntityError, match=r"ttl_seconds.*asked in wire 0\.3\.0 to 0\.16\.1"):
+        with pytest.raises(tw.UnprocessableEntityError, match=r"ttl_seconds.*encoded for wire 0\.3\.0 to 0\.16\.1"):
             training.save_state("late", ttl_seconds=60).result(PATIENCE_S)
         train(training)
 

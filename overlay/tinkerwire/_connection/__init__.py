@@ -1,1 +1,1 @@
-"""The one road to the server: transport, retry policy, backpressure, and the connection that has them all."""
+"""Connection: sends requests to one server, with dialect, retries, operations and session state."""

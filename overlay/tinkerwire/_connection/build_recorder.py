@@ -1,4 +1,4 @@
-"""Recording of requests that make the server build something, for the case that their callers give up."""
+"""Records of requests that make the server build something, in case their callers give up."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .._wire.server_futures import DeferredResult
 
 T = TypeVar("T")
 LATE_S = 5.0
-"""Seconds after a caller gave up in which a request may still get its response, which names what the server builds."""
+"""Time after a caller gave up in which the response may still arrive; it names what the server builds."""
 Exchange: TypeAlias = Callable[[WireRequest, Traffic, float, float], Coroutine[Any, Any, WireResponse]]
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, WireResponse]], asyncio.Task[WireResponse]]
 
 
 class BuildRecorder:
-    """Records one request in the operation that is under way, until its result is there.
+    """Records one request in the current operation until its result arrives.
 
     Args:
-        request: what is sent.
+        request: the request.
         exchange: sends an attempt and returns the response.
-        spawn: runs an attempt that its caller does not end.
+        spawn: runs an attempt that its caller does not cancel.
         is_in_line: whether later operations wait for the end of this request, so that its deadline ends it.
     """
 
@@ -41,7 +41,7 @@ class BuildRecorder:
         self._build = BuildRequest(request=request)
 
     def reader(self, read: Callable[[WireResponse], T]) -> Callable[[WireResponse], T]:
-        """Return a reader that also records the future that a response has."""
+        """Return a reader that also records the future in a response."""
 
         def read_and_record(response: WireResponse) -> T:
             try:
@@ -56,10 +56,10 @@ class BuildRecorder:
         return read_and_record
 
     async def exchange(self, request: WireRequest, traffic: Traffic, timeout_s: float, max_s: float) -> WireResponse:
-        """Exchange in a task that goes on when its caller gives up: the response names what the server builds.
+        """Send an attempt in a task that continues when its caller gives up: the response names what the server builds.
 
         Raises:
-            TinkerError: the attempt met an error.
+            TinkerError: the attempt failed.
         """
         if is_deadline_passed():
             raise deadline_error()
@@ -77,10 +77,10 @@ class BuildRecorder:
         return response
 
     async def record(self, sending: Awaitable[T]) -> T:
-        """Wait for the request, and keep the record while there is something to cancel.
+        """Wait for the request, and keep the record as long as the server may build something.
 
         Raises:
-            TinkerError: the last attempt met an error.
+            TinkerError: the last attempt failed.
         """
         track = current_operation()
         track.builds.append(self._build)

@@ -48,7 +48,7 @@ class CallCodec:
     def reader(self, call: Call[T], request: WireRequest) -> Callable[[WireResponse], T]:
         """Return a function that returns the result in a response, or raises its error.
 
-        It raises DeferredResult for a future in place of the result; :meth:`Connection.send` polls for that.
+        For a future in place of the result it raises DeferredResult; :meth:`Connection.send` then polls.
         """
 
         def read(response: WireResponse) -> T:
@@ -62,7 +62,7 @@ class CallCodec:
     def submission_reader(
         self, call: Call[UntypedAPIFuture], request: WireRequest
     ) -> Callable[[WireResponse], Submission]:
-        """Return the reader of responses to an operation: a future, or the result if the server already gives it."""
+        """Return the reader of responses to an operation: a future, or the result if the server returns it at once."""
 
         def read(response: WireResponse) -> Submission:
             try:
@@ -74,7 +74,7 @@ class CallCodec:
                 error.message = f"{error.message}; expected a request_id, or a {kind}"
                 error.args = (error.message,)
                 raise
-            # Some servers give every response an id.
+            # Some servers put an id into every response.
             if submitted.extra_fields and has_immediate_result(call, response):
                 return ImmediateResult(response)
             return submitted
@@ -88,6 +88,6 @@ class CallCodec:
             dialect = self._dialects.known
             if error.status_code in UNSUPPORTED_STATUSES and dialect is not None:
                 error.dialect = dialect
-                error.message = f"{error.message}; it was asked in {dialect}"
+                error.message = f"{error.message}; the request was encoded for {dialect}"
                 error.args = (error.message,)
             raise

@@ -1,4 +1,4 @@
-"""The server's capabilities: fetched when the user asks for them, and kept for later checks."""
+"""The server's capabilities: fetched on request, and kept for later checks."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .connection import Connection
 
 async def fetch_capabilities(connection: Connection) -> GetServerCapabilitiesResponse:
     """Fetch the capabilities, and keep the context lengths in them with the connection."""
-    found = await connection.call(get_server_capabilities(), Traffic.REST)
-    connection.known_models.context_lengths = context_lengths(found.supported_models)
-    return found
+    capabilities = await connection.call(get_server_capabilities(), Traffic.REST)
+    connection.known_models.context_lengths = context_lengths(capabilities.supported_models)
+    return capabilities
 
 
 def context_lengths(models: Iterable[SupportedModel]) -> dict[str, int]:
     """Return the positive context lengths by model name; the longest one of a name that is listed twice."""
-    found: dict[str, int] = {}
+    lengths: dict[str, int] = {}
     for model in models:
         name, length = model.model_name, model.max_context_length
         if name and length is not None and length > 0:
-            found[name] = max(length, found.get(name, 0))
-    return found
+            lengths[name] = max(length, lengths.get(name, 0))
+    return lengths

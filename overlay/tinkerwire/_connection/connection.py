@@ -85,7 +85,7 @@ class Connection:
         self._owner: Callable[[], Owner | None] = _no_owner
         self._error_observer: ErrorObserver | None = None
         self._abandon_build = abandon
-        self.dialects = DialectResolver(self._ask_config, dialect, base_url)
+        self.dialects = DialectResolver(self._fetch_config, dialect, base_url)
         self.sampling_limit = InFlightLimit(retry.max_connections)
         self.usage_counter = UsageCounter()
         self.known_models = KnownModels()
@@ -285,7 +285,7 @@ class Connection:
             raise TinkerError(f"POST {self.base_url}/api/v1/auth/token: HTTP {status}: the response holds no token")
         return token
 
-    async def _ask_config(self, call: Call[ClientConfigResponse]) -> tuple[ClientConfigResponse, WireResponse]:
+    async def _fetch_config(self, call: Call[ClientConfigResponse]) -> tuple[ClientConfigResponse, WireResponse]:
         request = self.codec.encode(call, given(NEWEST))
         read = self.codec.reader(call, request)
         return await self.send(request, lambda response: (read(response), response), Traffic.SESSION)

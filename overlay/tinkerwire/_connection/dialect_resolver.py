@@ -1,4 +1,4 @@
-"""The dialect of one server: asked for once, corrected by what the server does, kept for the life of a client."""
+"""The dialect of one server: discovered once, corrected by later responses, and kept for the life of a client."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from .._transport import address
 from .._wire.dialect import Dialect, found
 
 ENDPOINT_MISSING = (404, 405)
-"""What a server answers to a call that it does not have."""
+"""Statuses of servers that do not have an endpoint."""
 TRIAL_WAIT_S = 5.0
-"""Time that a batch waits for another one to find the form; then it is sent in the likely form."""
-Ask: TypeAlias = Callable[[Call[ClientConfigResponse]], Awaitable[tuple[ClientConfigResponse, WireResponse]]]
+"""Time that a batch waits for another batch to find the encoding; then it is sent in the likely encoding."""
+FetchConfig: TypeAlias = Callable[[Call[ClientConfigResponse]], Awaitable[tuple[ClientConfigResponse, WireResponse]]]
 """Sends client/config, and returns its result together with the response that held it."""
 
 
@@ -33,52 +33,53 @@ class DialectResolver:
     """The dialect in which a client addresses its server. Used on the loop thread.
 
     Args:
-        ask: see :data:`Ask`.
-        known: the dialect where it was given; None to find it out.
+        fetch_config: see :data:`FetchConfig`.
+        known: the dialect if the wire version is set; None to discover it.
         base_url: the address of the server.
     """
 
-    def __init__(self, ask: Ask, known: Dialect | None, base_url: str) -> None:
+    def __init__(self, fetch_config: FetchConfig, known: Dialect | None, base_url: str) -> None:
         self.known = known
-        """None until it was asked for."""
+        """None before the first request for it."""
         self.refused: set[str] = set()
-        """The names of the forms of batches that the server has refused."""
-        self._discovery = SingleFlight(lambda: discover_dialect(ask, is_tinker=address.is_tinker_service(base_url)))
+        """The names of the encodings of batches that the server has rejected."""
+        is_tinker = address.is_tinker_service(base_url)
+        self._discovery = SingleFlight(lambda: discover_dialect(fetch_config, is_tinker=is_tinker))
         self._trial = asyncio.Lock()
 
     async def get(self) -> Dialect:
-        """Return the dialect; ask the server for it the first time.
+        """Return the dialect; the first call discovers it.
 
         Raises:
-            TinkerError: what the request met.
+            TinkerError: the request failed.
         """
         if self.known is None:
             discovered = await self._discovery.get()
-            # A batch may have taught more in the meantime.
+            # A batch may have corrected the dialect in the meantime.
             self.known = self.known or discovered
         return self.known
 
     def learn_form(self, name: str, form: Dialect) -> None:
-        """Note that the server has taken the body of a call in a form; see :meth:`Dialect.forms`."""
+        """Record that the server has accepted the body of a call in an encoding; see :meth:`Dialect.forms`."""
         if self.known is not None:
             learned = self.known.learned(name, form)
-            # A batch is split anew where the dialect is another one.
+            # A new object would make callers split their batches again.
             self.known = self.known if learned == self.known else learned
 
     def learn_json_results(self) -> None:
-        """Note that the server gives no results while protobuf is among the forms that are asked for."""
+        """Record that the server returns no results to requests that accept protobuf."""
         if self.known is not None:
             self.known = attrs.evolve(self.known, has_binary_results=False)
 
     def learn_separate_load(self) -> None:
-        """Note that the server creates no model by load_weights, although its flags say so."""
+        """Record that the server cannot create a model by load_weights, although its flags announce that."""
         if self.known is not None:
             config = attrs.evolve(self.known.config, create_model_via_load_weights=False)
             self.known = attrs.evolve(self.known, config=config)
 
     @asynccontextmanager
     async def trial(self) -> AsyncIterator[None]:
-        """Let one batch at a time find the form; the others wait at most a few seconds."""
+        """Let one batch at a time find the encoding; the others wait at most a few seconds."""
         try:
             await wait_for(self._trial.acquire(), TRIAL_WAIT_S)
         except asyncio.TimeoutError:
@@ -90,18 +91,18 @@ class DialectResolver:
             self._trial.release()
 
     async def close(self) -> None:
-        """Cancel a request that is under way."""
+        """Cancel a discovery that is in progress."""
         await self._discovery.close()
 
 
-async def discover_dialect(ask: Ask, *, is_tinker: bool) -> Dialect:
-    """Return the dialect of a server by its answer to client/config, or that of servers without it.
+async def discover_dialect(fetch_config: FetchConfig, *, is_tinker: bool) -> Dialect:
+    """Return the dialect of a server by its response to client/config, or the dialect of servers without that endpoint.
 
     Raises:
-        TinkerError: what the request met.
+        TinkerError: the request failed.
     """
     try:
-        config, response = await ask(client_config(body=ClientConfigRequest(sdk_version=NEWEST)))
+        config, response = await fetch_config(client_config(body=ClientConfigRequest(sdk_version=NEWEST)))
     except APIStatusError as error:
         if error.status_code not in ENDPOINT_MISSING:
             raise

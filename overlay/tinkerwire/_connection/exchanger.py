@@ -72,7 +72,7 @@ class Exchanger:
     async def exchange(
         self, request: WireRequest, traffic: Traffic, timeout_s: float, max_s: float = math.inf
     ) -> WireResponse:
-        """Send a request and return the response of any status; resend it once if the server wants another token.
+        """Send a request and return the response of any status; resend it once if the server requires another token.
 
         Args:
             request: the request, without credential.
@@ -117,7 +117,7 @@ class Exchanger:
 
 
 async def _obtain(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for a credential, and mark the error if there is none."""
+    """Wait for a credential; mark the error if it cannot be obtained."""
     try:
         return await work
     except TinkerError as error:

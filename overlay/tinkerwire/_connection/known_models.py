@@ -1,4 +1,4 @@
-"""Facts about the server's models that a connection has learnt from the responses to other requests."""
+"""Facts about the server's models that a connection knows from responses."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ class KnownModels:
     """The base models of trained models, and the context lengths of base models. Used on the loop thread."""
 
     base_models: dict[str, str] = attrs.field(factory=dict)
-    """The base model by the id of the model that was made from it here."""
+    """Base models by the id of the models that this connection created from them."""
     context_lengths: dict[str, int] = attrs.field(factory=dict)
-    """The most tokens of prompt and sample together, by base model, as the server's capabilities report it."""
+    """Maximum tokens of prompt and sample together by base model, from the server's capabilities."""

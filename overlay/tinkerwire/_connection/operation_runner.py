@@ -27,7 +27,7 @@ from .throttled_log import ThrottledLog
 
 T = TypeVar("T")
 START_S = 0.005
-"""Time that a new operation takes to begin on the loop."""
+"""Interval at which `wait` looks for operations that have not reached the loop yet."""
 CLOSE_S = 5.0
 """Time limit for operations to react to their cancellation."""
 
@@ -35,7 +35,7 @@ CLOSE_S = 5.0
 class Owner:
     """Keeps a connection open, with the user's functions that its operations call.
 
-    Clients and operations under way hold it. Background work must not: it would keep a dropped client open.
+    Clients and running operations hold the owner. Background work must not: it would keep a dropped client open.
     """
 
     on_wait: OnWait | None = None
@@ -64,7 +64,7 @@ class OperationRunner:
         self.closed = False
         self._pid = os.getpid()
         self._under_way: dict[OperationRecord, None] = {}
-        """Operations from their start to their end, in order; changed on any thread, one step at a time."""
+        """Operations from their start to their end, in order; every change is atomic, on any thread."""
         self._running: set[asyncio.Task[Any]] = set()
         self._background: set[asyncio.Task[Any]] = set()
 
@@ -76,7 +76,7 @@ class OperationRunner:
         Args:
             work: the operation.
             kind: its name in errors and logs.
-            deadline: when every wait in it ends, with RequestTimeoutError.
+            deadline: the time at which every wait of the operation ends with RequestTimeoutError.
             owner: held until the operation ends.
 
         Raises:
@@ -98,14 +98,14 @@ class OperationRunner:
             raise self.closed_error() from None
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Run work that no operation waits for, and that ends with them; on the loop thread."""
+        """Run background work until it ends or the operations are ended; on the loop thread."""
         task = create_detached_task(work)
         self._background.add(task)
         task.add_done_callback(self._ended)
         return task
 
     def under_way(self) -> list[OperationRecord]:
-        """Return the operations that were started and have not ended."""
+        """Return the operations that have not ended."""
         return list(self._under_way)
 
     async def wait(self, timeout: float | None) -> None:
@@ -115,7 +115,7 @@ class OperationRunner:
             if self._running:
                 await asyncio.wait(self._running, timeout=None if left == math.inf else left)
             else:
-                # It is on its way to the loop, or on its way to its future.
+                # The operation has not reached the loop yet, or its result has not reached its future.
                 await asyncio.sleep(min(left, START_S))
 
     def reject_new(self) -> None:
@@ -196,5 +196,5 @@ class OperationRunner:
         self._running.discard(task)
         self._background.discard(task)
         if not task.cancelled():
-            # The future has the error, unless the user cancelled it: asyncio must not log it then.
+            # The future holds the error. If the user cancelled the future, asyncio must not log the error.
             task.exception()

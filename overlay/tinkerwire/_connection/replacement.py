@@ -1,4 +1,4 @@
-"""Requests that a caller of Connection.send substitutes for a failed one, in place of a plain retry."""
+"""Requests that a caller of Connection.send substitutes for a failed request, in place of a plain retry."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ T = TypeVar("T")
 
 @attrs.frozen(kw_only=True)
 class Replacement(Generic[T]):
-    """The next request, and when it is due."""
+    """The request that follows a failed one."""
 
     request: WireRequest
     read: Callable[[WireResponse], T]
-    """Makes the result of a response to it, or raises its error."""
+    """Returns the result of a response, or raises its error."""
     error: TinkerError
-    """Decides by the retry policy whether and when it is sent; raised if it is not."""
+    """The error by which the retry policy decides whether and when the request is sent; raised otherwise."""
     is_due: bool = False
-    """True to send it at once, regardless of the policy."""
+    """True to send the request at once, regardless of the policy."""
     is_hopeless: bool = False
-    """True not to send it, regardless of the policy."""
+    """True to raise the error, regardless of the policy."""
 
 
 Replace: TypeAlias = Callable[[TinkerError], "Replacement[T] | None"]
-"""Returns what follows an error; None for the same request, by the retry policy."""
+"""Returns the replacement after an error; None to resend the same request by the retry policy."""

@@ -1,11 +1,11 @@
 """The rules of what the client retries: one table, which every loop reads.
 
-A loop looks up the first row that matches an error. ``RetryConfig.retry_if`` is asked before the table, and the limits
-of RetryConfig hold for every row without ``max_retries``.
+A loop looks up the first row that matches an error. ``RetryConfig.retry_if`` is called before the table is read,
+and the limits of RetryConfig hold for every row without ``max_retries``.
 
-A response that announces a later result is not an error: the poller and the export of traces ask again, and each of
-their requests follows the rows of its loop. Two further kinds of resends have tables of their own: seq_ids after a
-conflict (:class:`OperationSubmitter`), and the encodings of a batch (module body_forms).
+A response that announces a later result is not an error: the poller and the export of traces repeat their
+requests, each of which follows the rows of its loop. Two further kinds of resends have tables of their own: seq_ids
+after a conflict (:class:`OperationSubmitter`), and the encodings of a batch (module body_forms).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ RULES = (
         decision=Decision.FAIL,
     ),
     RetryRule(
-        # Some servers answer 400 to polls under load.
+        # Some servers return 400 to polls under load.
         name="bad request in a poll",
         loops=(Loop.POLL, Loop.BATCHED_POLL),
         statuses=frozenset({400}),

@@ -86,7 +86,7 @@ class Sender:
         """
         traffic, policy = options.traffic, options.policy
         if self._session_state.is_expired and self._session_state.is_used_by(traffic):
-            raise self._session_state.expired_error("as the answer to its heartbeat shows")
+            raise self._session_state.expired_error("as the response to its heartbeat shows")
         started, attempt, record = time.monotonic(), 0, current_operation()
         repeated = RepeatedErrors(request.path)
         while True:

@@ -28,7 +28,7 @@ def may_mean_loss(error: TinkerError) -> bool:
 
 
 def names_lost_session(error: TinkerError) -> bool:
-    """Check whether an error response says in its text that the session is lost; a sampling session is another thing.
+    """Check whether the text of an error response means that the session is lost; a sampling session does not count.
 
     Servers write "Session s1 not found", "session_not_found", "Unknown session" and the like.
     """
@@ -38,7 +38,7 @@ def names_lost_session(error: TinkerError) -> bool:
 
 
 def names_missing_thing(error: APIStatusError) -> bool:
-    """Check whether an error response says that something does not exist, or says nothing at all."""
+    """Check whether the text of an error response means that something does not exist, or is empty."""
     words = _words(error).strip()
     return not words or re.search(rf"\b(?:{_MISSING})\b", words) is not None
 

@@ -20,11 +20,22 @@ class SessionState:
 
     def __init__(self) -> None:
         self.id = ""
-        """Empty while there is no session."""
+        """Empty before the session is created."""
         self.is_expired = False
         """True once the server no longer has the session."""
-        self.probe: Callable[[], Coroutine[Any, Any, bool]] | None = None
-        """Asks the server whether the session is gone; None while there is no session."""
+        self._probe: Callable[[], Coroutine[Any, Any, bool]] | None = None
+
+    def set_id(self, session_id: str) -> None:
+        """Set the id of the session once the server has created it."""
+        self.id = session_id
+
+    def set_probe(self, probe: Callable[[], Coroutine[Any, Any, bool]]) -> None:
+        """Set a function that finds out from the server whether the session has expired."""
+        self._probe = probe
+
+    def mark_expired(self) -> None:
+        """Record that the server no longer has the session."""
+        self.is_expired = True
 
     def is_used_by(self, traffic: Traffic) -> bool:
         """Check whether requests of a kind belong to the session."""
@@ -33,14 +44,14 @@ class SessionState:
     async def is_lost(self, error: TinkerError) -> bool:
         """Check whether an error means that the server no longer has the session, as after a restart.
 
-        Servers name what they miss in many ways, such as the model or the request, so the server is asked about the
-        session itself unless the error already says that the session is lost.
+        Servers name the missing thing in many ways, such as the model or the request. Unless the error names the
+        session, a probe finds out whether the session is lost.
         """
         if not self.id or not may_mean_loss(error):
             return False
         if self.is_expired or names_lost_session(error):
             return True
-        return self.probe is not None and await self.probe()
+        return self._probe is not None and await self._probe()
 
     async def is_ended_by(
         self, error: TinkerError, traffic: Traffic, raise_immediately: tuple[type[TinkerError], ...]
@@ -62,7 +73,7 @@ class SessionState:
     def expired_error(self, reason: str) -> SessionExpiredError:
         """Return the error of an operation whose session the server no longer has."""
         return SessionExpiredError(
-            f"session {self.id}: the server says that it is gone ({reason}); make a new ServiceClient, and new "
-            "clients from what was saved: save_state() before, create_training_client_from_state_with_optimizer() now",
+            f"session {self.id}: the server no longer has it ({reason}); make a new ServiceClient, and new clients "
+            "from saved weights: save_state() before, create_training_client_from_state_with_optimizer() now",
             session_id=self.id,
         )

@@ -1,4 +1,4 @@
-"""Warnings that thousands of operations may have cause for, logged only now and then."""
+"""Warnings that many operations may cause at once, logged at limited frequency."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class ThrottledLog:
     def __init__(self) -> None:
         self._last_warned: dict[str, float] = {}
 
-    def warn(self, kind: str, message: str, *parts: object) -> None:
-        """Log a warning unless one of the same kind was logged a short time ago."""
+    def warn(self, kind: str, message: str, *args: object) -> None:
+        """Log a warning unless a warning of the same kind was logged in the last ten seconds."""
         now = time.monotonic()
         if now - self._last_warned.get(kind, float("-inf")) >= WARNING_INTERVAL_S:
             self._last_warned[kind] = now
-            log.warning(message, *parts)
+            log.warning(message, *args)

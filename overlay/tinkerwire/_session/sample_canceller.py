@@ -1,4 +1,4 @@
-"""Telling the server of samples that nobody waits for any longer, where it wants to know."""
+"""Cancellation of abandoned samples on servers that support it."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ from .._futures.logger import log
 from .._transport.backpressure import Traffic
 
 CANCEL_TIMEOUT_S = 10.0
-MAX_WAITING = 10_000
-"""Cancelled samples that wait to be told of; more are drawn for nobody, which they were before servers had this."""
+MAX_QUEUED = 10_000
+"""Limit of queued cancellations; the server finishes further samples for nothing."""
 ONCE = RetryConfig(enable_retry_logic=False)
 
 
 class SampleCanceller:
-    """Those of one connection. Used on the loop thread; nothing here fails or holds up anything."""
+    """Cancels the samples of one connection. Used on the loop thread; raises no error and delays no operation."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._waiting: deque[str] = deque()
-        self._max_at_once: int | None = None
-        """None while that is not known; 0: the server does not want to be told."""
-        self._tellers = 0
+        self._queue: deque[str] = deque()
+        self._max_concurrent: int | None = None
+        """None before the server's limit is known; 0 if the server does not support cancellation."""
+        self._workers = 0
 
     def add(self, request_id: str) -> None:
-        """Nobody waits for this sample any longer."""
-        if self._connection.closed or self._max_at_once == 0 or len(self._waiting) >= MAX_WAITING:
+        """Queue the cancellation of a sample whose caller has given up."""
+        if self._connection.closed or self._max_concurrent == 0 or len(self._queue) >= MAX_QUEUED:
             return
-        self._waiting.append(request_id)
-        self._start_telling()
+        self._queue.append(request_id)
+        self._start_worker()
 
-    def _start_telling(self) -> None:
-        """Have as many tellers as the server wants, of those that have something to tell; one until that is known."""
-        if self._waiting and self._tellers < (self._max_at_once or 1):
-            self._tellers += 1
-            self._connection.operations.spawn(self._tell_all())
+    def _start_worker(self) -> None:
+        """Start another worker within the server's limit if cancellations are queued; one before it is known."""
+        if self._queue and self._workers < (self._max_concurrent or 1):
+            self._workers += 1
+            self._connection.operations.spawn(self._drain())
 
-    async def _tell_all(self) -> None:
+    async def _drain(self) -> None:
         try:
-            if self._max_at_once is None:
-                self._max_at_once = await self._ask()
-            if self._max_at_once == 0:
-                self._waiting.clear()
-            while self._waiting:
-                request_id = self._waiting.popleft()
-                self._start_telling()
-                await self._tell(request_id)
+            if self._max_concurrent is None:
+                self._max_concurrent = await self._fetch_limit()
+            if self._max_concurrent == 0:
+                self._queue.clear()
+            while self._queue:
+                request_id = self._queue.popleft()
+                self._start_worker()
+                await self._cancel(request_id)
         finally:
-            self._tellers -= 1
+            self._workers -= 1
 
-    async def _ask(self) -> int:
-        """How many cancellations the server takes at once; 0 where it takes none. It is asked once."""
+    async def _fetch_limit(self) -> int:
+        """Return the number of cancellations that the server accepts at once; 0 if it does not support them."""
         try:
             dialect = await self._connection.dialect()
             if not (
@@ -67,11 +67,11 @@ class SampleCanceller:
             call = client_dynamic_config(body=ClientConfigRequest(sdk_version=dialect.ceiling))
             config = await self._connection.call(call, Traffic.SESSION, retry=ONCE, timeout_s=CANCEL_TIMEOUT_S)
         except (TinkerError, ValueError) as error:
-            log.debug("samples are not cancelled on the server, which does not say that it wants that: %s", error)
+            log.debug("samples are not cancelled on the server: its limit of cancellations is unknown: %s", error)
             return 0
         return max(1, config.sample_cancel_max_batch_size) if config.sample_cancel_enabled else 0
 
-    async def _tell(self, request_id: str) -> None:
+    async def _cancel(self, request_id: str) -> None:
         call = cancel_future(body=CancelFutureRequest(request_id=request_id))
         try:
             await self._connection.call(call, Traffic.SAMPLING_FUTURES, retry=ONCE, timeout_s=CANCEL_TIMEOUT_S)

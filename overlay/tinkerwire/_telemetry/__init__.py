@@ -1,1 +1,1 @@
-"""What the Tinker service is told of a session: events, and the class and place of errors."""
+"""Telemetry: events of a session, and errors by class and location."""

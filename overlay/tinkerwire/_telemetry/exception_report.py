@@ -1,6 +1,7 @@
-"""What may be told of an exception: its class, the call, the status, the places in this package; no text or value.
+"""Reports of exceptions without private data: class, call, status and locations in this package.
 
-The text of an exception can hold anything that a user or a server put there: prompts, tokens, names, keys.
+The text of an exception may hold anything that a user or a server put there: prompts, tokens, names, keys. No report
+contains text or values.
 """
 
 from __future__ import annotations
@@ -16,28 +17,28 @@ from tinkerwire_base.errors import APIError, RequestErrorCategory, RequestFailed
 
 PACKAGES = ("tinkerwire", "tinkerwire_base", "tinkerwire_generated")
 MAX_CAUSES = 20
-"""Exceptions that others come from are followed so far."""
+"""Maximum number of causes of an exception that are examined."""
 
 
-def is_users(error: BaseException) -> bool:
-    """Whether the user rather than server, network or client is to blame, as far as can be told."""
+def is_user_error(error: BaseException) -> bool:
+    """Return whether the user most likely caused the error, rather than server, network or client."""
     return any(
-        (isinstance(each, RequestFailedError) and each.category is RequestErrorCategory.User)
-        or (400 <= (_status(each) or 0) < 500 and _status(each) != 408)
-        for each in _chain(error)
+        (isinstance(cause, RequestFailedError) and cause.category is RequestErrorCategory.User)
+        or (400 <= (_status(cause) or 0) < 500 and _status(cause) != 408)
+        for cause in _chain(error)
     )
 
 
-def details(error: BaseException) -> dict[str, Any]:
-    """Class, status and a message made of what is known to be harmless."""
-    found: dict[str, Any] = {"error_type": type(error).__name__, "message": summary(error)}
+def error_fields(error: BaseException) -> dict[str, Any]:
+    """Return the class, the status and the summary of an error."""
+    fields: dict[str, Any] = {"error_type": type(error).__name__, "message": summary(error)}
     if _status(error) is not None:
-        found["status_code"] = _status(error)
-    return found
+        fields["status_code"] = _status(error)
+    return fields
 
 
 def summary(error: BaseException) -> str:
-    """The call and the status of an error; its own text is not in it."""
+    """Return the class, the call and the status of an error as text, without the error's own text."""
     parts = [type(error).__name__]
     request = error.request if isinstance(error, APIError) else None
     if request is not None:
@@ -49,18 +50,18 @@ def summary(error: BaseException) -> str:
     return ", ".join(parts)
 
 
-def places(error: BaseException) -> str:
-    """Where in this package it passed, one place a line; neither code nor paths nor frames of the user's."""
-    frames = [
-        f"{place}:{frame.lineno} in {frame.name}"
+def traceback_locations(error: BaseException) -> str:
+    """Return the frames of the traceback in this package, one per line, without code, paths or the user's frames."""
+    lines = [
+        f"{file}:{frame.lineno} in {frame.name}"
         for frame in traceback.extract_tb(error.__traceback__)
-        if (place := _place(Path(frame.filename))) is not None
+        if (file := _package_path(Path(frame.filename))) is not None
     ]
-    return "\n".join(frames)
+    return "\n".join(lines)
 
 
-def _place(file: Path) -> str | None:
-    """A file of this project by its package and its path in there; None for any other."""
+def _package_path(file: Path) -> str | None:
+    """Return the path of a file of this project from its package on; None for any other file."""
     for package in PACKAGES:
         root = Path(str(sys.modules[package].__file__)).parent
         if file.is_relative_to(root):
@@ -74,9 +75,9 @@ def _status(error: BaseException) -> int | None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    each: BaseException | None = error
+    cause: BaseException | None = error
     for _ in range(MAX_CAUSES):
-        if each is None:
+        if cause is None:
             return
-        yield each
-        each = each.__cause__ or each.__context__
+        yield cause
+        cause = cause.__cause__ or cause.__context__

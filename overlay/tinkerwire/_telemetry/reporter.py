@@ -1,7 +1,7 @@
-"""Events of one session, told to the server that it is a session of: in the background, and at no one's cost.
+"""Sends the telemetry events of one session in the background.
 
-Nothing waits for it but the end of the session, shortly; nothing fails by it; nothing is told but what the module
-incidents lets through, and what a user logs.
+No operation waits for telemetry or fails because of it; only the end of the session waits briefly. Telemetry contains
+the events that the user logs, and of errors only the fields in exception_report.
 """
 
 from __future__ import annotations
@@ -41,109 +41,116 @@ from .._transport.address import DEFAULT_BASE_URL
 from .._transport.backpressure import Traffic
 from . import exception_report
 
-ON = frozenset({"1", "true", "yes", "on"})
-"""Values of TINKER_TELEMETRY that switch it on."""
-OFF = frozenset({"", "0", "false", "no", "off"})
-"""Those that switch it off; so does any other, which is warned of."""
-MAX_WAITING = 10_000
-"""Events that wait to be sent; further ones are dropped."""
-MAX_AT_ONCE = 100
-LARGEST_DATA_BYTES = 4096
-"""Data of one event; one with more is dropped."""
+ENABLING_VALUES = frozenset({"1", "true", "yes", "on"})
+"""Values of TINKER_TELEMETRY that enable telemetry."""
+DISABLING_VALUES = frozenset({"", "0", "false", "no", "off"})
+"""Values that disable telemetry, as any other value does with a warning."""
+MAX_QUEUED = 10_000
+"""Maximum number of events that wait to be sent; further events are dropped."""
+MAX_BATCH = 100
+MAX_DATA_BYTES = 4096
+"""Maximum size of the data of one event; larger events are dropped."""
 FLUSH_S = 10.0
 SEND_TIMEOUT_S = 5.0
 DRAIN_S = 2.0
-"""How long the end of a session waits for what is left."""
+"""Time that the end of a session waits for the remaining events."""
 ONCE = RetryConfig(enable_retry_logic=False)
 
 
 def is_enabled(base_url: str) -> bool:
-    """Whether a server is told: what TINKER_TELEMETRY says; where it is not set, the Tinker service alone."""
-    word = os.environ.get("TINKER_TELEMETRY")
-    if word is None:
+    """Return whether TINKER_TELEMETRY enables telemetry; by default it is enabled for the Tinker service only."""
+    value = os.environ.get("TINKER_TELEMETRY")
+    if value is None:
         return base_url == DEFAULT_BASE_URL
-    plain = word.strip().lower()
-    if plain not in ON | OFF:
-        log.warning("TINKER_TELEMETRY=%s is neither 1 nor 0; nothing is told, as with 0", word)
-    return plain in ON
+    normalized = value.strip().lower()
+    if normalized not in ENABLING_VALUES | DISABLING_VALUES:
+        log.warning("TINKER_TELEMETRY must be 1 or 0, got %s; telemetry is disabled", value)
+    return normalized in ENABLING_VALUES
 
 
 def create_reporter(connection: Connection) -> Telemetry | None:
-    """A reporter for a connection; None for a server that is told nothing."""
+    """Return a reporter for a connection; None if telemetry is disabled."""
     return Telemetry(connection) if is_enabled(connection.base_url) else None
 
 
 class Telemetry:
-    """The reporter of one session; ``get_telemetry()`` of its clients gives it, or None where it is switched off."""
+    """The reporter of one session; ``get_telemetry()`` of its clients returns it, or None if telemetry is disabled."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._waiting: deque[TelemetryEvent] = deque()
-        # No lock: a signal handler may log while the thread that it interrupts does.
+        self._queue: deque[TelemetryEvent] = deque()
+        # No lock: a signal handler may log while it interrupts a thread that logs.
         self._numbers = itertools.count()
         self._is_over = False
         self._session_id = ""
         self._started = datetime.now(timezone.utc)
         self._wake = asyncio.Event()
-        self._work: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
 
     def log(self, event_name: str, event_data: Mapping[str, Any] | None = None, severity: Severity = "INFO") -> bool:
-        """Tell of something. It never raises; False when it cannot be told: too much, no JSON, or all is over."""
+        """Log an event; never raises.
+
+        Returns:
+            False if the event is dropped: the data are too large or not JSON, the queue is full, or the session has
+            ended.
+        """
         try:
             content = orjson.dumps(dict(event_data or {}))
-            return len(content) <= LARGEST_DATA_BYTES and self._add(
-                GenericEvent(**self._next(severity), event_name=event_name, event_data=orjson.loads(content))
+            return len(content) <= MAX_DATA_BYTES and self._add(
+                GenericEvent(**self._common_fields(severity), event_name=event_name, event_data=orjson.loads(content))
             )
         except (TypeError, ValueError):
             return False
 
     def log_exception(self, exception: BaseException, severity: Severity = "ERROR") -> bool:
-        """Tell of an exception, by class, call and place, without its text; as :meth:`log`."""
+        """Log an exception by class, call and location, without its text; see :meth:`log`."""
         try:
-            if exception_report.is_users(exception):
-                data = exception_report.details(exception)
-                return self._add(GenericEvent(**self._next("WARNING"), event_name="user_error", event_data=data))
+            if exception_report.is_user_error(exception):
+                data = exception_report.error_fields(exception)
+                fields = self._common_fields("WARNING")
+                return self._add(GenericEvent(**fields, event_name="user_error", event_data=data))
             return self._add(
                 UnhandledExceptionEvent(
-                    **self._next(severity),
+                    **self._common_fields(severity),
                     error_type=type(exception).__name__,
                     error_message=exception_report.summary(exception),
-                    traceback=exception_report.places(exception),
+                    traceback=exception_report.traceback_locations(exception),
                 )
             )
         except (TypeError, ValueError):
             return False
 
-    # --- for the client itself, on the loop thread --------------------------------------------------------------------
+    # --- for the client itself, on the loop thread -------------------------------------------------------------------
 
     def record_exception(self, error: BaseException) -> None:
-        """An operation failed with this; it is told soon."""
+        """Log the error of an operation, and send it soon."""
         if not isinstance(error, ClientClosedError) and self.log_exception(error):
             self._wake.set()
 
     def start(self, session_id: str) -> None:
-        """The session is there; from now on events are sent."""
+        """Start to send events, once the session is created."""
         self._session_id = session_id
         self._started = datetime.now(timezone.utc)
-        self._add(SessionStartEvent(**self._next("INFO")))
-        self._work = create_detached_task(self._send_for_ever())
+        self._add(SessionStartEvent(**self._common_fields("INFO")))
+        self._task = create_detached_task(self._send_loop())
 
     async def close(self) -> None:
-        """The session is over: tell that and what is left, as far as that gets in :data:`DRAIN_S`; never raises."""
-        if self._work is None:
+        """Send the end of the session and the remaining events, within :data:`DRAIN_S`; never raises."""
+        if self._task is None:
             self._is_over = True
             return
-        self._add(SessionEndEvent(**self._next("INFO"), duration=_duration(datetime.now(timezone.utc) - self._started)))
+        duration = _duration(datetime.now(timezone.utc) - self._started)
+        self._add(SessionEndEvent(**self._common_fields("INFO"), duration=duration))
         self._is_over = True
         self._wake.set()
-        await asyncio.wait([self._work], timeout=DRAIN_S)
-        self._work.cancel()
-        await asyncio.gather(self._work, return_exceptions=True)
+        await asyncio.wait([self._task], timeout=DRAIN_S)
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
 
-    # --- inside -------------------------------------------------------------------------------------------------------
+    # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _next(self, severity: Severity) -> dict[str, Any]:
-        """What all events have. An event that is dropped later leaves a gap in the count, which tells of it."""
+    def _common_fields(self, severity: Severity) -> dict[str, Any]:
+        """Return the fields that all events have. The number of a dropped event is missing, so that drops show."""
         return {
             "event_id": str(uuid.uuid4()),
             "event_session_index": next(self._numbers),
@@ -152,28 +159,28 @@ class Telemetry:
         }
 
     def _add(self, event: TelemetryEvent) -> bool:
-        if self._is_over or len(self._waiting) >= MAX_WAITING:
+        if self._is_over or len(self._queue) >= MAX_QUEUED:
             return False
-        self._waiting.append(event)
+        self._queue.append(event)
         return True
 
-    async def _send_for_ever(self) -> None:
+    async def _send_loop(self) -> None:
         try:
-            while not (self._is_over and not self._waiting):
+            while not (self._is_over and not self._queue):
                 if not self._is_over:
                     await self._sleep()
-                while self._waiting:
-                    batch = [self._waiting.popleft() for _ in range(min(MAX_AT_ONCE, len(self._waiting)))]
+                while self._queue:
+                    batch = [self._queue.popleft() for _ in range(min(MAX_BATCH, len(self._queue)))]
                     await self._send(batch)
         except Exception as error:
-            # Whatever it is, it concerns nobody but us; without its text, for the reasons given above.
+            # Telemetry must not disturb the program. The log has no text of the error, as the events have none.
             log.debug("telemetry ends: %s", exception_report.summary(error))
         finally:
             self._is_over = True
-            self._waiting.clear()
+            self._queue.clear()
 
     async def _sleep(self) -> None:
-        """Until there is something to tell soon, or for a while."""
+        """Wait until an error is recorded, or for at most :data:`FLUSH_S`."""
         try:
             await wait_for(self._wake.wait(), FLUSH_S)
         except asyncio.TimeoutError:
@@ -181,7 +188,11 @@ class Telemetry:
         self._wake.clear()
 
     async def _send(self, batch: list[TelemetryEvent]) -> None:
-        """Send events, or drop them; raises what says that the server does not want any."""
+        """Send events, or drop them.
+
+        Raises:
+            TinkerError: the server accepts no telemetry, or the session has ended.
+        """
         import platform  # noqa: PLC0415  (it compiles a dozen patterns)
 
         dialect = await self._connection.dialect()
@@ -218,12 +229,12 @@ class Telemetry:
 
 @cache
 def _process_uuid(_pid: int) -> str:
-    """Identifies this process; a fork has one of its own."""
+    """Return an id of this process; a fork has another one."""
     return str(uuid.uuid4())
 
 
 def _duration(time: timedelta) -> str:
-    """A time as H:MM:SS.ffffff; there are no days in it."""
+    """Return a time as H:MM:SS.ffffff; hours may exceed 23."""
     minutes, seconds = divmod(time.total_seconds(), 60)
     hours, minutes = divmod(int(minutes), 60)
     return f"{hours}:{minutes:02}:{seconds:09.6f}"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tinkerwire as tw
-from support.clients import ADAM, PARAMS, PROMPT, open_client
+from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
 from support.scripted import PATIENCE_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order, seq_ids
 from support.tokens import token
 from tinkerwire._connection.retry_rules import RULES, Decision, Loop, RetryRule
@@ -167,8 +167,15 @@ def walk_telemetry(server: ScriptedServer, rule: RetryRule) -> None:
     with open_client(server.url) as client:
         client.session_id  # noqa: B018  (creates the session)
         server.wait_for_requests("telemetry", requests)
-    # Later batches are sent only if the server may accept telemetry; close sends one.
-    assert (len(server.named("telemetry")) > requests) is (rule.decision is Decision.RETRY)
+        telemetry = client.get_telemetry()
+        assert telemetry is not None
+        if rule.decision is Decision.RETRY:
+            # The batch is dropped, and further events are sent.
+            assert telemetry.log("event")
+            server.wait_for_requests("telemetry", requests + 1)
+        else:
+            wait_until(lambda: not telemetry.log("event"), "telemetry ends")
+            assert len(server.named("telemetry")) == requests
 
 
 WALKS: Mapping[Loop, Callable[[ScriptedServer, RetryRule], None]] = {

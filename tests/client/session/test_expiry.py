@@ -9,7 +9,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client, wait_until
 from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer
-from tinkerwire._session import session
+from tinkerwire._session import heartbeat
 from tinkerwire._transport.embedded import embedded_transport
 from tinkerwire.local import EmbeddedServer
 
@@ -44,7 +44,7 @@ def test_a_heartbeat_that_is_answered_so(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After it operations are refused without a request; what needs no session goes on, and close says nothing."""
-    monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
     with open_client(server.url, wire_version="0.38.0") as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
         sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
@@ -60,7 +60,7 @@ def test_a_heartbeat_that_is_answered_so(
     assert not server.named("asample")
     assert not server.named("sessions/s1/finish")
     assert "has expired on the server" in caplog.text
-    assert "could not be told" not in caplog.text
+    assert "could not be finished" not in caplog.text
 
 
 def test_a_missing_checkpoint_is_no_expiry(server: ScriptedServer, client: tw.ServiceClient) -> None:
@@ -91,7 +91,7 @@ def test_a_heartbeat_whose_session_is_not_known_any_longer(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """404 after heartbeats that were answered is the end, as after a restart; from the first one on it says nothing."""
-    monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
     unknown = ScriptedResponse({"detail": "Session not found"}, status=404)
     server.rules["session_heartbeat"] = lambda _: unknown
     with open_client(server.url) as client:
@@ -110,8 +110,8 @@ def test_a_heartbeat_whose_session_is_not_known_any_longer(
 
 def test_a_heartbeat_that_hangs_delays_no_error(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 404 to many operations is theirs, soon, where nobody says whether the session is gone."""
-    monkeypatch.setattr(session, "HEARTBEAT_TIMEOUT_S", 1000.0)
-    monkeypatch.setattr(session, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_TIMEOUT_S", 1000.0)
+    monkeypatch.setattr(heartbeat, "PROBE_TIMEOUT_S", 0.1)
     hold = Gate()
     server.rules["session_heartbeat"] = lambda _: ScriptedResponse({}, hold=hold)
     server.rules["asample"] = lambda _: ScriptedResponse({"detail": "no such sampler"}, status=404)

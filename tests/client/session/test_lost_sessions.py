@@ -10,7 +10,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, open_client
 from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
-from tinkerwire._session import session
+from tinkerwire._session import heartbeat
 
 pytestmark = pytest.mark.timeout(60)
 SUBMITTED = {
@@ -171,7 +171,7 @@ def test_a_result_that_is_never_ready_ends_with_its_session(
     server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A restarted server may answer every poll with "not ready"; the poll ends once a heartbeat found the loss."""
-    monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
     training = client.create_lora_training_client("base").result(PATIENCE_S)
     server.on_poll("OptimStep", lambda _: ScriptedResponse(status=408))
     step = training.optim_step(ADAM)

@@ -10,7 +10,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
 from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
-from tinkerwire._session import session
+from tinkerwire._session import heartbeat
 from tinkerwire._transport import aiohttp_transport
 
 pytestmark = pytest.mark.timeout(60)
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.timeout(60)
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A heart that beats often."""
-    assert session.HEARTBEAT_S == 10.0
-    monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
+    assert heartbeat.HEARTBEAT_S == 10.0
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
 
 
 def test_it_is_created_when_it_is_needed(server: ScriptedServer, client: tw.ServiceClient) -> None:
@@ -119,7 +119,7 @@ def test_the_heart_survives(server: ScriptedServer, client: tw.ServiceClient, tr
 
 def test_a_heart_over_a_broken_transport_survives(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even an error of a foreign kind, from a transport of the user's, ends the heartbeat."""
-    monkeypatch.setattr(session, "HEARTBEAT_S", 0.01)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.01)
     inner = aiohttp_transport.AiohttpTransport(server.url)
     tried: list[str] = []
 
@@ -147,7 +147,7 @@ def test_an_expired_session_has_no_heart(
     server.rules["session_heartbeat"] = lambda _: ScriptedResponse(status=410)
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         client.create_lora_training_client("base").result(PATIENCE_S)
-        heart = client._session._heartbeat
+        heart = client._session._heartbeat._task
         assert heart is not None
 
         async def end() -> None:
@@ -163,13 +163,13 @@ def test_long_silence_is_worth_a_word(
     server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """When no heartbeat gets through for two minutes the log says so, with the reason."""
-    assert session.SILENCE_S == 120.0
-    monkeypatch.setattr(session, "SILENCE_S", 0.0)
+    assert heartbeat.SILENCE_S == 120.0
+    monkeypatch.setattr(heartbeat, "SILENCE_S", 0.0)
     server.rules["session_heartbeat"] = lambda _: ScriptedResponse({"detail": "on fire"}, status=500)
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         client.create_lora_training_client("base").result(PATIENCE_S)
         server.wait_for_requests("session_heartbeat", 3)
-    assert "session s1: no heartbeat got through" in caplog.text
+    assert "session s1: no heartbeat has succeeded" in caplog.text
     assert "on fire" in caplog.text
 
 
@@ -223,13 +223,13 @@ def test_sessions_end_with_pending_work(server: ScriptedServer) -> None:
 @pytest.fixture
 def beaten(server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch) -> tw.TrainingClient:
     """A training client whose session's heart has beaten, and does so again only when it is asked."""
-    monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
-    monkeypatch.setattr(session, "SAME_ANSWER_S", 0.0)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
+    monkeypatch.setattr(heartbeat, "PROBE_REUSE_S", 0.0)
     training = client.create_lora_training_client("base").result(PATIENCE_S)
     server.wait_for_requests("session_heartbeat", 1)
-    monkeypatch.setattr(session, "HEARTBEAT_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 10 * PATIENCE_S)
     # The last quick beat, if there is one more, is over before anything is asked.
-    wait_until(lambda: client._session._was_known, "the server has answered")
+    wait_until(lambda: client._session._heartbeat._was_accepted, "the server has answered")
     return training
 
 
@@ -241,7 +241,7 @@ def test_a_server_that_was_started_again_has_lost_the_session(
         server.rules[name] = lambda _: ScriptedResponse({"detail": "Model not found"}, status=404)
     steps = [beaten.optim_step(ADAM) for _ in range(3)]
     for step in steps:
-        with pytest.raises(tw.SessionExpiredError, match="session s1: the server says that it is gone"):
+        with pytest.raises(tw.SessionExpiredError, match="session s1: the server no longer has it"):
             step.result(PATIENCE_S)
     with pytest.raises(tw.SessionExpiredError):
         client.create_lora_training_client("base").result(PATIENCE_S)

@@ -41,14 +41,14 @@ def caused(outer: Exception, inner: BaseException) -> Exception:
 )
 def test_whose_fault(error: Exception, is_users: bool) -> None:
     """The user's: what the server refused or blames on the user, also as the cause of something else."""
-    assert exception_report.is_users(error) is is_users
+    assert exception_report.is_user_error(error) is is_users
 
 
 def test_a_ring_of_causes() -> None:
     """It has an end."""
     first, second = ValueError(), ValueError()
     first.__cause__, second.__cause__ = second, first
-    assert not exception_report.is_users(first)
+    assert not exception_report.is_user_error(first)
 
 
 def test_what_is_told() -> None:
@@ -58,7 +58,7 @@ def test_what_is_told() -> None:
     )
     failed = tw.RequestFailedError(DATA, "r1", tw.RequestErrorCategory.User)
     assert exception_report.summary(failed) == "RequestFailedError, category user"
-    assert exception_report.details(status_fault(500)) == {
+    assert exception_report.error_fields(status_fault(500)) == {
         "error_type": "InternalServerError",
         "message": "InternalServerError, POST /base/api/v1/asample, HTTP 500",
         "status_code": 500,
@@ -72,8 +72,8 @@ def test_no_text_of_an_error_is_told(text: str, status: int) -> None:
     for error in (status_fault(status, text), tw.TinkerError(text), ValueError(text), tw.RequestFailedError(text)):
         told = [
             exception_report.summary(error),
-            exception_report.places(error),
-            *map(str, exception_report.details(error).values()),
+            exception_report.traceback_locations(error),
+            *map(str, exception_report.error_fields(error).values()),
         ]
         assert text not in "\n".join(told)
 
@@ -82,7 +82,7 @@ def test_places() -> None:
     """Only places in this package, by file, line and function; no folder and no code of the user's."""
     with pytest.raises(TypeError) as caught:
         tw.ModelInput.from_ints("tml-secret")  # type: ignore[arg-type]
-    told = exception_report.places(caught.value)
+    told = exception_report.traceback_locations(caught.value)
     assert told
     assert all(line.startswith("tinkerwire") and ".py:" in line for line in told.splitlines())
     assert "test_" not in told

@@ -66,7 +66,7 @@ def test_a_word_that_is_neither(
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
         assert (client.get_telemetry() is None) is (word != "on")
     said = [record.getMessage() for record in caplog.records]
-    assert (f"TINKER_TELEMETRY={word} is neither 1 nor 0; nothing is told, as with 0" in said) is is_odd
+    assert (f"TINKER_TELEMETRY must be 1 or 0, got {word}; telemetry is disabled" in said) is is_odd
 
 
 def test_off(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +220,7 @@ def test_a_server_that_wants_none_is_left_alone(server: ScriptedServer) -> None:
 
 def test_bounds(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The queue, the data of one event and the batches are bounded; what is no JSON is not told."""
-    monkeypatch.setattr(telemetry, "MAX_WAITING", 250)
+    monkeypatch.setattr(telemetry, "MAX_QUEUED", 250)
     with open_client(server.url) as client:
         reporter = client.get_telemetry()
         assert reporter is not None
