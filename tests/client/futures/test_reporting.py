@@ -224,8 +224,8 @@ def test_telemetry_and_usage_that_fail(server: ScriptedServer, monkeypatch: pyte
         telemetry = client.get_telemetry()
         assert telemetry is not None
         monkeypatch.setattr(telemetry, "record_exception", fail)
-        monkeypatch.setattr("tinkerwire._usage.of_sample", fail)
-        monkeypatch.setattr("tinkerwire._usage.of_batch", fail)
+        monkeypatch.setattr("tinkerwire._usage.usage_of_sample", fail)
+        monkeypatch.setattr("tinkerwire._usage.usage_of_batch", fail)
         server.rules["training_runs"] = lambda _: ScriptedResponse({}, status=400)
         with pytest.raises(tw.BadRequestError):
             client.create_rest_client().list_training_runs().result(PATIENCE_S)
