@@ -1,4 +1,4 @@
-"""What an endpoint stub returns: one call, described without sending it."""
+"""Calls: the descriptions of requests that endpoint stubs return, and the reading of responses."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ class Operation:
     path: str
     """Template: ``/api/v1/sessions/{session_id}``."""
     multi_segment: tuple[str, ...] = ()
-    """Parameters of the path whose slashes go into it as they are."""
+    """Path parameters whose slashes are not escaped."""
     request: Any = None
-    """The model of the JSON body, None without body."""
+    """The model of the JSON body; None without a body."""
     results: Mapping[int, Any]
-    """What each status means: a type, or None for no content."""
+    """The type of the body by status; None for no content."""
     accept: tuple[str, ...] = (JSON,)
 
     def is_result(self, status: int) -> bool:
-        """Whether an answer of ``status`` is a result: 408 is one where what it brings is among the results of 200."""
+        """Return whether a response of ``status`` is a result: 408 is, if its type is among the results of 200."""
         if status < 300:
             return True
         kind = self.results.get(status, Any)
         return kind is None or kind in members_of(self.result_type(200))
 
     def result_type(self, status: int) -> Any:
-        """The type of the answer's body at ``status``, None for no content; other successes are read like the first."""
+        """Return the type of the body at ``status``, None for no content; other successes are like the first."""
         if status in self.results:
             return self.results[status]
-        successes = [kind for each, kind in self.results.items() if each < 300]
+        successes = [kind for code, kind in self.results.items() if code < 300]
         if status < 300 and successes:
             return successes[0]
         return None if status == 204 else Any
@@ -69,7 +69,7 @@ class SizeLimit:
 
 @attrs.frozen(kw_only=True)
 class ResponseLimits:
-    """Maximum size of the response; None for any size."""
+    """Maximum sizes of the response; None for any size."""
 
     result: SizeLimit | None = None
     error: SizeLimit | None = None
@@ -81,7 +81,7 @@ class ResponseLimits:
 
 @attrs.frozen(kw_only=True)
 class WireRequest:
-    """A call as it goes over the wire."""
+    """The HTTP request of a call."""
 
     method: str
     path: str
@@ -93,7 +93,7 @@ class WireRequest:
 
 @attrs.frozen(kw_only=True)
 class WireResponse:
-    """An answer as it came over the wire; header names are lower-case."""
+    """An HTTP response; header names are lower-case."""
 
     status: int
     headers: Mapping[str, str] = attrs.field(factory=dict)
@@ -102,7 +102,7 @@ class WireResponse:
 
 @attrs.frozen
 class Call(Generic[T]):
-    """A call that is ready to be sent, by anything that can send HTTP; ``T`` is its result.
+    """A call that any HTTP client can send; ``T`` is the type of its result.
 
     Attributes:
         operation: the endpoint.
@@ -117,11 +117,11 @@ class Call(Generic[T]):
     body: Any = attrs.field(default=None, kw_only=True)
 
     def encode(self, converter: Converter) -> WireRequest:
-        """The call as bytes.
+        """Encode the call as an HTTP request.
 
         Raises:
-            ValueError: a path value that cannot stand in a path.
-            DialectError, TypeError: a body that cannot be sent; see :meth:`Converter.encode`.
+            ValueError: a value cannot be part of a path.
+            DialectError, TypeError: the body cannot be sent; see :meth:`Converter.encode`.
         """
         operation = self.operation
         headers = {"accept": ", ".join(operation.accept)}
@@ -140,7 +140,7 @@ class Call(Generic[T]):
         )
 
     def parse(self, response: WireResponse, converter: Converter, url: str = "") -> T:
-        """The result, or the APIStatusError / APIResponseValidationError that the answer amounts to."""
+        """Return the result of a response, or raise its APIStatusError or APIResponseValidationError."""
         request = RequestInfo(method=self.operation.method, url=_without_user(url) or self.operation.path)
         info = response_info(response)
         if not self.operation.is_result(response.status):
@@ -156,27 +156,27 @@ class Call(Generic[T]):
                 raise APIResponseValidationError(
                     info,
                     _decoded(info.text),
-                    f"{request.method} {request.url}: HTTP {response.status}: the answer does not fit the contract: "
-                    f"{error}: {_shown(info.text)}",
+                    f"{request.method} {request.url}: HTTP {response.status}: the response does not fit the contract: "
+                    f"{error}: {_shorten(info.text)}",
                     request=request,
                 ) from None
         result: T = value
         return result
 
     def send(self, client: httpx.Client, converter: Converter | None = None) -> T:
-        """Send through an ``httpx.Client`` with a base URL and return the result.
+        """Send the call through an ``httpx.Client`` with a base URL and return the result.
 
         Raises:
-            APIStatusError: the server answered with an error status.
-            APIResponseValidationError: the answer does not fit the contract.
-            httpx.TransportError: nothing came back; it is the client's own.
+            APIStatusError: the server returned an error status.
+            APIResponseValidationError: the response does not fit the contract.
+            httpx.TransportError: the client received no response.
         """
         converter = converter or default_converter()
         response = client.request(**_httpx_arguments(self.encode(converter)))
         return self.parse(_from_httpx(response), converter, str(response.url))
 
     async def asend(self, client: httpx.AsyncClient, converter: Converter | None = None) -> T:
-        """:meth:`send` through an ``httpx.AsyncClient``."""
+        """Send the call through an ``httpx.AsyncClient``; see :meth:`send`."""
         converter = converter or default_converter()
         response = await client.request(**_httpx_arguments(self.encode(converter)))
         return self.parse(_from_httpx(response), converter, str(response.url))
@@ -186,14 +186,14 @@ _default: list[Converter] = []
 
 
 def default_converter() -> Converter:
-    """The converter that knows every wire version; built at its first use."""
+    """Return the converter for all wire versions; it is built at first use."""
     if not _default:
         _default.append(Converter(report=logging.getLogger("tinkerwire").warning))
     return _default[0]
 
 
 def response_info(response: WireResponse) -> ResponseInfo:
-    """The parts of an answer that errors keep."""
+    """Return the parts of a response that errors keep."""
     text = response.content.decode("utf-8", "replace")
     headers = dict(response.headers)
     if "location" in headers:
@@ -202,21 +202,21 @@ def response_info(response: WireResponse) -> ResponseInfo:
 
 
 def error_of(request: RequestInfo, response: ResponseInfo, body: Any = None) -> APIStatusError:
-    """The APIStatusError for an answer of status >= 300; its text shows the server's body, whatever its shape.
+    """Make the APIStatusError of a response of status >= 300; its text contains the body of the response.
 
-    Its ``body`` is ``body``, or else the answer's JSON value, or else its text.
+    Its ``body`` is the argument, by default the JSON value of the response or else its text.
     """
     target = response.headers.get("location", "") if 300 <= response.status_code < 400 else ""
     redirect = f" redirects to {url_without_secrets(target)[:500]}, which is not followed" if target else ""
     return status_error(response.status_code)(
-        f"{request.method} {request.url}: HTTP {response.status_code}{redirect}: {_shown(response.text)}",
+        f"{request.method} {request.url}: HTTP {response.status_code}{redirect}: {_shorten(response.text)}",
         response=response,
         request=request,
         body=_decoded(response.text) if body is None else body,
     )
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     plain = " ".join(text.split())
     return plain[:1000] + " ..." if len(plain) > 1000 else plain or "no body"
 
@@ -229,7 +229,7 @@ def _decoded(text: str) -> Any:
 
 
 def url_without_secrets(url: str) -> str:
-    """Return a URL, or what was meant to be one, without user, password, query and fragment."""
+    """Return a URL, valid or not, without user, password, query and fragment."""
     plain = url.partition("?")[0].partition("#")[0]
     if "@" not in url:
         return plain
@@ -239,7 +239,7 @@ def url_without_secrets(url: str) -> str:
 
 
 def _without_user(url: str) -> str:
-    """A URL without the user and password that it may carry."""
+    """Return a URL without user and password."""
     scheme, mark, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
@@ -249,10 +249,10 @@ def _segment(name: str, value: Any, is_multi: bool) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name}: expected the id as a str, got {short_repr(value)} ({type(value).__name__})")
     require_text(name, value)
-    # A dot segment would lead somewhere else, also when it is escaped.
+    # A dot segment changes the path, even if escaped.
     parts = value.split("/") if is_multi else [value]
     if any(part in ("", ".", "..") for part in parts):
-        raise ValueError(f"{name}: {value!r} cannot stand in a path; give a non-empty id")
+        raise ValueError(f"{name}: {value!r} cannot be part of a path; pass a non-empty id")
     return "/".join(quote(part, safe=":") for part in parts)
 
 

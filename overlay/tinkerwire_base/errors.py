@@ -1,19 +1,19 @@
-"""Every exception of the client: one root, the official names, parts kept, picklable.
+"""Exceptions of the client: one root, the official names, picklable with all attributes.
 
 TinkerError
  +- APIError
- |   +- APIConnectionError          nothing came back
- |   |   +- APITimeoutError         ... in time
- |   +- APIStatusError              an answer of status >= 300; one subclass each for 400 to 429 and 5xx
- |   +- APIResponseValidationError  an answer that does not fit the contract
- |   +- ResponseTooLargeError       an answer with more bytes than the client takes
- +- RequestFailedError              the server ran the request and it failed
+ |   +- APIConnectionError          no response
+ |   |   +- APITimeoutError         ... within the time limit
+ |   +- APIStatusError              a response of status >= 300; one subclass each for 400 to 429 and 5xx
+ |   +- APIResponseValidationError  a response that does not fit the contract
+ |   +- ResponseTooLargeError       a response with more bytes than the client accepts
+ +- RequestFailedError              the request failed on the server
  +- RequestTimeoutError             a future was not ready within its deadline
  +- FutureExpiredError              the server no longer has the future (410)
- +- SessionExpiredError             the server no longer has the session, nor anything made in it
+ +- SessionExpiredError             the server no longer has the session and its models
  +- CancelledSubmissionError        the operation was cancelled before it was sent
- +- PrecedingOperationError         not sent, because an operation before it failed
- +- DialectError                    the wire version in use cannot express what was asked for
+ +- PrecedingOperationError         not sent, because a preceding operation failed
+ +- DialectError                    the wire version in use cannot express the request
  +- ClientClosedError               used after close()
 """
 
@@ -27,7 +27,7 @@ import attrs
 
 
 class RequestErrorCategory(str, Enum):
-    """Whose fault a failed request is; anything a server says beyond these reads as UNKNOWN."""
+    """The side that caused a failed request; other categories of servers read as Unknown."""
 
     Unknown = "unknown"
     Server = "server"
@@ -35,19 +35,20 @@ class RequestErrorCategory(str, Enum):
 
     @classmethod
     def read(cls, value: object) -> RequestErrorCategory:
-        """The category of a wire value, in any letter case."""
+        """Return the category of a wire value, in any letter case."""
         try:
             return cls(str(value).lower())
         except ValueError:
             return cls.Unknown
 
     def __str__(self) -> str:
+        """Return the wire value."""
         return self.value
 
 
 @attrs.frozen(kw_only=True)
 class RequestInfo:
-    """The request an error belongs to, without headers and body, which may hold secrets."""
+    """The request of an error, without headers and body, which may hold secrets."""
 
     method: str
     url: str
@@ -55,7 +56,7 @@ class RequestInfo:
 
 @attrs.frozen(kw_only=True)
 class ResponseInfo:
-    """The answer an error belongs to."""
+    """The response of an error."""
 
     status_code: int
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
@@ -72,11 +73,13 @@ class TinkerError(Exception):
     """True if obtaining a credential failed: the request that needs the credential was not sent."""
 
     def __init__(self, message: str, **parts: Any) -> None:
+        """Set the message and the attributes."""
         super().__init__(message)
         self.message = message
         self.__dict__.update(parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the class, the arguments and the attributes."""
         return (_rebuild, (type(self), self.args), self.__dict__)
 
 
@@ -88,41 +91,45 @@ def _rebuild(cls: type[TinkerError], arguments: tuple[Any, ...]) -> TinkerError:
 
 
 class APIError(TinkerError):
-    """A request went wrong on its way, or its answer says so."""
+    """A request failed on its way, or its response is an error."""
 
     request: RequestInfo | None
     body: object
 
     def __init__(self, message: str, request: RequestInfo | None = None, *, body: object = None, **parts: Any) -> None:
+        """Set the message and the attributes."""
         super().__init__(message, request=request, body=body, **parts)
 
 
 class APIConnectionError(APIError):
-    """No answer: refused, unreachable, name or certificate not accepted, or the connection broke."""
+    """No response: connection refused or lost, server unreachable, or name or certificate rejected."""
 
     def __init__(
         self, request: RequestInfo | None = None, message: str = "the connection failed", **parts: Any
     ) -> None:
+        """Set the message and the attributes."""
         super().__init__(message, request, **parts)
 
 
 class APITimeoutError(APIConnectionError, TimeoutError):
-    """No answer within the time limit of one request."""
+    """No response within the time limit of one request."""
 
     def __init__(
-        self, request: RequestInfo | None = None, message: str = "no answer within the time limit", **parts: Any
+        self, request: RequestInfo | None = None, message: str = "no response within the time limit", **parts: Any
     ) -> None:
+        """Set the message and the attributes."""
         super().__init__(request, message, **parts)
 
 
 class APIStatusError(APIError):
-    """The server answered with an error status."""
+    """The server returned an error status."""
 
     response: ResponseInfo
     dialect: Any = None
-    """The Dialect in which a client asked, where the status says that the server does not know what it was sent."""
+    """The Dialect of the request, if the status means that the server does not know the request."""
 
     def __init__(self, message: str, response: ResponseInfo, body: object = None, **parts: Any) -> None:
+        """Set the message and the attributes."""
         super().__init__(message, body=body, response=response, **parts)
 
     @property
@@ -138,13 +145,13 @@ class BadRequestError(APIStatusError):
 class ContextLengthError(BadRequestError):
     """The prompt and max_tokens exceed the context of the model; nothing was sent.
 
-    ``response`` is what a server would have answered.
+    ``response`` is the response that a server would have returned.
     """
 
     prompt_tokens: int
     max_tokens: int | None
     context_length: int
-    """The most tokens of prompt and sample together, as the server's capabilities report it."""
+    """Maximum number of tokens of prompt and sample together, from the server's capabilities."""
 
 
 class AuthenticationError(APIStatusError):
@@ -168,12 +175,12 @@ class ConflictError(APIStatusError):
 
 
 class SequenceConflictError(ConflictError):
-    """The server expects another seq_id than that of the request, which it did not run."""
+    """The server did not run the request, because it expects another seq_id."""
 
     seq_id: int
-    """The number that was sent."""
+    """The seq_id of the request."""
     expected_seq_id: int | None
-    """The number that the server expects; None where it does not say."""
+    """The seq_id that the server expects; None if the response does not state it."""
 
 
 class UnprocessableEntityError(APIStatusError):
@@ -189,12 +196,13 @@ class InternalServerError(APIStatusError):
 
 
 class APIResponseValidationError(APIError):
-    """The answer does not fit the contract; ``response`` is what came."""
+    """The response does not fit the contract; ``response`` holds it."""
 
     response: ResponseInfo
 
     def __init__(self, response: ResponseInfo, body: object = None, message: str | None = None, **parts: Any) -> None:
-        super().__init__(message or "the answer does not fit the contract", body=body, response=response, **parts)
+        """Set the message and the attributes."""
+        super().__init__(message or "the response does not fit the contract", body=body, response=response, **parts)
 
     @property
     def status_code(self) -> int:
@@ -203,20 +211,21 @@ class APIResponseValidationError(APIError):
 
 
 class ResponseTooLargeError(APIError):
-    """The answer has more bytes than RetryConfig allows; it was not read to its end."""
+    """The response has more bytes than RetryConfig allows; the client stopped reading it."""
 
     limit_bytes: int
     setting: str
-    """The name of the setting that limits it."""
+    """The name of the setting that limits the size."""
 
     def __init__(
         self, message: str, request: RequestInfo | None = None, *, limit_bytes: int = 0, setting: str = "", **parts: Any
     ) -> None:
+        """Set the message and the attributes."""
         super().__init__(message, request, limit_bytes=limit_bytes, setting=setting, **parts)
 
 
 class RequestFailedError(TinkerError):
-    """The server took the request and reports that it failed."""
+    """The server accepted the request and reports that it failed."""
 
     request_id: str
     category: RequestErrorCategory
@@ -228,6 +237,7 @@ class RequestFailedError(TinkerError):
         category: RequestErrorCategory = RequestErrorCategory.Unknown,
         **parts: Any,
     ) -> None:
+        """Set the message and the attributes."""
         super().__init__(message, request_id=request_id, category=category, **parts)
 
 
@@ -237,6 +247,7 @@ class RequestTimeoutError(TinkerError, TimeoutError):
     request_id: str
 
     def __init__(self, message: str, *, request_id: str = "", **parts: Any) -> None:
+        """Set the message and the attributes."""
         super().__init__(message, request_id=request_id, **parts)
 
 
@@ -246,15 +257,17 @@ class FutureExpiredError(TinkerError):
     request_id: str
 
     def __init__(self, message: str, *, request_id: str = "", **parts: Any) -> None:
+        """Set the message and the attributes."""
         super().__init__(message, request_id=request_id, **parts)
 
 
 class SessionExpiredError(TinkerError):
-    """The server no longer has the session: what was made in it is gone, what was saved is not."""
+    """The server no longer has the session: its models are lost, saved checkpoints are not."""
 
     session_id: str
 
     def __init__(self, message: str, *, session_id: str = "", **parts: Any) -> None:
+        """Set the message and the attributes."""
         super().__init__(message, session_id=session_id, **parts)
 
 
@@ -263,18 +276,18 @@ class CancelledSubmissionError(TinkerError):
 
 
 class PrecedingOperationError(TinkerError, RuntimeError):
-    """The operation was not sent, because one before it, on which it builds, failed."""
+    """The operation was not sent, because a preceding operation that it depends on failed."""
 
 
 class DialectError(TinkerError, ValueError):
-    """What was asked for does not exist in the wire version in use, or what that version requires is missing."""
+    """The wire version in use lacks a field, value or call of the request, or requires one that is missing."""
 
     what: str
-    """Model, field, value or call."""
+    """The model, field, value or call."""
     version: str
     """The wire version in use."""
     since: str | None
-    """The first version that has it; None when it is missing."""
+    """The first version that has it; None if a required one is missing."""
     until: str | None
     """The first version after that lacks it again."""
     dialect: Any = None
@@ -283,6 +296,7 @@ class DialectError(TinkerError, ValueError):
     def __init__(
         self, message: str, *, what: str = "", version: str = "", since: str | None = None, until: str | None = None
     ) -> None:
+        """Set the message and the attributes."""
         super().__init__(message, what=what, version=version, since=since, until=until)
 
 
@@ -303,5 +317,5 @@ STATUS_ERRORS: Mapping[int, type[APIStatusError]] = {
 
 
 def status_error(status: int) -> type[APIStatusError]:
-    """The class for an error status."""
+    """Return the error class of a status."""
     return STATUS_ERRORS.get(status, InternalServerError if status >= 500 else APIStatusError)

@@ -1,4 +1,4 @@
-"""Numpy, loaded at its first use: that alone takes about as long as all else that an import of the client loads."""
+"""Numpy, imported at first use: its import takes about as long as the rest of the client's."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ else:
 
     class _Numpy:
         def __getattr__(self, name: str) -> Any:
-            found = getattr(importlib.import_module("numpy"), name)
-            # From now on it is an attribute like any other.
-            setattr(self, name, found)
-            return found
+            value = getattr(importlib.import_module("numpy"), name)
+            # Later reads find the attribute without this function.
+            setattr(self, name, value)
+            return value
 
     np = _Numpy()
     Array = Any

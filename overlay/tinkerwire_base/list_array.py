@@ -12,14 +12,14 @@ from typing import Any
 import attrs
 
 from .lazy_numpy import Array, np
-from .pickling import takes_official_pickles
+from .pickling import accept_official_pickles
 from .tensors import flat_array
 
 EMPTY_TOKEN, EMPTY_LOGPROB = 0, -99999.0
 """Padding of top-k matrices; logprob in nats."""
 
 
-@takes_official_pickles
+@accept_official_pickles
 @attrs.define(frozen=True, eq=False)
 class TopkLogprobs:
     """The likeliest tokens at each position, best first, as two matrices of one row per position.
@@ -49,6 +49,7 @@ class ArrayCodec(ListCodec):
     """
 
     def __init__(self, dtype: str, *, gaps: bool = False) -> None:
+        """Set the dtype of the array."""
         self._dtype, self._gaps = dtype, gaps
 
     def to_array(self, values: Sequence[Any]) -> Any:

@@ -11,7 +11,7 @@ from typing_extensions import dataclass_transform
 
 from .compat.pydantic_methods import PydanticMethods
 from .lazy_numpy import Array as Array
-from .pickling import takes_official_pickles
+from .pickling import accept_official_pickles
 from .reflection import as_comparable, default_of, field_name, fields_of
 from .short_repr import SECRET_FIELDS, short_repr
 
@@ -25,15 +25,18 @@ class Model(PydanticMethods):
     _essential: ClassVar[frozenset[str] | None] = None
 
     def __eq__(self, other: object) -> bool:
+        """Compare the fields; an array equals a list of the same values."""
         if type(other) is not type(self):
             return NotImplemented
         return list(_values(self)) == list(_values(other))
 
     def __hash__(self) -> int:
+        """Hash the class and the fields."""
         # Without the unknown keys, which a dict holds: dicts have no hash.
         return hash((type(self), *(as_comparable(getattr(self, field_name(a))) for a in fields_of(type(self)))))
 
     def __repr__(self) -> str:
+        """Return the fields that differ from their defaults, shortened and without secrets."""
         cls: Any = type(self)
         shown = [(field_name(a), getattr(self, field_name(a))) for a in attrs.fields(cls) if not _is_default(self, a)]
         texts = (f"{name}={'<secret>' if name in SECRET_FIELDS else short_repr(value)}" for name, value in shown)
@@ -51,7 +54,7 @@ def define(cls: type[T] | None = None, *, kw_only: bool = True) -> type[T] | Cal
     make: Callable[[type[T]], type[T]] = attrs.define(kw_only=kw_only, slots=True, frozen=True, eq=False, repr=False)
 
     def wrap(plain: type[T]) -> type[T]:
-        return takes_official_pickles(make(plain))
+        return accept_official_pickles(make(plain))
 
     return wrap if cls is None else wrap(cls)
 

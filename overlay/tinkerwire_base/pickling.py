@@ -13,9 +13,9 @@ PYDANTIC_VALUES, PYDANTIC_EXTRA = "__dict__", "__pydantic_extra__"
 EXTRA_FIELDS = "extra_fields"
 
 
-def takes_official_pickles(cls: type[T]) -> type[T]:
+def accept_official_pickles(cls: type[T]) -> type[T]:
     """Let a class of attrs load pickles of the official class of its name."""
-    # The method that attrs makes passes over what it does not know, such as all of the state of a pydantic model.
+    # The method that attrs makes ignores unknown state, such as that of a pydantic model.
     cls.__setstate__ = set_state  # type: ignore[attr-defined]
     return cls
 
@@ -32,10 +32,10 @@ def set_state(model: Any, state: Any) -> None:
     cls: Any = type(model)
     names = _names(cls)
     if isinstance(state, list):
-        # A dataclass with slots gives the values alone, in the order of its fields.
+        # The state of a dataclass with slots is the list of its values, in the order of its fields.
         state = dict(zip((attribute.alias for attribute in attrs.fields(cls)), state, strict=False))
     elif isinstance(state, tuple) and len(state) == 2:
-        # Other classes with slots give what is in the dict of the object, and what is in the slots.
+        # The state of other classes with slots is a pair: the dict of the object, and the slots.
         state = {**(state[0] or {}), **(state[1] or {})}
     if isinstance(state, Mapping) and state.keys() == names:
         for name, value in state.items():

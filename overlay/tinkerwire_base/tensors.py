@@ -1,6 +1,6 @@
-"""Numbers in every form a user holds them, to the two dtypes of the wire (float32 and int64) and back.
+"""Conversion of numbers between the forms that users have and the two dtypes of the wire (float32 and int64).
 
-| given                                    | wire    |                                                   |
+| input                                    | wire    |                                                   |
 |------------------------------------------|---------|---------------------------------------------------|
 | float16, float32, bfloat16               | float32 | exact                                             |
 | float64                                  | float32 | rounded; warns once per name when a value changes |
@@ -8,10 +8,10 @@
 | uint64                                   | int64   | NumberRangeError beyond 2^63 - 1               |
 | list (nested: rectangular)               | by key  | None, text, ragged rows, floats for int: refused  |
 
-NaN and infinity are taken, as protobuf carries them; what is sent as JSON is checked then. The floats of a list are
-rounded without a warning, as they have no dtype that a user could have chosen better.
+NaN and infinity pass, as protobuf carries them; JSON requests are checked when they are encoded. Floats in plain lists
+are rounded silently, because a list has no dtype.
 
-Torch tensors are taken when torch is already loaded; it is never imported from here.
+Torch tensors are recognized if torch is loaded; this module never imports it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KEY_DTYPES: Mapping[str, str] = {
     "clip_high_threshold": "float32",
     "sequence_ratio_mask": "float32",
 }
-"""The dtype of a plain list under each key that the wire knows."""
+"""The dtype of a plain list by key of the wire."""
 
 
 class PrecisionWarning(UserWarning):
@@ -49,10 +49,10 @@ _warned: set[str] = set()
 
 
 def wire_array(name: str, value: Any) -> Array:
-    """The value as a contiguous float32 or int64 array of its own shape, without a copy where none is needed.
+    """Return the value as a contiguous float32 or int64 array of its shape, without a needless copy.
 
     Args:
-        name: what errors call the value.
+        name: the name of the value in errors.
         value: numpy array or scalar, torch tensor, or nested list of numbers (dtype by :data:`KEY_DTYPES`).
 
     Raises:
@@ -75,7 +75,7 @@ def wire_array(name: str, value: Any) -> Array:
 
 
 def plain_array(name: str, array: Array) -> Array:
-    """Return an array as a native, contiguous one of numpy's own class; without a copy where it is one already.
+    """Return an array as a native, contiguous numpy.ndarray, without a needless copy.
 
     Raises:
         TypeError: it has masked values.
@@ -83,20 +83,20 @@ def plain_array(name: str, array: Array) -> Array:
     if type(array) is np.ndarray and array.dtype.isnative and array.flags.c_contiguous:
         return array
     if _is_masked(array):
-        raise TypeError(f"{name}: the wire has no masks; give a plain array, such as one made by .filled(0)")
+        raise TypeError(f"{name}: the wire has no masks; pass a plain array, such as one made by .filled(0)")
     return np.asarray(array, array.dtype.newbyteorder("="), order="C")
 
 
 def is_torch_installed() -> bool:
-    """Whether torch can be imported; it is not imported for that."""
+    """Return whether torch can be imported, without an import."""
     return "torch" in sys.modules or find_spec("torch") is not None
 
 
 def flat_array(values: Sequence[Any], dtype: str) -> Array:
-    """Numbers as a flat array of a dtype, as numpy reads them (null among floats is NaN); its errors are numpy's."""
+    """Return numbers as a flat array of a dtype, with numpy's conversion and errors; None among floats is NaN."""
     found = np.empty(len(values), dtype)
     try:
-        # A third of the time that numpy takes to look at each; what this does not take it may.
+        # Takes a third of the time of numpy's conversion, which handles the values that struct rejects.
         struct.pack_into(f"{len(values)}{found.dtype.char}", found.data, 0, *values)
     except (struct.error, OverflowError):
         return np.asarray(values, dtype)
@@ -104,16 +104,16 @@ def flat_array(values: Sequence[Any], dtype: str) -> Array:
 
 
 def wire_dtype(array: Array) -> str:
-    """The wire's name for the dtype of a wire array."""
+    """Return the wire's name for the dtype of a wire array."""
     return "int64" if array.dtype == np.int64 else "float32"
 
 
 def token_ids(name: str, tokens: Any) -> Any:
-    """Token ids as they are given, once it is sure that each is a whole number of 64 bits: a list or an array.
+    """Return token ids, a list or an array, after a check that each is an integer of 64 bits.
 
     Raises:
-        TypeError: a token that is no int, with its position.
-        NumberRangeError: a token beyond 64 bits, with its position.
+        TypeError: a token is not an int; the error has its position.
+        NumberRangeError: a token does not fit into 64 bits; the error has its position.
     """
     if _is_torch(tokens):
         tokens = _from_torch(name, tokens)
@@ -138,8 +138,8 @@ def token_ids(name: str, tokens: Any) -> Any:
 
 def text_length(tokens: list[Any]) -> int | None:
     """Return the length of the JSON text of token ids; None unless all are ints of 53 bits and none is below 0."""
-    # The text tells in a tenth of the time that a look at each token would take, which is most of the cost of
-    # building a large batch: ints leave nothing but digits and commas in it.
+    # The text of ints contains only digits and commas. A check of each token would take ten times as long, which is
+    # most of the cost of building a large batch.
     try:
         text = orjson.dumps(tokens, option=orjson.OPT_STRICT_INTEGER)
     except TypeError:
@@ -159,7 +159,7 @@ def _refuse_large(name: str, values: Sequence[int]) -> None:
 
 
 def _is_torch(value: Any) -> bool:
-    # Another thread may be in the midst of importing it, and then there is no tensor yet.
+    # While another thread imports torch, the module has no Tensor yet.
     kind = getattr(sys.modules.get("torch"), "Tensor", None)
     return kind is not None and isinstance(value, kind)
 
@@ -184,8 +184,8 @@ def _from_list(name: str, value: Sequence[Any]) -> Array:
     dtype = KEY_DTYPES.get(name)
     if dtype is None:
         raise ValueError(
-            f"{name}: a plain list has no dtype and the wire knows none for this key (known: "
-            f"{', '.join(KEY_DTYPES)}); give a numpy array or a TensorData"
+            f"{name}: a plain list has no dtype, and this key has no default dtype (known keys: "
+            f"{', '.join(KEY_DTYPES)}); pass a numpy array or a TensorData"
         )
     return wire_list(name, value, dtype)
 
@@ -205,7 +205,7 @@ def wire_list(name: str, value: Sequence[Any], dtype: str) -> Array:
 
 
 def _refuse_list(name: str, value: Any, dtype: str, place: tuple[int, ...]) -> None:
-    """Say what in a list keeps it from being a rectangular array of ``dtype``; returns only when nothing does."""
+    """Raise an error for the first item that keeps a list from being a rectangular array of ``dtype``."""
     kinds = (int, np.integer, np.bool_, *((float, np.floating) if dtype == "float32" else ()))
     lengths = {len(item) if isinstance(item, list | tuple | np.ndarray) else -1 for item in value}
     for position, item in enumerate(value):
@@ -222,9 +222,9 @@ def _refuse_list(name: str, value: Any, dtype: str, place: tuple[int, ...]) -> N
 
 
 def _to_wire_dtype(name: str, array: Array, target: str | None = None, *, is_list: bool = False) -> Array:
-    """Return an array of a dtype of the wire, by default the one next to its own.
+    """Return an array of a dtype of the wire, by default the closest one.
 
-    The dtype of what was made from a list (``is_list``) is numpy's choice, so that rounding it needs no warning.
+    ``is_list``: numpy chose the dtype of the array, so rounding causes no warning.
     """
     kind = array.dtype.kind
     if kind not in "biuf":
@@ -233,7 +233,7 @@ def _to_wire_dtype(name: str, array: Array, target: str | None = None, *, is_lis
         else:
             raise TypeError(
                 f"{name}: dtype {array.dtype} has no wire form; cast it to float32 or int64 "
-                "(floats, integers and bool are taken as they are)"
+                "(floats, integers and bool need no cast)"
             )
     target = target or ("float32" if kind == "f" else "int64")
     if target == "int64":
@@ -268,7 +268,7 @@ def _to_float32(name: str, array: Array, *, quiet: bool) -> Array:
         _warned.add(name)
         warnings.warn(
             f"{name}: {array.dtype} values are rounded to float32, the only float of the wire; "
-            "cast them yourself to silence this (said once per name)",
+            "cast them yourself to silence this warning (shown once per name)",
             PrecisionWarning,
             stacklevel=_level_of_caller(),
         )
@@ -276,7 +276,7 @@ def _to_float32(name: str, array: Array, *, quiet: bool) -> Array:
 
 
 def _level_of_caller() -> int:
-    """How many frames of this project, and of the classes that attrs made for it, lie above a warning."""
+    """Return the number of frames of this project, and of its attrs classes, between a warning and its caller."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back:
         module = str(frame.f_globals.get("__name__", ""))

@@ -12,7 +12,11 @@ _RFC_3339 = re.compile(
 
 
 def parse_timestamp(text: object) -> datetime:
-    """The aware datetime of an RFC 3339 text; a text without offset counts as UTC. ValueError if it is none."""
+    """Parse an RFC 3339 timestamp into an aware datetime; without an offset it is UTC.
+
+    Raises:
+        ValueError: the text is not a timestamp.
+    """
     match = _RFC_3339.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
         try:
@@ -20,7 +24,7 @@ def parse_timestamp(text: object) -> datetime:
         except RecursionError:
             shown = type(text).__name__
         raise ValueError(f"expected an RFC 3339 timestamp such as 2025-01-31T12:00:00Z, got {shown}")
-    # Taken apart, as Python 3.10 reads neither a "Z" nor fractions of other than 3 or 6 digits.
+    # Python 3.10 parses neither a "Z" nor fractions of other than 3 or 6 digits.
     fraction = f"{(match['fraction'] or '')[:6]:0<6}"
     try:
         found = datetime.fromisoformat(f"{match['date']}T{match['time']}.{fraction}{_offset(match['offset'])}")

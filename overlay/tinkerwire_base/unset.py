@@ -1,4 +1,4 @@
-"""UNSET: a key that is absent, as against one that is explicitly null."""
+"""UNSET: the value of an absent key, as opposed to an explicit null."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ class UnsetType(Enum):
     UNSET = "UNSET"
 
     def __bool__(self) -> bool:
+        """Return False, as for a missing value."""
         return False
 
     def __repr__(self) -> str:
+        """Return the name."""
         return "UNSET"
 
     __str__ = __repr__

@@ -1,4 +1,4 @@
-"""Checks of what users put into the fields of requests; an error names class, field, value and what would do."""
+"""Validators of the fields of requests; an error names class, field, value and the expected values."""
 
 from __future__ import annotations
 
@@ -22,45 +22,45 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 def field_validator(*checks: Check) -> Any:
-    """Validator of a field: its declared type, then ``checks``; an error names class, field and value.
+    """Make the validator of a field, which checks the declared type and then runs ``checks``.
 
-    UNSET and null are held against the type alone. Fields that the class's behaviour converts are its affair.
+    UNSET and None are checked against the type alone. The mixin of a class checks the fields that it converts.
     """
-    return _Fits(*checks)
+    return _FieldValidator(*checks)
 
 
-class _Fits:
+class _FieldValidator:
     def __init__(self, *checks: Check) -> None:
         self._checks = checks
         self._type_check: Check | None = None
-        self._fitting: frozenset[Any] = frozenset()
+        self._fast_path_types: frozenset[Any] = frozenset()
 
     def __call__(self, instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-        if type(value) in self._fitting:
+        if type(value) in self._fast_path_types:
             return
         if self._type_check is None:
-            self._learn(type(instance), field_name(attribute))
+            self._resolve_type(type(instance), field_name(attribute))
         place = f"{type(instance).__name__}.{attribute.alias}"
         if self._type_check is not None:
             self._type_check(place, value)
         if value is not UNSET and value is not None:
-            for one in self._checks:
-                one(place, value)
+            for check in self._checks:
+                check(place, value)
 
-    def _learn(self, cls: type, name: str) -> None:
-        # At the first use, because the types of generated classes refer to each other.
+    def _resolve_type(self, cls: type, name: str) -> None:
+        # At first use, because the types of generated classes refer to each other.
         tp = next(a.type for a in attrs.fields(resolve_types(cls)) if field_name(a) == name)
         converts = name in getattr(cls, "_converts", ())
-        self._type_check = _anything if converts else validator_of(tp)
+        self._type_check = _accept_any if converts else validator_of(tp)
         if not self._checks:
             members = members_of(tp) or (tp,)
-            self._fitting = frozenset(m for m in members if m in (str, bool, type(None)) or attrs.has(m))
+            self._fast_path_types = frozenset(m for m in members if m in (str, bool, type(None)) or attrs.has(m))
 
 
 def validator_of(tp: Any) -> Check:
-    """The check whether a value is of a type that models use."""
-    if tp in _KINDS:
-        return _KINDS[tp]
+    """Return the check for a type that models use."""
+    if tp in _CHECKS_BY_TYPE:
+        return _CHECKS_BY_TYPE[tp]
     origin, args = get_origin(tp), get_args(tp)
     if origin is Literal:
         return one_of(*args)
@@ -72,24 +72,24 @@ def validator_of(tp: Any) -> Check:
         return _entries(validator_of(args[1]))
     if isinstance(tp, type) and attrs.has(tp):
         return _instance(tp)
-    return _anything
+    return _accept_any
 
 
 def require_optional(name: str, value: object, kind: type) -> None:
-    """TypeError unless a value that was given is of a kind."""
+    """Raise TypeError unless a value is None or of a type."""
     if value is not None and not isinstance(value, kind):
-        # Without the value, which may be a key.
+        # Without the value, which may be an API key.
         raise TypeError(f"{name}: expected {kind.__name__}, got {type(value).__name__}")
 
 
 def require_optional_text(name: str, value: object) -> None:
-    """TypeError or ValueError unless a value that was given is text that can be sent."""
+    """Raise TypeError or ValueError unless a value is None or text that can be sent."""
     if value is not None:
         require_text(name, value)
 
 
 def require_optional_metadata(name: str, value: object) -> None:
-    """TypeError or ValueError unless what was given is a map by names that can be sent."""
+    """Raise TypeError or ValueError unless a value is None or a map whose keys and texts can be sent."""
     require_optional(name, value, Mapping)
     if isinstance(value, Mapping):
         for key, item in value.items():
@@ -99,32 +99,32 @@ def require_optional_metadata(name: str, value: object) -> None:
 
 
 class NumberRangeError(ValueError, OverflowError):
-    """A number does not fit into the type in which it is sent."""
+    """A number does not fit into the type of the wire."""
 
 
 def require_text(place: str, value: Any) -> None:
-    """A string that UTF-8 can hold."""
+    """Require a string that UTF-8 can encode."""
     require_str(place, value)
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{place}: {short_repr(value)} has half of a surrogate pair, which cannot be sent") from None
+        raise ValueError(f"{place}: {short_repr(value)} has a lone surrogate, which UTF-8 cannot encode") from None
 
 
 def require_int(place: str, value: Any) -> None:
-    """A whole number of 64 bits; numpy's integers count, bool does not."""
+    """Require an integer of 64 bits; numpy's integers count, bool does not."""
     if type(value) is not int and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
-        raise _misfit(place, "an int", value)
+        raise _type_error(place, "an int", value)
     if not INT64_MIN <= int(value) <= INT64_MAX:
         raise ValueError(f"{place}: {value} does not fit into 64 bits")
 
 
 def require_number(place: str, value: Any) -> None:
-    """A finite number: JSON has no NaN and no infinity."""
+    """Require a finite number: JSON has no NaN and no infinity."""
     if type(value) is not float and (
         isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating)
     ):
-        raise _misfit(place, "a number", value)
+        raise _type_error(place, "a number", value)
     if isinstance(value, int):
         require_int(place, value)
     elif not math.isfinite(value):
@@ -132,44 +132,44 @@ def require_number(place: str, value: Any) -> None:
 
 
 def require_str(place: str, value: Any) -> None:
-    """A string."""
+    """Require a string."""
     if not isinstance(value, str):
-        raise _misfit(place, "a str", value)
+        raise _type_error(place, "a str", value)
 
 
 def require_bool(place: str, value: Any) -> None:
-    """True or False."""
+    """Require True or False."""
     if not isinstance(value, bool):
-        raise _misfit(place, "True or False", value)
+        raise _type_error(place, "True or False", value)
 
 
 def require_bytes(place: str, value: Any) -> None:
-    """Bytes."""
+    """Require bytes."""
     if not isinstance(value, bytes):
-        raise _misfit(place, "bytes", value)
+        raise _type_error(place, "bytes", value)
 
 
 def require_aware_datetime(place: str, value: Any) -> None:
-    """A datetime that says its offset from UTC."""
+    """Require a datetime with a time zone."""
     if not isinstance(value, datetime):
-        raise _misfit(place, "a datetime", value)
+        raise _type_error(place, "a datetime", value)
     if value.utcoffset() is None:
         raise ValueError(f"{place}: {value!r} has no time zone; give it one, such as datetime.now(timezone.utc)")
 
 
 def one_of(*allowed: object) -> Check:
-    """One of the named values."""
+    """Make the check for one of several values."""
 
     def run(place: str, value: Any) -> None:
-        # Of its type first: an array is compared part by part.
-        if not any(isinstance(value, type(each)) and value == each for each in allowed):
+        # The type first: ``==`` compares an array item by item.
+        if not any(isinstance(value, type(item)) and value == item for item in allowed):
             raise ValueError(f"{place}: {short_repr(value)} is not one of {', '.join(map(repr, allowed))}")
 
     return run
 
 
 def at_least(bound: float, *, exclusive: bool = False) -> Check:
-    """A number not below ``bound``, or above it when ``exclusive``."""
+    """Make the check for a number of at least ``bound``, or more if ``exclusive``."""
 
     def run(place: str, value: Any) -> None:
         if value < bound or (exclusive and value == bound):
@@ -179,7 +179,7 @@ def at_least(bound: float, *, exclusive: bool = False) -> Check:
 
 
 def at_most(bound: float, *, exclusive: bool = False) -> Check:
-    """A number not above ``bound``, or below it when ``exclusive``."""
+    """Make the check for a number of at most ``bound``, or less if ``exclusive``."""
 
     def run(place: str, value: Any) -> None:
         if value > bound or (exclusive and value == bound):
@@ -189,7 +189,7 @@ def at_most(bound: float, *, exclusive: bool = False) -> Check:
 
 
 def has_size(low: int = 0, high: int | None = None) -> Check:
-    """A string, list or map of ``low`` to ``high`` entries."""
+    """Make the check for a string, list or map of ``low`` to ``high`` entries."""
 
     def run(place: str, value: Any) -> None:
         if len(value) < low or (high is not None and len(value) > high):
@@ -201,7 +201,7 @@ def has_size(low: int = 0, high: int | None = None) -> Check:
 
 
 def matches(pattern: str) -> Check:
-    """A string in which ``pattern`` is found."""
+    """Make the check for a string that ``pattern`` matches somewhere."""
     compiled = re.compile(pattern)
 
     def run(place: str, value: Any) -> None:
@@ -211,26 +211,26 @@ def matches(pattern: str) -> Check:
     return run
 
 
-def _misfit(place: str, expected: str, value: Any) -> TypeError:
+def _type_error(place: str, expected: str, value: Any) -> TypeError:
     shown = "" if place.rpartition(".")[2] in SECRET_FIELDS else f"{short_repr(value)} "
     return TypeError(f"{place}: expected {expected}, got {shown}({type(value).__name__})")
 
 
-def _anything(place: str, value: Any) -> None:
+def _accept_any(place: str, value: Any) -> None:
     pass
 
 
 def _null(place: str, value: Any) -> None:
     if value is not None:
-        raise _misfit(place, "None", value)
+        raise _type_error(place, "None", value)
 
 
 def _unset(place: str, value: Any) -> None:
     if value is not UNSET:
-        raise _misfit(place, "UNSET", value)
+        raise _type_error(place, "UNSET", value)
 
 
-_KINDS: Mapping[Any, Check] = {
+_CHECKS_BY_TYPE: Mapping[Any, Check] = {
     bool: require_bool,
     int: require_int,
     float: require_number,
@@ -245,7 +245,7 @@ _KINDS: Mapping[Any, Check] = {
 def _items(check: Check) -> Check:
     def run(place: str, value: Any) -> None:
         if not isinstance(value, list | tuple):
-            raise _misfit(place, "a list", value)
+            raise _type_error(place, "a list", value)
         for position, item in enumerate(value):
             check(f"{place}[{position}]", item)
 
@@ -255,7 +255,7 @@ def _items(check: Check) -> Check:
 def _entries(check: Check) -> Check:
     def run(place: str, value: Any) -> None:
         if not isinstance(value, Mapping):
-            raise _misfit(place, "a dict", value)
+            raise _type_error(place, "a dict", value)
         for key, item in value.items():
             require_str(f"{place} key", key)
             check(f"{place}[{key!r}]", item)
@@ -268,7 +268,7 @@ def _instance(*classes: type) -> Check:
 
     def run(place: str, value: Any) -> None:
         if not isinstance(value, classes):
-            raise _misfit(place, names, value)
+            raise _type_error(place, names, value)
 
     return run
 
@@ -277,7 +277,7 @@ def _union(tp: Any) -> Check:
     is_nullable, is_optional = type(None) in members_of(tp), UnsetType in members_of(tp)
     members = [member for member in members_of(tp) if member not in (type(None), UnsetType)]
     if any(member is Any or getattr(get_origin(member) or member, "__module__", "") == "numpy" for member in members):
-        return _anything
+        return _accept_any
     if all(isinstance(member, type) and attrs.has(member) for member in members):
         checks = [_instance(*members)]
     else:
@@ -290,15 +290,17 @@ def _union(tp: Any) -> Check:
         if len(checks) == 1:
             checks[0](place, value)
         else:
-            errors = [_fault(check, place, value) for check in checks]
+            errors = [_error_of(check, place, value) for check in checks]
             if None not in errors:
-                # A value of a right type says what is wrong with it better than the list of types.
-                raise next((error for error in errors if isinstance(error, ValueError)), _misfit(place, name, value))
+                # The error for a value of an expected type explains more than the list of types.
+                raise next(
+                    (error for error in errors if isinstance(error, ValueError)), _type_error(place, name, value)
+                )
 
     return run
 
 
-def _fault(check: Check, place: str, value: Any) -> Exception | None:
+def _error_of(check: Check, place: str, value: Any) -> Exception | None:
     try:
         check(place, value)
     except (TypeError, ValueError) as error:

@@ -68,7 +68,7 @@ def test_what_has_no_result_ignores_the_body(status: int, body: Any) -> None:
 def test_a_success_that_does_not_fit_is_named(body: Any) -> None:
     """A 2xx off the contract raises an error with endpoint, status, the misfit, and what came."""
     response = answer(200, body, **{"content-type": "text/html"})
-    with pytest.raises(APIResponseValidationError, match="GET http://h/x: HTTP 200: the answer does not fit") as caught:
+    with pytest.raises(APIResponseValidationError, match="HTTP 200: the response does not fit") as caught:
         GET_SESSION.parse(response, CONVERTER, "http://h/x")
     error = caught.value
     assert error.status_code == 200

@@ -50,7 +50,7 @@ def test_what_is_no_timestamp_is_named(value: Any) -> None:
     st.datetimes(timezones=st.timedeltas(-timedelta(hours=14), timedelta(hours=14)).map(lambda d: timezone(minutes(d))))
 )
 def test_what_python_writes_is_read(moment: datetime) -> None:
-    """isoformat of any aware datetime comes back equal."""
+    """The isoformat of any aware datetime parses to an equal datetime."""
     assert parse_timestamp(moment.isoformat()) == moment
 
 

@@ -33,7 +33,7 @@ class FixedServer:
     headers: list[dict[str, str]] = attrs.field(factory=list)
 
     def answer(self, what: str) -> tuple[int, Any]:
-        """A future is ready at the third question: first the poll ends without it, then a server says so at once."""
+        """Make a future that is ready at the third poll: the first one times out, the second returns try_again at once."""
         if what != "POST /api/v1/retrieve_future":
             return ANSWERS.get(what, (404, {"detail": f"{what} is not among the answers"}))
         return [(408, TRY_AGAIN), (200, TRY_AGAIN), (200, SAMPLES)][min(self.asked.count(what), 3) - 1]
@@ -41,7 +41,7 @@ class FixedServer:
 
 @pytest.fixture
 def server() -> Iterator[FixedServer]:
-    """The server, for one test."""
+    """Run the server for one test."""
 
     class Handler(BaseHTTPRequestHandler):
         def _serve(self) -> None:

@@ -130,7 +130,7 @@ def test_slashes_of_other_ids_do_not() -> None:
 @pytest.mark.parametrize("value", ["", "..", ".", "a/../b", "/a", "a/", "a//b"])
 def test_ids_that_lead_elsewhere_are_refused(value: str) -> None:
     """Empty and dot segments raise an error that names the parameter and the value."""
-    with pytest.raises(ValueError, match=re.escape(f"checkpoint_id: {value!r} cannot stand in a path")):
+    with pytest.raises(ValueError, match=re.escape(f"checkpoint_id: {value!r} cannot be part of a path")):
         runs.delete_checkpoint("run", value).encode(CONVERTER)
 
 

@@ -1,4 +1,4 @@
-"""The contract's schemas to attrs models, by datamodel-code-generator with our class template."""
+"""Generation of attrs models from the contract, by datamodel-code-generator with our class template."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ..contract.bundle import find_refs
 
 TEMPLATES = Path(__file__).parent / "templates" / "models"
 CHECKS = ["at_least", "at_most", "field_validator", "has_size", "matches"]
-"""What the class template takes from tinkerwire_base.validators; names that it has not used are removed again."""
+"""The names that the class template uses from tinkerwire_base.validators; unused imports are removed later."""
 ALIASES = {name: f"{name}_" for name in [*CHECKS, "extra_fields", "self"]}
-"""Names that a field cannot have in Python, because the class body needs them; on the wire it keeps its own."""
+"""Python names of fields whose own names the class body needs; on the wire they keep their names."""
 
 OPTIONS = [
     *("--input-file-type", "openapi"),
@@ -44,7 +44,7 @@ OPTIONS = [
 
 
 def generate_models(document: dict[str, Any], work: Path) -> str:
-    """The source of the module of all models, of all wire versions at once."""
+    """Return the source of the module of all models, of all wire versions together."""
     everything = _without_bounds(union_document(document))
     for name, schema in _schemas(everything).items():
         if "properties" not in schema:
@@ -79,7 +79,7 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
 
 
 def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[str, Any]:
-    """What the class template needs to know beyond the generator's own view, by class name."""
+    """Return the data of the class template that the generator lacks, by class name."""
     found = {}
     sent = _sent(everything)
     for name, schema in _schemas(everything).items():
@@ -109,7 +109,7 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
 
 
 def _starts_as(detail: dict[str, Any], schemas: dict[str, dict[str, Any]]) -> str | None:
-    """The member of a union that a default such as {type: adamw} is, when nothing but its tag says so."""
+    """Return the member of a union that a default such as {type: adamw} selects by its tag."""
     default = detail.get("default")
     if not isinstance(default, dict) or not default:
         return None
@@ -123,7 +123,7 @@ def _starts_as(detail: dict[str, Any], schemas: dict[str, dict[str, Any]]) -> st
 
 
 def _sent(document: dict[str, Any]) -> set[str]:
-    """The schemas that are part of a request; what users put into them is checked, what servers send is not."""
+    """Return the schemas of requests: models validate values of users, but not values of servers."""
     schemas = _schemas(document)
     bodies = [op["requestBody"] for item in document["paths"].values() for op in item.values() if "requestBody" in op]
     found: set[str] = set()
@@ -137,9 +137,9 @@ def _sent(document: dict[str, Any]) -> set[str]:
 
 
 def _without_bounds(node: Any) -> Any:
-    """A document without the bounds for which the generator would make up type names.
+    """Return a document without the bounds for which the generator would invent type names.
 
-    Those are 64 bits, which is_int checks, and the sizes of arrays that may also be null, which servers check.
+    These are 64 bits, which require_int checks, and the sizes of nullable arrays, which servers check.
     """
     if isinstance(node, dict):
         bounds = (("minimum", INT64_MIN), ("maximum", INT64_MAX))
@@ -155,12 +155,12 @@ def _without(node: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 def _find(detail: dict[str, Any], key: str) -> Any:
-    """The keyword of a property, wherever in its union it stands."""
+    """Return the keyword of a property or of a member of its union."""
     return detail.get(key) or next((m[key] for m in detail.get("anyOf", []) if key in m), None)
 
 
 def span(node: dict[str, Any]) -> str:
-    """In which wire versions a thing is, in words."""
+    """Describe the wire versions that have a node."""
     since, until = node.get("x-since", ""), node.get("x-until")
     return f"{since} to before {until}" if until else f"{since} and later" if since else "all versions"
 
@@ -171,7 +171,7 @@ def _field_doc(detail: dict[str, Any], original: dict[str, Any]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text in one line, as it can stand in a docstring."""
+    """Return a text on one line, escaped for a docstring."""
     plain = " ".join(str(text).split()).replace("\\", r"\\").replace('"""', r"\"\"\"")
     return plain[:-1] + r"\"" if plain.endswith('"') else plain
 

@@ -1,1 +1,1 @@
-"""Compatibility: methods that code for the official types calls."""
+"""Compatibility: the methods of pydantic and dataclasses on models, as on the official types."""

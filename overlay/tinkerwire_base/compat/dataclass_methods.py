@@ -1,4 +1,4 @@
-"""``dataclasses`` functions on models whose official type is a dataclass: fields, replace, asdict, is_dataclass."""
+"""Support for the functions of ``dataclasses`` on models whose official type is a dataclass."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..reflection import factory_of, field_name, resolve_types
 
 
 class _Fields:
-    """Makes ``__dataclass_fields__`` of a class when it is first asked for."""
+    """Makes ``__dataclass_fields__`` of a class at first use."""
 
     def __init__(self) -> None:
         self._found: dict[type, dict[str, Any]] = {}
 
     def __get__(self, model: Any, cls: type) -> dict[str, Any]:
         if not attrs.has(cls):
-            # The base itself, among the bases of a class that is being made.
+            # The mixin itself, as a base of a class under construction.
             raise AttributeError("__dataclass_fields__")
         if cls not in self._found:
             self._found[cls] = _fields(cls)
@@ -30,7 +30,7 @@ class DataclassMethods:
     __slots__ = ()
     __dataclass_fields__ = _Fields()
     if not TYPE_CHECKING:
-        # Dataclasses are not iterable, while the other models are.
+        # Dataclasses are not iterable; the other models are.
         __iter__ = None
 
 

@@ -1,4 +1,4 @@
-"""Models as dicts and lists, by the rules of pydantic's ``model_dump``."""
+"""Dumps of models as dicts and lists, by the rules of pydantic's ``model_dump``."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from ..reflection import allows_extra, default_of, field_name, fields_of, wire_n
 from ..unset import UNSET
 
 Choice: TypeAlias = Any
-"""Names of fields: a set, or a dict whose values say the same of what a field holds (True or ...: all of it)."""
+"""Names of fields: a set, or a dict whose values are choices within the fields (True or ...: the complete field)."""
 
 
 @attrs.frozen
 class Dump:
-    """One way of dumping."""
+    """The options of a dump."""
 
     json: bool
-    """Only values that JSON has."""
+    """Return only JSON values."""
     defaults: bool
-    """Fields at their defaults too."""
+    """Include fields at their defaults."""
     nulls: bool
-    """Fields that are None too."""
+    """Include fields that are None."""
 
     def model(self, model: Any, include: Choice = None, exclude: Choice = None) -> dict[str, Any]:
-        """The dict of a model."""
+        """Return the dict of a model."""
         found: dict[str, Any] = {}
         for attribute in fields_of(type(model)):
             self._put(found, model, attribute, include, exclude)
@@ -45,13 +45,13 @@ class Dump:
         name, value = field_name(attribute), getattr(model, field_name(attribute))
         if value is UNSET or (value is None and not self.nulls) or not _is_chosen(name, include, exclude):
             return
-        # What the newest wire lacks says nothing while nobody has given it.
+        # Omit fields that the newest wire no longer has, unless they were set.
         if (not self.defaults or "until" in attribute.metadata) and is_default(model, attribute):
             return
         found[wire_name(attribute)] = self.value(value, _within(include, name), _within(exclude, name))
 
     def value(self, value: Any, include: Choice = None, exclude: Choice = None) -> Any:
-        """What a field holds, dumped."""
+        """Return the dump of a value."""
         if isinstance(value, str | int | float | None):
             return value
         if attrs.has(type(value)):
@@ -64,7 +64,7 @@ class Dump:
         if isinstance(value, bytes):
             return b64encode(value).decode()
         if isinstance(value, datetime):
-            return _moment(value) if self.json else value
+            return _format_datetime(value) if self.json else value
         return value.tolist() if hasattr(value, "tolist") else value
 
     def _sequence(self, value: Any, include: Choice, exclude: Choice) -> Any:
@@ -79,7 +79,7 @@ class Dump:
 
 
 def is_default(model: Any, attribute: attrs.Attribute[Any]) -> bool:
-    """Whether a field is at its default; one that must be given never is."""
+    """Return whether a field is at its default; a required field never is."""
     if attribute.default is attrs.NOTHING:
         return False
     value = getattr(model, field_name(attribute))
@@ -87,16 +87,16 @@ def is_default(model: Any, attribute: attrs.Attribute[Any]) -> bool:
 
 
 def json_text(value: Any, indent: int | None, ensure_ascii: bool) -> str:
-    """The JSON text of a dump."""
+    """Return the JSON text of a dump."""
     if ensure_ascii or indent not in (None, 2):
         separators = (",", ":") if indent is None else None
-        # Through orjson all the same, for which NaN is null.
+        # Through orjson first, which writes NaN as null.
         plain = orjson.loads(orjson.dumps(value))
         return json.dumps(plain, indent=indent, ensure_ascii=ensure_ascii, separators=separators)
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None).decode()
 
 
-def _moment(value: datetime) -> str:
+def _format_datetime(value: datetime) -> str:
     text = value.isoformat()
     return (
         text.removesuffix("+00:00") + "Z"
@@ -106,7 +106,7 @@ def _moment(value: datetime) -> str:
 
 
 def _is_chosen(name: Any, include: Choice, exclude: Choice, count: int = 0) -> bool:
-    """Whether a field, key or position is to be dumped."""
+    """Return whether a dump includes a field, key or position."""
     keys = _keys(name, count)
     if exclude is not None and any(
         exclude[key] in (True, ...) if isinstance(exclude, Mapping) else True for key in keys if key in exclude
@@ -116,13 +116,13 @@ def _is_chosen(name: Any, include: Choice, exclude: Choice, count: int = 0) -> b
 
 
 def _within(choice: Choice, name: Any, count: int = 0) -> Choice:
-    """What a choice says of the inside of a field, key or position."""
+    """Return the choice within a field, key or position."""
     if not isinstance(choice, Mapping):
         return None
-    said = [choice[key] for key in _keys(name, count) if key in choice]
-    return None if not said or isinstance(said[0], bool | EllipsisType) else said[0]
+    inner = [choice[key] for key in _keys(name, count) if key in choice]
+    return None if not inner or isinstance(inner[0], bool | EllipsisType) else inner[0]
 
 
 def _keys(name: Any, count: int) -> tuple[Any, ...]:
-    """The names under which a choice can mean something: positions count from the end too."""
+    """Return the names by which a choice can address an item: positions count from the end, too."""
     return (name, name - count, "__all__") if count else (name,)

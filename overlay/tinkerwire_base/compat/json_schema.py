@@ -1,4 +1,4 @@
-"""Models described: JSON Schema from the contract, the fields as pydantic names them, and schemas for pydantic."""
+"""Descriptions of models: JSON Schema from the contract, the fields by pydantic's names, and schemas for pydantic."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Json = dict[str, Any]
 
 @attrs.frozen
 class ModelField:
-    """What is known of a field; the names are those of pydantic's ``FieldInfo``."""
+    """The description of a field; the names are those of pydantic's ``FieldInfo``."""
 
     annotation: Any
-    """Its type."""
+    """The type."""
     default: Any
-    """Its default, ``attrs.NOTHING`` when it must be given or has a factory."""
+    """The default, ``attrs.NOTHING`` for a required field or one with a factory."""
     default_factory: Callable[[], Any] | None
-    """What makes its default."""
+    """The function that makes the default."""
     alias: str | None
-    """Its key on the wire, when that is another."""
+    """The key on the wire, if it differs from the name."""
     description: str | None
-    """What it means."""
+    """The meaning."""
 
     def is_required(self) -> bool:
-        """Whether it must be given."""
+        """Return whether the field is required."""
         return self.default is attrs.NOTHING and self.default_factory is None
 
 
@@ -58,7 +58,7 @@ def model_fields(cls: Any) -> Mapping[str, ModelField]:
 
 
 def json_schema(cls: Any, ref_template: str) -> Json:
-    """The JSON Schema of a model, with what it refers to under ``$defs``."""
+    """Return the JSON Schema of a model, with the schemas it refers to under ``$defs``."""
     cls = _described(cls)
     schemas, used = _schemas(cls.__module__), [cls.__name__]
     for name in used:
@@ -69,14 +69,14 @@ def json_schema(cls: Any, ref_template: str) -> Json:
     return {**own, "$defs": {name: described[name] for name in referred}} if referred else own
 
 
-def inlined(cls: Any) -> Json:
-    """The JSON Schema of a model in one piece, for a place where others keep ``$defs``."""
+def inline_schema(cls: Any) -> Json:
+    """Return the JSON Schema of a model without ``$defs``, for use inside another schema."""
     cls = _described(cls)
     return {"title": cls.__name__, **_inlined(_schemas(cls.__module__), cls.__name__, ())}
 
 
 def core_schema(cls: Any) -> Any:
-    """The core schema of a model: read by ``model_validate``, written by ``model_dump``."""
+    """Return the core schema of a model: ``model_validate`` reads it, ``model_dump`` writes it."""
     from pydantic_core import core_schema as core  # noqa: PLC0415  (pydantic is calling)
 
     def write(value: Any, info: Any) -> Any:
@@ -94,7 +94,7 @@ def core_schema(cls: Any) -> Any:
 
 
 def _generated(cls: Any) -> Any:
-    """The class of the contract that a model is, or that a user's own derives from."""
+    """Return the generated class that a model is, or derives from."""
     return next(each for each in cls.__mro__ if "__attrs_attrs__" in vars(each))
 
 
@@ -120,7 +120,7 @@ def _schemas(module: str) -> Json:
 
 
 def _plain(node: Any) -> Any:
-    """A schema without what only the contract knows."""
+    """Return a schema without the marks of the contract."""
     if isinstance(node, dict):
         return {
             key: _plain(value) for key, value in node.items() if not key.startswith("x-") and key != "discriminator"
@@ -138,7 +138,7 @@ def _with_refs(node: Any, template: str) -> Any:
 
 
 def _names(node: Any) -> list[str]:
-    """The schemas that a schema refers to."""
+    """Return the names of the schemas that a schema refers to."""
     if isinstance(node, dict):
         own = [node["$ref"].removeprefix(SCHEMAS)] if "$ref" in node else []
         return own + [name for value in node.values() for name in _names(value)]
@@ -155,7 +155,7 @@ def _inlined(schemas: Json, name: str, outer: tuple[str, ...]) -> Any:
         rest = {key: put(value) for key, value in node.items() if key != "$ref"}
         if not target:
             return rest
-        # A model within itself has no end; its inside is left open.
+        # A model within itself has no end; its inner schema stays open.
         inside = {"title": target} if target in (*outer, name) else _inlined(schemas, target, (*outer, name))
         return {**inside, **rest}
 

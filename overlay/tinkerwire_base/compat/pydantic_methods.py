@@ -1,6 +1,6 @@
-"""The methods of pydantic that code written for the official types calls; none of them needs pydantic.
+"""The methods of pydantic on models, as code for the official types calls them; they do not need pydantic.
 
-They are thin: what they do stands in dumping, validating and json_schema, which load at the first call.
+Their implementations in dumping, validating and json_schema are imported at the first call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Mode = Literal["python", "json"]
 
 
 class _ModelFields:
-    """``Model.model_fields``: what is known of each field, made when it is first asked for."""
+    """``Model.model_fields``: the descriptions of the fields, made at first use."""
 
     def __get__(self, model: Any, cls: type) -> Mapping[str, ModelField]:
         from .json_schema import model_fields  # noqa: PLC0415
@@ -30,13 +30,13 @@ class _ModelFields:
 
 
 class PydanticMethods:
-    """Dumps, validates and copies a model. Keys are those of the wire, which the fields are called after."""
+    """Dumps, validates and copies a model. Keys are those of the wire."""
 
     __slots__ = ()
     model_fields = _ModelFields()
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
-        """Iterate over names and values of the fields, which is what dict() of a model takes."""
+        """Iterate over names and values of the fields, as ``dict(model)`` does."""
         for attribute in _attributes(self):
             if field_name(attribute) != "extra_fields":
                 yield field_name(attribute), getattr(self, field_name(attribute))
@@ -44,7 +44,7 @@ class PydanticMethods:
 
     @property
     def model_fields_set(self) -> set[str]:
-        """The fields that differ from their defaults: models do not record which ones were given."""
+        """The fields that differ from their defaults: models do not record the arguments of the constructor."""
         from .dumping import is_default  # noqa: PLC0415
 
         return {field_name(attribute) for attribute in _attributes(self) if not is_default(self, attribute)}
@@ -63,19 +63,22 @@ class PydanticMethods:
         warnings: bool | str = True,
         serialize_as_any: bool = False,
     ) -> dict[str, Any]:
-        """The model as dicts and lists.
+        """Return the model as dicts and lists.
 
-        Arrays become lists, bytes become base64 text. Fields that the newest wire lacks are left out while they are
-        at their defaults, as is what a field has for an absent key.
+        Arrays become lists, bytes become base64 text. UNSET fields are omitted, as are fields that the newest wire
+        lacks while they are at their defaults.
 
         Args:
-            mode: ``python`` keeps datetimes and tuples; ``json`` gives only what JSON has.
-            include: names of fields, or a dict of what to take of each; of a list by position or ``__all__``.
-            exclude: the same, to leave out.
-            exclude_unset: leave out fields at their defaults, as it is not recorded which ones were given.
-            exclude_defaults: leave out fields at their defaults.
-            exclude_none: leave out fields that are None.
-            by_alias, round_trip, warnings, serialize_as_any: taken, as dumps are the same either way.
+            mode: ``python`` keeps datetimes and tuples; ``json`` returns only JSON values.
+            include: names of fields, or a dict with the parts of each; positions or ``__all__`` for a list.
+            exclude: the same for fields to omit.
+            by_alias: accepted without effect.
+            exclude_unset: omit fields at their defaults, as models do not record which fields were set.
+            exclude_defaults: omit fields at their defaults.
+            exclude_none: omit fields that are None.
+            round_trip: accepted without effect.
+            warnings: accepted without effect.
+            serialize_as_any: accepted without effect.
         """
         from .dumping import Dump  # noqa: PLC0415
 
@@ -83,7 +86,7 @@ class PydanticMethods:
         return dump.model(self, include, exclude)
 
     def model_dump_json(self, *, indent: int | None = None, ensure_ascii: bool = False, **options: Any) -> str:
-        """The JSON text of :meth:`model_dump`; NaN is null. ``options`` are those of it."""
+        """Return the JSON text of :meth:`model_dump`, which has the same ``options``; NaN is null."""
         from .dumping import json_text  # noqa: PLC0415
 
         return json_text(self.model_dump(mode="json", **options), indent, ensure_ascii)
@@ -99,22 +102,26 @@ class PydanticMethods:
         by_alias: bool | None = None,
         by_name: bool | None = None,
     ) -> Self:
-        """The model of a dict such as :meth:`model_dump` gives; a model of this class is handed back as it is.
+        """Return the model of a dict, as from :meth:`model_dump`; a model of this class is returned unchanged.
 
         Args:
-            from_attributes: take any object for a dict of its attributes.
-            strict, context, by_alias, by_name: taken, as reading is the same either way.
+            obj: a dict or a model.
+            strict: accepted without effect.
+            from_attributes: read the attributes of any object.
+            context: accepted without effect.
+            by_alias: accepted without effect.
+            by_name: accepted without effect.
 
         Raises:
-            ValueError: something does not fit; one line per misfit, each with its place.
+            ValueError: a value does not fit; the error names each with its place.
         """
-        from .validating import validated  # noqa: PLC0415
+        from .validating import validate  # noqa: PLC0415
 
-        return validated(cls, obj, from_attributes=bool(from_attributes))
+        return validate(cls, obj, from_attributes=bool(from_attributes))
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
-        """:meth:`model_validate` of a JSON text; ``options`` are those of it."""
+        """Return the model of a JSON text; ``options`` are those of :meth:`model_validate`."""
         from ..conversion.converter import parse_json  # noqa: PLC0415
 
         text = json_data.encode() if isinstance(json_data, str) else bytes(json_data)
@@ -122,16 +129,17 @@ class PydanticMethods:
 
     @classmethod
     def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:
-        """A model of values that nobody looks at; fields that are not given have their defaults."""
-        from .validating import constructed  # noqa: PLC0415
+        """Make a model without validation; omitted fields have their defaults."""
+        from .validating import construct  # noqa: PLC0415
 
-        return constructed(cls, values)
+        return construct(cls, values)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy, in which ``update`` replaces fields; what it gives is checked as in the constructor.
+        """Return a copy, validated as in the constructor if ``update`` replaces fields.
 
         Args:
-            deep: copy what the fields hold, too.
+            update: new values by field.
+            deep: copy the values of the fields, too.
         """
         import copy  # noqa: PLC0415
 
@@ -144,10 +152,11 @@ class PydanticMethods:
 
     @classmethod
     def model_json_schema(cls, by_alias: bool = True, ref_template: str = "#/$defs/{model}") -> dict[str, Any]:
-        """The JSON Schema of the model's dump, from the contract that it was generated from.
+        """Return the JSON Schema of the model's dump, from the contract.
 
         Args:
-            ref_template: how a ``$ref`` names another model.
+            by_alias: accepted without effect.
+            ref_template: the form of a ``$ref`` to another model.
         """
         from .json_schema import json_schema  # noqa: PLC0415
 
@@ -155,21 +164,21 @@ class PydanticMethods:
 
     @classmethod
     def model_rebuild(cls, **options: Any) -> None:
-        """Nothing: models refer to each other from the start."""
+        """Do nothing: the types of models are always complete."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """How pydantic reads and writes the model as a field of a model of the user's."""
+        """Return the schema by which pydantic reads and writes the model as a field of a user's model."""
         from .json_schema import core_schema  # noqa: PLC0415
 
         return core_schema(cls)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
-        """How pydantic describes the model as a field of a model of the user's."""
-        from .json_schema import inlined  # noqa: PLC0415
+        """Return the JSON Schema by which pydantic describes the model as a field of a user's model."""
+        from .json_schema import inline_schema  # noqa: PLC0415
 
-        return inlined(cls)
+        return inline_schema(cls)
 
 
 def _attributes(model: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Dicts to models, by the rules of pydantic's ``model_validate``; and models of values that nobody looks at."""
+"""Validation of dicts by the rules of pydantic's ``model_validate``, and construction without validation."""
 
 from __future__ import annotations
 
@@ -16,17 +16,21 @@ from ..reflection import default_of, field_name
 T = TypeVar("T")
 
 
-def validated(cls: type[T], value: Any, *, from_attributes: bool) -> T:
-    """The model of a dict. ValueError when something does not fit."""
+def validate(cls: type[T], value: Any, *, from_attributes: bool) -> T:
+    """Return the model of a dict.
+
+    Raises:
+        ValueError: a value does not fit.
+    """
     if from_attributes and not isinstance(value, Mapping | cls):
         names = (field_name(attribute) for attribute in attrs.fields(cls))  # type: ignore[arg-type]
         value = {name: getattr(value, name) for name in names if hasattr(value, name)}
-    found: T = _converter().structure(_as_json(value), cls)
-    return found
+    model: T = _converter().structure(_as_json(value), cls)
+    return model
 
 
-def constructed(cls: type[T], values: Mapping[str, Any]) -> T:
-    """A model of these values and defaults."""
+def construct(cls: type[T], values: Mapping[str, Any]) -> T:
+    """Make a model of these values and defaults without validation."""
     found = cls.__new__(cls)
     for attribute in attrs.fields(cls):  # type: ignore[arg-type]
         if field_name(attribute) in values:
@@ -42,7 +46,7 @@ def _converter() -> Converter:
 
 
 def _as_json(value: Any) -> Any:
-    """What Python code puts into dicts, as JSON would have it; arrays stay as they are."""
+    """Return the values of Python code as JSON values; arrays do not change."""
     if isinstance(value, Mapping):
         return {key: _as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

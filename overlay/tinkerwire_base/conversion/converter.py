@@ -1,9 +1,9 @@
-"""Objects to JSON and back, by the generated models; one converter per wire version.
+"""Converter between models and JSON, for one wire version.
 
-Out: every field that the wire version has, defaults included, so that no server's own default can differ; optional
-nulls are left out; a value that the version cannot express, or lacks, raises DialectError, and so does one that JSON
-has no place for. Numpy arrays are left to orjson. In: unknown keys are kept on open models, unknown enum values pass,
-and lists of plain values are handed over as they came, once it is sure that they are lists.
+Requests carry every field that the wire version has, defaults included, as the defaults of servers differ. Optional
+nulls are omitted. A value that the version lacks, or that JSON cannot carry, raises DialectError. orjson serializes
+numpy arrays. In responses, models that allow extra keys keep unknown keys, and unknown enum values pass. A list of
+plain values is checked to be a list and returned unchanged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,14 @@ from ..reflection import (
 from ..unset import UNSET
 from . import structure_hooks
 from .lenient import Report, essential_texts, lenient_fields, lenient_hook, lenient_structure, structure_texts
-from .version_rules import FieldVersions, RequiredVersions, ScalarTypeVersions, ValueVersions, VersionRules, binary_only
+from .version_rules import (
+    FieldVersions,
+    RequiredVersions,
+    ScalarTypeVersions,
+    ValueVersions,
+    VersionRules,
+    protobuf_only_checks,
+)
 from .versioning import VersionRange
 
 T = TypeVar("T")
@@ -57,7 +64,7 @@ _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
 
 
 def parse_json(text: bytes) -> Any:
-    """Return the value of a JSON text; Python's NaN and Infinity are taken as well.
+    """Return the value of a JSON text, which may contain Python's NaN and Infinity.
 
     Raises:
         ValueError: the text is not JSON, or its values are nested deeper than :data:`MAX_LEVELS`.
@@ -74,7 +81,7 @@ def parse_json(text: bytes) -> Any:
 
 
 def _refuse_deep(text: bytes) -> None:
-    # Code that shows, copies or redacts a value recurses into it, far below the caller's own frames.
+    # Code that formats, copies or redacts a value recurses into it, on top of the frames of the caller.
     if len(text) <= MAX_LEVELS:
         return
     if b"\\" in text:
@@ -84,7 +91,7 @@ def _refuse_deep(text: bytes) -> None:
     for _ in range(MAX_LEVELS):
         shorter = brackets.replace(b"[]", b"").replace(b"{}", b"")
         if len(shorter) == len(brackets):
-            # Nothing is left, or the brackets do not match, which is an error of the decoder.
+            # No brackets remain, or they do not match, which the decoder reports.
             is_deep = len(brackets) > MAX_LEVELS
             break
         brackets = shorter
@@ -105,21 +112,21 @@ def _structure(text: bytes) -> bytes:
 
 
 class Converter:
-    """Encodes requests for one wire version and decodes answers of any.
+    """Encodes requests for one wire version, and decodes responses of any version.
 
     Args:
-        version: the wire version that is spoken, None for everything the contract knows.
+        version: the wire version, None for all of the contract.
         fields: since when and until when fields exist; the tables are those of tinkerwire_generated.availability.
-        types: the same of whole models.
-        required: when a field is required that other versions let be absent.
-        values: since when and until when values of enums exist.
-        scalar_types: since when fields take scalars of some type.
-        min_version: the oldest version that the other side may speak, when only a range is known; ``version`` is then
-            the newest. What only some of them have is sent unless it is at its default.
-        name: what errors call the version, or the range.
-        is_whole: whether to read the fields, too, that JSON on the wire has no place for, as dumps of models have them.
-        report: what takes the warning about a value that is read as None, see :mod:`.lenient`; without it
-            nothing is read so.
+        types: the versions of models.
+        required: the versions that require a field that others let be absent.
+        values: the versions of enum values.
+        scalar_types: the versions in which a field accepts scalars of a type.
+        min_version: the oldest version that the server may have if only a range is known; ``version`` is the newest.
+            A field that only some versions of the range have is sent unless it is at its default.
+        name: the name of the version, or of the range, in errors.
+        is_whole: read protobuf-only fields, too: dumps of models have them.
+        report: function that logs a warning about a value that is read as None, see :mod:`.lenient`; without it no
+            value is read leniently.
     """
 
     def __init__(
@@ -136,12 +143,13 @@ class Converter:
         is_whole: bool = False,
         report: Report | None = None,
     ) -> None:
+        """Build the rules of the version and the fast converter."""
         self.version = version
         self._is_whole = is_whole
         self._report = report
-        self._vocabulary: VersionRules | None = None
+        self._rules: VersionRules | None = None
         if version is not None:
-            self._vocabulary = VersionRules(
+            self._rules = VersionRules(
                 min_version=min_version or version,
                 max_version=version,
                 name=name or f"wire {version}",
@@ -154,11 +162,11 @@ class Converter:
         self._fast = self._build(detailed=False)
 
     def encode(self, value: Any) -> bytes:
-        """The JSON text of a model.
+        """Return the JSON text of a model.
 
         Raises:
-            DialectError: the wire version cannot express it.
-            TypeError: a value has no JSON form; the text says where.
+            DialectError: the wire version cannot express the model.
+            TypeError: a value has no JSON form; the error names its place.
         """
         plain = self.unstructure(value)
         try:
@@ -171,23 +179,23 @@ class Converter:
             raise TypeError("; ".join(_unencodable(plain, type(value).__name__)) or str(error)) from None
 
     def unstructure(self, value: Any) -> Any:
-        """The JSON value of a model as dicts and lists; arrays stay arrays. Errors: see :meth:`encode`."""
+        """Return the JSON value of a model as dicts and lists; arrays stay arrays. Errors: see :meth:`encode`."""
         try:
             return self._fast.unstructure(value)
         except RecursionError:
             raise _too_deep(value) from None
         except AttributeError as error:
-            raise TypeError(f"{type(value).__name__}: holds something else than its types say: {error}") from None
+            raise TypeError(f"{type(value).__name__}: a value does not have the type of its field: {error}") from None
 
     def structure(self, value: Any, kind: Any) -> Any:
-        """The object of a JSON value; ValueError with one line per misfit, each with its place."""
+        """Read a JSON value as a type; ValueError names each value that does not fit, with its place."""
         try:
             return self._fast.structure(value, kind)
-        except structure_hooks.FAULTS as error:
+        except structure_hooks.STRUCTURE_ERRORS as error:
             raise ValueError("; ".join(self._explain(value, kind)) or str(error)) from None
 
     def decode(self, text: bytes, kind: type[T]) -> T:
-        """The object of a JSON text; ValueError as in :meth:`structure`."""
+        """Read a JSON text as a type; ValueError as in :meth:`structure`."""
         found: T = self.structure(parse_json(text), kind)
         return found
 
@@ -195,14 +203,14 @@ class Converter:
         try:
             self._detailed.structure(value, kind)
         except cattrs.BaseValidationError as error:
-            return cattrs.transform_error(error, path=getattr(kind, "__name__", "$"), format_exception=_worded)
-        except structure_hooks.FAULTS as error:
+            return cattrs.transform_error(error, path=getattr(kind, "__name__", "$"), format_exception=_describe_error)
+        except structure_hooks.STRUCTURE_ERRORS as error:
             return [str(error)]
         return []
 
     @cached_property
     def _detailed(self) -> cattrs.Converter:
-        """Slower, and says what does not fit; made when something does not."""
+        """Converter with detailed errors, which is slower; made at the first value that does not fit."""
         return self._build(detailed=True)
 
     def _build(self, *, detailed: bool) -> cattrs.Converter:
@@ -210,7 +218,7 @@ class Converter:
         for kind in (str, int, float, bool):
             conv.register_structure_hook(kind, structure_hooks.structure_scalar(kind))
             conv.register_unstructure_hook(kind, lambda value: value)
-        conv.register_structure_hook(datetime, structure_hooks.structure_moment)
+        conv.register_structure_hook(datetime, structure_hooks.structure_datetime)
         conv.register_unstructure_hook(datetime, lambda value: value.isoformat())
         conv.register_structure_hook(bytes, structure_hooks.structure_bytes)
         conv.register_unstructure_hook(bytes, lambda value: b64encode(value).decode())
@@ -239,17 +247,17 @@ class Converter:
 
     def _unstructure_class(self, conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
         resolve_types(cls)
-        words = self._vocabulary
-        checks = [*binary_only(cls, self.version), *(words.checks(cls) if words else [])]
-        absent = words.absent_fields(cls) if words else {}
-        doubtful = words.doubtful_fields(cls) if words else []
+        rules = self._rules
+        checks = [*protobuf_only_checks(cls, self.version), *(rules.checks(cls) if rules else [])]
+        absent = rules.absent_fields(cls) if rules else {}
+        doubtful = rules.partially_supported_fields(cls) if rules else []
         fields = [a for a in fields_of(cls) if field_name(a) not in absent and not is_protobuf_only(a)]
         overrides: dict[str, Any] = _renames(cls, is_whole=False)
         overrides |= {name: override(omit=True) for name in absent}
         stored = [field_name(a) for a in fields if field_name(a) in getattr(cls, "_sent_as_stored", ())]
         overrides |= {name: override(omit=True) for name in stored}
         unstructure: Callable[..., Any] = make_dict_unstructure_fn(cls, conv, **overrides)
-        # Not cattrs' omit_if_default, which compares, and so fails on arrays.
+        # cattrs' omit_if_default compares values with ``==``, which fails on arrays.
         blank = [(a.name, wire_name(a), a.default) for a in fields if a.default is None or a.default is UNSET]
         known = [a for a in fields if field_name(a) in doubtful and a.default is not None and a.default is not UNSET]
         plain = [(field_name(a), wire_name(a), default_of(a)) for a in known]
@@ -276,8 +284,8 @@ class Converter:
         return unstructure_checked
 
 
-def _worded(error: BaseException, kind: type | None) -> str:
-    # Where cattrs has words of its own for these, they say less.
+def _describe_error(error: BaseException, kind: type | None) -> str:
+    # The texts of cattrs for these errors are less specific.
     return str(error) if isinstance(error, ValueError | TypeError) else format_exception(error, kind)
 
 
@@ -301,7 +309,7 @@ def _structure_class(conv: cattrs.Converter, cls: type, *, is_whole: bool, repor
 
     def structure(value: Any, kind: Any) -> Any:
         if type(value) is not dict:
-            return structure_hooks.already((cls,), value)
+            return structure_hooks.require_instance((cls,), value)
         found = inner(value, kind)
         if is_open and not known >= value.keys():
             unknown = {key: item for key, item in value.items() if key not in known}
@@ -323,7 +331,7 @@ def _renames(cls: type, *, is_whole: bool) -> dict[str, Any]:
 
 
 def _too_deep(value: Any) -> ValueError:
-    return ValueError(f"{type(value).__name__}: values nest too deep to be sent")
+    return ValueError(f"{type(value).__name__}: values nest too deep for JSON")
 
 
 def _dumps(value: Any) -> bytes:
@@ -331,14 +339,14 @@ def _dumps(value: Any) -> bytes:
 
 
 def _plain_number(value: Any) -> Any:
-    """What orjson does not know by itself: numpy arrays it cannot take as they lie in memory."""
+    """Return numbers that orjson cannot serialize directly, such as non-contiguous numpy arrays, as plain values."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def _unencodable(value: Any, place: str) -> Iterator[str]:
-    """What in a JSON value keeps it from being written, one text per place."""
+    """Yield the reasons why a JSON value cannot be written, one text per place."""
     if isinstance(value, dict):
         for key, item in value.items():
             if isinstance(key, str):

@@ -1,7 +1,6 @@
-"""Lenient reading of responses that describe things: a value that is missing, null or garbled is read as None.
+"""Lenient reading of descriptive responses: a value that is missing, null or garbled is read as None.
 
-The contract marks their schemas with ``x-essential``, the fields that are never read so. Those are what the caller
-asked for: ids, paths, URLs and the lists themselves.
+``x-essential`` of a schema lists the fields that are never read leniently: ids, paths, URLs and the lists themselves.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ import attrs
 import cattrs
 
 from ..reflection import essential_fields, fields_of, wire_name
-from .structure_hooks import FAULTS, Hook, expected, is_dict, structure_only
+from .structure_hooks import STRUCTURE_ERRORS, Hook, expected, is_dict, structure_only
 
 Report = Callable[[str], None]
-"""A function that takes the warning about a field that was read as None."""
+"""A function that logs the warning about a field that is read as None."""
 
 _MAX_REASON = 200
 _reported: set[str] = set()
@@ -41,9 +40,9 @@ def essential_texts(cls: type) -> list[attrs.Attribute[Any]]:
 
 
 def lenient_hook(conv: cattrs.Converter, name: str, tp: Any, report: Report) -> Hook:
-    """Make the hook of a lenient field of a type: None and one report for a value that does not fit.
+    """Make the hook of a lenient field: a value that does not fit is None and causes one report.
 
-    An entry of a map that does not fit is None by itself.
+    In a map only the entries that do not fit are None.
     """
     if is_dict(tp):
         item_type = get_args(tp)[1]
@@ -55,12 +54,12 @@ def lenient_hook(conv: cattrs.Converter, name: str, tp: Any, report: Report) -> 
     def structure(value: Any, kind: Any) -> Any:
         try:
             return inner(value, kind)
-        except FAULTS as error:
+        except STRUCTURE_ERRORS as error:
             if _is_essential(error):
                 raise
             if name not in _reported:
                 _reported.add(name)
-                # A log handler that raises costs the warning, not the list.
+                # An error of a log handler must not lose the response.
                 with suppress(Exception):
                     report(_warning(name, value, error))
             return None
@@ -69,7 +68,7 @@ def lenient_hook(conv: cattrs.Converter, name: str, tp: Any, report: Report) -> 
 
 
 def structure_texts(value: Any, tp: Any) -> Any:
-    """Read a list or map of texts, and check every one: what is not read leniently is ids, paths or URLs."""
+    """Read a list or map of texts and check each of them: essential texts are ids, paths or URLs."""
     kind = get_origin(tp)
     if type(value) is not kind:
         raise expected((kind,), value)
@@ -88,7 +87,7 @@ def lenient_structure(cls: type, inner: Hook) -> Hook:
             return inner(value if needed.keys() <= value.keys() else needed | value, kind)
         except cattrs.ClassValidationError as error:
             raise EssentialError(error.message, error.exceptions, cls) from None
-        except FAULTS as error:
+        except STRUCTURE_ERRORS as error:
             raise EssentialError(cls.__name__, [error], cls) from None
 
     return structure
@@ -104,4 +103,4 @@ def _warning(name: str, value: Any, error: BaseException) -> str:
     else:
         text = str(getattr(error, "exceptions", [error])[0])
         reason = f"not readable ({text[:_MAX_REASON]}{'...' if len(text) > _MAX_REASON else ''})"
-    return f"{name} is {reason} in a response of the server; it is read as None, from now on without a further warning"
+    return f"{name} is {reason} in a response of the server and is read as None; later warnings are suppressed"

@@ -1,4 +1,4 @@
-"""How the converter reads each kind of type from JSON: strictly at the top, without looking into plain lists."""
+"""Structure hooks: read each kind of type from JSON, strictly at the top, without a look into plain lists."""
 
 from __future__ import annotations
 
@@ -18,15 +18,22 @@ from ..unset import UnsetType
 
 Hook = Callable[[Any, Any], Any]
 
-FAULTS = (ValueError, TypeError, KeyError, AttributeError, cattrs.BaseValidationError, cattrs.ForbiddenExtraKeysError)
-"""What reading a value that does not fit can raise."""
+STRUCTURE_ERRORS = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    cattrs.BaseValidationError,
+    cattrs.ForbiddenExtraKeysError,
+)
+"""The errors that a value that does not fit can raise."""
 
 _SCALARS = (bool, int, float, str, type(None))
 _JSON_NAMES = {"dict": "object", "list": "array", "NoneType": "null", "str": "string", "tuple": "array"}
 
 
 def is_plain(tp: Any) -> bool:
-    """Whether the JSON form of a type is its Python form, so that there is nothing to do either way."""
+    """Return whether the JSON form of a type is its Python form, so that no conversion is needed."""
     if tp is Any or tp in _SCALARS or tp is UnsetType or get_origin(tp) is Literal or _is_array(tp):
         return True
     args = get_args(tp)
@@ -36,45 +43,45 @@ def is_plain(tp: Any) -> bool:
 
 
 def is_bulk(tp: Any) -> bool:
-    """Whether a type is plain, but no scalar."""
+    """Return whether a type is plain, but not a scalar."""
     return is_plain(tp) and tp not in _SCALARS
 
 
 def is_list(tp: Any) -> bool:
-    """Whether a type is a list of what is not plain."""
+    """Return whether a type is a list whose items need conversion."""
     return get_origin(tp) is list and not is_plain(tp)
 
 
 def is_dict(tp: Any) -> bool:
-    """Whether a type is a map of what is not plain."""
+    """Return whether a type is a map whose values need conversion."""
     return get_origin(tp) is dict and not is_plain(tp)
 
 
 def is_tuple(tp: Any) -> bool:
-    """Whether a type is a closed tuple of plain values."""
+    """Return whether a type is a closed tuple of plain values."""
     return get_origin(tp) is tuple and ... not in get_args(tp) and all(map(is_plain, get_args(tp)))
 
 
 def is_union(tp: Any) -> bool:
-    """Whether a type is a union."""
+    """Return whether a type is a union."""
     return bool(members_of(tp))
 
 
 def expected(kinds: tuple[type, ...], value: Any) -> TypeError:
-    """The error for a value of another JSON type than ``kinds``."""
+    """Make the error for a value whose JSON type is not among ``kinds``."""
     names = [_JSON_NAMES.get(kind.__name__, kind.__name__) for kind in (*kinds, type(value))]
     return TypeError(f"expected {' or '.join(sorted(set(names[:-1])))}, got {names[-1]}")
 
 
-def already(models: Sequence[type], value: Any) -> Any:
-    """A value that is one of the models, as Python code may put it into a dict. TypeError for others."""
+def require_instance(models: Sequence[type], value: Any) -> Any:
+    """Return a value that is an instance of a model: Python code may put one into a dict. TypeError for others."""
     if isinstance(value, tuple(models)):
         return value
     raise expected((dict,), value)
 
 
 def structure_scalar(kind: type) -> Hook:
-    """Takes values of exactly one type: true is no number."""
+    """Make the hook that accepts values of exactly one type: true is not a number."""
     accepted = (int, float) if kind is float else (kind,)
 
     def structure(value: Any, _: Any) -> Any:
@@ -85,20 +92,20 @@ def structure_scalar(kind: type) -> Hook:
     return structure
 
 
-def structure_moment(value: Any, _: Any) -> datetime:
-    """An aware datetime of a timestamp."""
+def structure_datetime(value: Any, _: Any) -> datetime:
+    """Parse a timestamp into an aware datetime."""
     return parse_timestamp(value)
 
 
 def structure_bytes(value: Any, _: Any) -> bytes:
-    """Bytes of base64 text."""
+    """Decode base64 text."""
     if type(value) is not str:
         raise expected((str,), value)
     return b64decode(value, validate=True)
 
 
 def structure_bulk(tp: Any) -> Hook:
-    """Hands a plain value over as it came, once it is sure that it is an array, object or scalar as it should be."""
+    """Make the hook that checks the JSON type of a plain value and returns the value unchanged."""
     kinds = _json_types(tp)
     exact = frozenset(kinds)
 
@@ -111,7 +118,7 @@ def structure_bulk(tp: Any) -> Hook:
 
 
 def structure_only(kind: type, tp: Any, inner: Hook) -> Hook:
-    """``inner`` for values of one JSON type, as text and objects can be iterated over too."""
+    """Make the hook that passes only values of one JSON type to ``inner``: text and objects are iterable, too."""
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, kind):
@@ -122,7 +129,7 @@ def structure_only(kind: type, tp: Any, inner: Hook) -> Hook:
 
 
 def structure_tuple(tp: Any) -> Hook:
-    """A tuple of an array of its length."""
+    """Make the hook that reads an array of the right length as a tuple."""
     size = len(get_args(tp))
 
     def structure(value: Any, _: Any) -> Any:
@@ -134,9 +141,12 @@ def structure_tuple(tp: Any) -> Hook:
 
 
 def structure_union(conv: cattrs.Converter, tp: Any, *, is_lenient: bool = False) -> Hook:
-    """An object is one of the models; anything else is what first takes it among the other members.
+    """Make the hook of a union: it reads an object as one of the models, and other values as the first fitting member.
 
-    ``is_lenient``: a model's fields that are read leniently may be missing.
+    Args:
+        conv: the converter of the members.
+        tp: the union.
+        is_lenient: the fields of a model that are read leniently may be missing.
     """
     members = [member for member in members_of(tp) if member not in (type(None), UnsetType)]
     models = [member for member in members if attrs.has(member)]
@@ -152,7 +162,7 @@ def structure_union(conv: cattrs.Converter, tp: Any, *, is_lenient: bool = False
         for hook, kind in others:
             try:
                 return hook(value, kind)
-            except FAULTS:
+            except STRUCTURE_ERRORS:
                 if len(members) == 1:
                     raise
         raise TypeError(f"{short_repr(value)} fits none of {', '.join(map(_name, members))}")
@@ -166,7 +176,7 @@ def _is_array(tp: Any) -> bool:
 
 
 def _json_types(tp: Any) -> tuple[type, ...]:
-    """The Python types of a plain type's JSON values, at the top; an enum takes values to come."""
+    """Return the Python types of the JSON values of a plain type; an enum accepts unknown values."""
     if tp is Any:
         return (object,)
     if tp in _SCALARS:
@@ -184,7 +194,7 @@ def _name(tp: Any) -> str:
 
 
 def _structure_model(conv: cattrs.Converter, models: Sequence[type], *, is_lenient: bool) -> Callable[[Any], Any]:
-    """Pick by tag when one is sent, else the member whose required keys are there and that knows most keys."""
+    """Make the hook that picks a member by tag or, without one, by required keys and the number of known keys."""
     hooks = {cls: conv.get_structure_hook(resolve_types(cls)) for cls in models}
     if len(models) == 1:
         return lambda value: hooks[models[0]](value, models[0])
@@ -197,24 +207,24 @@ def _structure_model(conv: cattrs.Converter, models: Sequence[type], *, is_lenie
 
     def structure(value: Any) -> Any:
         if type(value) is not dict:
-            return already(models, value)
+            return require_instance(models, value)
         keys = value.keys()
-        # A model that needs nothing takes an empty object, but not one that shares no key with it.
+        # A model without required keys accepts an empty object, but not an object that shares no key with it.
         near = [cls for cls in models if known[cls] & keys or not keys]
-        fitting = [cls for cls in near if _has(value, needs[cls]) and _tags_fit(cls, value)]
+        fitting = [cls for cls in near if _has_keys(value, needs[cls]) and _tags_fit(cls, value)]
         if not fitting:
             names = ", ".join(cls.__name__ for cls in models)
             raise ValueError(f"keys {sorted(keys)} (type {value.get('type')!r}) fit none of {names}")
-        # One that refuses unknown keys is meant only by keys that it knows.
+        # A model that refuses unknown keys fits only if it knows all keys.
         fitting = [cls for cls in fitting if not forbids_extra(cls) or keys <= known[cls]] or fitting
-        ranks = {cls: _likeness(cls, len(known[cls] & keys), len(needs[cls]), keys) for cls in fitting}
+        ranks = {cls: _rank_fit(cls, len(known[cls] & keys), len(needs[cls]), keys) for cls in fitting}
         best = max(fitting, key=lambda cls: ranks[cls])
         alike = [cls.__name__ for cls in fitting if ranks[cls] == ranks[best]]
-        # Read strictly, an object without a tag is the first of those that it fits, as dumps without defaults are.
+        # In a strict read an object without a tag is the first member that fits: dumps without defaults have no tag.
         if is_lenient and len(alike) > 1 and essential_fields(best) is not None:
-            raise ValueError(f"keys {sorted(keys)} fit {' and '.join(alike)} alike, and no type is given")
+            raise ValueError(f"keys {sorted(keys)} fit {' and '.join(alike)} equally, and its type is missing")
         if best in twins:
-            raise ValueError(f"keys {sorted(keys)} fit {twins[best]} alike; give an object of the class that is meant")
+            raise ValueError(f"keys {sorted(keys)} fit {twins[best]} equally; pass an instance of the intended class")
         return hooks[best](value, best)
 
     return structure
@@ -226,23 +236,23 @@ def _essential_needs(cls: type, needs: Mapping[str, bool]) -> dict[str, bool]:
 
 
 def _twins(traits: Mapping[type, Any]) -> dict[type, str]:
-    """The models that no object tells apart, as all their traits are the same, with the names of those alike."""
+    """Return the models that no object can distinguish, as all their traits are equal, with the names of each group."""
     groups = {cls: [other.__name__ for other, theirs in traits.items() if theirs == own] for cls, own in traits.items()}
     return {cls: " and ".join(names) for cls, names in groups.items() if len(names) > 1}
 
 
-def _likeness(cls: type, known: int, needed: int, keys: Collection[str]) -> tuple[bool, int, bool, int]:
-    """How much an object looks like a model, by the numbers of keys that the model knows and needs.
+def _rank_fit(cls: type, known: int, needed: int, keys: Collection[str]) -> tuple[bool, int, bool, int]:
+    """Rank the fit of an object and a model, by the numbers of keys that the model knows and requires.
 
-    A tag that was sent says more than keys: any optimizer takes what AdamW's own model is meant for. One that was not
-    says as much: settings without a tag are those of AdamW, which has none.
+    A tag outranks keys: the keys of AdamW fit any optimizer. So does a missing tag: settings without a tag are those
+    of AdamW, whose model has no tag.
     """
     tags = _tags_of(cls).keys()
     return bool(tags & keys), known, not tags, needed
 
 
-def _has(value: Mapping[str, Any], needs: Mapping[str, bool]) -> bool:
-    """Whether all keys are there, and none is null that must not be."""
+def _has_keys(value: Mapping[str, Any], needs: Mapping[str, bool]) -> bool:
+    """Return whether all required keys are present, and none that must not be null is null."""
     return all(key in value and (nullable or value[key] is not None) for key, nullable in needs.items())
 
 
@@ -252,7 +262,7 @@ def _tags_fit(cls: type, value: Mapping[str, Any]) -> bool:
 
 @cache
 def _tags_of(cls: type) -> dict[str, tuple[Any, ...]]:
-    """The fields of a class that have one possible value: its tags (null too where the field is nullable)."""
+    """Return the fields of a class that have one possible value, its tags (and null for a nullable field)."""
     found = {}
     for attribute in fields_of(cls):
         parts = members_of(attribute.type) or (attribute.type,)

@@ -1,4 +1,4 @@
-"""What a wire version has, or a range of them, by the tables that are generated from the contract."""
+"""Version rules: the parts of the contract that a wire version, or a range of versions, supports."""
 
 from __future__ import annotations
 
@@ -26,10 +26,13 @@ Check = Callable[[Any], None]
 
 @attrs.frozen(kw_only=True)
 class VersionRules:
-    """The wire versions that the other side may speak, and the tables of what has not always been there.
+    """The wire versions that the server may have, and the availability tables of the contract.
 
-    What no version of the range has is refused, what all have is sent, and what only some have is sent unless it is
-    at its default. ValueError for what is no version, or a range that runs backwards.
+    A value that no version of the range supports raises DialectError, a value that all versions support is sent, and a
+    value that only some support is sent unless it is the default.
+
+    Raises:
+        ValueError: a version cannot be parsed, or the range is empty.
     """
 
     min_version: str
@@ -37,7 +40,7 @@ class VersionRules:
     max_version: str
     """The newest; the same as min_version where the version is known."""
     name: str
-    """What errors call the range."""
+    """The name of the range in errors."""
     fields: FieldVersions
     types: Mapping[str, VersionRange]
     required: RequiredVersions
@@ -45,25 +48,26 @@ class VersionRules:
     scalar_types: ScalarTypeVersions
 
     def __attrs_post_init__(self) -> None:
+        """Check that the range is not empty."""
         if parse_version(self.min_version) > parse_version(self.max_version):
             raise ValueError(f"wire {self.min_version} to {self.max_version}: the first is the newer one")
 
     def absent_fields(self, cls: type) -> dict[str, VersionRange]:
-        """The fields of a model that no version of the range has."""
+        """Return the fields of a model that no version of the range has."""
         return {name: span for name, span in self._spans(cls).items() if not self._has(span)}
 
-    def doubtful_fields(self, cls: type) -> list[str]:
-        """The fields of a model that some versions of the range have and others lack."""
+    def partially_supported_fields(self, cls: type) -> list[str]:
+        """Return the fields of a model that some versions of the range have and others lack."""
         return [name for name, span in self._spans(cls).items() if self._has(span) and not self._always_has(span)]
 
     def checks(self, cls: type) -> Iterator[Check]:
-        """What to hold a model of ``cls`` against before it is sent; each raises DialectError."""
+        """Yield the checks of a model before it is sent; each raises DialectError."""
         owner, absent = cls.__name__, self.absent_fields(cls)
         if owner in self.types and not self._has(self.types[owner]):
             yield lambda _: self._refuse(owner, self.types[owner])
         others = self.fields.get(owner, {}).get("*")
         if others and not self._has(others):
-            yield self._no_others(f"{owner}.extra_fields", others)
+            yield self._forbid_extra(f"{owner}.extra_fields", others)
         required, values = self.required.get(owner, {}), self.values.get(owner, {})
         for attribute in fields_of(cls):
             wire, what = wire_name(attribute), f"{owner}.{field_name(attribute)}"
@@ -73,10 +77,10 @@ class VersionRules:
                 yield self._not_left_out(what, field_name(attribute))
             lacking = {value: span for value, span in values.get(wire, {}).items() if not self._has(span)}
             if lacking:
-                yield self._not_among(what, field_name(attribute), lacking)
+                yield self._forbid_values(what, field_name(attribute), lacking)
             for kind, span in self.scalar_types.get(owner, {}).get(wire, {}).items():
                 if not self._has(span):
-                    yield self._holds_no(kind, what, field_name(attribute), span)
+                    yield self._forbid_scalar_type(kind, what, field_name(attribute), span)
 
     def _spans(self, cls: type) -> dict[str, VersionRange]:
         times = self.fields.get(cls.__name__, {})
@@ -97,7 +101,7 @@ class VersionRules:
 
         return check
 
-    def _no_others(self, what: str, span: VersionRange) -> Check:
+    def _forbid_extra(self, what: str, span: VersionRange) -> Check:
         def check(model: Any) -> None:
             if model.extra_fields:
                 self._refuse(what, span)
@@ -113,7 +117,7 @@ class VersionRules:
 
         return check
 
-    def _not_among(self, what: str, name: str, lacking: Mapping[str, VersionRange]) -> Check:
+    def _forbid_values(self, what: str, name: str, lacking: Mapping[str, VersionRange]) -> Check:
         def check(model: Any) -> None:
             value = getattr(model, name)
             if isinstance(value, str) and value in lacking:
@@ -121,7 +125,7 @@ class VersionRules:
 
         return check
 
-    def _holds_no(self, kind: str, what: str, name: str, span: VersionRange) -> Check:
+    def _forbid_scalar_type(self, kind: str, what: str, name: str, span: VersionRange) -> Check:
         python_type = SCALAR_TYPES[kind]
 
         def check(model: Any) -> None:
@@ -134,8 +138,8 @@ class VersionRules:
         raise dialect_error(what, self.max_version, *span, name=self.name)
 
 
-def binary_only(cls: type, version: str | None) -> Iterator[Check]:
-    """Checks that a model leaves the fields alone that JSON, of any version, has no place for."""
+def protobuf_only_checks(cls: type, version: str | None) -> Iterator[Check]:
+    """Yield the checks that the protobuf-only fields of a model, which JSON cannot carry, are at their defaults."""
     for attribute in fields_of(cls):
         if is_protobuf_only(attribute):
             yield _not_in_json(f"{cls.__name__}.{field_name(attribute)}", attribute, version)
@@ -146,7 +150,7 @@ def _not_in_json(what: str, attribute: attrs.Attribute[Any], version: str | None
 
     def check(model: Any) -> None:
         if as_comparable(getattr(model, name)) != default:
-            text = f"{what} has no place in JSON; leave it at its default, or use a server that takes binary messages"
+            text = f"JSON cannot carry {what}; leave it at its default, or use a server that accepts protobuf"
             raise DialectError(text, what=what, version=version or "")
 
     return check
@@ -166,24 +170,24 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def is_in_range(version: str, since: str, until: str | None) -> bool:
-    """Whether something that exists from ``since`` to before ``until`` is in ``version``."""
+    """Return whether ``version`` is at least ``since`` and below ``until``."""
     now = parse_version(version)
     return parse_version(since) <= now and (until is None or now < parse_version(until))
 
 
 def overlaps(min_version: str, max_version: str, since: str, until: str | None) -> bool:
-    """Whether something that exists from ``since`` to before ``until`` is in any version of a range."""
+    """Return whether any version of a range is at least ``since`` and below ``until``."""
     return parse_version(since) <= parse_version(max_version) and (
         until is None or parse_version(min_version) < parse_version(until)
     )
 
 
 def dialect_error(what: str, version: str, since: str, until: str | None, *, name: str = "") -> DialectError:
-    """The error for a thing that the wire version in use does not have; ``name`` is what to call that version."""
+    """Make the error for a thing that the wire version in use lacks; ``name`` is the name of that version in errors."""
     span = f"from {since}" + (f" to before {until}" if until else " on")
     return DialectError(
         f"{what} is not in {name or f'wire {version}'}: it exists {span}; leave it at its default or use a server that "
-        "speaks such a version",
+        "has such a version",
         what=what,
         version=version,
         since=since,

@@ -1,11 +1,10 @@
-"""The contract at one wire version, and the contract of all versions at once.
+"""Projections of the contract: its document at one wire version, and the union of all versions.
 
-Time markers: ``x-since`` (first version that has a thing), ``x-until`` (first that lacks it) and ``x-absent``
-(a list of ``{since, until}``: gaps in between) on anything that is a mapping; ``x-enum-since`` and
-``x-enum-until`` by enum value; ``x-history`` on a schema or property, a list of ``{until, required, schema}``:
-before that version it was so. An entry whose ``schema`` says what shape values have (type, $ref, anyOf ...) is
-the whole earlier schema, otherwise only what was different. On the schema of a media type it says which type
-the body had before.
+Any mapping may have the marks ``x-since`` (the first version that has the node), ``x-until`` (the first that lacks it)
+and ``x-absent`` (a list of ``{since, until}``: gaps in between). ``x-enum-since`` and ``x-enum-until`` hold versions by
+enum value. ``x-history`` of a schema or property is a list of ``{until, required, schema}``: its earlier forms. A
+``schema`` with the shape of values (type, $ref, anyOf ...) is the complete earlier schema, any other holds only the
+differences. On the schema of a media type it holds the earlier type of the body.
 
 A plain document leaves out what is marked ``x-protobuf-only``; the union document has it.
 """
@@ -33,15 +32,15 @@ VersionRange = tuple[str, "str | None"]
 
 
 def parse_version(version: str) -> Version:
-    """The numbers of a version such as 0.16.1, at least three; ValueError when it is no such thing."""
+    """Parse a version such as 0.16.1 into at least three numbers; ValueError if it is not numbers and dots."""
     parts = str(version).split(".")
     if not all(part.isascii() and part.isdigit() for part in parts):
-        raise ValueError(f"wire version {version!r} is not numbers with dots between; write it like 0.16.1")
+        raise ValueError(f"wire version {version!r} must be numbers with dots between, such as 0.16.1")
     return tuple(map(int, parts)) + (0,) * (3 - len(parts))
 
 
 def is_available(node: Any, version: Version) -> bool:
-    """Whether the time markers of ``node`` let it be in ``version``."""
+    """Return whether ``version`` has ``node``, by the version marks of the node."""
     if not isinstance(node, Mapping):
         return True
     since, until = node.get("x-since"), node.get("x-until")
@@ -56,35 +55,35 @@ def is_available(node: Any, version: Version) -> bool:
 
 
 def is_marked_protobuf_only(node: Any) -> bool:
-    """Whether ``node`` is a thing that JSON has no place for."""
+    """Return whether only protobuf carries ``node``."""
     return isinstance(node, Mapping) and node.get("x-protobuf-only") is True
 
 
 def project(document: Json, version: str) -> Json:
-    """The plain OpenAPI document of one wire version; ``document`` is left as it is.
+    """Return the plain OpenAPI document of one wire version; ``document`` does not change.
 
     Raises:
-        ValueError: ``version`` is no version, or older than the contract reaches back.
+        ValueError: ``version`` cannot be parsed, or is older than the contract.
     """
     now = parse_version(version)
     if now < parse_version(OLDEST_VERSION):
         raise ValueError(
             f"wire version {version} is older than {OLDEST_VERSION}, the oldest that the contract describes"
         )
-    dead: set[str] = set()
+    removed: set[str] = set()
     while True:
-        # A union can lose its last member, and with it others theirs, so look again until nothing more dies.
-        plain: Json = _at(document, now, dead)
+        # A union can lose its last member, and other unions their last one with it, so repeat until nothing changes.
+        plain: Json = _project_node(document, now, removed)
         schemas = plain.get("components", {}).get("schemas", {})
         gone = {SCHEMAS + name for name in _schemas(document) if name not in schemas}
         gone |= {SCHEMAS + name for name, schema in schemas.items() if schema.get("anyOf") == []}
-        if gone == dead:
+        if gone == removed:
             return _without_empty_operations(plain)
-        dead = gone
+        removed = gone
 
 
 def union_document(document: Json) -> Json:
-    """The document of all wire versions at once, without time; ``document`` is left as it is.
+    """Return the document of all wire versions together, without version marks; ``document`` does not change.
 
     A property that some version of its schema (from OLDEST_MODELS_VERSION on) lacks or does not require is optional
     here; without a default it may be null, and is by default.
@@ -119,15 +118,15 @@ def _without_markers(node: Any) -> Any:
     return node
 
 
-def _at(node: Any, now: Version, dead: set[str]) -> Any:
-    """A copy of ``node`` without what is not there at the version ``now``, and without markers."""
+def _project_node(node: Any, now: Version, removed: set[str]) -> Any:
+    """Return a copy of ``node`` at the version ``now``, without marks and without nodes that the version lacks."""
     if isinstance(node, list):
-        return [_at(item, now, dead) for item in node if is_available(item, now)]
+        return [_project_node(item, now, removed) for item in node if is_available(item, now)]
     if not isinstance(node, dict):
         return node
     node, _ = _earlier_form(node, now)
     found = {
-        key: _at(item, now, dead)
+        key: _project_node(item, now, removed)
         for key, item in node.items()
         if key not in MARKERS and is_available(item, now) and not is_marked_protobuf_only(item)
     }
@@ -142,12 +141,12 @@ def _at(node: Any, now: Version, dead: set[str]) -> Any:
         ]
     for key in ("anyOf", "oneOf"):
         if isinstance(node.get(key), list):
-            _drop_dead_members(found, key, dead)
+            _drop_removed_members(found, key, removed)
     return found
 
 
 def _earlier_form(node: Json, now: Version) -> tuple[Json, bool | None]:
-    """The form that ``node`` had at ``now``, and whether it was required, None for no change."""
+    """Return the form of ``node`` at ``now``, and whether it was required then; None if that did not change."""
     entries = node.get("x-history")
     if not isinstance(entries, list):
         return node, None
@@ -170,15 +169,15 @@ def _adjust_required(found: Json, node: Json, now: Version) -> None:
         earlier = _earlier_form(detail, now)[1] if isinstance(detail, dict) else None
         if field in found["properties"] and (field in written if earlier is None else earlier):
             needed.append(field)
-    # In the order in which they were written, so that nothing moves when nothing changes.
+    # In the written order, so that an unchanged list keeps its order.
     order = {field: place for place, field in enumerate(written)}
     found.pop("required", None)
     if needed:
         found["required"] = sorted(needed, key=lambda field: order.get(field, len(order)))
 
 
-def _drop_dead_members(found: Json, key: str, dead: set[str]) -> None:
-    members = [member for member in found[key] if _target(member) not in dead]
+def _drop_removed_members(found: Json, key: str, removed: set[str]) -> None:
+    members = [member for member in found[key] if _target(member) not in removed]
     found[key] = members
     mapping = found.get("discriminator", {}).get("mapping")
     if mapping:
@@ -209,7 +208,7 @@ def _without_empty_operations(document: Json) -> Json:
 
 
 def _span(node: Json, owner: Json) -> tuple[Version, Version | None]:
-    """From when to when a property is there, within the life of its schema and the reach of the models."""
+    """Return the version range of a property, within that of its schema and the versions of the models."""
     floor = parse_version(OLDEST_MODELS_VERSION)
     since = max(parse_version(each.get("x-since", OLDEST_MODELS_VERSION)) for each in (node, owner))
     ends = [parse_version(each["x-until"]) for each in (node, owner) if "x-until" in each]
@@ -223,7 +222,7 @@ def _always_required(detail: Json, owner: Json) -> bool:
 
 
 def _nullable(schema: Json) -> Json:
-    """The schema with null allowed and the default, unless it has a default already."""
+    """Return the schema with null allowed and as the default, unless the schema has a default."""
     if "default" in schema:
         return schema
     null = {"type": "null"}

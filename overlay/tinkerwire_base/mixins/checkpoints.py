@@ -16,7 +16,7 @@ CHECKPOINT_KINDS: Mapping[str, str] = {
     "sampler_weights": "sampler",
     "external_weights": "external",
 }
-"""The middle part of a tinker path, and the checkpoint type that it stands for."""
+"""The middle part of a tinker path, and its checkpoint type."""
 
 
 def split_tinker_path(tinker_path: str) -> list[str]:

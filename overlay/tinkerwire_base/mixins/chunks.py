@@ -18,6 +18,7 @@ class EncodedTextChunkMixin:
         tokens: Any
 
     def __attrs_post_init__(self) -> None:
+        """Normalize and check the fields."""
         tokens = self.tokens
         # The check of a list makes its JSON text, whose length is needed again when a batch is split.
         length = text_length(tokens) if isinstance(tokens, list) else None
@@ -63,6 +64,7 @@ class ImageBytesMixin(ImageAssetMixin):
         data: Any
 
     def __attrs_post_init__(self) -> None:
+        """Normalize and check the fields."""
         set_field(self, "data", decode_bytes(f"{type(self).__name__}.data", "an image file", self.data))
 
 
@@ -75,6 +77,7 @@ class DmelChunkMixin:
         dmel: Any
 
     def __attrs_post_init__(self) -> None:
+        """Normalize and check the fields."""
         set_field(self, "dmel", decode_bytes(f"{type(self).__name__}.dmel", "a tensor container", self.dmel))
 
     @property

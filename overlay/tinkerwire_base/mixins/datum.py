@@ -30,6 +30,7 @@ class DatumMixin:
         loss_fn_input_spans: Any
 
     def __attrs_post_init__(self) -> None:
+        """Normalize and check the fields."""
         if not isinstance(self.loss_fn_inputs, Mapping):
             raise TypeError(
                 f"{type(self).__name__}.loss_fn_inputs: expected a dict of name to tensor, "

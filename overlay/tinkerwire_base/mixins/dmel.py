@@ -1,7 +1,7 @@
-"""The head of the container in which a piece of input travels as a tensor; see DmelChunk in the contract.
+"""Header of the tensor container of a DmelChunk.
 
-It reads: 254 when all values are the same, a byte for the dtype (0 to 7), the number of dimensions, and each of
-them; numbers are varints, least significant 7 bits first.
+The header holds 254 if all values are equal, a byte for the dtype (0 to 7), the number of dimensions, and each
+dimension. Numbers are varints, least significant 7 bits first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ DTYPES = range(8)
 
 
 def container_length(data: bytes) -> int:
-    """The first dimension of the tensor in a container. ValueError when there is none."""
+    """Return the first dimension of the tensor in a container.
+
+    Raises:
+        ValueError: the bytes are not a container, or its tensor has no dimensions.
+    """
     head = iter(data[1:] if data[:1] == bytes([SAME_VALUES]) else data)
     try:
         dtype = next(head)
@@ -21,7 +25,7 @@ def container_length(data: bytes) -> int:
             raise ValueError(f"dmel: starts with dtype {dtype}, known are 0 to {max(DTYPES)}")
         dimensions = [_varint(head) for _ in range(min(_varint(head), 1))]
     except StopIteration:
-        raise ValueError(f"dmel: its {len(data)} bytes end within the head of the tensor") from None
+        raise ValueError(f"dmel: the {len(data)} bytes end within the header of the tensor") from None
     if not dimensions:
         raise ValueError("dmel: the tensor has no dimensions, so it has no length")
     return dimensions[0]

@@ -9,13 +9,14 @@ from .normalize import set_field
 
 
 class ErrorCategoryMixin:
-    """The error category in lower case, whatever case the server uses; unknown categories stay as they are."""
+    """The error category in lower case, as servers differ; unknown categories do not change."""
 
     __slots__ = ()
     if TYPE_CHECKING:
         category: Any
 
     def __attrs_post_init__(self) -> None:
+        """Normalize and check the fields."""
         lower = str(self.category).lower()
         if lower in (category.value for category in RequestErrorCategory):
             set_field(self, "category", lower)

@@ -18,6 +18,7 @@ class LossConfigMixin:
         loss_fn_config: Any
 
     def __attrs_post_init__(self) -> None:
+        """Normalize and check the fields."""
         config, name = self.loss_fn_config, f"{type(self).__name__}.loss_fn_config"
         if config is None:
             return

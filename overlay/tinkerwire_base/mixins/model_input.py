@@ -26,6 +26,7 @@ class ModelInputMixin:
         return module.EncodedTextChunk(tokens=tokens)
 
     def __attrs_post_init__(self) -> None:
+        """Normalize and check the fields."""
         set_field(self, "chunks", copy_list(self.chunks))
 
     @classmethod

@@ -26,6 +26,7 @@ def decode_bytes(place: str, content: str, value: Any) -> bytes:
     Args:
         place: the name of the field in errors.
         content: a description of the bytes in errors.
+        value: bytes, or base64 text.
 
     Raises:
         TypeError: the value is neither bytes nor text.

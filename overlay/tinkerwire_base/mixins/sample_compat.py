@@ -24,6 +24,7 @@ class OfficialConstructor:
     """Fields with a list NAME and an array NAME_np; the official arguments are _NAME_list and NAME_np."""
 
     def __init_subclass__(cls) -> None:
+        """Let the constructor of a generated class accept official arguments."""
         super().__init_subclass__()
         # attrs makes each class twice; only the second class has a constructor.
         if "__attrs_attrs__" in cls.__dict__:
@@ -104,7 +105,7 @@ class SampledSequenceMixin(OfficialConstructor):
 
     @property
     def topk_logprobs(self) -> list[list[tuple[int, float]] | None] | None:
-        """The likeliest tokens at each position of the sample, best first; None where there are none."""
+        """The likeliest tokens at each position of the sample, best first; None for a position without."""
         pairs: list[list[tuple[int, float]] | None] | None = read_list(self, "_topk_logprobs", TOPK)
         return pairs
 
@@ -151,7 +152,7 @@ class SampleResponseMixin(OfficialConstructor):
 
     @property
     def topk_prompt_logprobs(self) -> list[list[tuple[int, float]] | None] | None:
-        """The likeliest tokens at each position of the prompt, best first; None where there are none."""
+        """The likeliest tokens at each position of the prompt, best first; None for a position without."""
         pairs: list[list[tuple[int, float]] | None] | None = read_list(self, "_topk_prompt_logprobs", TOPK)
         return pairs
 

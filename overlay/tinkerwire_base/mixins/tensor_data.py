@@ -1,4 +1,4 @@
-"""The behaviour of TensorData: from and to arrays, tensors and lists, dense and sparse."""
+"""Mixin of TensorData: conversion from and to arrays, tensors and lists, dense and sparse."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ DATA = ListCodec()
 
 
 class TensorDataMixin:
-    """Values of a tensor: flat ``data`` of ``dtype``, and a ``shape`` whose absence means one-dimensional.
+    """A tensor: flat ``data`` of ``dtype``, and a ``shape``; without a shape it is one-dimensional.
 
-    With ``sparse_crow_indices`` it is a sparse matrix: ``data`` has the values that are there, in compressed rows.
+    With ``sparse_crow_indices`` it is a sparse matrix in compressed rows, whose ``data`` are the stored values.
     """
 
     __slots__ = ()
@@ -54,11 +54,13 @@ class TensorDataMixin:
         return values if array is None else {**values, "data": array.reshape(-1)}
 
     def __hash__(self) -> int:
+        """Hash the class and the fields."""
         return hash((type(self), self.dtype, tuple(self.shape or ()), tuple(self.data)))
 
     def __attrs_post_init__(self) -> None:
+        """Normalize and check the fields."""
         data = self.raw
-        # What a list holds is looked at where a tensor is about to be sent, not for each one that arrives.
+        # Only tensors that are sent have the items of their list checked, not tensors of responses.
         if isinstance(data, np.ndarray):
             if data.ndim != 1 or data.dtype.kind not in ("biu" if self.dtype == "int64" else "biuf"):
                 raise TypeError(
@@ -67,7 +69,7 @@ class TensorDataMixin:
                 )
             object.__setattr__(self, "_data", plain_array("TensorData.data", data))
         elif isinstance(data, list | tuple):
-            # A list of its own: code fills one list again and again.
+            # Copy the list; callers often reuse and mutate it.
             object.__setattr__(self, "_data", list(data))
         else:
             raise TypeError(
@@ -115,45 +117,46 @@ class TensorDataMixin:
         return int(self.shape[0])
 
     def __bool__(self) -> bool:
-        # Code that asks whether there is a tensor must not take an empty one for none.
+        """Return True: an empty tensor does not count as a missing one."""
         return True
 
     def __getitem__(self, key: Any) -> Any:
-        """Return what ``to_numpy()[key]`` is: a number or an array."""
+        """Return ``to_numpy()[key]``, a number or an array."""
         return self.to_numpy()[key]
 
     def __iter__(self) -> Iterator[Any]:
+        """Iterate over ``to_numpy()``."""
         return iter(self.to_numpy())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """Return :meth:`to_numpy`, as numpy asks for it; a copy where one is asked for or the dtype is another.
+        """Implement the array protocol of numpy: return :meth:`to_numpy`, or a copy for another dtype or on request.
 
         Raises:
-            ValueError: ``copy`` is False, and the array cannot be had without a copy.
+            ValueError: ``copy`` is False, but a copy is required.
         """
         found = self.to_numpy()
         if dtype is not None and found.dtype != dtype:
             found = found.astype(dtype)
         if copy is False and not (isinstance(self.raw, np.ndarray) and np.shares_memory(found, self.raw)):
-            raise ValueError("TensorData: its array cannot be had without a copy; leave copy=False out")
+            raise ValueError("TensorData: its array requires a copy; omit copy=False")
         is_view = isinstance(self.raw, np.ndarray) and np.may_share_memory(found, self.raw)
         return found.copy() if copy and is_view else found
 
     @classmethod
     def from_numpy(cls, array: Array) -> Self:
-        """The tensor of an array of any shape; float32 and int64 are not copied. Errors: see ``wire_array``."""
+        """Make a tensor of an array of any shape; float32 and int64 are not copied. Errors: see ``wire_array``."""
         return cls.from_array("TensorData", array)
 
     @classmethod
     def from_torch(cls, tensor: torch.Tensor) -> Self:
-        """The tensor of a torch tensor of any shape and device; CPU float32 and int64 are not copied."""
+        """Make a tensor of a torch tensor of any shape and device; CPU float32 and int64 are not copied."""
         return cls.from_array("TensorData", tensor)
 
     @classmethod
     def from_torch_sparse(cls, tensor: torch.Tensor, pad_value: int = 0) -> Self:
-        """The tensor of a 2-D torch tensor without the places that hold ``pad_value``, when that is smaller.
+        """Make a sparse tensor of a 2-D torch tensor by omitting ``pad_value``; a dense one if that is smaller.
 
-        ``pad_value`` is not sent: say it again where the tensor is read.
+        ``pad_value`` is not sent: pass it again to the method that reads the tensor.
         """
         array = wire_array("TensorData", tensor)
         kept = array != _pad(pad_value)
@@ -173,14 +176,18 @@ class TensorDataMixin:
 
     @classmethod
     def from_array(cls, name: str, value: Any) -> Self:
-        """The tensor of an array, torch tensor or list; ``name`` is the key that errors show."""
+        """Make a tensor of an array, torch tensor or list; errors contain ``name``."""
         array = wire_array(name, value)
         return cls(data=array.reshape(-1), dtype=wire_dtype(array), shape=list(array.shape))  # type: ignore[call-arg]
 
     def to_numpy(self, pad_value: int = 0) -> Array:
-        """An array of ``shape``, float32 or int64; no copy when the data is such an array. Null reads as NaN.
+        """Return an array of ``shape``, float32 or int64, without a copy if possible. Null reads as NaN.
 
-        What a sparse matrix leaves out is ``pad_value``. Raises ValueError for data that is no number of the dtype.
+        Args:
+            pad_value: the value of the positions that a sparse matrix omits.
+
+        Raises:
+            ValueError: an item cannot be read as a number of the dtype.
         """
         flat = self.values()
         if self.sparse_crow_indices is not None:
@@ -191,7 +198,7 @@ class TensorDataMixin:
         return flat if self.shape is None else flat.reshape(self.shape)
 
     def values(self) -> Array:
-        """``data`` as a flat array, float32 or int64: of a sparse matrix, the values that are there."""
+        """Return ``data`` as a flat array, float32 or int64; for a sparse matrix, the stored values."""
         raw = self.raw
         try:
             if isinstance(raw, np.ndarray) and raw.dtype == np.uint64:
@@ -204,21 +211,21 @@ class TensorDataMixin:
         return flat
 
     def _refuse_fractions(self, flat: Array) -> None:
-        # Numpy cuts them off without a word.
+        # Numpy truncates them silently.
         if flat.dtype == np.int64 and not isinstance(self.raw, np.ndarray) and float in set(map(type, self.raw)):
             position = next((i for i, value in enumerate(self.raw) if value != int(value)), None)
             if position is not None:
                 raise ValueError(f"[{position}] is {self.raw[position]}")
 
     def to_torch(self, pad_value: int = 0) -> torch.Tensor:
-        """A CPU tensor of ``shape``; ``pad_value`` as in :meth:`to_numpy`. Raises ImportError without torch."""
+        """Return a CPU tensor of ``shape``; ``pad_value`` as in :meth:`to_numpy`. Raises ImportError without torch."""
         import torch  # noqa: PLC0415  (optional, and slow to load)  # pyright: ignore[reportMissingImports]
 
         array = self.to_numpy(pad_value)
         return torch.from_numpy(array if array.flags.writeable else array.copy())
 
     def tolist(self, pad_value: int = 0) -> list[Any]:
-        """Nested lists of ``shape``, in which ``pad_value`` is as in :meth:`to_numpy`."""
+        """Return nested lists of ``shape``; ``pad_value`` as in :meth:`to_numpy`."""
         found: list[Any] = self.to_numpy(pad_value).tolist()
         return found
 

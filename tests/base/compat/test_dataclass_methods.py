@@ -80,7 +80,7 @@ def test_spans_are_what_their_class_says() -> None:
     datum = m.Datum(m.ModelInput.from_ints([1, 2]), {"target_tokens": [2, 3]}, **spans)
     assert m.Datum.model_validate({**DATUM.model_dump(), **spans}).model_input_spans == spans["model_input_spans"]
     assert dataclasses.asdict(datum)["model_input_spans"] == [{**run, "offset": 0}]
-    with pytest.raises(ValueError, match=r"fit PromptProvenanceSpan and SampledProvenanceSpan alike"):
+    with pytest.raises(ValueError, match=r"fit PromptProvenanceSpan and SampledProvenanceSpan equally"):
         m.Datum.model_validate(datum.model_dump())
 
 

@@ -193,7 +193,7 @@ def test_fields() -> None:
     assert list(fields)[:3] == ["checkpoint_id", "checkpoint_type", "time"] and "extra_fields" not in fields
     assert fields["time"].annotation is datetime and fields["time"].is_required()
     assert fields["public"].default is False and not fields["public"].is_required()
-    assert fields["time"].description == "When it was saved."
+    assert fields["time"].description == "Time of saving."
     assert SampleRequest.model_fields["num_samples"].default == 1
     by_factory = CustomLossNode.model_fields["args"]
     assert by_factory.default_factory is list and not by_factory.is_required()

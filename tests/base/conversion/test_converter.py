@@ -237,7 +237,7 @@ def test_loss_functions_by_version() -> None:
 @pytest.mark.parametrize("version", ["new", "", "0.x", "v0.4.1"])
 def test_a_version_is_numbers(version: str) -> None:
     """What is no version is refused where the converter is made."""
-    with pytest.raises(ValueError, match=r"is not numbers with dots between; write it like 0.16.1"):
+    with pytest.raises(ValueError, match=r"must be numbers with dots between, such as 0.16.1"):
         Converter(version, FIELD_VERSIONS)
 
 
@@ -325,12 +325,12 @@ def test_a_list_that_was_changed_later_is_named() -> None:
     data: list[Any] = []
     batch = m.ForwardBackwardInput(data=data, loss_fn="ppo")
     data.append([1, 2])
-    with pytest.raises(TypeError, match="ForwardBackwardInput: holds something else than its types say"):
+    with pytest.raises(TypeError, match="ForwardBackwardInput: a value does not have the type of its field"):
         ANY.encode(batch)
 
 
 def test_error_bodies_of_any_shape_are_kept() -> None:
-    """detail is whatever a server makes of it: absent, null and a structure are three things."""
+    """Servers send any ``detail``: an absent one, null and a structure stay distinct."""
     for wire in ({}, {"detail": None}, {"detail": [{"msg": "no"}]}, {"error": "no"}):
         found = ANY.structure(wire, m.ErrorBody)
         assert (found.detail is UNSET) == ("detail" not in wire)

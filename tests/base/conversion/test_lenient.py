@@ -234,7 +234,7 @@ def is_within(place: Place, outer: Place) -> bool:
 
 
 def lost_with(place: Place) -> Place:
-    """The place of what is lost with a value: the tagged object, when it is a tag."""
+    """Return the place of the value that is lost: the tagged object for a tag."""
     return place[:-1] if place[-1] == "type" and place[-2] in TAGGED else place
 
 
@@ -251,7 +251,7 @@ def garbled(value: Any) -> Iterator[Any]:
 
 
 def changed(value: Any, place: Place, *new: Any) -> Any:
-    """A copy with another value at a place, or with none."""
+    """Return a copy with another value, or none, at a place."""
     found = json.loads(json.dumps(value))
     inner = found
     for step in place[:-1]:
@@ -264,7 +264,7 @@ def changed(value: Any, place: Place, *new: Any) -> Any:
 
 
 def variants(response: Any, place: Place) -> Iterator[Any]:
-    """The response with the value at a place null, garbled and missing."""
+    """Return the response with the value at a place null, garbled and missing."""
     for new in (None, *garbled(at(response, place))):
         yield changed(response, place, new)
     if isinstance(place[-1], str) and place[:-1] not in MAPS:
@@ -272,7 +272,7 @@ def variants(response: Any, place: Place) -> Iterator[Any]:
 
 
 def path_of(kind: type, place: Place) -> str:
-    """A place as errors name it."""
+    """Return a place as errors name it."""
     steps = (f"[{step!r}]" if isinstance(step, int) else f".{step}" for step in place)
     return kind.__name__ + "".join(steps)
 

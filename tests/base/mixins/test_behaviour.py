@@ -111,7 +111,7 @@ def test_tensors_are_equal_by_value() -> None:
 
 
 def test_model_inputs_grow_by_copies() -> None:
-    """append and append_int give new inputs and leave the old one as it was."""
+    """The methods append and append_int return new inputs and do not change the old one."""
     longer = TEXT.append(EncodedTextChunk(tokens=[4])).append_int(5)
     assert (longer.to_ints(), longer.length) == ([1, 2, 3, 4, 5], 5)
     assert (TEXT.to_ints(), ModelInput.empty().length) == ([1, 2, 3], 0)

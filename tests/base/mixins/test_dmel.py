@@ -30,10 +30,10 @@ def test_length(head: list[int], length: int) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "its 0 bytes end within the head"),
-        (bytes([254]), "its 1 bytes end within the head"),
+        (b"", "the 0 bytes end within the header"),
+        (bytes([254]), "the 1 bytes end within the header"),
         (bytes([8, 1, 1]), "starts with dtype 8, known are 0 to 7"),
-        (bytes([0, 1]), "its 2 bytes end within the head"),
+        (bytes([0, 1]), "the 2 bytes end within the header"),
         (bytes([0, 0]), "the tensor has no dimensions"),
         (bytes([0, 1, *[0x80] * 12]), "takes more than 64 bits"),
     ],

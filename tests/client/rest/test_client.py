@@ -404,7 +404,7 @@ def test_ids_that_would_be_another_address(
     server: ScriptedServer, rest: tw.RestClient, run: str, checkpoint: str
 ) -> None:
     """An id that would change the path of the request is refused before sending."""
-    with pytest.raises(ValueError, match="cannot stand in a path"):
+    with pytest.raises(ValueError, match="cannot be part of a path"):
         rest.delete_checkpoint(run, checkpoint).result(PATIENCE_S)
     assert not server.asked
 

@@ -98,7 +98,7 @@ def test_versions_of_one_contract(contracts: tuple[Path, Path], capsys: pytest.C
     [
         ("no/such/place", "does not exist"),
         ("@0.0.1", "older than"),
-        ("@new", "not numbers with dots"),
+        ("@new", "must be numbers with dots"),
     ],
 )
 def test_unusable_sides_name_the_way_out(given: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:

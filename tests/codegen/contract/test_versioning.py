@@ -41,7 +41,7 @@ def test_version_is_read(text: str, expected: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("text", ["", "newest", "0.16.x", "v0.16.1", "0..1", "0.16.-1", "0.1²", "0.16.1 "])
 def test_no_version_is_refused(text: str) -> None:
     """Anything but numbers and dots is refused, and the error shows it."""
-    with pytest.raises(ValueError, match="is not numbers with dots between") as caught:
+    with pytest.raises(ValueError, match="must be numbers with dots between") as caught:
         parse_version(text)
     assert repr(text) in str(caught.value)
 
