@@ -104,7 +104,7 @@ def test_a_listing_with_gaps_arrives(
         rest = client.create_rest_client()
         found = [ask(rest).result(PATIENCE_S) for _ in range(2)]
     assert found[0] == found[1]
-    warnings = [text for text in caplog.messages if "it is read as None" in text]
+    warnings = [text for text in caplog.messages if "is read as None" in text]
     assert sorted(text.partition(" is ")[0] for text in warnings) == sorted(fields)
 
 
