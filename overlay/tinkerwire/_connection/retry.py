@@ -201,7 +201,7 @@ class RepeatedErrors:
     """Counter of identical errors of one request, for operations that make the server build something.
 
     Each resend of such an operation may cost the server a model or a copy of weights. An error that looks permanent is
-    not retried: the same status of 500 and above with the same body, without a header that asks for a retry.
+    not retried: the same status of 500 and above with the same body, without a header that requests a retry.
     """
 
     def __init__(self, path: str) -> None:

@@ -49,7 +49,7 @@ def open_connection(
     _check_hosts(plain_http_hosts)
     require_optional("retry", retry, RetryConfig)
     if transport is not None and not inspect.iscoroutinefunction(getattr(transport, "send", None)):
-        raise TypeError(f"transport: expected something with an async send, got {type(transport).__name__}")
+        raise TypeError(f"transport: expected an object with an async send, got {type(transport).__name__}")
     # A fork waits for the modules that are imported here.
     with LOOP.opening_lock:
         url = resolve_base_url(base_url)
@@ -81,10 +81,10 @@ def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) 
         known = {field.name for field in fields_of(ClientConfigResponse)}
         for name in client_config or {}:
             if name not in known:
-                raise ValueError(f"client_config: {name!r} is no flag; there are {', '.join(sorted(known))}")
+                raise ValueError(f"client_config: unknown flag {name!r}; expected one of {', '.join(sorted(known))}")
         return given(version, default_converter().structure(dict(client_config or {}), ClientConfigResponse))
     if client_config is not None:
-        raise ValueError("client_config: without wire_version the server itself is asked; leave one or give both")
+        raise ValueError("client_config: without wire_version the server sends its own flags; pass both or neither")
     return None
 
 
@@ -98,11 +98,11 @@ def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:
     if http_client is not None and not inspect.iscoroutinefunction(getattr(http_client, "request", None)):
         raise TypeError(f"http_client: expected an httpx.AsyncClient, got {type(http_client).__name__}")
     if http_client is not None and http_client.is_closed:
-        raise ValueError("http_client: it is closed, as by an earlier client that it was given to; make a new one")
+        raise ValueError("http_client is closed, perhaps with an earlier client that used it; make a new one")
     if is_embedded(url):
         if http_client is not None:
-            raise ValueError(f"http_client: base_url={url!r} has no socket for it to speak through; leave it away")
-        from .._transport.embedded import shared_transport  # noqa: PLC0415  (the server is not loaded unless it is used)
+            raise ValueError(f"http_client cannot be combined with base_url={url!r}; omit it")
+        from .._transport.embedded import shared_transport  # noqa: PLC0415  (loads the server)
 
         return shared_transport(embedded_folder(url))
     return AiohttpTransport(url) if http_client is None else HttpxTransport(http_client, url)

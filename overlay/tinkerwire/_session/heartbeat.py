@@ -23,7 +23,7 @@ from .._transport.backpressure import Traffic
 HEARTBEAT_S = 10.0
 HEARTBEAT_TIMEOUT_S = 10.0
 PROBE_REUSE_S = 1.0
-"""Time for which the result of a heartbeat answers further probes."""
+"""Time for which the result of a heartbeat serves further probes."""
 PROBE_TIMEOUT_S = 3.0
 """Time limit of a probe: the operation that failed already has an error to raise."""
 SILENCE_S = 120.0

@@ -1,1 +1,1 @@
-"""Transport: the address of a server, and the ways in which bytes reach it."""
+"""Transports: the address of a server, and how requests reach it."""

@@ -1,4 +1,4 @@
-"""The address of a server: where it comes from, and whether a credential may go there."""
+"""The address of a server: its sources, and checks whether a credential may be sent to it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tinkerwire_base.errors import TinkerError
 SERVICE_DOMAIN = "thinkingmachines.dev"
 DEFAULT_BASE_URL = "https://tinker.thinkingmachines.dev/services/tinker-prod"
 EMBEDDED = "local"
-"""The base URL of the embedded server, in this process and without a socket; ``local:FOLDER`` keeps its checkpoints."""
+"""The base URL of the embedded server in this process; ``local:FOLDER`` keeps its checkpoints."""
 FOLDER_VARIABLE = "TINKERWIRE_LOCAL_FOLDER"
-"""The folder of ``local``; without it that is a temporary one."""
+"""The variable that sets the folder of ``local``; by default the folder is temporary."""
 
 
 def is_embedded(base_url: str) -> bool:
@@ -31,7 +31,7 @@ def embedded_folder(base_url: str) -> Path | None:
 
 
 def resolve_base_url(given: str | None) -> str:
-    """The server's address: the argument, then TINKER_BASE_URL, then the Tinker service; no trailing slash."""
+    """Return the server's address without a trailing slash: the argument, TINKER_BASE_URL, or the Tinker service."""
     address = given or os.environ.get("TINKER_BASE_URL") or DEFAULT_BASE_URL
     url = address.rstrip("/")
     if is_embedded(url):
@@ -39,12 +39,12 @@ def resolve_base_url(given: str | None) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(
-            f"base_url: {url_without_secrets(url)!r} is not an http(s) URL; for the embedded server say "
+            f"base_url: {url_without_secrets(url)!r} is not an http(s) URL; for the embedded server use "
             f"base_url={EMBEDDED!r} or '{EMBEDDED}:FOLDER'"
         )
     if "@" in parts.netloc or parts.query or parts.fragment:
-        # Not shown: addresses stand in error texts and logs, and this one may hold a password.
-        raise ValueError("base_url: give scheme, host, port and path only; a credential goes into api_key=")
+        # The error does not show the address, which may hold a password.
+        raise ValueError("base_url must have scheme, host, port and path only; pass a credential as api_key=")
     return url
 
 
@@ -55,21 +55,23 @@ def is_tinker_service(base_url: str) -> bool:
 
 
 def _resolve_embedded(address: str) -> str:
-    """The address with an absolute folder, so that it means the same folder wherever the program goes."""
+    """Return the address with an absolute folder, which does not depend on the working directory."""
     _, colon, folder = address.partition(":")
     if colon and not folder.strip():
-        raise ValueError(f"base_url: {address!r} names no folder; say {EMBEDDED}:FOLDER, or {EMBEDDED} for none")
+        raise ValueError(
+            f"base_url: {address!r} does not name a folder; use {EMBEDDED}:FOLDER, or {EMBEDDED} for a temporary folder"
+        )
     folder = folder or os.environ.get(FOLDER_VARIABLE, "").strip()
     if not folder:
         return EMBEDDED
     try:
         return f"{EMBEDDED}:{Path(folder).expanduser().resolve()}"
     except (OSError, RuntimeError, ValueError) as error:
-        raise ValueError(f"base_url: {folder!r} is not a folder that can be used: {error}") from None
+        raise ValueError(f"base_url: the folder {folder!r} cannot be used: {error}") from None
 
 
 def is_loopback(base_url: str) -> bool:
-    """Whether a server is on this machine, by its address: no name is looked up but ``localhost``."""
+    """Return whether an address is on this machine; of names, only ``localhost`` is."""
     host = urlsplit(base_url).hostname or ""
     if host == "localhost":
         return True
@@ -80,13 +82,14 @@ def is_loopback(base_url: str) -> bool:
 
 
 def refuse_plain_http(base_url: str, hosts: Collection[str] | None) -> None:
-    """Refuse to send a credential in the clear.
+    """Raise an error if a credential would be sent over plain http to another machine.
 
     Args:
-        hosts: those that may have it all the same; default TINKER_PLAIN_HTTP_HOSTS, separated by commas.
+        base_url: the address of the server.
+        hosts: hosts that may receive a credential over plain http; default TINKER_PLAIN_HTTP_HOSTS, comma-separated.
 
     Raises:
-        TinkerError: the server is on another machine, its address is plain http, and its host is not named.
+        TinkerError: the address is plain http, and its host is neither this machine nor among ``hosts``.
     """
     parts = urlsplit(base_url)
     if parts.scheme != "http" or is_loopback(base_url):
@@ -94,7 +97,7 @@ def refuse_plain_http(base_url: str, hosts: Collection[str] | None) -> None:
     named = os.environ.get("TINKER_PLAIN_HTTP_HOSTS", "").split(",") if hosts is None else hosts
     if parts.hostname not in {host.strip().strip("[]").lower() for host in named}:
         raise TinkerError(
-            f"the API key would go over plain http to {parts.hostname}, to be read by anyone on the way; use https or "
-            f"a tunnel to a loopback address, or name the host: plain_http_hosts=[{parts.hostname!r}] or "
+            f"the API key would be sent unencrypted, over plain http, to {parts.hostname}; use https or a tunnel to a "
+            f"loopback address, or allow the host: plain_http_hosts=[{parts.hostname!r}] or "
             f"TINKER_PLAIN_HTTP_HOSTS={parts.hostname}"
         )

@@ -42,17 +42,17 @@ LARGE_BODY_BYTES = 1 << 20
 class _Pool:
     session: aiohttp.ClientSession
     free: asyncio.Semaphore
-    """Waiting for a connection is done here, so that it is no part of a request's time, only of its operation's."""
+    """Free connections; a wait for one counts for the deadline of the operation, not for the request's timeout."""
 
 
 class AiohttpTransport:
-    """The default: connections of its own for every traffic class, kept alive.
+    """The default transport, with separate connections for every traffic class, which are kept alive.
 
-    The system's certificate store, SSL_CERT_FILE and the proxy variables are honoured, ``~/.netrc`` is not.
-    Redirects are not followed: they would carry the API key to wherever they point.
+    It uses the system's certificate store, SSL_CERT_FILE and the proxy variables, but not ``~/.netrc``. It does not
+    follow redirects, which could send the API key to any host.
 
     Raises:
-        ValueError: the environment names a proxy of a kind that is not spoken.
+        ValueError: the environment names an unsupported kind of proxy.
     """
 
     def __init__(self, base_url: str) -> None:
@@ -63,7 +63,7 @@ class AiohttpTransport:
 
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
         """See :class:`Transport`."""
-        import aiohttp  # noqa: PLC0415  (a tenth of a second that importing the client should not cost)
+        import aiohttp  # noqa: PLC0415  (importing it takes a tenth of a second)
 
         pool = self._pools.get(traffic) or self._open(traffic)
         try:
@@ -78,15 +78,15 @@ class AiohttpTransport:
                     timeout=aiohttp.ClientTimeout(total=remaining_seconds(timeout_s), connect=CONNECT_TIMEOUT_S),
                     proxy=self._proxy,
                     allow_redirects=False,
-                ) as answer,
+                ) as response,
             ):
-                url, encoding = self._base_url + request.path, answer.headers.get("content-encoding", "")
+                url, encoding = self._base_url + request.path, response.headers.get("content-encoding", "")
                 content = await read_body(
-                    request, url, answer.status, encoding, answer.content_length, answer.content.iter_any()
+                    request, url, response.status, encoding, response.content_length, response.content.iter_any()
                 )
-                headers = {name.lower(): value for name, value in answer.headers.items()}
-                return WireResponse(status=answer.status, headers=headers, content=content)
-        except APIError:  # of this client: some are TimeoutErrors, too
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                return WireResponse(status=response.status, headers=headers, content=content)
+        except APIError:  # raised by this client; some are TimeoutErrors
             raise
         except aiohttp.ConnectionTimeoutError:
             error: APIConnectionError = connect_timeout_error(request, self._base_url)
@@ -103,7 +103,7 @@ class AiohttpTransport:
             zlib.error,
             OSError,
             UnicodeError,
-        ) as cause:  # the host name is odd
+        ) as cause:  # invalid host names
             error = connection_error(request, self._base_url, cause)
         raise error
 
@@ -121,9 +121,9 @@ class AiohttpTransport:
             headers={"accept-encoding": ACCEPTED},
             skip_auto_headers=("Accept", "User-Agent", "Content-Type"),
         )
-        # aiohttp sends a GET again by itself when a kept connection breaks; that is the retry policy's business.
+        # aiohttp resends a GET when a kept connection breaks; here the retry policy decides.
         session._retry_connection = False
-        # On this thread, which stands still during a fork. Otherwise the resolver's threads load the codec.
+        # Load the codec on this thread, which a fork waits for; otherwise the threads of the resolver load it.
         "".encode("idna")
         if not self._pools:
             weakref.finalize(self, _close_at_exit, self._pools, asyncio.get_running_loop(), os.getpid())
@@ -131,7 +131,7 @@ class AiohttpTransport:
         return pool
 
     def _trust(self) -> ssl.SSLContext | bool:
-        # aiohttp has one of its own, from the environment as it was when that was imported.
+        # aiohttp's own context has the environment from the time of its import.
         if urlsplit(self._base_url).scheme != "https":
             return True
         if self._trusted is None:
@@ -140,29 +140,29 @@ class AiohttpTransport:
 
 
 async def _close(pools: dict[Traffic, _Pool]) -> None:
-    # Close and the end of the program may come here at once: whoever is done first must have closed everything.
+    # close() and the end of the program may run this at once: the first to return must have closed everything.
     for traffic, pool in list(pools.items()):
         await pool.session.close()
         pools.pop(traffic, None)
 
 
 def _close_at_exit(pools: dict[Traffic, _Pool], loop: asyncio.AbstractEventLoop, pid: int) -> None:
-    """Close what a client leaves that nobody closed, dropped or open at the end of the program."""
+    """Close the connections of a transport that is dropped, or open at the end of the program."""
     if not pools or not loop.is_running() or pid != os.getpid():
         return
     closing = asyncio.run_coroutine_threadsafe(_close(pools), loop)
-    # A finalizer may run on any thread; the loop's own must not wait for itself.
+    # A finalizer may run on any thread; the thread of the loop must not wait for itself.
     if not LOOP.is_current_thread:
         wait([closing], FINALIZE_TIMEOUT_S)
 
 
 def _body(content: bytes | None) -> object:
-    """Return what aiohttp sends for the content of a request; it warns of large bodies that are plain bytes."""
+    """Return the content of a request as aiohttp sends it without a warning about large bodies."""
     if content is None or len(content) < LARGE_BODY_BYTES:
         return content
     from aiohttp.payload import BytesPayload, Payload  # noqa: PLC0415
 
-    # Not by the initializer of BytesPayload, which gives the warning; pieces of a body would be copied once more.
+    # The initializer of BytesPayload would warn; sending in pieces would copy the body once more.
     body = BytesPayload.__new__(BytesPayload)
     Payload.__init__(body, content, content_type="application/octet-stream")
     body._size = len(content)

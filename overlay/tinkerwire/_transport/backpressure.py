@@ -1,4 +1,4 @@
-"""Traffic classes, and the bound on sampling requests in flight that shrinks while the server says 429."""
+"""Traffic classes, and the limit of sampling requests in flight, which shrinks while the server responds with 429."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import attrs
 
 
 class Traffic(Enum):
-    """Kinds of requests that do not wait for each other: each has connections of its own."""
+    """Kinds of requests; each has separate connections, so that they do not wait for each other."""
 
     SESSION = "session"
     TRAINING = "training"
@@ -32,32 +32,33 @@ CONNECTIONS = {
     Traffic.REST: 16,
     Traffic.TELEMETRY: 2,
 }
-"""Connections of each class at most; further requests of the class wait for a free one."""
+"""Maximum connections of each class; further requests of the class wait for a free connection."""
 
 
 @attrs.frozen(kw_only=True)
 class SamplingLoad:
-    """How busy the samples of a client, or of all that share its limit, keep the server."""
+    """Load of a sampling client, or of all clients that share its limit."""
 
     in_flight: int
-    """Samples that were submitted, or are being so, and have no result yet."""
+    """Samples that are submitted or being submitted, and have no result yet."""
     waiting: int
-    """Samples that wait for a place."""
+    """Samples that wait for a slot."""
     window: float
-    """How many may be in flight now: less than ``ceiling`` for a while after a push-back."""
+    """Current limit of samples in flight: less than ``ceiling`` for a while after a push-back."""
     ceiling: float
-    """RetryConfig.max_connections; infinity without a bound."""
+    """RetryConfig.max_connections; infinity without a limit."""
     push_backs: int
-    """How often the server said that it is too busy (429 or 503)."""
+    """Number of push-backs: responses 429 or 503."""
 
 
 class InFlightLimit:
-    """Lets at most ``ceiling`` operations be in flight; halves while the server pushes back, grows again after.
+    """Limits the operations in flight to a window that halves when the server pushes back and grows again later.
 
-    Used on one event loop. An operation is in flight from its submission to its result; of those, only so many
-    are being sent as there are connections, so that a pause finds no queue of submissions behind it.
-    The window falls to half at a push-back, at most once per pause. It grows by one with every operation that
-    went through up to half of what it was, and then by one with every window's worth of them, up to the ceiling.
+    Used on one event loop. An operation is in flight from its submission to its result. At most as many operations
+    are being submitted as there are connections, so that a pause finds no queue of submissions.
+
+    The window halves at a push-back, at most once per pause. Up to half its former size it grows by one with every
+    completed operation; beyond that, by one with every window of completed operations, up to the ceiling.
     """
 
     def __init__(self, ceiling: int | None, sending: int = CONNECTIONS[Traffic.SAMPLING]) -> None:
@@ -68,14 +69,14 @@ class InFlightLimit:
         self.push_backs = 0
         self._sending = 0
         self._max_sending = sending
-        self._steep_below = 0.0
+        self._fast_growth_below = 0.0
         self._paused_until = 0.0
-        self._line: deque[asyncio.Future[None]] = deque()
+        self._queue: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def load(self) -> SamplingLoad:
-        """The counters as they are; may be read on any thread."""
+        """The current counters; may be read on any thread."""
         return SamplingLoad(
             in_flight=self.in_flight,
             waiting=self.waiting,
@@ -86,8 +87,8 @@ class InFlightLimit:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
-        """Be in flight for the block; call ``sent()`` on what this gives once the server has taken the request."""
-        await self._turn()
+        """Hold an in-flight slot; call ``slot.sent()`` once the server has accepted the request."""
+        await self._acquire()
         slot = Slot(self)
         try:
             yield slot
@@ -99,38 +100,38 @@ class InFlightLimit:
             self._wake()
 
     def push_back(self, seconds: float) -> None:
-        """The server asked for less: start nothing for ``seconds``, and halve the window."""
+        """Start nothing for ``seconds``, and halve the window: the server is too busy."""
         self.push_backs += 1
         now = asyncio.get_running_loop().time()
         if now >= self._paused_until:
-            self._steep_below = self.window / 2
+            self._fast_growth_below = self.window / 2
             self.window = max(1.0, min(self.window, float(max(self.in_flight, 1))) / 2)
         self._paused_until = max(self._paused_until, now + seconds)
 
-    def end_of_sending(self) -> None:
-        """One request less is being sent."""
+    def release_sending(self) -> None:
+        """Count one request less among those that are being sent."""
         self._sending -= 1
         self._wake()
 
-    async def _turn(self) -> None:
-        """Wait for a place in flight."""
+    async def _acquire(self) -> None:
+        """Wait for a slot."""
         turn = asyncio.get_running_loop().create_future()
-        self._line.append(turn)
+        self._queue.append(turn)
         self.waiting += 1
         self._wake()
         try:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
-                # It stays in the line, where _wake passes over it.
+                # It stays in the queue, where _wake skips it.
                 self.waiting -= 1
             else:
                 self.in_flight -= 1
-                self.end_of_sending()
+                self.release_sending()
             raise
 
     def _grow(self) -> None:
-        step = 1.0 if self.window < self._steep_below else 1 / self.window
+        step = 1.0 if self.window < self._fast_growth_below else 1 / self.window
         self.window = min(self.ceiling, self.window + step)
 
     def _is_open(self) -> bool:
@@ -138,15 +139,15 @@ class InFlightLimit:
         return self.in_flight < self.window and self._sending < self._max_sending and not is_paused
 
     def _wake(self) -> None:
-        while self._line and self._is_open():
-            turn = self._line.popleft()
+        while self._queue and self._is_open():
+            turn = self._queue.popleft()
             if not turn.done():
                 self.waiting -= 1
                 self.in_flight += 1
                 self._sending += 1
                 turn.set_result(None)
         pause = self._paused_until - asyncio.get_running_loop().time()
-        if self._line and pause > 0 and self._timer is None:
+        if self._queue and pause > 0 and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(pause, self._end_pause)
 
     def _end_pause(self) -> None:
@@ -155,14 +156,14 @@ class InFlightLimit:
 
 
 class Slot:
-    """One operation's place in flight."""
+    """Slot of one operation in flight."""
 
     def __init__(self, limit: InFlightLimit) -> None:
         self._limit = limit
         self.was_sent = False
 
     def sent(self) -> None:
-        """The request has left; another may be sent."""
+        """Let another request be sent: the server has accepted this one."""
         if not self.was_sent:
             self.was_sent = True
-            self._limit.end_of_sending()
+            self._limit.release_sending()

@@ -15,16 +15,22 @@ from .errors import no_time_error
 
 
 class Transport(Protocol):
-    """Sends one request and brings its answer; used on one event loop."""
+    """Sends requests to one server; used on one event loop."""
 
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
-        """The answer, whatever its status.
+        """Send a request and return the response of any status.
 
-        The time begins once there is a free connection; the wait for one ends with the operation's deadline.
+        The time limit starts once a connection is free; the wait for a free connection ends at the deadline of the
+        operation.
+
+        Args:
+            request: the request, with all its headers.
+            traffic: the kind of the request.
+            timeout_s: time limit for the whole response, greater than 0.
 
         Raises:
-            APITimeoutError: it was not here in full within ``timeout_s`` seconds, more than 0.
-            APIConnectionError: there was none.
+            APITimeoutError: the response was not complete in time.
+            APIConnectionError: the connection failed.
         """
         ...
 
@@ -34,7 +40,7 @@ class Transport(Protocol):
 
 
 def remaining_seconds(timeout_s: float) -> float | None:
-    """Return the time limit of a request that starts now, as the libraries take it."""
+    """Return the time limit of a request that starts now, in the form that HTTP libraries accept."""
     return clamp_timeout(min(timeout_s, remaining_s()))
 
 
@@ -42,16 +48,16 @@ def remaining_seconds(timeout_s: float) -> float | None:
 async def connection_slot(free: asyncio.Semaphore, request: WireRequest, base_url: str) -> AsyncIterator[None]:
     """Hold a free connection of a traffic class; the wait for the connection ends with the operation's deadline."""
     if free.locked():
-        taking = asyncio.ensure_future(free.acquire())
+        acquiring = asyncio.ensure_future(free.acquire())
         is_in_time = False
         try:
-            await asyncio.wait({taking}, timeout=clamp_timeout(remaining_s()))
-            is_in_time = taking.done()
+            await asyncio.wait({acquiring}, timeout=clamp_timeout(remaining_s()))
+            is_in_time = acquiring.done()
         finally:
             if not is_in_time:
-                taking.cancel()
-                # It may get its place in the very moment in which it is given up.
-                taking.add_done_callback(lambda task: None if task.cancelled() else free.release())
+                acquiring.cancel()
+                # The semaphore may be acquired at the moment of the cancellation.
+                acquiring.add_done_callback(lambda task: None if task.cancelled() else free.release())
         if not is_in_time:
             raise no_time_error(request, base_url, "no connection was free")
     else:

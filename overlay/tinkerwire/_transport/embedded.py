@@ -1,4 +1,4 @@
-"""The client's way to an embedded server: no socket, no copy."""
+"""The transport to an embedded server, without a socket and without copies."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tinkerwire_base.call import WireRequest, WireResponse
 log = logging.getLogger("tinkerwire")
 ADDRESS = "local"
 CLOSING_S = 30.0
-"""Time that a client waits for a closing server of the same folder."""
+"""Time that a client waits for a server of the same folder that is closing."""
 
 
 class EmbeddedTransport:
-    """Hands requests to a server in this process.
+    """Passes requests to a server in this process.
 
     Args:
-        server: where requests go.
-        address: what texts call it.
-        leave: called once when the transport closes or is dropped; without it the server is left to who made it.
+        server: the server.
+        address: the address in errors.
+        leave: called once when the transport closes or is dropped; None leaves the server to its creator.
     """
 
     def __init__(self, server: EmbeddedServer, address: str = ADDRESS, leave: Callable[[], None] | None = None) -> None:
@@ -43,11 +43,11 @@ class EmbeddedTransport:
             self._leave.atexit = False
 
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
-        """The answer, whatever its status.
+        """Send a request and return the response of any status.
 
         Raises:
-            APITimeoutError: none within ``timeout_s`` seconds.
-            APIConnectionError: the server was told to drop this one.
+            APITimeoutError: the server did not respond within ``timeout_s`` seconds.
+            APIConnectionError: fault injection has dropped the connection.
         """
         try:
             return await wait_for(self.server.handle(request), timeout_s)
@@ -59,19 +59,19 @@ class EmbeddedTransport:
     async def close(self) -> None:
         """Leave the server; the last client of a named folder closes it."""
         if self._leave is not None:
-            # Not on the loop's thread: the server waits for the step that it is computing.
+            # On another thread than the loop's: the server waits for the step that it is computing.
             await asyncio.to_thread(self._leave)
 
 
 class _Shared:
-    """The server of one folder in this process, for all clients of it."""
+    """The server of one folder in this process, shared by its clients."""
 
     def __init__(self, folder: Path | None) -> None:
         self.server = EmbeddedServer(folder=folder)
         self.pid = os.getpid()
         self.users: list[None] = []
         self.closed: threading.Event | None = None
-        """Set once a server that is being closed has left its folder."""
+        """Set once a server that is closing has released its folder."""
 
 
 _shared: dict[Path | None, _Shared] = {}
@@ -79,16 +79,16 @@ _lock = ForkLock()
 
 
 def shared_server(folder: Path | None = None) -> EmbeddedServer:
-    """The one server of this process for a folder, made when it is first asked for; None is a temporary folder.
+    """Return the server of this process for a folder, which the first call creates; None is a temporary folder.
 
     Raises:
-        ValueError: a folder that cannot be used, or that a server of another process has.
+        ValueError: the folder cannot be used, or a server of another process uses it.
     """
     return _share(folder).server
 
 
 def shared_transport(folder: Path | None) -> EmbeddedTransport:
-    """A transport to the shared server of a folder; the last one that closes lets other processes have the folder.
+    """Return a transport to the shared server of a folder; the last transport that closes releases the folder.
 
     Raises:
         ValueError: see :func:`shared_server`.
@@ -96,14 +96,14 @@ def shared_transport(folder: Path | None) -> EmbeddedTransport:
     with _lock.current:
         shared = _share(folder)
         if folder is None:
-            # Its checkpoints last as long as the process.
+            # The checkpoints of a temporary folder last as long as the process.
             return EmbeddedTransport(shared.server)
         shared.users.append(None)
         return EmbeddedTransport(shared.server, f"{ADDRESS}:{folder}", partial(_leave, folder, shared))
 
 
 def embedded_transport(server: EmbeddedServer | None = None) -> EmbeddedTransport:
-    """A transport to ``server``, or to the shared one of this process."""
+    """Return a transport to ``server``, or to the shared server of this process."""
     return EmbeddedTransport(server or shared_server())
 
 
@@ -115,15 +115,15 @@ def _share(folder: Path | None) -> _Shared:
         closed.wait(CLOSING_S)
     with _lock.current:
         shared = _shared.get(folder)
-        # A forked child has no worker threads, so it needs a server of its own.
+        # A forked child has no worker threads, so that it needs another server.
         if shared is None or shared.pid != os.getpid() or shared.closed is not None:
-            made = _Shared(folder)
-            # A signal handler may have made one in the meantime, of a temporary folder: that one has checkpoints.
+            created = _Shared(folder)
+            # A signal handler may have created one of a temporary folder in the meantime, which may hold checkpoints.
             shared = _shared.get(folder)
             if shared is not None and shared.pid == os.getpid() and shared.closed is None:
-                made.server.close()
+                created.server.close()
                 return shared
-            shared = _shared[folder] = made
+            shared = _shared[folder] = created
         return shared
 
 
@@ -143,7 +143,7 @@ def _leave(folder: Path, shared: _Shared) -> None:
 
 @atexit.register
 def _announce_loss() -> None:
-    """Log how many checkpoints end with the process, and how to keep them."""
+    """Log the number of checkpoints that end with the process, and how to keep them."""
     shared = _shared.get(None)
     if shared is None or shared.pid != os.getpid():
         return

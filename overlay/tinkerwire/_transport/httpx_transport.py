@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class HttpxTransport:
-    """Through an ``httpx.AsyncClient`` that the user made (proxies, mounts, mocks), and closed with this.
+    """Transport over an ``httpx.AsyncClient`` of the user (proxies, mounts, mocks), which is closed with it.
 
-    All traffic shares its connections: give it ``limits=httpx.Limits(max_connections=None)`` for large work.
+    All traffic shares the client's connections: set ``limits=httpx.Limits(max_connections=None)`` for heavy use.
     """
 
     def __init__(self, client: httpx.AsyncClient, base_url: str) -> None:
@@ -37,11 +37,11 @@ class HttpxTransport:
         try:
             async with connection_slot(self._free[traffic], request, self._base_url):
                 seconds = remaining_seconds(timeout_s)
-                # httpx limits each step only, not the whole.
+                # httpx limits each phase only, not the whole response.
                 return await wait_for(
                     self._request(request, httpx.Timeout(seconds, connect=CONNECT_TIMEOUT_S)), seconds
                 )
-        except APIError:  # of this client: some are TimeoutErrors, too
+        except APIError:  # raised by this client; some are TimeoutErrors
             raise
         except httpx.ConnectTimeout:
             error: APIConnectionError = connect_timeout_error(request, self._base_url)
@@ -54,7 +54,7 @@ class HttpxTransport:
         raise error
 
     async def close(self) -> None:
-        """Close the user's client, too: its connections are of the loop that this one runs on, and end with it."""
+        """Close the user's client: its connections belong to the loop that ends with this transport."""
         await self._client.aclose()
 
     async def _request(self, request: WireRequest, limits: httpx.Timeout) -> WireResponse:
@@ -67,15 +67,15 @@ class HttpxTransport:
             headers={"accept-encoding": ACCEPTED, **request.headers},
             timeout=limits,
             follow_redirects=False,
-        ) as answer:
-            status, encoding = answer.status_code, answer.headers.get("content-encoding", "")
-            if answer.is_stream_consumed:
-                # By a hook of the user's, so that it is in memory already.
-                content = await answer.aread()
+        ) as response:
+            status, encoding = response.status_code, response.headers.get("content-encoding", "")
+            if response.is_stream_consumed:
+                # A hook of the user has read the body into memory.
+                content = await response.aread()
             else:
-                length = answer.headers.get("content-length", "")
-                chunks = answer.aiter_raw()
+                length = response.headers.get("content-length", "")
+                chunks = response.aiter_raw()
                 content = await read_body(
                     request, url, status, encoding, int(length) if length.isdigit() else None, chunks
                 )
-            return WireResponse(status=status, headers=dict(answer.headers), content=content)
+            return WireResponse(status=status, headers=dict(response.headers), content=content)

@@ -1,6 +1,6 @@
-"""Types of the official SDK's HTTP library, for annotations and for HTTP clients of one's own.
+"""Types of the official SDK's HTTP library, for annotations and for HTTP clients of the user.
 
-No call of this package takes or gives one: ``result(timeout)`` and RetryConfig bound the time, in seconds.
+No call of this package accepts or returns them: ``result(timeout)`` and RetryConfig limit the time, in seconds.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _UNSET: Any = object()
 
 
 class Timeout(tuple[float | None, float | None, float | None, float | None]):
-    """How long each phase of an HTTP request may take, in seconds; None for any time.
+    """Time limits of the phases of an HTTP request, in seconds; None for any time.
 
-    It is the tuple of the four that httpx takes as ``timeout``, as in ``httpx.AsyncClient(timeout=Timeout(60))``.
+    It is the tuple of four that httpx accepts as ``timeout``, as in ``httpx.AsyncClient(timeout=Timeout(60))``.
 
     Args:
-        timeout: of the phases that are not named, or all four as a tuple.
-        connect: until there is a connection.
-        read: until the next bytes are here.
-        write: until the next bytes are gone.
+        timeout: the limit of the phases that are not named, or all four as a tuple.
+        connect: until the connection is made.
+        read: until the next bytes are received.
+        write: until the next bytes are sent.
         pool: until a connection is free.
 
     Raises:
-        TypeError, ValueError: no time, or a phase without one.
+        TypeError, ValueError: a limit is not a number of seconds, or a phase has no limit.
     """
 
     __slots__ = ()
@@ -47,33 +47,33 @@ class Timeout(tuple[float | None, float | None, float | None, float | None]):
         named = (connect, read, write, pool)
         if isinstance(timeout, tuple):
             if len(timeout) != len(PHASES):
-                raise ValueError(f"Timeout: a tuple has the four of {', '.join(PHASES)}, this one {len(timeout)}")
+                raise ValueError(f"Timeout: a tuple must have the four of {', '.join(PHASES)}, got {len(timeout)}")
             base: tuple[Any, ...] = timeout
         else:
             base = (timeout,) * len(PHASES)
-        found = [one if each is _UNSET else each for one, each in zip(base, named, strict=True)]
-        for phase, seconds in zip(PHASES, found, strict=True):
+        limits = [default if limit is _UNSET else limit for default, limit in zip(base, named, strict=True)]
+        for phase, seconds in zip(PHASES, limits, strict=True):
             if seconds is _UNSET:
-                raise ValueError(f"Timeout: no time for {phase}; give one for all phases, or for each of the four")
+                raise ValueError(f"Timeout: {phase} has no limit; set one for all phases, or for each of the four")
             if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float)):
                 raise TypeError(f"Timeout.{phase}: expected seconds or None, got {type(seconds).__name__}")
             if seconds is not None and not 0 <= seconds < math.inf:
-                raise ValueError(f"Timeout.{phase}: {seconds} is not a time in seconds; None is any time")
-        return super().__new__(cls, found)
+                raise ValueError(f"Timeout.{phase} must be at least 0 s and finite, got {seconds}; None sets no limit")
+        return super().__new__(cls, limits)
 
     @property
     def connect(self) -> float | None:
-        """Seconds until there is a connection."""
+        """Seconds until the connection is made."""
         return self[0]
 
     @property
     def read(self) -> float | None:
-        """Seconds until the next bytes are here."""
+        """Seconds until the next bytes are received."""
         return self[1]
 
     @property
     def write(self) -> float | None:
-        """Seconds until the next bytes are gone."""
+        """Seconds until the next bytes are sent."""
         return self[2]
 
     @property
@@ -82,7 +82,7 @@ class Timeout(tuple[float | None, float | None, float | None, float | None]):
         return self[3]
 
     def as_dict(self) -> dict[str, float | None]:
-        """The four by name."""
+        """Return the limits by phase."""
         return dict(zip(PHASES, self, strict=True))
 
     def __repr__(self) -> str:
@@ -92,7 +92,7 @@ class Timeout(tuple[float | None, float | None, float | None, float | None]):
 
 
 class RequestOptions(TypedDict, total=False):
-    """What the official SDK's inside says of one HTTP request."""
+    """Options of one HTTP request in the official SDK."""
 
     headers: Mapping[str, Any]
     max_retries: int
@@ -106,15 +106,15 @@ class RequestOptions(TypedDict, total=False):
 class APIResponse(Generic[T]):
     """A raw HTTP response of the official SDK, for annotations and ``isinstance``.
 
-    There are none here: calls give parsed results, and an APIStatusError has the response as ``response``.
+    It has no instances: calls return parsed results, and an APIStatusError has the response as ``response``.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError(
-            f"{type(self).__name__} has no instances here: calls give parsed results, and the response of an "
+            f"{type(self).__name__} has no instances: calls return parsed results, and the response of an "
             "APIStatusError is its .response"
         )
 
 
 class AsyncAPIResponse(APIResponse[T]):
-    """The same of asynchronous calls."""
+    """A raw HTTP response of an asynchronous call of the official SDK."""

@@ -9,17 +9,19 @@ from .address import is_loopback
 
 
 def environment_proxy(base_url: str) -> str | None:
-    """The proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY name for an address; none for this machine's own.
+    """Return the proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY set for an address, if any.
+
+    Loopback addresses have no proxy.
 
     Raises:
-        ValueError: one of a kind that is not spoken, or that is no address.
+        ValueError: the kind of the proxy is not supported, or its address is invalid.
     """
     from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415  (it loads half of the mail and web modules)
 
     parts = urlsplit(base_url)
     host, proxies = parts.hostname or "", getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
-    # A key may go in the clear to this machine because it does not leave it; through a proxy it would.
+    # An API key may be sent over plain http to this machine; through a proxy it would leave the machine.
     if (
         not proxy
         or is_loopback(base_url)
@@ -32,17 +34,17 @@ def environment_proxy(base_url: str) -> str | None:
     name, found = f"{parts.scheme.upper()}_PROXY or ALL_PROXY", urlsplit(proxy)
     if found.scheme not in ("http", "https"):
         raise ValueError(
-            f"{name}: {found.scheme} proxies are not spoken; name an http one, put {host} into NO_PROXY, or give "
-            "http_client=httpx.AsyncClient(proxy=...), which speaks more with httpx[socks]"
+            f"{name}: {found.scheme} proxies are not supported; use an http proxy, add {host} to NO_PROXY, or pass "
+            "http_client=httpx.AsyncClient(proxy=...), which supports socks with httpx[socks]"
         )
     if not _is_address(found):
-        # Not shown, as it may hold a password.
-        raise ValueError(f"{name}: not an address; in a user or password, write # as %23, / as %2F and so on")
+        # The error does not show the address, which may hold a password.
+        raise ValueError(f"{name} is not a URL; in a user or password, write # as %23, / as %2F and so on")
     return proxy
 
 
 def _is_in(ranges: str | None, host: str) -> bool:
-    """Whether a host is an address in one of the ranges among the entries of NO_PROXY, as in 10.0.0.0/8."""
+    """Return whether a host is an address in one of the ranges of NO_PROXY, such as 10.0.0.0/8."""
     try:
         address = ip_address(host)
     except ValueError:

@@ -110,7 +110,7 @@ def test_an_api_response_is_for_annotations_only() -> None:
     assert tw.APIResponse[int]
     assert not isinstance({}, tw.APIResponse)
     for cls in (tw.APIResponse, tw.AsyncAPIResponse):
-        with pytest.raises(TypeError, match=rf"{cls.__name__} has no instances here.*\.response"):
+        with pytest.raises(TypeError, match=rf"{cls.__name__} has no instances.*\.response"):
             cls()
 
 

@@ -11,7 +11,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, PARAMS, PROMPT, open_client
 from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
-from tinkerwire._session import session
+from tinkerwire._session import heartbeat
 from tinkerwire._transport.backpressure import CONNECTIONS, Traffic
 
 pytestmark = pytest.mark.timeout(100)
@@ -227,7 +227,7 @@ def promptness(server: ScriptedServer, load: int) -> dict[str, float]:
 
 def test_thousands_of_samples_delay_nothing_else(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """With 2,000 samples in flight that hang, heartbeat, training, REST, a new sampler and close come through."""
-    monkeypatch.setattr(session, "HEARTBEAT_S", 0.2)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.2)
     idle = promptness(server, 0)
     server.asked.clear()
     loaded = promptness(server, MANY)
@@ -237,7 +237,7 @@ def test_thousands_of_samples_delay_nothing_else(server: ScriptedServer, monkeyp
 
 def test_slow_samplers_delay_no_heartbeat(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fifty samplers whose creation hangs, on a server that loads weights, leave the heartbeat alone."""
-    monkeypatch.setattr(session, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.05)
     hold = Gate()
     server.rules["create_sampling_session"] = lambda asked: ScriptedResponse(
         server.healthy_response(asked).body, hold=hold

@@ -39,13 +39,13 @@ def test_it_means_what_httpx_means(arguments: Any, named: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "named", "error"),
     [
-        ((), {}, "no time for connect"),
-        ((), {"read": 1}, "no time for connect"),
-        (((1, 2),), {}, "a tuple has the four of connect, read, write, pool, this one 2"),
+        ((), {}, "connect has no limit"),
+        ((), {"read": 1}, "connect has no limit"),
+        (((1, 2),), {}, "a tuple must have the four of connect, read, write, pool, got 2"),
         (("60",), {}, "Timeout.connect: expected seconds or None, got str"),
         ((True,), {}, "got bool"),
-        ((1,), {"pool": -1}, "Timeout.pool: -1 is not a time in seconds"),
-        ((float("inf"),), {}, "None is any time"),
+        ((1,), {"pool": -1}, "Timeout.pool must be at least 0 s and finite, got -1"),
+        ((float("inf"),), {}, "None sets no limit"),
     ],
 )
 def test_what_is_no_time(arguments: Any, named: Any, error: str) -> None:

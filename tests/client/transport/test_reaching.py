@@ -262,12 +262,12 @@ def test_a_proxy_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_proxy_of_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kind that is not spoken is refused when the client is made; a client of the user's own may speak it."""
     monkeypatch.setenv("ALL_PROXY", "socks5://me:pass-word@127.0.0.1:1")
-    with pytest.raises(ValueError, match=r"socks5 proxies are not spoken.*NO_PROXY.*http_client=") as caught:
+    with pytest.raises(ValueError, match=r"socks5 proxies are not supported.*NO_PROXY.*http_client=") as caught:
         tw.ServiceClient(base_url="https://service.invalid", api_key=KEY)
     assert "pass-word" not in str(caught.value)
     for odd in ("http://me:pass#word@proxy:1", "http://me:pass/word@proxy:1", "http://", "http://proxy:port"):
         monkeypatch.setenv("ALL_PROXY", odd)
-        with pytest.raises(ValueError, match="not an address") as caught:
+        with pytest.raises(ValueError, match="is not a URL") as caught:
             tw.ServiceClient(base_url="https://service.invalid", api_key=KEY)
         assert "pass" not in str(caught.value).partition("in a user or")[0]
     assert environment_proxy("http://127.0.0.1:8000") is None

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import tinkerwire as tw
 from support.clients import FAST, PARAMS, PROMPT, open_client
 from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
-from tinkerwire._transport.response_body import PIECE_BYTES, Unpacker
+from tinkerwire._transport.response_body import PIECE_BYTES, Decompressor
 
 pytestmark = pytest.mark.timeout(60)
 KINDS = ["aiohttp", "httpx"]
@@ -161,14 +161,14 @@ def test_unpacking_does_not_depend_on_how_data_arrives(data: bytes, size: int, p
     """However the packed bytes are cut, what comes out is the same, in small pieces."""
     encoding, pack = PACKERS[packer]
     packed, data = pack(data * 300), data * 300
-    unpacker = Unpacker(encoding)
+    decompressor = Decompressor(encoding)
 
     def pieces() -> Iterator[bytes]:
         for start in range(0, len(packed), size):
-            yield from unpacker.unpack(packed[start : start + size])
+            yield from decompressor.decompress(packed[start : start + size])
 
     found = list(pieces())
-    unpacker.finish()
+    decompressor.finish()
     assert b"".join(found) == data
     assert max((len(piece) for piece in found), default=0) <= PIECE_BYTES
 

@@ -313,7 +313,7 @@ def test_an_httpx_client_of_the_users_own() -> None:
     with open_client("https://service.invalid/p", http_client=http) as client:
         assert client.create_lora_training_client("base").result(PATIENCE_S).model_id == "m"
     assert http.is_closed
-    with pytest.raises(ValueError, match="http_client: it is closed"):
+    with pytest.raises(ValueError, match="http_client is closed"):
         tw.ServiceClient(base_url="https://service.invalid/p", api_key=KEY, http_client=http)
     assert {request.headers["x-api-key"] for request in asked} == {KEY}
     assert len(asked) == 3
