@@ -6,7 +6,6 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from types import EllipsisType
 from typing import Any, TypeAlias
 
 import attrs
@@ -15,8 +14,8 @@ import orjson
 from ..reflection import allows_extra, default_of, field_name, fields_of, wire_name
 from ..unset import UNSET
 
-Choice: TypeAlias = Any
-"""Names of fields: a set, or a dict whose values are choices within the fields (True or ...: the complete field)."""
+Names: TypeAlias = Any
+"""Names of top-level fields: a set, list or tuple, or a dict with the values True or ``...``."""
 
 
 @attrs.frozen
@@ -30,52 +29,41 @@ class Dump:
     nulls: bool
     """Include fields that are None."""
 
-    def model(self, model: Any, include: Choice = None, exclude: Choice = None) -> dict[str, Any]:
+    def model(self, model: Any, include: Names = None, exclude: Names = None) -> dict[str, Any]:
         """Return the dict of a model."""
-        found: dict[str, Any] = {}
+        included, excluded = _names("include", include), _names("exclude", exclude) or frozenset()
+        dumped: dict[str, Any] = {}
         for attribute in fields_of(type(model)):
-            self._put(found, model, attribute, include, exclude)
+            name, value = field_name(attribute), getattr(model, field_name(attribute))
+            if value is UNSET or (value is None and not self.nulls) or not _is_chosen(name, included, excluded):
+                continue
+            # Omit fields that the newest wire no longer has, unless they were set.
+            if (not self.defaults or "until" in attribute.metadata) and is_default(model, attribute):
+                continue
+            dumped[wire_name(attribute)] = self.value(value)
         if allows_extra(type(model)):
             for name, value in model.extra_fields.items():
-                if _is_chosen(name, include, exclude) and (self.nulls or value is not None):
-                    found[name] = self.value(value, _within(include, name), _within(exclude, name))
-        return found
+                if (self.nulls or value is not None) and _is_chosen(name, included, excluded):
+                    dumped[name] = self.value(value)
+        return dumped
 
-    def _put(self, found: dict[str, Any], model: Any, attribute: Any, include: Choice, exclude: Choice) -> None:
-        name, value = field_name(attribute), getattr(model, field_name(attribute))
-        if value is UNSET or (value is None and not self.nulls) or not _is_chosen(name, include, exclude):
-            return
-        # Omit fields that the newest wire no longer has, unless they were set.
-        if (not self.defaults or "until" in attribute.metadata) and is_default(model, attribute):
-            return
-        found[wire_name(attribute)] = self.value(value, _within(include, name), _within(exclude, name))
-
-    def value(self, value: Any, include: Choice = None, exclude: Choice = None) -> Any:
+    def value(self, value: Any) -> Any:
         """Return the dump of a value."""
         if isinstance(value, str | int | float | None):
             return value
         if attrs.has(type(value)):
-            return self.model(value, include, exclude)
+            return self.model(value)
         if isinstance(value, Mapping):
-            items = {key: item for key, item in value.items() if _is_chosen(key, include, exclude)}
-            return {key: self.value(item, _within(include, key), _within(exclude, key)) for key, item in items.items()}
+            return {key: self.value(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return self._sequence(value, include, exclude)
+            is_plain = set(map(type, value)) <= {int, float, str}
+            items = value if is_plain else [self.value(item) for item in value]
+            return list(items) if self.json or isinstance(value, list) else tuple(items)
         if isinstance(value, bytes):
             return b64encode(value).decode()
         if isinstance(value, datetime):
             return _format_datetime(value) if self.json else value
         return value.tolist() if hasattr(value, "tolist") else value
-
-    def _sequence(self, value: Any, include: Choice, exclude: Choice) -> Any:
-        if include is None and exclude is None and set(map(type, value)) <= {int, float, str}:
-            return list(value) if self.json or isinstance(value, list) else value
-        places = [place for place in range(len(value)) if _is_chosen(place, include, exclude, len(value))]
-        found = [
-            self.value(value[place], _within(include, place, len(value)), _within(exclude, place, len(value)))
-            for place in places
-        ]
-        return found if self.json or isinstance(value, list) else tuple(found)
 
 
 def is_default(model: Any, attribute: attrs.Attribute[Any]) -> bool:
@@ -105,24 +93,13 @@ def _format_datetime(value: datetime) -> str:
     )
 
 
-def _is_chosen(name: Any, include: Choice, exclude: Choice, count: int = 0) -> bool:
-    """Return whether a dump includes a field, key or position."""
-    keys = _keys(name, count)
-    if exclude is not None and any(
-        exclude[key] in (True, ...) if isinstance(exclude, Mapping) else True for key in keys if key in exclude
-    ):
-        return False
-    return include is None or any(key in include for key in keys)
+def _names(argument: str, names: Names) -> frozenset[Any] | None:
+    """Return the names of top-level fields; TypeError for names within fields."""
+    if isinstance(names, Mapping) and not all(value is True or value is ... for value in names.values()):
+        raise TypeError(f"{argument}: names within fields are not supported; pass the names of top-level fields")
+    return None if names is None else frozenset(names)
 
 
-def _within(choice: Choice, name: Any, count: int = 0) -> Choice:
-    """Return the choice within a field, key or position."""
-    if not isinstance(choice, Mapping):
-        return None
-    inner = [choice[key] for key in _keys(name, count) if key in choice]
-    return None if not inner or isinstance(inner[0], bool | EllipsisType) else inner[0]
-
-
-def _keys(name: Any, count: int) -> tuple[Any, ...]:
-    """Return the names by which a choice can address an item: positions count from the end, too."""
-    return (name, name - count, "__all__") if count else (name,)
+def _is_chosen(name: Any, include: frozenset[Any] | None, exclude: frozenset[Any]) -> bool:
+    """Return whether a dump includes a field."""
+    return name not in exclude and (include is None or name in include)

@@ -14,7 +14,7 @@ from typing_extensions import Self
 from ..reflection import field_name
 
 if TYPE_CHECKING:
-    from .dumping import Choice
+    from .dumping import Names
     from .json_schema import ModelField
 
 Mode = Literal["python", "json"]
@@ -53,8 +53,8 @@ class PydanticMethods:
         self,
         *,
         mode: str = "python",
-        include: Choice = None,
-        exclude: Choice = None,
+        include: Names = None,
+        exclude: Names = None,
         by_alias: bool | None = None,
         exclude_unset: bool = False,
         exclude_defaults: bool = False,
@@ -70,8 +70,8 @@ class PydanticMethods:
 
         Args:
             mode: ``python`` keeps datetimes and tuples; ``json`` returns only JSON values.
-            include: names of fields, or a dict with the parts of each; positions or ``__all__`` for a list.
-            exclude: the same for fields to omit.
+            include: names of the top-level fields to dump.
+            exclude: names of the top-level fields to omit.
             by_alias: accepted without effect.
             exclude_unset: omit fields at their defaults, as models do not record which fields were set.
             exclude_defaults: omit fields at their defaults.
