@@ -1,4 +1,4 @@
-"""A client that is set up wrongly says so at once, and never shows a key."""
+"""Arguments of clients and policies: a wrong one raises at once, and no error shows a key."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tinkerwire._server.ordering import worker
         ({"http_client": httpx.Client}, "http_client: expected an httpx.AsyncClient, got type"),
     ],
 )
-def test_an_argument_of_the_wrong_type_is_named(arguments: dict[str, Any], named: str) -> None:
-    """Name and type are in the error, the value is not: it may be a key."""
+def test_wrong_argument_type_is_named(arguments: dict[str, Any], named: str) -> None:
+    """The error has the name and the type, not the value, which may be a key."""
     with pytest.raises(TypeError, match=named) as caught:
         tw.ServiceClient(**{"base_url": "http://127.0.0.1:1"} | arguments)
     assert "tml-secret" not in str(caught.value)
@@ -43,26 +43,26 @@ def test_an_argument_of_the_wrong_type_is_named(arguments: dict[str, Any], named
     ],
     ids=str,
 )
-def test_a_policy_of_the_wrong_type_is_refused(settings: dict[str, Any]) -> None:
-    """What is no time, count or switch is refused when the policy is made, with its name."""
+def test_wrong_retry_setting_type_is_named(settings: dict[str, Any]) -> None:
+    """A setting that is not a time, count or switch raises when the policy is created, with its name."""
     with pytest.raises(TypeError, match=next(iter(settings))):
         tw.RetryConfig(**settings)
 
 
-def test_limits_of_the_wrong_type_are_refused() -> None:
-    """A limit is a whole number."""
+def test_chunk_limits_must_be_ints() -> None:
+    """A limit that is not an int raises TypeError."""
     with pytest.raises(TypeError, match=r"ChunkLimits\.max_datums"):
         tw.ChunkLimits(max_datums=1.5)  # type: ignore[arg-type]
 
 
-def test_the_embedded_server_takes_no_http_client() -> None:
-    """An HTTP client that would be ignored is refused."""
+def test_http_client_with_the_embedded_server_raises() -> None:
+    """The embedded server would ignore an HTTP client."""
     with pytest.raises(ValueError, match="http_client cannot be combined"):
         tw.ServiceClient(base_url="local", http_client=httpx.AsyncClient())
 
 
 def test_a_service_closes_after_an_async_block() -> None:
-    """``async with`` closes like ``with``."""
+    """``async with`` closes the client like ``with``."""
 
     async def use() -> tw.ServiceClient:
         async with tw.ServiceClient(base_url="local") as service:
@@ -74,16 +74,16 @@ def test_a_service_closes_after_an_async_block() -> None:
         service.get_server_capabilities()
 
 
-def test_operations_after_a_failed_creation_fail_with_its_class() -> None:
-    """Whoever catches NotFoundError catches it on every road."""
+def test_operations_after_a_failed_creation_raise_its_error_class() -> None:
+    """A NotFoundError of the creation is a NotFoundError of every later operation."""
     with tw.ServiceClient(base_url="local") as service:
         training = service.create_lora_training_client("no-such-model")
         with pytest.raises(tw.NotFoundError, match="was not created"):
             training.forward_backward([datum(3)], "cross_entropy").result(PATIENCE_S)
 
 
-def test_a_model_that_nobody_uses_costs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The embedded server's threads end when there is nothing to do, and come back with the next job."""
+def test_idle_models_have_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedded server's threads end when idle, and start again with the next job."""
     monkeypatch.setattr(worker, "IDLE_S", 0.05)
 
     def of_models() -> list[str]:
@@ -124,8 +124,8 @@ def test_a_model_that_nobody_uses_costs_no_thread(monkeypatch: pytest.MonkeyPatc
         ),
     ],
 )
-def test_a_wrong_argument_is_named_where_it_is_given(attempt: Any, text: str) -> None:
-    """Each is a TypeError with its name, and shows no secret."""
+def test_wrong_argument_raises_type_error_in_the_call(attempt: Any, text: str) -> None:
+    """Each wrong argument is a TypeError with its name, and no error shows a secret."""
     with tw.ServiceClient(base_url="local") as client:
         client.training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)  # type: ignore[attr-defined]
         with pytest.raises(TypeError, match=text) as caught:

@@ -1,4 +1,4 @@
-"""The functions of tinkerwire.auth, as scripts use them."""
+"""Tests of the functions of tinkerwire.auth, as scripts use them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(60)
 
 
 def test_without_credentials() -> None:
-    """There is none; the check says where one may come from."""
+    """Without credentials the token is None, and the error of the check names their sources."""
     assert tw.auth.get_tinker_token() is None
     assert not tw.auth.tinker_has_credentials()
     with pytest.raises(tw.TinkerError, match=r"TINKER_API_KEY.*TINKER_CREDENTIAL_CMD.*credentials\.json"):
@@ -23,8 +23,10 @@ def test_without_credentials() -> None:
 
 
 @pytest.mark.parametrize("name", AUTH_CASES)
-def test_answers_are_those_of_the_official_helpers(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the file and the variables hold, there is the same answer as in SDK 0.38.0, and no exception."""
+def test_results_equal_those_of_the_official_helpers(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For any content of file and variables, the results equal those of SDK 0.38.0, without an exception."""
     case = AUTH_CASES[name]
     case.put(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -34,8 +36,8 @@ def test_answers_are_those_of_the_official_helpers(name: str, tmp_path: Path, mo
     assert tw.auth.tinker_has_credentials() == case.has_credentials
 
 
-def test_a_folder_in_the_place_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is as if there were no file."""
+def test_folder_instead_of_the_credentials_file_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder at the path of the credentials file counts as a missing file."""
     (tmp_path / ".tinker" / "credentials.json").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert tw.auth.get_tinker_token() is None
@@ -43,15 +45,15 @@ def test_a_folder_in_the_place_of_the_file(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_command_is_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It counts as a credential all the same."""
+    """A credential command counts as a credential and does not run."""
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", f"touch {tmp_path / 'ran'}")
     assert tw.auth.get_tinker_token() is None
     assert tw.auth.tinker_has_credentials()
     assert not (tmp_path / "ran").exists()
 
 
-def test_access_is_asked_for_once(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that is down gives an error at once, and not a wait."""
+def test_access_check_does_not_retry(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is down raises an error at once."""
     monkeypatch.setenv("TINKER_BASE_URL", server.url)
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(status=503)
     with pytest.raises(tw.InternalServerError):
@@ -59,8 +61,8 @@ def test_access_is_asked_for_once(server: ScriptedServer, monkeypatch: pytest.Mo
     assert len(server.named("get_server_capabilities")) == 1
 
 
-def test_access(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One question of the server decides; what goes wrong is a TinkerError."""
+def test_access_check_sends_one_request(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One request decides; every failure is a TinkerError."""
     monkeypatch.setenv("TINKER_BASE_URL", server.url)
     monkeypatch.setenv("TINKER_API_KEY", KEY)
     tw.auth.raise_if_tinker_not_accessible()

@@ -1,4 +1,4 @@
-"""The entry point: what close leaves behind, who may use the client, and how connections are used."""
+"""Tests of ServiceClient: what close leaves behind, threads and signals, and the use of connections."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ CLIENT = os.path.dirname(tw.__file__)  # noqa: PTH120
 
 
 def open_files() -> int:
-    """How many file descriptors this process has."""
+    """Return the number of file descriptors of this process."""
     gc.collect()
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
 def use(client: tw.ServiceClient) -> None:
-    """A bit of everything."""
+    """Run operations of several kinds."""
     training = client.create_lora_training_client("base")
     futures: list[Any] = [training.forward_backward([datum()], "cross_entropy"), training.optim_step(ADAM)]
     sampling = training.save_weights_and_get_sampling_client()
@@ -49,7 +49,7 @@ def use(client: tw.ServiceClient) -> None:
 
 
 def operations_of_all_kinds(client: tw.ServiceClient) -> list[Any]:
-    """Futures that end only when the server lets them."""
+    """Return futures that end only when the server responds."""
     training = client.create_lora_training_client("base").result(PATIENCE_S)
     sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
     sampler = training.save_weights_and_get_sampling_client()
@@ -63,7 +63,7 @@ def operations_of_all_kinds(client: tw.ServiceClient) -> list[Any]:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts files by /proc")
 def test_close_leaves_nothing(server: ScriptedServer) -> None:
-    """After close there is no thread, socket or other file of the client's, and no connection at the server."""
+    """After close, no thread, file or socket of the client is left, and no connection at the server."""
     with open_client(server.url) as client:
         use(client)
     before = open_files()
@@ -77,8 +77,8 @@ def test_close_leaves_nothing(server: ScriptedServer) -> None:
         wait_until(lambda: open_files() <= before, "the files are closed")
 
 
-def test_ends_that_there_are_not(server: ScriptedServer) -> None:
-    """They are refused, and the client goes on."""
+def test_unknown_finish_status_raises(server: ScriptedServer) -> None:
+    """An invalid status or detail raises, and the client stays open."""
     with open_client(server.url) as client:
         with pytest.raises(ValueError, match="status: 'failed' is not one of 'success', 'errored', 'interrupted'"):
             client.close("failed")  # type: ignore[arg-type]
@@ -88,7 +88,7 @@ def test_ends_that_there_are_not(server: ScriptedServer) -> None:
 
 
 def test_clients_are_futures_of_themselves(server: ScriptedServer) -> None:
-    """As those of concurrent.futures and as coroutines, too, with the error of a creation that failed."""
+    """A client works like a concurrent future and a coroutine, with the error of a failed creation."""
     with open_client(server.url) as client:
         for made in (client.create_lora_training_client("base"), client.create_sampling_client(base_model="base")):
             assert made.future().result(PATIENCE_S) is made
@@ -105,7 +105,7 @@ def test_clients_are_futures_of_themselves(server: ScriptedServer) -> None:
 def test_pending_operations_end_with_a_clear_error(
     server: ScriptedServer, held: str, is_alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Operations that wait for a turn, a submission, a place in flight or a result fail at close, and say why."""
+    """Operations that wait for a turn, a submission, a slot or a result fail at close with the reason."""
     # Close would wait for those that do not take notice.
     monkeypatch.setattr(operation_runner, "CLOSE_S", 10 * PATIENCE_S)
     hold = Gate()
@@ -125,7 +125,7 @@ def test_pending_operations_end_with_a_clear_error(
         futures = operations_of_all_kinds(client)
         server.wait_for_requests(held, 2 if held == "retrieve_future" else 1)
         client.close().result(PATIENCE_S)
-        errors = [error for future in futures if (error := fault_of(future))]
+        errors = [error for future in futures if (error := error_of(future))]
         assert errors
         for error in errors:
             assert isinstance(error, tw.ClientClosedError)
@@ -136,8 +136,8 @@ def test_pending_operations_end_with_a_clear_error(
     hold.release()
 
 
-def fault_of(future: Any) -> tw.TinkerError | None:
-    """The error of a future that has ended or is about to."""
+def error_of(future: Any) -> tw.TinkerError | None:
+    """Return the error of a future that has ended or is about to."""
     try:
         future.result(PATIENCE_S)
     except tw.TinkerError as error:
@@ -145,7 +145,7 @@ def fault_of(future: Any) -> tw.TinkerError | None:
     return None
 
 
-def test_waiting_coroutines_end_too(server: ScriptedServer) -> None:
+def test_waiting_coroutines_end_at_close(server: ScriptedServer) -> None:
     """A coroutine that awaits a future gets the error when another thread closes the client."""
     hold = Gate()
     server.on_poll("OptimStep", lambda _: ScriptedResponse(hold=hold))
@@ -163,8 +163,8 @@ def test_waiting_coroutines_end_too(server: ScriptedServer) -> None:
     hold.release()
 
 
-def test_closing_again_is_the_same(server: ScriptedServer) -> None:
-    """Close from many threads and by the context manager closes once; the future cannot be cancelled."""
+def test_repeated_close_returns_the_same_future(server: ScriptedServer) -> None:
+    """Many threads and the context manager close once; the future cannot be cancelled."""
     with open_client(server.url) as keeper, open_client(server.url) as client:
         use(client)
         with ThreadPoolExecutor(8) as pool:
@@ -176,8 +176,8 @@ def test_closing_again_is_the_same(server: ScriptedServer) -> None:
         keeper.get_server_capabilities()
 
 
-def test_a_closed_client_says_so(server: ScriptedServer) -> None:
-    """Every method of every client made from a closed service raises ClientClosedError at once, and sends nothing."""
+def test_closed_clients_raise_client_closed_error(server: ScriptedServer) -> None:
+    """Every method of every client of a closed service raises at once and sends nothing."""
     with open_client(server.url) as client:
         training, sampling = (
             client.create_lora_training_client("base"),
@@ -208,7 +208,7 @@ def test_a_closed_client_says_so(server: ScriptedServer) -> None:
 
 
 def test_an_exception_passes_through_the_context_manager(server: ScriptedServer) -> None:
-    """What goes wrong inside the block comes out, and the client is closed all the same."""
+    """An exception in the block propagates, and the client is closed."""
     with pytest.raises(ZeroDivisionError), open_client(server.url) as client:
         raise ZeroDivisionError
     with pytest.raises(tw.ClientClosedError):
@@ -216,7 +216,7 @@ def test_an_exception_passes_through_the_context_manager(server: ScriptedServer)
 
 
 def test_connections_are_reused(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """A hundred operations, one after the other, take one connection per traffic class, not one each."""
+    """A hundred sequential operations use one connection per traffic class."""
     training = client.create_lora_training_client("base")
     for _ in range(50):
         training.optim_step(ADAM).result(PATIENCE_S)
@@ -229,7 +229,7 @@ def test_connections_are_reused(server: ScriptedServer, client: tw.ServiceClient
 
 
 def test_threads_of_the_resolver_end(server: ScriptedServer) -> None:
-    """A server given by name is resolved on threads that do not outlive the client."""
+    """The threads that resolve a host name end with the client."""
     with open_client(server.url.replace("127.0.0.1", "localhost")) as client:
         use(client)
         assert any(thread.name.startswith("asyncio_") for thread in threading.enumerate())
@@ -237,17 +237,17 @@ def test_threads_of_the_resolver_end(server: ScriptedServer) -> None:
 
 
 class Stop(BaseException):
-    """What a signal handler raises."""
+    """Exception of the signal handler."""
 
 
 class StopAtLine:
-    """Raises Stop at one line of the client's code, the first being 0, as a signal handler may at any."""
+    """Tracer that raises Stop at one line of the client's code, as a signal handler may; lines count from 0."""
 
     def __init__(self, number: int) -> None:
         self._left = number
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> StopAtLine | None:
-        """What sys.settrace wants."""
+        """Raise at the chosen line; the signature of sys.settrace."""
         if not frame.f_code.co_filename.startswith(CLIENT):
             return None
         # No signal comes between a with block and its end, which counts as the line of its beginning.
@@ -259,8 +259,8 @@ class StopAtLine:
 
 
 @pytest.mark.parametrize("kind", ["sample", "optim_step", "forward_backward", "list_training_runs"])
-def test_a_handler_may_raise_at_any_line(server: ScriptedServer, kind: str) -> None:
-    """Wherever an operation's call is interrupted: nothing complains, and the client goes on."""
+def test_signal_handler_may_raise_at_any_line(server: ScriptedServer, kind: str) -> None:
+    """An operation may be interrupted anywhere: no warning follows, and the client still works."""
     with open_client(server.url) as client, warnings.catch_warnings():
         warnings.simplefilter("error")
         training = client.create_lora_training_client("base").result(PATIENCE_S)
@@ -289,8 +289,8 @@ def test_a_handler_may_raise_at_any_line(server: ScriptedServer, kind: str) -> N
     wait_until(lambda: not loop_threads(), "the thread ends")
 
 
-def test_closing_while_it_is_being_closed(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A close that comes in the midst of another, as from a signal handler, is the same; both end."""
+def test_close_during_close_ends_both(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A close within another one, for example by a signal handler, returns the same future; both end."""
     with open_client(server.url) as client:
         use(client)
         start, inner = LOOP.start, []
@@ -308,7 +308,7 @@ def test_closing_while_it_is_being_closed(server: ScriptedServer, monkeypatch: p
 
 
 def test_the_transport_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The embedded server for ``local``, aiohttp by default; nothing slow is imported for it."""
+    """``local`` selects the embedded server, other URLs aiohttp; no slow module is imported."""
     assert type(connecting._transport("http://127.0.0.1:1", None)).__name__ == "AiohttpTransport"
     assert type(connecting._transport("local", None)).__name__ == "EmbeddedTransport"
     slow = ("aiohttp", "httpx", "numpy", "torch", "urllib.request", "tinkerwire._server")
@@ -317,8 +317,8 @@ def test_the_transport_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.stdout.strip() == "[]"
 
 
-def test_wrong_arguments_are_refused_at_once() -> None:
-    """An address or a wire version that is none raises before anything starts."""
+def test_invalid_url_or_wire_version_raises_at_once() -> None:
+    """An invalid URL or wire version raises before anything starts."""
     for version in ("9.9.9", "new"):
         with pytest.raises(ValueError, match=version):
             tw.ServiceClient(base_url="http://127.0.0.1:1", wire_version=version)

@@ -1,4 +1,4 @@
-"""Tokenizers: which one a model has, and how it is loaded."""
+"""Tests of tokenizers: which one belongs to a model, and how it is loaded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fresh() -> Iterator[None]:
 
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
-    """What transformers is asked to load; it gives a new object each time."""
+    """Record what transformers is called with; each call returns a new object."""
     asked: list[tuple[str, dict[str, Any]]] = []
 
     class AutoTokenizer:
@@ -57,20 +57,22 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
         ("moonshotai/Kimi-K2.5-Text-Only", None, KIMI),
     ],
 )
-def test_which(model: str, given: str | None, found: str) -> None:
-    """The server's word counts first, then the model's name without variant; some have another's."""
+def test_tokenizer_id_of_a_model(model: str, given: str | None, found: str) -> None:
+    """The server's tokenizer id has precedence over the model's name without variant; some models use another's."""
     assert lookup.tokenizer_id_of(model, given) == found
 
 
-def test_loaded_once(loads: list[Any]) -> None:
-    """The same tokenizer is the same object; code of its own is trusted at one commit only."""
+def test_tokenizers_are_loaded_once(loads: list[Any]) -> None:
+    """The same tokenizer is the same object; remote code is trusted at one commit only."""
     assert lookup.load_tokenizer("a/b") is lookup.load_tokenizer("a/b")
     lookup.load_tokenizer(KIMI)
     assert loads == [("a/b", {}), (KIMI, {"revision": lookup.PINNED[KIMI], "trust_remote_code": True})]
 
 
-def test_of_clients(server: ScriptedServer, client: tw.ServiceClient, loads: list[Any]) -> None:
-    """A training client asks for the tokenizer the server names, a sampling client for that of its base model."""
+def test_clients_load_the_tokenizer_of_their_model(
+    server: ScriptedServer, client: tw.ServiceClient, loads: list[Any]
+) -> None:
+    """A training client uses the server's tokenizer id, a sampling client its base model."""
     data = {"model_name": "a/b", "tokenizer_id": "c/d:1"}
     server.rules["get_info"] = lambda _: ScriptedResponse({"model_id": "m1", "model_data": data})
     server.rules["samplers/sampler1"] = lambda _: ScriptedResponse({"sampler_id": "sampler1", "base_model": "a/b"})
@@ -79,14 +81,14 @@ def test_of_clients(server: ScriptedServer, client: tw.ServiceClient, loads: lis
     assert [name for name, _ in loads] == ["c/d", "a/b"]
 
 
-def test_a_server_that_names_no_model(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """Nothing is guessed."""
+def test_unnamed_model_has_no_tokenizer(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """Without a name the client raises an error instead of guessing."""
     server.rules["get_info"] = lambda _: ScriptedResponse({"model_id": "m1", "model_data": {}})
     with pytest.raises(tw.TinkerError, match="names neither its tokenizer nor its base model"):
         client.create_lora_training_client("a/b").get_tokenizer()
 
 
-def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the package to install."""
     monkeypatch.setitem(sys.modules, "transformers", None)
     monkeypatch.setitem(sys.modules, "tml_tokenizers", None)
@@ -96,8 +98,8 @@ def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         lookup.load_tokenizer("thinkingmachines/x")
 
 
-def test_the_embedded_server_speaks_bytes() -> None:
-    """Its clients have a tokenizer without any package; text survives the way there and back."""
+def test_embedded_server_has_a_byte_tokenizer() -> None:
+    """Its clients have a tokenizer without any package; text survives encoding and decoding."""
     with tw.ServiceClient(base_url="local") as client:
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
         sampling = client.create_sampling_client(base_model="tinkerwire/byte-nano")
@@ -111,7 +113,7 @@ def test_the_embedded_server_speaks_bytes() -> None:
 
 
 def test_the_byte_tokenizer_writes_files_for_transformers(tmp_path: Path) -> None:
-    """A byte-level BPE without merges, whose tokens are the bytes; letters as in every byte-level vocabulary."""
+    """The files hold a byte-level BPE without merges whose tokens are the bytes."""
     ByteTokenizer().save_pretrained(tmp_path / "org" / "model")
     content = json.loads((tmp_path / "org/model/tokenizer.json").read_text())
     vocabulary = content["model"]["vocab"]

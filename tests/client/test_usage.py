@@ -1,4 +1,4 @@
-"""The counters of clients: tokens of what has arrived, and how busy sampling keeps the server."""
+"""Tests of usage counters: tokens of results, and the load of sampling."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.timeout(60)
 
 
 def test_tokens_of_batches(server: ScriptedServer) -> None:
-    """By client and for the service: each chunk once its result is there, failed ones not."""
+    """Each chunk counts once its result arrives, for its client and the service; failed chunks do not count."""
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=2)) as client:
         one, other = (client.create_lora_training_client("base") for _ in range(2))
         one.forward_backward([datum(1, 2, 3), datum(4), datum(5, 6)], "cross_entropy").result(PATIENCE_S)
@@ -26,7 +26,7 @@ def test_tokens_of_batches(server: ScriptedServer) -> None:
 
 
 def test_tokens_of_samples(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """A prompt counts once, its samples all, and images of an unknown length not."""
+    """A prompt counts once, each sample counts, images of unknown length do not."""
     sampling = client.create_sampling_client(base_model="base")
     sequence = {"stop_reason": "stop", "tokens": [1, 2, 3], "logprobs": None}
     found = {"sequences": [sequence, sequence], "prompt_cache_hit_tokens": 1}
@@ -41,7 +41,7 @@ def test_tokens_of_samples(server: ScriptedServer, client: tw.ServiceClient) -> 
 
 
 def test_the_load_of_the_server(server: ScriptedServer) -> None:
-    """In flight, waiting, the window as it shrinks at a push-back, and how many of those there were."""
+    """The load has requests in flight and waiting, the window after a push-back, and the number of push-backs."""
     hold = Gate()
     busy = ScriptedResponse({}, status=429, headers={"retry-after-ms": "1"})
     server.rules["asample"] = in_order(busy, server.healthy_response)
@@ -62,7 +62,7 @@ def test_the_load_of_the_server(server: ScriptedServer) -> None:
 
 
 def test_a_client_with_its_own_policy_has_its_own_load(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """The one knob is RetryConfig.max_connections, of the service or of one client."""
+    """RetryConfig.max_connections limits the service or one client."""
     own = client.create_sampling_client(base_model="base", retry_config=tw.RetryConfig(max_connections=3))
     assert own.load.ceiling == 3
     assert client.create_sampling_client(base_model="base").load.ceiling == FAST.max_connections

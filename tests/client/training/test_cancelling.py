@@ -1,4 +1,4 @@
-"""Operations of a model that are cancelled, at each point of their way: none behind them is held up or overtakes."""
+"""Tests of cancelled operations: later operations neither wait for them nor overtake others."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer,
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_cancelled_before_it_was_sent(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """Operations cancelled in the line are never sent, leave no gap, and hold up nobody; order is kept."""
+def test_operations_cancelled_in_the_queue_are_not_sent(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """Operations cancelled in the queue leave no gap and delay no other; the order is kept."""
     hold = Gate()
     server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     first = training.forward_backward([datum()], "cross_entropy")
@@ -33,8 +33,8 @@ def test_cancelled_before_it_was_sent(server: ScriptedServer, training: tw.Train
     assert seq_ids(server) == list(range(1, 7))
 
 
-def test_cancelling_in_line_lets_nobody_overtake(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """When the operation in the middle is cancelled, the last still waits for the first to be taken."""
+def test_cancelling_in_the_queue_keeps_the_order(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """If the middle operation is cancelled, the last one still waits for the first one."""
     hold = Gate()
     server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     first = training.forward_backward([datum()], "cross_entropy")
@@ -49,8 +49,8 @@ def test_cancelling_in_line_lets_nobody_overtake(server: ScriptedServer, trainin
     last.result(PATIENCE_S)
 
 
-def test_cancelled_while_it_is_sent(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """An operation cancelled with its request on the way fails at once; the request goes to its end, without a gap."""
+def test_request_of_a_cancelled_operation_completes(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """An operation cancelled during its request fails at once; its request completes, without a gap."""
     hold = Gate()
     server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     sent = training.forward_backward([datum()], "cross_entropy")
@@ -68,10 +68,10 @@ def test_cancelled_while_it_is_sent(server: ScriptedServer, training: tw.Trainin
     assert not server.polls("ForwardBackward")
 
 
-def test_cancelled_while_it_is_sent_and_then_refused(
+def test_rejected_request_of_a_cancelled_operation_frees_its_seq_id(
     server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """When the request of a cancelled operation is refused in the end, its number is free, and nobody hears of it."""
+    """The next operation gets the seq_id, and nothing is logged."""
     hold = Gate()
     server.rules["optim_step"] = in_order(
         ScriptedResponse({"detail": "bad"}, status=422, hold=hold), server.healthy_response
@@ -87,7 +87,7 @@ def test_cancelled_while_it_is_sent_and_then_refused(
     assert not caplog.records
 
 
-def test_cancelled_while_it_is_sent_and_then_closed(server: ScriptedServer) -> None:
+def test_close_does_not_wait_for_a_cancelled_request(server: ScriptedServer) -> None:
     """Close does not wait for the request of a cancelled operation."""
     hold = Gate()
     server.rules["optim_step"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)

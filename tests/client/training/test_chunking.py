@@ -1,4 +1,4 @@
-"""Large batches: how they are split, sent in order, and made one result again."""
+"""Tests of large batches: how they are split, sent in order, and merged."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LIMITS = st.builds(tw.ChunkLimits, max_datums=st.integers(1, 10), max_values=st.
 
 
 def sized(number: int) -> tw.Datum:
-    """An example of so many numbers in all."""
+    """Return a datum with a number of values."""
     tokens = np.zeros(number, dtype=np.int64)
     return tw.Datum(model_input=tw.ModelInput.from_ints(tokens), loss_fn_inputs={})
 
 
 @given(SIZES, LIMITS)
 def test_chunks_are_the_batch_within_the_limits(sizes: list[int], limits: tw.ChunkLimits) -> None:
-    """Chunks are consecutive, not empty, within both limits but for one oversize example alone, and lose nothing."""
+    """Chunks are consecutive, not empty, complete, and within both limits, except a single oversize datum."""
     data = [sized(size) for size in sizes]
     chunks = list(split_batch(data, limits, SIZE))
     assert [id(d) for chunk in chunks for d in chunk] == [id(d) for d in data]
@@ -40,15 +40,15 @@ def test_chunks_are_the_batch_within_the_limits(sizes: list[int], limits: tw.Chu
 
 @given(SIZES, LIMITS)
 def test_chunks_are_as_large_as_they_can_be(sizes: list[int], limits: tw.ChunkLimits) -> None:
-    """No example could have gone into the chunk before its own."""
+    """No datum fits into the chunk before its own."""
     chunks = list(split_batch([sized(size) for size in sizes], limits, SIZE))
     for chunk, following in itertools.pairwise(chunks):
         is_full = len(chunk) == limits.max_datums
         assert is_full or sum(map(count_values, [*chunk, following[0]])) > limits.max_values
 
 
-def test_what_counts_as_a_number() -> None:
-    """Tokens, expected tokens of images, and stored tensor elements count; images of unknown length count nothing."""
+def test_counted_values() -> None:
+    """Tokens, expected tokens of images and stored tensor elements count; images of unknown length do not."""
     inputs = {"target_tokens": np.zeros((3, 4), dtype=np.int64), "weights": [0.5] * 5}
     text = tw.EncodedTextChunk(tokens=[1, 2, 3])
     known = tw.types.ImageChunk(data=b"x", format="png", expected_tokens=7)
@@ -69,8 +69,8 @@ def test_what_counts_as_a_number() -> None:
     )
 
 
-def test_the_limits() -> None:
-    """128 examples, 500,000 numbers and 5 MB by default; all can be set, none to nothing."""
+def test_default_and_invalid_limits() -> None:
+    """128 datums, 500,000 values and 5 MB are the defaults; a limit below 1 raises."""
     limits = tw.ChunkLimits()
     assert (limits.max_datums, limits.max_values, limits.max_body_bytes) == (128, 500_000, 5_000_000)
     for wrong in ({"max_datums": 0}, {"max_values": 0}, {"max_datums": -1}, {"max_body_bytes": 0}):
@@ -79,14 +79,14 @@ def test_the_limits() -> None:
 
 
 def echo(asked: RecordedRequest) -> ScriptedResponse:
-    """Take a chunk up under an id that tells what was in it."""
+    """Accept a chunk under a request id that holds its tokens."""
     (part,) = [asked.body[key] for key in asked.body if key.endswith("_input")]
     tokens = [datum["model_input"]["chunks"][0]["tokens"][0] for datum in part["data"]]
     return ScriptedResponse({"request_id": ",".join(map(str, tokens))})
 
 
 def output_of(asked: RecordedRequest) -> ScriptedResponse:
-    """The result of such a chunk: its tokens, their mean and sum."""
+    """Return the result of such a chunk: its tokens, their mean and sum."""
     tokens = [int(token) for token in asked.body["request_id"].split(",")]
     outputs = [{"logprobs": {"data": [float(t)], "dtype": "float32", "shape": [1]}} for t in tokens]
     metrics = {"token:mean": sum(tokens) / len(tokens), "token:sum": float(sum(tokens))}
@@ -95,7 +95,7 @@ def output_of(asked: RecordedRequest) -> ScriptedResponse:
 
 @pytest.mark.parametrize(("name", "kind"), [("forward_backward", "ForwardBackward"), ("forward", "Forward")])
 def test_a_large_batch_end_to_end(server: ScriptedServer, name: str, kind: str) -> None:
-    """A batch of 10 in chunks of 4: three requests in order under consecutive numbers, nothing between, one result."""
+    """A batch of 10 in chunks of 4 is three consecutive requests in order and one result."""
     server.rules[name] = echo
     server.on_poll(kind, output_of)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=4)) as client:
@@ -113,7 +113,7 @@ def test_a_large_batch_end_to_end(server: ScriptedServer, name: str, kind: str) 
 
 
 def test_chunks_of_two_callers_do_not_mix(server: ScriptedServer) -> None:
-    """The chunks of one call have consecutive numbers, whoever else calls in between."""
+    """The chunks of one call have consecutive seq_ids when other threads call in between."""
     server.rules["forward_backward"] = echo
     server.on_poll("ForwardBackward", output_of)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
@@ -129,7 +129,7 @@ def test_chunks_of_two_callers_do_not_mix(server: ScriptedServer) -> None:
 
 
 def test_results_in_any_order_make_the_same_output(server: ScriptedServer) -> None:
-    """When the last chunk's result comes first, outputs are still in the order of the batch."""
+    """If the last chunk's result arrives first, the outputs are still in the order of the batch."""
     hold = Gate()
     server.rules["forward_backward"] = echo
     server.on_poll(
@@ -145,7 +145,7 @@ def test_results_in_any_order_make_the_same_output(server: ScriptedServer) -> No
 
 @pytest.mark.parametrize("chunk", [0, 1, 2])
 def test_a_refused_chunk_fails_the_call_only(server: ScriptedServer, chunk: int) -> None:
-    """A chunk that is refused fails its call; the chunks behind it are not sent, and the client goes on."""
+    """A rejected chunk fails its call; the chunks behind it are not sent, and the client still works."""
     answers = [echo] * chunk + [ScriptedResponse({"detail": "bad datum"}, status=422), echo]
     server.rules["forward_backward"] = in_order(*answers)
     server.on_poll("ForwardBackward", output_of)
@@ -160,7 +160,7 @@ def test_a_refused_chunk_fails_the_call_only(server: ScriptedServer, chunk: int)
 
 
 def test_several_failed_chunks_make_one_error(server: ScriptedServer) -> None:
-    """When a chunk's result and a later chunk's submission both fail, the call fails once, quietly otherwise."""
+    """If the result of a chunk and the submission of a later one fail, the call raises one error."""
     hold = Gate()
     refuse = ScriptedResponse({"detail": "bad datum"}, status=422, hold=hold)
     server.rules["forward_backward"] = in_order(echo, refuse, echo)
@@ -176,7 +176,7 @@ def test_several_failed_chunks_make_one_error(server: ScriptedServer) -> None:
 
 
 def test_a_failed_result_of_a_chunk_fails_the_call_only(server: ScriptedServer) -> None:
-    """A chunk whose result is a failure fails the call, while another chunk's poll is given up."""
+    """A failed result of a chunk fails the call, and the polls of other chunks end."""
     server.rules["forward_backward"] = echo
     failed = ScriptedResponse({"error": "boom", "category": "server"})
     hung = ScriptedResponse(hold=Gate())
@@ -191,7 +191,7 @@ def test_a_failed_result_of_a_chunk_fails_the_call_only(server: ScriptedServer) 
 
 
 def test_a_cancelled_batch_stops_sending(server: ScriptedServer) -> None:
-    """Cancelling a batch stops its chunks that are not sent yet, and its polls; the client goes on."""
+    """Cancelling a batch drops its unsent chunks and its polls; the client still works."""
     hold = Gate()
     server.rules["forward_backward"] = in_order(echo, lambda asked: ScriptedResponse(echo(asked).body, hold=hold), echo)
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(hold=hold))

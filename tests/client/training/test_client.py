@@ -1,4 +1,4 @@
-"""TrainingClient: bodies on the wire, argument errors before anything is sent, weights in and out."""
+"""Tests of TrainingClient: request bodies, argument errors before anything is sent, and weights."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SAMPLER_PATH = "tinker://m1/sampler_weights/a"
 
 
 def sent(server: ScriptedServer, name: str) -> dict[str, Any]:
-    """The one body that was sent to a path, without nulls and the tag."""
+    """Return the only body sent to a path, without nulls and the type tag."""
     (body,) = server.bodies(name)
     return {key: value for key, value in body.items() if value is not None and key != "type"}
 
 
-def test_create_lora_training_client(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """Every argument arrives in its place; what is not given is left to the server."""
+def test_creation_sends_every_argument(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """Every argument arrives in its field; omitted ones are left to the server."""
     client.create_lora_training_client(
         "base", rank=4, seed=7, train_mlp=False, train_unembed=False, user_metadata={"a": "b"}
     ).result(PATIENCE_S)
@@ -41,8 +41,10 @@ def test_create_lora_training_client(server: ScriptedServer, client: tw.ServiceC
 @pytest.mark.parametrize(
     ("name", "field"), [("forward", "forward_input"), ("forward_backward", "forward_backward_input")]
 )
-def test_forward_and_backward(server: ScriptedServer, training: tw.TrainingClient, name: str, field: str) -> None:
-    """Arrays, lists and settings of the loss arrive as numbers, types and shapes."""
+def test_batches_arrive_as_numbers_types_and_shapes(
+    server: ScriptedServer, training: tw.TrainingClient, name: str, field: str
+) -> None:
+    """Arrays, lists and loss settings arrive as numbers with types and shapes."""
     data = tw.Datum(
         model_input=tw.ModelInput.from_ints(np.array([5, 6, 7])),
         loss_fn_inputs={"target_tokens": np.array([6, 7, 8]), "advantages": np.array([[0.5], [1.5]], dtype=np.float32)},
@@ -60,7 +62,7 @@ def test_forward_and_backward(server: ScriptedServer, training: tw.TrainingClien
 
 
 def test_outputs_come_as_tensors(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """Outputs, metrics and unknown fields of a result are there to be read."""
+    """Outputs, metrics and unknown fields of a result can be read."""
     outputs = [{"logprobs": {"data": [-1.0, -2.0], "dtype": "float32", "shape": None}}]
     body = {"loss_fn_output_type": "Scalar", "loss_fn_outputs": outputs, "metrics": {"loss:sum": 3.0}, "new": 1}
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(body))
@@ -69,8 +71,8 @@ def test_outputs_come_as_tensors(server: ScriptedServer, training: tw.TrainingCl
     assert found.metrics == {"loss:sum": 3.0}
 
 
-def test_optim_step(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """All settings of Adam are sent, those not given at their defaults, by position and by name."""
+def test_optim_step_sends_all_settings(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """All AdamW settings are sent, omitted ones with their defaults, by position and by name."""
     training.optim_step(tw.AdamParams(learning_rate=0.5)).result(PATIENCE_S)
     assert sent(server, "optim_step")["adam_params"] == {
         "learning_rate": 0.5,
@@ -87,7 +89,7 @@ def test_optim_step(server: ScriptedServer, training: tw.TrainingClient) -> None
 
 
 def test_save_and_load(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """Names, life times and the optimizer flag arrive; saving gives the path."""
+    """Names, lifetimes and the optimizer flag arrive; saving returns the path."""
     assert training.save_state("a", ttl_seconds=60).result(PATIENCE_S).path == PATH
     assert training.save_weights_for_sampler("b", 90).result(PATIENCE_S).path == SAMPLER_PATH
     training.load_state(PATH).result(PATIENCE_S)
@@ -99,7 +101,7 @@ def test_save_and_load(server: ScriptedServer, training: tw.TrainingClient) -> N
 
 
 def test_loading_on_an_old_wire(server: ScriptedServer) -> None:
-    """A wire without the optimizer flag loads weights without saying so, and refuses to pretend it loads more."""
+    """A wire version without the optimizer flag loads weights without it, and raises for the optimizer state."""
     with open_client(server.url, wire_version="0.4.1") as client:
         training = client.create_lora_training_client("base")
         training.load_state(PATH).result(PATIENCE_S)
@@ -108,8 +110,10 @@ def test_loading_on_an_old_wire(server: ScriptedServer) -> None:
     assert "optimizer" not in server.bodies("load_weights")[0]
 
 
-def test_a_sampling_client_of_the_weights_as_they_are(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """Without a name the answer's sampling session is used, with no further request; its place in line is kept."""
+def test_sampling_from_unnamed_weights_uses_the_session_of_the_response(
+    server: ScriptedServer, training: tw.TrainingClient
+) -> None:
+    """No further request follows, and the save keeps its turn."""
     training.optim_step(ADAM)
     sampling = training.save_weights_and_get_sampling_client()
     after = training.optim_step(ADAM)
@@ -123,7 +127,7 @@ def test_a_sampling_client_of_the_weights_as_they_are(server: ScriptedServer, tr
 
 
 def test_a_sampling_client_of_named_weights(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """With a name the weights are kept under it, and the path that comes back is sampled from."""
+    """The weights are saved under the name, and the returned path is sampled from."""
     server.on_poll("SaveWeightsForSampler", lambda _: ScriptedResponse({"path": "tinker://m1/named"}))
     training.save_weights_and_get_sampling_client("named").result(PATIENCE_S)
     assert sent(server, "save_weights_for_sampler") == {"model_id": "m1", "path": "named", "seq_id": 1}
@@ -133,7 +137,7 @@ def test_a_sampling_client_of_named_weights(server: ScriptedServer, training: tw
 def test_a_name_given_twice_samples_from_the_new_weights(
     server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The second save has no name, as the first keeps it; the log says so, and later operations keep their order."""
+    """The second save has no name; a warning is logged, and later operations keep their order."""
     server.on_poll("SaveWeightsForSampler", lambda _: ScriptedResponse({"path": "tinker://m1/sampler_weights/named"}))
     first = training.save_weights_and_get_sampling_client("named")
     second = training.save_weights_and_get_sampling_client("named")
@@ -148,7 +152,7 @@ def test_a_name_given_twice_samples_from_the_new_weights(
 
 
 def test_a_name_given_twice_to_a_server() -> None:
-    """Each client samples from the weights of its own time, and the first save keeps the name."""
+    """Each client samples from the weights of its call, and the first save keeps the name."""
     with tw.ServiceClient(base_url="local") as client:
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
         samplers = [training.save_weights_and_get_sampling_client(name="same").result(PATIENCE_S) for _ in range(3)]
@@ -161,8 +165,8 @@ def test_a_name_given_twice_to_a_server() -> None:
             again.result(PATIENCE_S)
 
 
-def test_an_answer_that_names_nothing_to_sample_from(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """When neither session nor path comes back, the client and its samples fail and say so."""
+def test_response_without_session_and_path_raises(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """Without session and path in the response, the client and its samples raise an error."""
     server.on_poll("SaveWeightsForSampler", lambda _: ScriptedResponse({"type": "save_weights_for_sampler"}))
     sampling = training.save_weights_and_get_sampling_client()
     for waiting in (sampling, sampling.sample(PROMPT, 1, PARAMS)):
@@ -178,7 +182,7 @@ def test_a_sampling_client_of_a_path(server: ScriptedServer, training: tw.Traini
 
 
 def test_get_info_and_model_id(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """Facts of the model come from the server, its id from its creation."""
+    """get_info returns the server's description; the id is that of the creation."""
     assert training.model_id == "m1"
     assert training.get_info().model_id == "m1"
     assert asyncio.run(training.get_info_async()).model_data.model_name == "base"
@@ -187,7 +191,7 @@ def test_get_info_and_model_id(server: ScriptedServer, training: tw.TrainingClie
 
 @pytest.mark.parametrize("optimizer", [False, True])
 def test_a_client_from_saved_state(server: ScriptedServer, client: tw.ServiceClient, optimizer: bool) -> None:
-    """The model is made like the one that was saved, loaded under seq_id 1 with or without optimizer, then goes on."""
+    """The model is created like the saved one and loaded under seq_id 1, with or without optimizer."""
     info = {"base_model": "found", "is_lora": True, "lora_rank": 3, "train_mlp": False, "train_unembed": None}
     server.rules["weights_info"] = lambda _: ScriptedResponse(info)
     make = (
@@ -206,7 +210,7 @@ def test_a_client_from_saved_state(server: ScriptedServer, client: tw.ServiceCli
 
 
 def test_a_client_from_saved_state_async(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """The async makers wait for the load, and a base model that is given goes before the one that was found."""
+    """The async methods wait for the load; a base model from the user has precedence over the server's."""
 
     async def run() -> None:
         await client.create_training_client_from_state_async(PATH, "mine")
@@ -234,7 +238,7 @@ RUN = {
 def test_servers_without_weights_info(
     server: ScriptedServer, client: tw.ServiceClient, missing: ScriptedResponse
 ) -> None:
-    """Where weights_info is missing the training run tells rank and metadata; given metadata goes on top."""
+    """Without weights_info, the training run has rank and metadata; the user's metadata is merged over it."""
     server.rules["weights_info"] = lambda _: missing
     server.rules["training_runs/m1"] = lambda _: ScriptedResponse(RUN)
     client.create_training_client_from_state(PATH, user_metadata={"a": "b"}).result(PATIENCE_S)
@@ -264,10 +268,10 @@ def test_servers_without_weights_info(
         ),
     ],
 )
-def test_state_that_cannot_be_had(
+def test_unknown_weights_raise_the_reason(
     server: ScriptedServer, client: tw.ServiceClient, answers: dict[str, ScriptedResponse], why: str
 ) -> None:
-    """When nothing can be found out about the weights, client and operations say why; no model is made."""
+    """If the server has no information about the weights, client and operations raise; no model is created."""
     for name, answer in answers.items():
         server.rules[name] = in_order(answer)
     training = client.create_training_client_from_state(PATH)
@@ -278,7 +282,7 @@ def test_state_that_cannot_be_had(
 
 
 def test_a_path_of_no_known_form(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """A path that only its server can read works with weights_info; without, the error reaches the operations."""
+    """A path in a server's own form works with weights_info; otherwise, operations raise the server's error."""
     client.create_training_client_from_state("tinker://odd").result(PATIENCE_S)
     server.rules["weights_info"] = lambda _: ScriptedResponse(status=404)
     training = client.create_training_client_from_state("tinker://odd")
@@ -328,10 +332,10 @@ WRONG: dict[str, tuple[Attempt, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize(("attempt", "kind", "text"), WRONG.values(), ids=WRONG)
-def test_wrong_arguments(
+def test_wrong_arguments_raise_in_the_call(
     server: ScriptedServer, client: tw.ServiceClient, attempt: Attempt, kind: type[Exception], text: str
 ) -> None:
-    """A wrong argument raises where it is given, says what would be right, and neither sends nor counts anything."""
+    """A wrong argument raises in the call with the expected value; nothing is sent or counted."""
     training = client.create_lora_training_client("base").result(PATIENCE_S)
     number = len(server.asked)
     with pytest.raises(kind, match=text):
@@ -348,7 +352,7 @@ def test_data_may_come_from_a_generator(server: ScriptedServer, training: tw.Tra
 
 
 def test_every_method_has_its_async_twin(training: tw.TrainingClient) -> None:
-    """The _async methods give the same futures and clients."""
+    """The _async methods return the same futures and clients."""
 
     async def run() -> None:
         futures: list[Any] = [
@@ -368,7 +372,7 @@ def test_every_method_has_its_async_twin(training: tw.TrainingClient) -> None:
 
 
 def test_weights_to_download(server: ScriptedServer) -> None:
-    """save_weights_external sends what it is given, in line; older wires refuse it."""
+    """save_weights_external sends its arguments in order; older wire versions raise."""
     server.on_poll(
         "SaveWeightsExternal", lambda _: ScriptedResponse({"path": "tinker://m1/external_weights/a", "size_bytes": 1})
     )
@@ -385,7 +389,7 @@ def test_weights_to_download(server: ScriptedServer) -> None:
 
 
 def test_unload_model(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """It goes out behind what was asked for before; wires that have it no more refuse it."""
+    """The request follows all earlier operations; wire versions without it raise."""
     server.on_poll("UnloadModel", lambda _: ScriptedResponse({"model_id": "m1"}))
     training.optim_step(ADAM)
     assert training.unload_model().result(PATIENCE_S).model_id == "m1"

@@ -1,4 +1,4 @@
-"""Losses of the user's own: what goes forward and back, what comes of it, and what a bad one does."""
+"""Tests of custom losses: requests of both passes, results, and functions that fail."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def tensor(values: Any, shape: list[int]) -> dict[str, Any]:
 
 
 def output(count: int, metrics: dict[str, float]) -> dict[str, Any]:
-    """What a server says of a batch whose targets all have the same log probabilities."""
+    """Return the server's output of a batch whose targets all have the same log probability."""
     outputs = [{"logprobs": tensor(LOGPROBS, [2])} for _ in range(count)]
     return {"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": metrics}
 
 
 @pytest.fixture
 def training(server: ScriptedServer) -> Iterator[tw.TrainingClient]:
-    """A model whose batches go out one datum at a time."""
+    """Create a client whose batches are sent one datum at a time."""
     server.on_poll("Forward", lambda _: ScriptedResponse(output(1, {"loss:sum": 0.0})))
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(output(1, {"loss:sum": 5.0, "tokens:sum": 2.0})))
     with open_client(server.url, chunk_limits=ChunkLimits(max_datums=1)) as client:
@@ -43,19 +43,19 @@ def training(server: ScriptedServer) -> Iterator[tw.TrainingClient]:
 
 
 def squares(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
-    """The sum of the squares of all log probabilities, whose gradients are twice those."""
+    """Return the sum of the squares of all log probabilities; the gradients are twice the log probabilities."""
     loss = sum((each**2).sum() for each in logprobs)
     return loss, {"datums": len(data)}, [2 * each for each in logprobs]
 
 
 def sent(server: ScriptedServer, name: str) -> list[dict[str, Any]]:
-    """The data of all requests of a kind."""
+    """Return the data of all requests of a kind."""
     field = {"forward": "forward_input", "forward_backward": "forward_backward_input"}[name]
     return [each for body in server.bodies(name) for each in body[field]["data"]]
 
 
 def test_forward_then_backward_by_the_gradients(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """Only targets and weights go out: forward as they are, back minus the gradients; the metrics are the loss's."""
+    """Only targets and weights are sent; the backward weights are minus the gradients; metrics are the loss's."""
     rich = tw.Datum(
         model_input=tw.ModelInput.from_ints([5, 6]),
         loss_fn_inputs={"target_tokens": [6, 7], "advantages": [0.5, 0.5]},
@@ -88,7 +88,7 @@ def test_forward_then_backward_by_the_gradients(server: ScriptedServer, training
 
 
 def test_the_loss_wins_over_a_metric_of_its_name(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """A server without loss:sum is no error, and a metric called so does not hide the loss."""
+    """A response without loss:sum is valid, and a metric with this name does not replace the loss."""
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(output(1, {})))
     found = training.forward_backward_custom(
         [datum()], lambda d, lp: (3.0, {"loss:sum": 1.0, "kl:mean": np.float32(0.5)}, lp), arrays="numpy"
@@ -97,7 +97,7 @@ def test_the_loss_wins_over_a_metric_of_its_name(server: ScriptedServer, trainin
 
 
 def test_later_operations_keep_their_place(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """What is asked for while the function runs goes out after the backward pass; the loop runs on meanwhile."""
+    """Operations started during the function are sent after the backward pass; the event loop keeps running."""
     entered, go_on = threading.Event(), threading.Event()
 
     def slow(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
@@ -169,17 +169,17 @@ def test_a_failing_function_fails_what_is_queued_behind_it(
         ((1.0, {}, [[0.0, float("nan")]]), ValueError, r"gradients\[0\]\[1\]: nan"),
     ],
 )
-def test_what_a_function_may_not_return(
+def test_wrong_return_values_raise(
     server: ScriptedServer, training: tw.TrainingClient, returned: Any, expected: type[Exception], text: str
 ) -> None:
-    """Each wrong result is said, and nothing goes back."""
+    """Each wrong return value raises, and no backward pass follows."""
     with pytest.raises(expected, match=text):
         training.forward_backward_custom([datum()], lambda d, lp: returned, arrays="numpy").result(PATIENCE_S)
     assert not server.named("forward_backward")
 
 
-def test_refused_before_anything_is_sent(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """No data, no targets, no function, an async one, a kind of array or of loss that there is not."""
+def test_wrong_arguments_raise_before_anything_is_sent(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """Missing data or targets, async functions and unknown kinds of arrays or losses raise."""
     training.result(PATIENCE_S)
     bare = tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={})
 
@@ -201,8 +201,8 @@ def test_refused_before_anything_is_sent(server: ScriptedServer, training: tw.Tr
     assert not server.named("forward")
 
 
-def test_the_old_argument_warns(training: tw.TrainingClient) -> None:
-    """loss_type_input is taken still."""
+def test_loss_type_input_is_deprecated(training: tw.TrainingClient) -> None:
+    """loss_type_input still works, with a DeprecationWarning."""
     with pytest.warns(DeprecationWarning, match="loss_type_input"):
         future = training.forward_backward_custom([datum()], squares, loss_type_input="logprobs", arrays="numpy")
     assert future.result(PATIENCE_S).metrics["loss:sum"] == 5.0
@@ -210,15 +210,17 @@ def test_the_old_argument_warns(training: tw.TrainingClient) -> None:
 
 @pytest.mark.skipif(HAS_TORCH, reason="torch is installed")
 def test_without_torch(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """Numpy arrays are the default, and torch is refused with the way out."""
+    """Numpy arrays are the default, and the error for torch names the alternative."""
     assert training.forward_backward_custom([datum()], squares).result(PATIENCE_S).metrics["loss:sum"] == 5.0
     with pytest.raises(ValueError, match="torch is not installed; install it, or pass arrays='numpy'"):
         training.forward_backward_custom([datum()], squares, arrays="torch")
 
 
 @pytest.mark.parametrize("outputs", [[], [{}], [{"logprobs": tensor([-1.0], [1])}]])
-def test_logprobs_that_do_not_fit(server: ScriptedServer, training: tw.TrainingClient, outputs: list[Any]) -> None:
-    """A server whose log probabilities are not those of the targets is caught before the function sees them."""
+def test_logprobs_of_the_wrong_size_raise(
+    server: ScriptedServer, training: tw.TrainingClient, outputs: list[Any]
+) -> None:
+    """Log probabilities that do not match the targets raise before the function runs."""
     body = {"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {}}
     server.on_poll("Forward", lambda _: ScriptedResponse(body))
     with pytest.raises(tw.APIResponseValidationError, match=r"(logprobs|outputs)"):
@@ -227,7 +229,7 @@ def test_logprobs_that_do_not_fit(server: ScriptedServer, training: tw.TrainingC
 
 @needs_torch
 def test_torch_differentiates(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """Tensors are float32 leaves; what the loss leaves out has a gradient of nothing."""
+    """Tensors are float32 leaves; a datum that the loss does not use has a gradient of 0."""
     seen: list[Any] = []
 
     def loss_fn(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
@@ -252,15 +254,15 @@ def test_torch_differentiates(server: ScriptedServer, training: tw.TrainingClien
         (lambda lp: lp.new_ones(1, requires_grad=True).sum(), "does not depend on the logprobs"),
     ],
 )
-def test_losses_that_torch_cannot_follow(training: tw.TrainingClient, cut: Any, text: str) -> None:
-    """What has no gradient by the log probabilities is said."""
+def test_losses_that_torch_cannot_differentiate_raise(training: tw.TrainingClient, cut: Any, text: str) -> None:
+    """A loss without gradients with respect to the log probabilities raises."""
     with pytest.raises(ValueError, match=text):
         training.forward_backward_custom([datum()], lambda d, lp: (cut(lp[0]), {})).result(PATIENCE_S)
 
 
 @pytest.mark.parametrize("wire_version", ["0.16.1", "0.38.0"])
-def test_it_trains_like_the_loss_it_is(wire_version: str) -> None:
-    """Cross-entropy written by hand moves the embedded server's model as its own does, as JSON and as messages."""
+def test_custom_cross_entropy_trains_like_the_builtin_one(wire_version: str) -> None:
+    """The embedded server's model changes equally, in JSON and in protobuf."""
     tokens = list(b"to be or not to be")
     inputs = {"target_tokens": tokens[1:], "weights": [1.0] * (len(tokens) - 1)}
     example = tw.Datum(model_input=tw.ModelInput.from_ints(tokens[:-1]), loss_fn_inputs=inputs)
@@ -284,8 +286,8 @@ def test_it_trains_like_the_loss_it_is(wire_version: str) -> None:
 
 @needs_torch
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
-def test_matrices_that_are_mostly_empty(server: ScriptedServer, dtype: str) -> None:
-    """Targets and weights of two dimensions, sparse or not, of any dtype; gradients go back in their shape."""
+def test_sparse_and_dense_matrices_are_targets(server: ScriptedServer, dtype: str) -> None:
+    """Two-dimensional targets and weights of any dtype work; gradients have their shape."""
     import torch  # noqa: PLC0415
 
     shape = [2, 50]
@@ -305,8 +307,8 @@ def test_matrices_that_are_mostly_empty(server: ScriptedServer, dtype: str) -> N
             assert found.result(PATIENCE_S).metrics["loss:sum"] == -1.5
 
 
-def test_a_function_that_waits_for_what_waits_for_it(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """Such a wait raises an error instead of a deadlock, and what the function asked for is not sent."""
+def test_function_that_waits_for_its_own_client_raises(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """The wait raises instead of a deadlock, and the operation is not sent."""
     before = training.optim_step(ADAM)
     asked: list[Any] = []
 
@@ -326,8 +328,8 @@ def test_a_function_that_waits_for_what_waits_for_it(server: ScriptedServer, tra
     assert not server.named("forward_backward")
 
 
-def test_a_function_that_waits_for_another_client(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """That one has a line of its own."""
+def test_function_may_wait_for_another_client(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """Another client has a separate queue."""
     with open_client(server.url) as service:
         other = service.create_lora_training_client("base")
 
@@ -339,8 +341,8 @@ def test_a_function_that_waits_for_another_client(server: ScriptedServer, traini
     assert server.named("forward_backward")
 
 
-def test_the_functions_list_is_its_own(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """What it does to the list of datums changes nothing of what is trained on."""
+def test_function_may_change_its_list(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """A changed list of datums does not change the batch."""
 
     def careless(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
         data.reverse()
@@ -361,8 +363,10 @@ def test_the_functions_list_is_its_own(server: ScriptedServer, training: tw.Trai
     [(None, {}, [np.zeros(2)]), (0.0, {"m": None}, [np.zeros(2)]), (0.0, {}, [np.zeros(2) + 1j]), (0.0, {}, [None])],
     ids=["loss", "metric", "complex gradient", "no gradient"],
 )
-def test_what_is_no_real_number(server: ScriptedServer, training: tw.TrainingClient, returned: Any) -> None:
-    """Nothing is read as another number, and nothing is trained."""
+def test_values_other_than_real_numbers_raise(
+    server: ScriptedServer, training: tw.TrainingClient, returned: Any
+) -> None:
+    """No value is read as another number, and nothing is trained."""
     with pytest.raises(TypeError, match=r"loss_fn: .* expected a real number"):
         training.forward_backward_custom([datum(1, 2)], lambda *_: returned, arrays="numpy").result(PATIENCE_S)
     assert not server.named("forward_backward")

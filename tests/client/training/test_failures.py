@@ -1,4 +1,4 @@
-"""Failed training steps: they never pass for trained weights, whoever waits for them."""
+"""Tests of failed training steps: their errors are logged or raised, and saved weights without them are reported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
 def test_a_failure_is_logged_at_once_though_its_future_is_kept(
     server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The future of a failed batch may be kept and never asked for; the failure is in the log, once."""
+    """A caller may keep the future of a failed batch unread; the failure is logged once."""
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(NO_MEMORY))
     kept = training.forward_backward([datum()], "cross_entropy")
     wait_until(lambda: bool(messages(caplog, logging.ERROR)), "the failure is logged")
@@ -41,10 +41,10 @@ def test_a_failure_is_logged_at_once_though_its_future_is_kept(
 
 
 @pytest.mark.parametrize("how", ["result", "callback", "gather"])
-def test_a_failure_that_somebody_waits_for_is_not_logged(
+def test_a_failure_that_a_caller_waits_for_is_not_logged(
     server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
-    """Whoever waits gets the error itself; a log line beside it would be noise."""
+    """A waiting caller gets the error; a log line would be noise."""
     hold = Gate()
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(NO_MEMORY, hold=hold))
     future = training.forward_backward([datum()], "cross_entropy")
@@ -66,7 +66,7 @@ def test_a_failure_that_somebody_waits_for_is_not_logged(
 def test_a_save_names_the_failed_steps_that_it_lacks(
     server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
-    """Weights that are saved after a failed batch look trained; a warning names the batch, once."""
+    """Weights saved after a failed batch look trained; a warning names the batch, once."""
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(NO_MEMORY))
     kept = training.forward_backward([datum()], "cross_entropy")
     wait_until(kept.done, "the failure")
@@ -77,10 +77,10 @@ def test_a_save_names_the_failed_steps_that_it_lacks(
     assert "out of memory" in text
 
 
-def test_a_save_after_a_retrieved_error_warns_of_nothing(
+def test_a_save_after_a_retrieved_error_does_not_warn(
     server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever got the error may have repeated the batch."""
+    """A caller that got the error may have repeated the batch."""
     server.on_poll("ForwardBackward", in_order(ScriptedResponse(NO_MEMORY), server.healthy_response))
     with pytest.raises(tw.RequestFailedError):
         training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
@@ -96,7 +96,7 @@ def squares(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
 def test_a_custom_loss_that_fails_elsewhere_fails_what_is_queued(
     server: ScriptedServer, training: tw.TrainingClient, stage: str
 ) -> None:
-    """A rejected pass of the server, and a cancellation while the function runs, leave no gradients either."""
+    """A rejected pass, and a cancellation during the function, leave no gradients either."""
     go_on = threading.Event()
 
     def waiting(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
@@ -123,7 +123,7 @@ def test_a_custom_loss_that_fails_elsewhere_fails_what_is_queued(
 
 
 def test_training_continues_after_a_cancelled_custom_loss(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """Whoever cancels knows how it ends, and need not ask for the error before going on."""
+    """A caller that cancels knows the outcome and need not retrieve an error."""
     go_on = threading.Event()
 
     def waiting(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:

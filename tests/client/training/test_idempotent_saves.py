@@ -1,4 +1,4 @@
-"""A 409 for a save: success when it is about what this very save has just written, and an error otherwise."""
+"""Tests of status 409 for a save: success if an earlier attempt of the same save caused it, else an error."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SAVES: dict[str, Callable[[tw.TrainingClient], Any]] = {
 SEGMENTS = {"save_weights": "weights", "save_weights_for_sampler": "sampler_weights"}
 
 
-class Shelf:
-    """Checkpoints of the model, as a server keeps them: one of a name; each name that is taken is a 409."""
+class CheckpointStore:
+    """Checkpoints of a model on a server that has one per name and responds 409 for a used name."""
 
     def __init__(self, server: ScriptedServer) -> None:
         self.server = server
@@ -53,13 +53,15 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf(server: ScriptedServer) -> Shelf:
-    return Shelf(server)
+def shelf(server: ScriptedServer) -> CheckpointStore:
+    return CheckpointStore(server)
 
 
 @pytest.mark.parametrize("name", SAVES)
-def test_what_was_just_saved(server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient, name: str) -> None:
-    """The first sending saved, its reply was lost, the resend is a conflict: that is success, with the path."""
+def test_conflict_with_an_earlier_attempt_of_the_save_is_success(
+    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient, name: str
+) -> None:
+    """The first attempt saved, its response was lost, the retry is a conflict: the result has the path."""
     shelf.lost = 1
     assert SAVES[name](training).result(PATIENCE_S).path == f"tinker://m1/{SEGMENTS[name]}/a"
     first, second = server.named(name)
@@ -68,26 +70,30 @@ def test_what_was_just_saved(server: ScriptedServer, shelf: Shelf, training: tw.
 
 
 @pytest.mark.parametrize("name", SAVES)
-def test_a_name_that_is_taken(server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient, name: str) -> None:
-    """A conflict about an earlier save is an error, at once, in the server's words; a second sending cannot help."""
+def test_conflict_with_an_earlier_save_raises_at_once(
+    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient, name: str
+) -> None:
+    """The error has the server's text, and the request is not retried."""
     SAVES[name](training).result(PATIENCE_S)
     with pytest.raises(tw.ConflictError, match="already exists"):
         SAVES[name](training).result(PATIENCE_S)
     assert len(server.named(name)) == 2
 
 
-def test_a_name_that_is_taken_and_a_lost_reply(
-    server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient
+def test_lost_response_does_not_hide_an_earlier_save(
+    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient
 ) -> None:
-    """A lost reply makes nobody's earlier save this one's."""
+    """After a lost response, an earlier save under the name is still a conflict."""
     training.save_state("a").result(PATIENCE_S)
     server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), shelf.save)
     with pytest.raises(tw.ConflictError):
         training.save_state("a").result(PATIENCE_S)
 
 
-def test_two_saves_of_one_name(server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient) -> None:
-    """Of two under way, the first is found again, and the second is a conflict."""
+def test_second_of_two_saves_under_a_name_is_a_conflict(
+    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient
+) -> None:
+    """The first one counts as success, the second one raises."""
     shelf.lost = 1
     first, second = training.save_state("a"), training.save_state("a")
     assert first.result(PATIENCE_S).path == "tinker://m1/weights/a"
@@ -95,8 +101,10 @@ def test_two_saves_of_one_name(server: ScriptedServer, shelf: Shelf, training: t
         second.result(PATIENCE_S)
 
 
-def test_a_conflict_that_the_promise_tells(server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient) -> None:
-    """Servers that run the resend, too, find the conflict only then."""
+def test_conflict_in_the_result_of_a_retry_is_success(
+    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient
+) -> None:
+    """Some servers run the retry, too, and report the conflict as its result."""
     shelf.names.add("weights/a")
     server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), server.healthy_response)
     server.on_poll("SaveWeights", lambda _: TAKEN)
@@ -104,10 +112,10 @@ def test_a_conflict_that_the_promise_tells(server: ScriptedServer, shelf: Shelf,
 
 
 @pytest.mark.parametrize("listed", [ScriptedResponse({"checkpoints": []}), ScriptedResponse(status=404)])
-def test_a_conflict_about_something_else(
+def test_unexplained_conflict_raises(
     server: ScriptedServer, training: tw.TrainingClient, listed: ScriptedResponse
 ) -> None:
-    """When the server does not have the checkpoint, or cannot say, the conflict stays one."""
+    """If the server does not have or cannot list the checkpoint, the conflict is raised."""
     server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), TAKEN)
     server.rules["training_runs/m1/checkpoints"] = lambda _: listed
     with pytest.raises(tw.ConflictError, match="already exists"):
@@ -115,8 +123,10 @@ def test_a_conflict_about_something_else(
     assert training.optim_step(tw.AdamParams(learning_rate=1e-3)).result(PATIENCE_S)
 
 
-def test_a_save_that_is_still_being_written(server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient) -> None:
-    """It is waited for."""
+def test_checkpoint_that_is_being_written_is_awaited(
+    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient
+) -> None:
+    """The client waits for a checkpoint that the server has not listed yet."""
     server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), TAKEN)
     nothing = ScriptedResponse({"checkpoints": []})
 
@@ -128,8 +138,10 @@ def test_a_save_that_is_still_being_written(server: ScriptedServer, shelf: Shelf
     assert training.save_state("a").result(PATIENCE_S).path == "tinker://m1/weights/a"
 
 
-def test_a_failed_save_takes_no_name(server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient) -> None:
-    """A name whose save failed is free: a later save of it is found again."""
+def test_failed_save_leaves_its_name_free(
+    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient
+) -> None:
+    """A later save under the name of a failed one can be found."""
     server.rules["save_weights"] = in_order(ScriptedResponse({"detail": "disk full"}, status=422), shelf.save)
     with pytest.raises(tw.UnprocessableEntityError):
         training.save_state("a").result(PATIENCE_S)
@@ -137,10 +149,10 @@ def test_a_failed_save_takes_no_name(server: ScriptedServer, shelf: Shelf, train
     assert training.save_state("a").result(PATIENCE_S).path == "tinker://m1/weights/a"
 
 
-def test_a_sampling_client_of_what_was_just_saved(
-    server: ScriptedServer, shelf: Shelf, training: tw.TrainingClient
+def test_conflict_of_named_sampler_weights_is_success(
+    server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient
 ) -> None:
-    """The same for weights that are saved under a name in order to sample from them."""
+    """The same holds for weights saved in order to sample from them."""
     shelf.lost = 1
     training.save_weights_and_get_sampling_client("a").result(PATIENCE_S)
     assert server.bodies("create_sampling_session")[0]["model_path"] == "tinker://m1/sampler_weights/a"

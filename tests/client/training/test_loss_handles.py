@@ -1,4 +1,4 @@
-"""Losses made once for a session: how they are handed over, what their handles are good for, who computes them."""
+"""Tests of custom losses of a session: their upload, their handles, and where they are computed."""
 
 from __future__ import annotations
 
@@ -39,46 +39,46 @@ NODES: list[dict[str, Any]] = [
         "kwargs": {},
     },
 ]
-"""What torch.fx takes down of ``lambda logprobs, beta: (x := logprobs[1:].sum(dim=None), {"custom/a:mean": x})``."""
+"""The graph of ``lambda logprobs, beta: (x := logprobs[1:].sum(dim=None), {"custom/a:mean": x})``."""
 
 
 def with_beta(beta: Any = 0.5) -> tw.Datum:
-    """A datum with a number of its own."""
+    """Return a datum with an additional input."""
     targets = {"target_tokens": [2, 3], "beta": np.asarray(beta, np.float32)}
     return tw.Datum(model_input=tw.ModelInput.from_ints([1, 2]), loss_fn_inputs=targets)
 
 
 def recorded(fn: Any, input_ranks: Any) -> TracedLoss:
-    """The graph above, under the name of the function."""
+    """Return the graph above under the name of the function."""
     inputs = (CustomLossInput(name="logprobs", rank=1), CustomLossInput(name="beta", rank=0))
     graph = CustomLossGraph(nodes=[CustomLossNode(**node) for node in NODES])
     return TracedLoss(fn.__name__, inputs, graph, None)
 
 
 def mine() -> None:
-    """Stands for a loss."""
+    """Represent a loss."""
 
 
 def other() -> None:
-    """Stands for another."""
+    """Represent another loss."""
 
 
 @pytest.fixture
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Graphs come from a record."""
+    """Replace tracing by recorded graphs."""
     monkeypatch.setattr(service_module, "trace", recorded)
 
 
 @pytest.fixture
 def handing(server: ScriptedServer, without_torch: None) -> Iterator[tw.ServiceClient]:
-    """A client whose server computes losses."""
+    """Create a client whose server computes losses."""
     server.on_poll("CreateCustomLoss", lambda asked: ScriptedResponse({"loss_id": asked.body["request_id"]}))
     with open_client(server.url, **SERVER_SIDE) as client:
         yield client
 
 
-def test_a_loss_is_handed_over(server: ScriptedServer, handing: tw.ServiceClient) -> None:
-    """As the official SDK 0.38.0 does it; what trains on it is sent whole, with its id."""
+def test_loss_is_uploaded_like_the_official_sdk(server: ScriptedServer, handing: tw.ServiceClient) -> None:
+    """Batches that train on the loss are sent with all inputs and its id."""
     handle = handing.create_custom_loss(mine, {"logprobs": 1, "beta": 0}).result(PATIENCE_S)
     assert server.bodies("create_custom_loss") == [
         {
@@ -103,8 +103,8 @@ def test_a_loss_is_handed_over(server: ScriptedServer, handing: tw.ServiceClient
     assert sent["data"][0]["loss_fn_inputs"].keys() == {"target_tokens", "beta"}
 
 
-def test_losses_of_a_session_are_counted(server: ScriptedServer, handing: tw.ServiceClient) -> None:
-    """Each is made once; one whose making failed may be made again."""
+def test_a_session_has_each_loss_once(server: ScriptedServer, handing: tw.ServiceClient) -> None:
+    """A second identical loss raises; a failed upload can be repeated."""
     refusal = ScriptedResponse({"detail": "no"}, status=422)
     server.rules["create_custom_loss"] = lambda asked: (
         refusal if asked.body["custom_loss_seq_id"] == 0 else server.healthy_response(asked)
@@ -121,18 +121,18 @@ def test_losses_of_a_session_are_counted(server: ScriptedServer, handing: tw.Ser
 @pytest.mark.parametrize(
     "options", [{"wire_version": "0.16.1"}, {"wire_version": "0.38.0"}, {"wire_version": "0.38.0", "client_config": {}}]
 )
-def test_where_the_server_does_not_compute_it(
+def test_servers_without_custom_losses_receive_no_upload(
     server: ScriptedServer, without_torch: None, options: dict[str, Any]
 ) -> None:
-    """There is a handle all the same, of the session, and nothing is sent for it but that."""
+    """The handle belongs to the session, and only the session is created."""
     with open_client(server.url, **options) as client:
         handle = client.create_custom_loss(mine, {}).result(PATIENCE_S)
     assert handle.loss_id is None and handle.session_id == "s1"
     assert not server.named("create_custom_loss")
 
 
-def test_a_handle_is_of_its_session(server: ScriptedServer, handing: tw.ServiceClient) -> None:
-    """Others refuse it before anything is sent, also those that have no session so far."""
+def test_handle_of_another_session_raises(server: ScriptedServer, handing: tw.ServiceClient) -> None:
+    """Clients of other sessions, started or not, raise before anything is sent."""
     handle = handing.create_custom_loss(mine, {}).result(PATIENCE_S)
     server.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s2"})
     with open_client(server.url, **SERVER_SIDE) as stranger:
@@ -156,10 +156,10 @@ def test_a_handle_is_of_its_session(server: ScriptedServer, handing: tw.ServiceC
         ([with_beta()], {"arrays": "numpy"}, "arrays: loss mine computes in torch"),
     ],
 )
-def test_refused_before_anything_is_sent(
+def test_datums_without_the_inputs_of_the_loss_raise(
     server: ScriptedServer, handing: tw.ServiceClient, data: Any, options: Any, error: str
 ) -> None:
-    """Datums that do not have what the loss reads; the next operation is numbered as if nothing had been."""
+    """The next operation gets the seq_id."""
     handle = handing.create_custom_loss(mine, {}).result(PATIENCE_S)
     training = handing.create_lora_training_client("base")
     with pytest.raises(ValueError, match=error):
@@ -169,7 +169,7 @@ def test_refused_before_anything_is_sent(
 
 
 def test_without_torch(client: tw.ServiceClient, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says what is missing; nothing is sent."""
+    """The error names the missing package; nothing is sent."""
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setitem(sys.modules, "torch.fx", None)
     with pytest.raises(ImportError, match="create_custom_loss: torch is not installed; install it"):
@@ -181,14 +181,14 @@ def test_without_torch(client: tw.ServiceClient, server: ScriptedServer, monkeyp
 
 
 def scaled(logprobs: Any, beta: Any) -> Any:
-    """A loss whose gradient is that of a datum."""
+    """Return a loss whose gradient is an input of the datum."""
     loss = (logprobs**2).sum() * beta
     return loss, {"custom/twice:mean": loss * 2, "custom/ones:sum": logprobs.detach().exp().sum() * 0 + 1}
 
 
 @needs_torch
-def test_it_is_computed_here(server: ScriptedServer) -> None:
-    """Datum by datum; losses are summed, metrics are sums or means over the datums of all requests."""
+def test_client_computes_losses_datum_by_datum(server: ScriptedServer) -> None:
+    """Losses are summed; metrics are sums or means over the datums of all requests."""
     outputs = [{"logprobs": {"data": [-1.0, -2.0], "dtype": "float32", "shape": [2]}}]
     body = {"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {"loss:sum": 7.0}}
     server.on_poll("Forward", lambda _: ScriptedResponse(body))
@@ -208,8 +208,8 @@ def test_it_is_computed_here(server: ScriptedServer) -> None:
 
 
 @needs_torch
-def test_the_key_of_a_loss(client: tw.ServiceClient) -> None:
-    """That of its computation, not of its name."""
+def test_key_depends_on_the_computation(client: tw.ServiceClient) -> None:
+    """The key of a loss depends on its computation, not on its name."""
 
     def doubled(logprobs: Any, beta: Any) -> Any:
         return scaled(logprobs, beta)
@@ -238,8 +238,8 @@ def test_the_key_of_a_loss(client: tw.ServiceClient) -> None:
         (lambda logprobs: (logprobs.detach().sum(), {}), "cannot differentiate the loss by the logprobs"),
     ],
 )
-def test_what_only_running_it_shows(server: ScriptedServer, loss: Any, error: str) -> None:
-    """Is the error of the operation, and nothing goes back."""
+def test_wrong_results_of_a_traced_loss_raise(server: ScriptedServer, loss: Any, error: str) -> None:
+    """The operation raises, and no backward pass follows."""
     outputs = [{"logprobs": {"data": [-1.0, -2.0], "dtype": "float32", "shape": [2]}}]
     server.on_poll(
         "Forward", lambda _: ScriptedResponse({"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {}})
@@ -333,18 +333,18 @@ async def _later(logprobs: Any) -> Any:
         ),
     ],
 )
-def test_what_cannot_be_taken_down(
+def test_functions_that_cannot_be_traced_raise(
     client: tw.ServiceClient, server: ScriptedServer, loss: Any, ranks: dict[str, Any], error: str
 ) -> None:
-    """Each rule is told, at the call, with nothing sent."""
+    """The call raises with the broken rule, and nothing is sent."""
     with pytest.raises(ValueError, match=f"create_custom_loss: .*{error}"):
         client.create_custom_loss(loss, ranks)
     assert not server.asked
 
 
 @needs_torch
-def test_what_is_not_the_function_s_own(client: tw.ServiceClient) -> None:
-    """Tensors from outside, what is no function, and ranks that are none."""
+def test_outer_tensors_and_wrong_argument_types_raise(client: tw.ServiceClient) -> None:
+    """Outer tensors, values other than functions, and invalid ranks raise."""
     with pytest.raises(ValueError, match="it uses a tensor from outside"):
         client.create_custom_loss(_outside(), {"logprobs": 1})
     with pytest.raises(TypeError, match="expected a function, got int"):

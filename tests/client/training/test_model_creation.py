@@ -1,4 +1,4 @@
-"""Operations behind the creation of their model, when it fails."""
+"""Tests of operations queued behind the creation of their model, when it fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(60)
 
 @pytest.mark.parametrize("step", ["create_session", "create_model", "retrieve_future"])
 def test_a_failed_creation_reaches_every_operation(server: ScriptedServer, client: tw.ServiceClient, step: str) -> None:
-    """When the model cannot be created, each queued operation fails with the reason and its cause; nothing is sent."""
+    """Each queued operation raises the reason with its cause; nothing is sent."""
     server.rules[step] = lambda _: ScriptedResponse({"detail": "out of GPUs"}, status=404)
     training = client.create_lora_training_client("base")
     futures = [training.optim_step(ADAM), training.save_state("a"), training.forward([datum()], "cross_entropy")]
@@ -52,7 +52,7 @@ def test_operations_after_a_cancelled_creation_name_the_cancellation(
 
 
 def test_a_model_whose_weights_did_not_load_trains_nothing(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """create_training_client_from_state: when the load fails, no operation runs on the bare model."""
+    """If the load of create_training_client_from_state fails, no operation runs on the new model."""
     server.on_poll("LoadWeights", lambda _: ScriptedResponse({"error": "no such checkpoint", "category": "user"}))
     training = client.create_training_client_from_state("tinker://m0/weights/a")
     with pytest.raises(tw.TinkerError, match="no such checkpoint"):
@@ -67,7 +67,7 @@ PATH = "tinker://m0/weights/a"
 @pytest.mark.parametrize("status", [400, 404, 405, 422, 501])
 @pytest.mark.parametrize("wire_version", [None, "0.24.1"])
 def test_a_server_whose_load_creates_no_model(server: ScriptedServer, status: int, wire_version: str | None) -> None:
-    """Its flag says that load_weights creates models: the client falls back to create_model and load, and keeps it."""
+    """Its flag promises creation by load_weights: the client falls back to create_model and load, permanently."""
     server.rules["client/config"] = lambda _: ScriptedResponse(FLAGS)
 
     def load(asked: RecordedRequest) -> ScriptedResponse:
@@ -89,7 +89,7 @@ def test_a_server_whose_load_creates_no_model(server: ScriptedServer, status: in
 
 
 def test_a_load_that_may_have_created_a_model_is_not_repeated(server: ScriptedServer) -> None:
-    """A refusal after a lost response, or after a future, says nothing about the first attempt: no second model."""
+    """A rejection after a lost response, or after a future, proves nothing about the first attempt."""
     refusal = ScriptedResponse({"detail": "it exists"}, 400)
     server.rules["load_weights"] = in_order(ScriptedResponse(drop=True), refusal)
     with open_client(server.url, wire_version="0.24.1", client_config=FLAGS) as client:
@@ -102,8 +102,8 @@ def test_a_load_that_may_have_created_a_model_is_not_repeated(server: ScriptedSe
     assert not server.named("create_model")
 
 
-def test_a_refused_path_shows_the_first_error(server: ScriptedServer) -> None:
-    """If the server does not know the path either, the error is that of load_weights."""
+def test_error_of_an_unknown_path_is_that_of_load_weights(server: ScriptedServer) -> None:
+    """If the server does not know the path either, the first error is raised."""
     server.rules["load_weights"] = lambda _: ScriptedResponse({"detail": "no such checkpoint"}, 404)
     server.rules["weights_info"] = server.rules["training_runs/m0"] = lambda _: ScriptedResponse(
         {"detail": "what?"}, 404

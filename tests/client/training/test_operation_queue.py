@@ -1,4 +1,4 @@
-"""One sequence of operations per model: what the server sees, whatever happens to single operations."""
+"""Tests of the order and seq_ids of operations on one model, as the server receives them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ pytestmark = pytest.mark.timeout(60)
 NUMBERED = {"loss_fn_output_type": "T", "loss_fn_outputs": [], "metrics": {}}
 
 
-def anything(training: tw.TrainingClient, which: int) -> Any:
-    """One operation of six kinds."""
+def operation_of_kind(training: tw.TrainingClient, which: int) -> Any:
+    """Start an operation of one of six kinds."""
     kinds: list[Callable[[], Any]] = [
         lambda: training.forward([datum(which)], "cross_entropy"),
         lambda: training.forward_backward([datum(which)], "cross_entropy"),
@@ -49,15 +49,15 @@ def anything(training: tw.TrainingClient, which: int) -> Any:
 
 
 def test_hundreds_from_threads_and_tasks_arrive_in_order(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """400 operations of six kinds from 8 threads and 4 event loops: ids 1 to 400, in the order of arrival."""
+    """400 operations of six kinds from 8 threads and 4 event loops arrive with seq_ids 1 to 400."""
 
     def in_thread(start: int) -> list[Any]:
-        return [anything(training, start + i) for i in range(40)]
+        return [operation_of_kind(training, start + i) for i in range(40)]
 
     async def in_tasks(start: int) -> list[Any]:
         async def one(i: int) -> Any:
             await asyncio.sleep(0)
-            return anything(training, start + i)
+            return operation_of_kind(training, start + i)
 
         return await asyncio.gather(*(one(i) for i in range(20)))
 
@@ -70,8 +70,8 @@ def test_hundreds_from_threads_and_tasks_arrive_in_order(server: ScriptedServer,
     assert seq_ids(server) == list(range(1, 401))
 
 
-def test_the_order_is_that_of_the_calls(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """What one thread asks for arrives as asked for, though submissions take different times."""
+def test_operations_arrive_in_call_order(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """Operations of one thread arrive in call order, though submissions take different times."""
     pauses = random.Random(7)
     for name in ("forward_backward", "optim_step"):
         server.rules[name] = lambda asked: ScriptedResponse(
@@ -96,7 +96,7 @@ def test_the_order_is_that_of_the_calls(server: ScriptedServer, training: tw.Tra
 
 
 def test_one_submission_at_a_time(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """The next request leaves only when the server has taken the one before."""
+    """The next request is sent only when the server has accepted the previous one."""
     server.rules["optim_step"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, delay_s=0.005)
     for future in [training.optim_step(ADAM) for _ in range(20)]:
         future.result(PATIENCE_S)
@@ -104,7 +104,7 @@ def test_one_submission_at_a_time(server: ScriptedServer, training: tw.TrainingC
 
 
 def test_two_models_do_not_wait_for_each_other(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """A submission that hangs on one model holds up no other model, and each counts for itself."""
+    """A submission that hangs delays no other model, and each model has separate seq_ids."""
     server.on_poll("CreateModel", in_order(ScriptedResponse({"model_id": "m1"}), ScriptedResponse({"model_id": "m2"})))
     first = client.create_lora_training_client("base").result(PATIENCE_S)
     second = client.create_lora_training_client("base").result(PATIENCE_S)
@@ -125,8 +125,8 @@ def test_two_models_do_not_wait_for_each_other(server: ScriptedServer, client: t
 
 
 @pytest.mark.parametrize("status", [302, 307, 400, 401, 403, 404, 422])
-def test_a_refused_operation_leaves_no_gap(server: ScriptedServer, training: tw.TrainingClient, status: int) -> None:
-    """A 3xx or 4xx fails its own future with the server's words; the next operation gets the number it did not use."""
+def test_a_rejected_operation_leaves_no_gap(server: ScriptedServer, training: tw.TrainingClient, status: int) -> None:
+    """A 3xx or 4xx fails its future with the server's text; the next operation reuses the seq_id."""
     refusal = ScriptedResponse({"detail": "bad adam"}, status=status)
     server.rules["optim_step"] = in_order(server.healthy_response, refusal, server.healthy_response)
     futures = [training.optim_step(ADAM) for _ in range(3)]
@@ -137,8 +137,8 @@ def test_a_refused_operation_leaves_no_gap(server: ScriptedServer, training: tw.
     assert seq_ids(server) == [1, 2, 2]
 
 
-def test_too_many_requests_to_the_end_leave_no_gap(server: ScriptedServer) -> None:
-    """An operation that only ever met 429 was never taken up, so its number is free again."""
+def test_exhausted_429_leaves_no_gap(server: ScriptedServer) -> None:
+    """An operation that only got 429 was never accepted, so that its seq_id is free."""
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=3)) as client:
         training = client.create_lora_training_client("base")
         server.rules["optim_step"] = in_order(*[ScriptedResponse({}, status=429)] * 3, server.healthy_response)
@@ -159,8 +159,8 @@ def test_too_many_requests_to_the_end_leave_no_gap(server: ScriptedServer) -> No
     ],
     ids=str,
 )
-def test_a_number_that_may_be_used_is_never_used_again(server: ScriptedServer, doubt: ScriptedResponse) -> None:
-    """After an operation whose fate is unknown, the next one gets a fresh number, and goes on."""
+def test_an_uncertain_seq_id_is_not_reused(server: ScriptedServer, doubt: ScriptedResponse) -> None:
+    """After an uncertain operation, the next one gets a new seq_id."""
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=2)) as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
         server.rules["optim_step"] = in_order(doubt, doubt, server.healthy_response)
@@ -171,8 +171,8 @@ def test_a_number_that_may_be_used_is_never_used_again(server: ScriptedServer, d
     assert seq_ids(server) == [1, 1, 2]
 
 
-def test_a_refusal_after_a_doubt_frees_nothing(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """A reply that was lost and a refusal of the resend: the first may have been taken up, so the number is used."""
+def test_a_rejection_after_a_lost_response_frees_nothing(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """The first attempt may be accepted, so that the seq_id counts as used."""
     server.rules["optim_step"] = in_order(
         ScriptedResponse(drop=True), ScriptedResponse({}, status=422), server.healthy_response
     )
@@ -183,8 +183,8 @@ def test_a_refusal_after_a_doubt_frees_nothing(server: ScriptedServer, training:
     assert seq_ids(server) == [1, 1, 2]
 
 
-def test_a_server_that_is_away_leaves_no_gap(server: ScriptedServer) -> None:
-    """An operation for which there was never a connection was not taken up; when the server is back, all is well."""
+def test_an_unreachable_server_leaves_no_gap(server: ScriptedServer) -> None:
+    """An operation without any connection was not accepted; the next one reuses its seq_id."""
     inner, away = AiohttpTransport(server.url), AiohttpTransport("http://127.0.0.1:1")
 
     class Flaky:
@@ -209,8 +209,8 @@ def test_a_server_that_is_away_leaves_no_gap(server: ScriptedServer) -> None:
     assert seq_ids(server) == [1, 2]
 
 
-def test_what_cannot_be_encoded_leaves_no_gap(server: ScriptedServer) -> None:
-    """An operation that the wire version in use does not have fails by itself, unsent; the next gets its number."""
+def test_an_operation_that_cannot_be_encoded_leaves_no_gap(server: ScriptedServer) -> None:
+    """An operation that the wire version lacks fails unsent; the next one gets its seq_id."""
     with open_client(server.url, wire_version="0.4.1") as client:
         training = client.create_lora_training_client("base")
         impossible, fine = training.save_state("a", ttl_seconds=60), training.optim_step(ADAM)
@@ -220,8 +220,8 @@ def test_what_cannot_be_encoded_leaves_no_gap(server: ScriptedServer) -> None:
     assert seq_ids(server) == [1]
 
 
-def test_a_slow_or_failed_result_holds_up_nobody(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """Submissions go on while an earlier result hangs, and after one failed."""
+def test_a_slow_or_failed_result_delays_no_operation(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """Submissions continue while an earlier result is pending, and after one failed."""
     hold = Gate()
     server.on_poll("ForwardBackward", lambda asked: ScriptedResponse(NUMBERED, hold=hold))
     server.on_poll("SaveWeights", lambda _: ScriptedResponse({"error": "disk full"}))
@@ -236,8 +236,8 @@ def test_a_slow_or_failed_result_holds_up_nobody(server: ScriptedServer, trainin
     slow.result(PATIENCE_S)
 
 
-def test_more_results_waited_for_than_connections(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """With 300 results outstanding, whose polls the server holds, another operation is still submitted at once."""
+def test_more_pending_results_than_connections(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """With 300 pending polls, another operation is still submitted at once."""
     hold = Gate()
     server.on_poll("OptimStep", lambda asked: ScriptedResponse({"metrics": {}}, hold=hold))
     futures = [training.optim_step(ADAM) for _ in range(300)]
@@ -250,8 +250,8 @@ def test_more_results_waited_for_than_connections(server: ScriptedServer, traini
 
 
 @given(st.lists(st.sampled_from(["send", "refuse", "cancel"]), max_size=30))
-def test_the_line_itself(fates: list[str]) -> None:
-    """Whatever becomes of operations: turns come in order, and the numbers that are taken are consecutive."""
+def test_turns_and_seq_ids_are_consecutive(fates: list[str]) -> None:
+    """With any mix of sent, rejected and cancelled operations, turns are in order and seq_ids consecutive."""
     sent: list[tuple[int, int]] = []
 
     async def operation(lane: OperationQueue, position: int, fate: str) -> None:
@@ -277,8 +277,10 @@ def test_the_line_itself(fates: list[str]) -> None:
     assert [number for _, number in sent] == list(range(1, len(sent) + 1))
 
 
-def test_numbers_that_a_server_counts_though_it_refused(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """The number of a refused operation is tried again, and passed over where the server has counted it."""
+def test_a_seq_id_that_the_server_counted_though_it_rejected_is_skipped(
+    server: ScriptedServer, client: tw.ServiceClient
+) -> None:
+    """The client retries the seq_id of a rejected operation, and skips it after a conflict."""
     reused = ScriptedResponse({"detail": "Training request sequence number was reused"}, status=409)
     server.rules["optim_step"] = in_order(
         ScriptedResponse({"detail": "no"}, status=422), reused, server.healthy_response
@@ -291,8 +293,8 @@ def test_numbers_that_a_server_counts_though_it_refused(server: ScriptedServer, 
     assert seq_ids(server) == [1, 1, 2, 3]
 
 
-def test_a_number_that_never_arrived(server: ScriptedServer) -> None:
-    """Where a gap is a conflict, the number that may have been used and was not is used for the next operation."""
+def test_a_seq_id_that_never_arrived_is_used_after_a_conflict(server: ScriptedServer) -> None:
+    """If a gap is a conflict, the next operation uses the uncertain seq_id."""
     ahead = ScriptedResponse({"detail": "seq_id 2 is too high: expected 1"}, status=409)
     server.rules["optim_step"] = in_order(
         ScriptedResponse(drop=True), ScriptedResponse(drop=True), ahead, server.healthy_response

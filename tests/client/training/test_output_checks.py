@@ -1,4 +1,4 @@
-"""Outputs and metrics of batches: what does not fit the batch is an error, what can be read is read."""
+"""Tests of outputs and metrics of batches: mismatches raise, readable values are read."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def outputs(*sizes: int) -> dict[str, Any]:
         ((2, 2), r"data\[1\]: the server must return 3 logprobs, one per target token, got 2"),
     ],
 )
-def test_outputs_that_do_not_fit_the_batch_are_refused(
+def test_outputs_that_do_not_match_the_batch_raise(
     server: ScriptedServer, training: tw.TrainingClient, kind: str, sizes: tuple[int, ...], text: str
 ) -> None:
-    """Too few, too many and reordered outputs are an error that names the datum."""
+    """Too few, too many and reordered outputs raise an error that names the datum."""
     server.on_poll(kind, lambda _: ScriptedResponse(outputs(*sizes)))
     call = training.forward if kind == "Forward" else training.forward_backward
     with pytest.raises(tw.APIResponseValidationError, match=text):
@@ -41,7 +41,7 @@ def test_outputs_that_do_not_fit_the_batch_are_refused(
 
 
 @pytest.mark.parametrize("sizes", [(), (2, 3)])
-def test_outputs_that_fit_are_kept(server: ScriptedServer, training: tw.TrainingClient, sizes: tuple[int, ...]) -> None:
+def test_matching_outputs_are_kept(server: ScriptedServer, training: tw.TrainingClient, sizes: tuple[int, ...]) -> None:
     """A loss may have no outputs at all."""
     server.on_poll("Forward", lambda _: ScriptedResponse(outputs(*sizes)))
     found = training.forward([datum(1, 2), datum(1, 2, 3)], "cross_entropy").result(PATIENCE_S)
@@ -51,7 +51,7 @@ def test_outputs_that_fit_are_kept(server: ScriptedServer, training: tw.Training
 def test_metrics_as_text_are_read_and_others_are_warned_of_once(
     server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Numbers as text are numbers; a metric that is none is named in the log, once."""
+    """Numbers as text are read; a metric that is not a number is logged, once."""
     sent = {"a:sum": "2.0", "b:sum": "1e-3", "c:hash2": "18446744073709551615", "d:sum": None, "e:sum": "many"}
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse({**outputs(), "metrics": sent}))
     server.on_poll("OptimStep", lambda _: ScriptedResponse({"metrics": sent}))
@@ -72,8 +72,8 @@ def test_hash2_is_the_exact_sum_modulo_2_to_the_64() -> None:
     assert found == {"h:hash2": 9007199254740991}
 
 
-def test_an_unknown_reduction_is_warned_of() -> None:
-    """The warning names the metric and what is done."""
+def test_an_unknown_reduction_warns() -> None:
+    """The warning names the metric and the reduction in use."""
     warned: list[tuple[str, str]] = []
     found = merge_metrics([{"x:odd": 1}, {"x:odd": 3}], [1, 1], lambda *parts: warned.append(parts))
     assert found == {"x:odd": 2.0}

@@ -1,4 +1,4 @@
-"""The byte limit of a batch: what is sent keeps to it, in either form, and no request is needlessly small."""
+"""Tests of the byte limit of a batch: requests respect it in both body forms, and are not needlessly small."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NAMES = st.sampled_from(["weights", "target_tokens", "advantages", 'k\N{SNOWMAN}
 
 
 def sparse(values: list[float], rows: int) -> tw.TensorData:
-    """A sparse matrix of so many rows, all values of which are in the last one."""
+    """Return a sparse matrix whose values are all in the last row."""
     return tw.TensorData(
         data=values,
         dtype="float32",
@@ -47,7 +47,7 @@ def sparse(values: list[float], rows: int) -> tw.TensorData:
 
 
 def dense(values: list[float], dtype: str) -> tw.TensorData:
-    """An array of a dtype."""
+    """Return an array of a dtype."""
     return tw.TensorData.from_numpy(np.array(values, np.float32).astype(dtype))
 
 
@@ -81,7 +81,7 @@ DMEL = st.builds(lambda n: DmelChunk(dmel=bytes([0, 1, n]) + b"\xff" * n), COUNT
 
 
 def datums(chunks: Any) -> Any:
-    """Examples with chunks of some kinds and tensors of all."""
+    """Generate datums with several kinds of chunks and tensors."""
     return st.builds(
         lambda parts, inputs: tw.Datum(model_input=tw.ModelInput(chunks=parts), loss_fn_inputs=inputs),
         st.lists(chunks, max_size=3),
@@ -90,7 +90,7 @@ def datums(chunks: Any) -> Any:
 
 
 def body_of(dialect: Dialect, data: Sequence[tw.Datum]) -> bytes:
-    """The body that is sent for a chunk."""
+    """Return the body of a chunk."""
     batch = batch_of(data)
     request = ForwardBackwardRequest(model_id=MODEL_ID, seq_id=2**31 - 1, forward_backward_input=batch)
     content = codec.encode(forward_backward(body=request), dialect).content
@@ -99,13 +99,13 @@ def body_of(dialect: Dialect, data: Sequence[tw.Datum]) -> bytes:
 
 
 def batch_of(data: Sequence[tw.Datum]) -> ForwardBackwardInput:
-    """A batch with settings of its loss."""
+    """Return a batch with loss settings."""
     config: dict[str, float | str] = {"clip_low_threshold": 0.1, "\0\n" * 5: -2.2250738585072014e-308}
     return ForwardBackwardInput(data=list(data), loss_fn="ppo", loss_fn_config=config)
 
 
 def texts_in(data: Sequence[tw.Datum]) -> int:
-    """A bound of what is counted too high for names, locations and floats; examples of this test have few of each."""
+    """Return an upper bound of the overcount of names, locations and floats."""
     names = sum(6 * len(name.encode()) for each in data for name in each.loss_fn_inputs)
     pointers = [
         chunk
@@ -120,7 +120,7 @@ def texts_in(data: Sequence[tw.Datum]) -> int:
 
 
 def check(form: str, data: list[tw.Datum], body_bytes: int) -> None:
-    """Hold the chunks of a batch against the bodies that they make."""
+    """Compare the chunks of a batch with their bodies."""
     dialect, size = SIZES[form]
     around = size_around(MODEL_ID, batch_of([]))
     chunks = list(split_batch(data, tw.ChunkLimits(max_body_bytes=body_bytes), size, around))
@@ -136,28 +136,28 @@ def check(form: str, data: list[tw.Datum], body_bytes: int) -> None:
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(datums(CHUNKS | POINTERS), min_size=1, max_size=12), st.integers(1, 12_000))
 def test_a_chunk_in_json_keeps_to_the_limit(data: list[tw.Datum], body_bytes: int) -> None:
-    """The body of a chunk is within the limit unless it is one example; with the next example it would not be."""
+    """A body is within the limit unless it is one datum; one more datum would exceed it."""
     check("JSON", data, body_bytes)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(datums(CHUNKS | DMEL), min_size=1, max_size=12), st.integers(1, 12_000))
 def test_a_chunk_in_protobuf_keeps_to_the_limit(data: list[tw.Datum], body_bytes: int) -> None:
-    """The same, where the count is an upper bound; it is close."""
+    """The same holds in protobuf, where the count is a close upper bound."""
     check("protobuf", data, body_bytes)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(datums(CHUNKS | POINTERS))
-def test_the_bound_of_json_is_one(datum: tw.Datum) -> None:
-    """No example takes more than what is measured, or than its bound, which spares most batches the measuring."""
+def test_the_json_bound_is_an_upper_bound(datum: tw.Datum) -> None:
+    """No datum takes more bytes than its measured count, or than its bound."""
     size = JsonSize()
     assert len(JSON.converter.encode(datum)) < size.measure(datum)
     assert len(JSON.converter.encode(datum)) < size.bound(datum)
 
 
-def test_what_is_measured_in_json_is_close() -> None:
-    """A batch as users have it is counted at most a third too high, most of it exactly."""
+def test_the_measured_json_size_is_close() -> None:
+    """A typical batch is counted at most a third too high, mostly exactly."""
     rng = np.random.default_rng(1)
     tokens = rng.integers(0, 150_000, 4096)
     inputs: dict[str, Any] = {"target_tokens": tokens, "weights": np.ones(4096, np.float32)}
@@ -169,8 +169,8 @@ def test_what_is_measured_in_json_is_close() -> None:
     assert size.measure(mixed) < 4 / 3 * len(JSON.converter.encode(mixed))
 
 
-def test_a_guessed_form_is_counted_as_the_larger_one() -> None:
-    """While it is not known which form the server takes, and where a batch has no protobuf form."""
+def test_an_unknown_form_counts_as_the_larger_one() -> None:
+    """The larger size counts until the form is known, and if the batch has no protobuf form."""
     text = tw.Datum(model_input=tw.ModelInput.from_ints([2**30] * 100), loss_fn_inputs={})
     pointer = tw.types.ImageAssetPointerChunk(location="tinker://x", format="png", expected_tokens=3)
     picture = tw.Datum(model_input=tw.ModelInput(chunks=[pointer]), loss_fn_inputs={})
@@ -182,15 +182,15 @@ def test_a_guessed_form_is_counted_as_the_larger_one() -> None:
     assert request_size(PROTOBUF, "forward", [picture]).bound(picture) >= JsonSize().bound(picture)
 
 
-def promise(asked: RecordedRequest) -> ScriptedResponse:
-    """Take a batch up, in either form."""
+def accept(asked: RecordedRequest) -> ScriptedResponse:
+    """Accept a batch in either form."""
     return ScriptedResponse({"request_id": "r"})
 
 
 @pytest.mark.parametrize("version", ["0.18.2", "0.38.0"])
 def test_images_are_sent_within_the_limit(server: ScriptedServer, version: str) -> None:
-    """20 images of 100 kB go out in requests of at most 700 kB in both forms, and not in many small ones."""
-    server.rules["forward_backward"] = promise
+    """20 images of 100 kB go out in a few requests of at most 700 kB, in both forms."""
+    server.rules["forward_backward"] = accept
     done = ScriptedResponse({"loss_fn_output_type": "T", "loss_fn_outputs": [], "metrics": {}})
     server.on_poll("ForwardBackward", lambda _: done)
     image = tw.types.ImageChunk(data=bytes(100_000), format="png", expected_tokens=4)

@@ -1,4 +1,4 @@
-"""The metrics of chunks as the metrics of the batch, against formulas of its own."""
+"""Tests of merged metrics of chunks, against independent formulas."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ def combined(name: str, parts: list[tuple[float, int]]) -> dict[str, float]:
 
 
 def mean_of(parts: list[tuple[float, int]]) -> float:
-    """Every datum with the value of its chunk, or, without any, every chunk with its value."""
+    """Return the mean over all datums, or over the chunks if no chunk has any."""
     spread = [value for value, weight in parts for _ in range(weight)] or [value for value, _ in parts]
     return math.fsum(spread) / len(spread)
 
 
 @given(PARTS)
 def test_mean_is_weighted_by_datums(parts: list[tuple[float, int]]) -> None:
-    """``mean`` is the mean over all datums; when no chunk has any, over the chunks."""
+    """``mean`` is the mean over all datums; if no chunk has any, over the chunks."""
     assert combined("m:mean", parts)["m:mean"] == pytest.approx(mean_of(parts), abs=1e-6)
 
 
 def test_a_chunk_without_datums_weighs_nothing() -> None:
-    """Whatever an empty chunk reports as its mean, even infinity, changes nothing."""
+    """The mean of an empty chunk, even infinity, does not change the result."""
     assert combined("m:mean", [(math.inf, 0), (2.0, 1), (4.0, 1)]) == {"m:mean": 3.0}
 
 
 @given(PARTS)
 def test_sum_min_max(parts: list[tuple[float, int]]) -> None:
-    """``sum``, ``min`` and ``max`` are those of the chunks, whatever their sizes."""
+    """``sum``, ``min`` and ``max`` do not depend on the sizes of chunks."""
     values = [value for value, _ in parts]
     assert combined("m:sum", parts)["m:sum"] == pytest.approx(math.fsum(values), abs=1e-6)
     assert combined("m:min", parts) == {"m:min": min(values)}
@@ -62,22 +62,22 @@ def test_slack_is_how_far_the_largest_is_above_the_mean(parts: list[tuple[float,
 
 @given(PARTS)
 def test_unique_keeps_every_value(parts: list[tuple[float, int]]) -> None:
-    """``unique`` keeps all values: the first under its name, the others under ``_1``, ``_2`` and so on."""
+    """``unique`` keeps all values: the first under its name, others under ``_1``, ``_2`` and so on."""
     found = combined("m:unique", parts)
     assert list(found.values()) == [value for value, _ in parts]
     assert list(found) == ["m:unique", *(f"m:unique_{i}" for i in range(1, len(parts)))]
 
 
 @given(PARTS, st.randoms(use_true_random=False))
-def test_hash_unordered_does_not_see_the_order(parts: list[tuple[float, int]], random: Any) -> None:
+def test_hash_unordered_ignores_the_order(parts: list[tuple[float, int]], random: Any) -> None:
     """``hash_unordered`` is the same for every order of the chunks, and finite."""
     shuffled = random.sample(parts, len(parts))
     assert combined("m:hash_unordered", parts) == combined("m:hash_unordered", shuffled)
     assert math.isfinite(combined("m:hash_unordered", parts)["m:hash_unordered"])
 
 
-def test_hash_unordered_sees_the_values_and_no_process() -> None:
-    """Other values give another hash, and the same values the same one in another process."""
+def test_hash_unordered_depends_on_the_values_only() -> None:
+    """Other values have another hash; the same values have the same hash in another process."""
     parts = [(1.0, 1), (2.0, 1)]
     here = combined("m:hash_unordered", parts)["m:hash_unordered"]
     assert here != combined("m:hash_unordered", [(1.0, 1), (3.0, 1)])["m:hash_unordered"]
@@ -91,20 +91,20 @@ def test_hash_unordered_sees_the_values_and_no_process() -> None:
 
 
 @pytest.mark.parametrize("name", ["m", "m:odd", "a:b:odd", ":", ""])
-def test_a_name_without_a_known_reduction(name: str) -> None:
-    """A metric of an unknown kind keeps a value that all chunks share, and is averaged otherwise; it is not dropped."""
+def test_an_unknown_reduction_averages_different_values(name: str) -> None:
+    """Equal values are kept, different ones averaged; the metric is not dropped."""
     assert combined(name, [(3.0, 1), (3.0, 9)]) == {name: 3.0}
     assert combined(name, [(0.0, 1), (4.0, 3)]) == {name: 3.0}
 
 
-def test_only_the_last_part_of_a_name_says_how() -> None:
-    """A name with several colons is combined by its last part."""
+def test_the_last_part_of_a_name_is_the_reduction() -> None:
+    """A name with several colons is merged by its last part."""
     assert combined("loss:per:token:sum", [(1.0, 1), (2.0, 1)]) == {"loss:per:token:sum": 3.0}
 
 
 @given(st.lists(st.dictionaries(NAMES, ANYTHING, max_size=6), max_size=5), st.data())
-def test_there_is_always_an_answer(metrics: list[dict[str, Any]], data: st.DataObject) -> None:
-    """Missing keys, nulls, what is no number, odd names, empty chunks, no weights: never an exception."""
+def test_merging_never_raises(metrics: list[dict[str, Any]], data: st.DataObject) -> None:
+    """Missing keys, nulls, text, unusual names, empty chunks and missing weights do not raise."""
     weights = [data.draw(st.integers(0, 5)) for _ in metrics]
     found = merge_metrics(metrics, weights)
     assert all(isinstance(value, int | float) for value in found.values())
@@ -114,18 +114,18 @@ def test_there_is_always_an_answer(metrics: list[dict[str, Any]], data: st.DataO
 
 @given(st.dictionaries(NAMES, NUMBERS), st.integers(0, 5))
 def test_one_chunk_keeps_its_metrics(metrics: dict[str, float], datums: int) -> None:
-    """What was not split is not changed, whatever its metrics are called."""
+    """The metrics of a batch in one chunk do not change."""
     assert merge_metrics([metrics], [datums]) == metrics
 
 
-def test_a_metric_of_some_chunks_is_combined_over_those() -> None:
-    """A key that a chunk lacks, also the first one, is combined over the others."""
+def test_a_metric_of_some_chunks_is_merged_over_those() -> None:
+    """A key that a chunk lacks, also the first one, is merged over the others."""
     found = merge_metrics([{"a:sum": 1.0}, {"b:mean": 2.0}, {"a:sum": 4.0, "b:mean": 5.0}], [1, 2, 1])
     assert found == {"a:sum": 5.0, "b:mean": 3.0}
 
 
-def test_outputs_in_order_and_the_first_type_that_is_given() -> None:
-    """Outputs follow each other in the order of the chunks; an empty chunk adds nothing and does not hide the type."""
+def test_outputs_keep_the_order_of_chunks() -> None:
+    """An empty chunk adds no output and does not hide the output type."""
     tensors = [{"x": tw.TensorData(data=[float(i)], dtype="float32", shape=[1])} for i in range(3)]
     empty = tw.ForwardBackwardOutput(loss_fn_output_type="", loss_fn_outputs=[], metrics={"m:mean": 9.0})
     parts = [

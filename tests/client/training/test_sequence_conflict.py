@@ -1,4 +1,4 @@
-"""Servers that expect another seq_id: the operation is sent once more under it, or fails at once with both numbers."""
+"""Tests of servers that expect another seq_id: the operation is resent once, or fails at once with both seq_ids."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ STEPS = ("forward_backward", "optim_step", "save_weights", "save_weights_for_sam
 LOAD = "tinker://m1/weights/a"
 
 
-class ThreadSafeProgress:
-    """A server that checks seq_ids against a count of its own, when a request comes or when its operation runs.
+class CountingServer:
+    """Server that compares seq_ids with its count, when a request arrives or when its operation runs.
 
     Args:
-        counts_loads: whether a load counts.
-        counts_rejected: whether a rejected load counts.
-        is_late: whether a conflict is the result of an operation, as with servers that check when they run it.
+        counts_loads: count loads.
+        counts_rejected: count rejected loads.
+        is_late: report a conflict as the result of the operation, like servers that check when they run it.
     """
 
     def __init__(
@@ -82,8 +82,8 @@ def test_training_continues_after_a_load_however_a_server_counts_it(
     counts_rejected: bool,
     rejects_loads: bool,
 ) -> None:
-    """Loads, done or rejected, count on some servers and not on others; each later operation runs once, in order."""
-    counting = ThreadSafeProgress(server, counts_loads=counts_loads, counts_rejected=counts_rejected, is_late=is_late)
+    """Servers may count completed or rejected loads or not; each later operation runs once, in order."""
+    counting = CountingServer(server, counts_loads=counts_loads, counts_rejected=counts_rejected, is_late=is_late)
     counting.rejects_loads = rejects_loads
     for _ in range(2):
         load = training.load_state(LOAD)
@@ -98,9 +98,9 @@ def test_training_continues_after_a_load_however_a_server_counts_it(
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["at submission", "as the result"])
-def test_chunks_of_a_batch_continue_under_the_expected_numbers(server: ScriptedServer, is_late: bool) -> None:
+def test_chunks_of_a_batch_continue_under_the_expected_seq_ids(server: ScriptedServer, is_late: bool) -> None:
     """All chunks of a batch run once, in order."""
-    counting = ThreadSafeProgress(server, counts_loads=False, is_late=is_late)
+    counting = CountingServer(server, counts_loads=False, is_late=is_late)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         training.load_state(LOAD)
@@ -109,7 +109,7 @@ def test_chunks_of_a_batch_continue_under_the_expected_numbers(server: ScriptedS
 
 
 def test_a_conflict_without_a_number_fails_at_once(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """It is not resent: the same request would meet the same conflict."""
+    """The client does not retry: the same request would cause the same conflict."""
     training.result(PATIENCE_S)
     server.rules["optim_step"] = lambda _: ScriptedResponse({"detail": "Sequence conflict"}, status=409)
     with pytest.raises(tw.SequenceConflictError, match="seq_id 1, and the server expects another one") as caught:
@@ -118,8 +118,8 @@ def test_a_conflict_without_a_number_fails_at_once(server: ScriptedServer, train
     assert seq_ids(server) == [1]
 
 
-def test_a_second_conflict_fails_with_both_numbers(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """The expected number is tried once; what the server expects after that is in the error."""
+def test_a_second_conflict_fails_with_both_seq_ids(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """The client resends once; the error has the seq_id that the server expects after that."""
     expected = iter(range(7, 100))
     server.rules["optim_step"] = lambda _: ScriptedResponse(
         {"detail": f"seq_id: expected {next(expected)}"}, status=409
@@ -129,8 +129,8 @@ def test_a_second_conflict_fails_with_both_numbers(server: ScriptedServer, train
     assert seq_ids(server) == [1, 7]
 
 
-def test_an_operation_that_may_have_run_is_not_run_again(server: ScriptedServer) -> None:
-    """The reply was lost, and the server counted it: the error is all that can be had, and training continues."""
+def test_an_operation_that_may_have_run_is_not_resent(server: ScriptedServer) -> None:
+    """The response was lost, and the server counted it: the operation fails, and training continues."""
     ahead = ScriptedResponse({"detail": "Sequence conflict: expected 2, got 1."}, status=409)
     server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), ahead, server.healthy_response)
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=4)) as client:
@@ -156,8 +156,8 @@ def test_an_operation_that_may_have_run_is_not_run_again(server: ScriptedServer)
         ("Sequence conflict: expected 5, got 5.", None),
     ],
 )
-def test_the_expected_number_is_read_from_what_servers_say(text: str, expected: int | None) -> None:
-    """Servers give it in words or in a field; a number that makes no sense is none."""
+def test_the_expected_seq_id_is_read_from_the_response(text: str, expected: int | None) -> None:
+    """Servers return it in text or in a field; an implausible number is ignored."""
     error = status_error(409)("conflict", ResponseInfo(status_code=409, text=text))
     found = sequence_conflict(error, 5)
     assert found is not None
@@ -176,14 +176,14 @@ def test_the_expected_number_is_read_from_what_servers_say(text: str, expected: 
     ],
     ids=str,
 )
-def test_other_errors_are_no_conflict(error: tw.TinkerError) -> None:
-    """Only what is surely about the seq_id is sent again under another number."""
+def test_other_errors_are_not_conflicts(error: tw.TinkerError) -> None:
+    """Only errors that are certainly about the seq_id are resent under another one."""
     assert sequence_conflict(error, 5) is None
 
 
 @given(st.text(), st.integers(0, 2**40))
 def test_any_text_is_read_without_an_error(text: str, seq_id: int) -> None:
-    """Whatever a server says, the number is a valid seq_id or missing."""
+    """For any text of a server, the result is a valid seq_id or None."""
     error = status_error(409)("x", ResponseInfo(status_code=409, text=f"seq_id {text}"))
     found = sequence_conflict(error, seq_id)
     assert found is None or found.expected_seq_id is None or 0 <= found.expected_seq_id < 2**31
