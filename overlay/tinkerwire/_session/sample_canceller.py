@@ -15,7 +15,7 @@ from .._futures.logger import log
 from .._transport.backpressure import Traffic
 
 CANCEL_TIMEOUT_S = 10.0
-MAX_QUEUED = 10_000
+MAX_QUEUED_CANCELLATIONS = 10_000
 """Limit of queued cancellations; the server finishes further samples for nothing."""
 ONCE = RetryConfig(enable_retry_logic=False)
 
@@ -32,7 +32,7 @@ class SampleCanceller:
 
     def add(self, request_id: str) -> None:
         """Queue the cancellation of a sample whose caller has given up."""
-        if self._connection.closed or self._max_concurrent == 0 or len(self._queue) >= MAX_QUEUED:
+        if self._connection.closed or self._max_concurrent == 0 or len(self._queue) >= MAX_QUEUED_CANCELLATIONS:
             return
         self._queue.append(request_id)
         self._start_worker()

@@ -45,7 +45,7 @@ ENABLING_VALUES = frozenset({"1", "true", "yes", "on"})
 """Values of TINKER_TELEMETRY that enable telemetry."""
 DISABLING_VALUES = frozenset({"", "0", "false", "no", "off"})
 """Values that disable telemetry, as any other value does with a warning."""
-MAX_QUEUED = 10_000
+MAX_QUEUED_EVENTS = 10_000
 """Maximum number of events that wait to be sent; further events are dropped."""
 MAX_BATCH = 100
 MAX_DATA_BYTES = 4096
@@ -159,7 +159,7 @@ class Telemetry:
         }
 
     def _add(self, event: TelemetryEvent) -> bool:
-        if self._is_over or len(self._queue) >= MAX_QUEUED:
+        if self._is_over or len(self._queue) >= MAX_QUEUED_EVENTS:
             return False
         self._queue.append(event)
         return True

@@ -220,7 +220,7 @@ def test_a_server_that_wants_none_is_left_alone(server: ScriptedServer) -> None:
 
 def test_bounds(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The queue, the data of one event and the batches are bounded; what is no JSON is not told."""
-    monkeypatch.setattr(telemetry, "MAX_QUEUED", 250)
+    monkeypatch.setattr(telemetry, "MAX_QUEUED_EVENTS", 250)
     with open_client(server.url) as client:
         reporter = client.get_telemetry()
         assert reporter is not None
