@@ -18,7 +18,6 @@ REMAINING = frozenset(
         "EXTRA_FIELDS",
         "Json",
         "LIFETIME_S",
-        "ONCE",
         "PIECE_BYTES",
         "PREFIX",
         "Plan",

@@ -259,3 +259,7 @@ def _number(text: str | None) -> float | None:
     except ValueError:
         return None
     return value if 0 <= value < float("inf") else None
+
+
+ONCE = RetryConfig(enable_retry_logic=False)
+"""The policy of requests that are sent once."""

@@ -18,7 +18,7 @@ from tinkerwire_generated.models import (
 )
 
 from .._connection.connection import Connection
-from .._connection.retry import RetryConfig
+from .._connection.retry import ONCE
 from .._connection.retry_rules import UNCERTAIN_STATUSES
 from .._futures.build_request import BuildRequest
 from .._futures.logger import log
@@ -29,7 +29,6 @@ from .poller import Poller
 
 ABANDON_S = 5.0
 """Time limit for ending an abandoned operation on the server."""
-ONCE = RetryConfig(enable_retry_logic=False)
 
 
 async def abandon(connection: Connection, build: BuildRequest) -> None:

@@ -15,7 +15,7 @@ from tinkerwire_generated.api.futures import retrieve_futures
 from tinkerwire_generated.models import FuturesRetrieveRequest, SamplingSessionFuturesTarget
 
 from .._connection.connection import Connection
-from .._connection.retry import RetryConfig
+from .._connection.retry import ONCE, RetryConfig
 from .._connection.retry_rules import MAX_BATCHED_POLL_RETRIES, Loop
 from .._futures.timeout import wait_for
 from .._transport.backpressure import Traffic
@@ -29,7 +29,6 @@ ACK_AFTER_S = 1.0
 ACK_TIMEOUT_S = 5.0
 MAX_EARLY_COMPLETIONS = 10_000
 """Completions kept for samples that do not wait yet; nobody takes those of cancelled samples."""
-ONCE = RetryConfig(enable_retry_logic=False)
 
 
 class BatchedPoller:

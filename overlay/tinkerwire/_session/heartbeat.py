@@ -13,7 +13,7 @@ from tinkerwire_generated.api.session import session_heartbeat
 from tinkerwire_generated.models import SessionHeartbeatRequest
 
 from .._connection.connection import Connection
-from .._connection.retry import RetryConfig
+from .._connection.retry import ONCE
 from .._connection.session_loss import may_refuse_session, names_session
 from .._futures.logger import log
 from .._futures.operation_record import create_detached_task
@@ -29,7 +29,6 @@ PROBE_TIMEOUT_S = 3.0
 SILENCE_S = 120.0
 """Time after which failing heartbeats are logged."""
 METHOD_NOT_ALLOWED = 405
-ONCE = RetryConfig(enable_retry_logic=False)
 
 
 class Heartbeat:

@@ -10,14 +10,13 @@ from tinkerwire_generated.api.futures import cancel_future
 from tinkerwire_generated.models import CancelFutureRequest, ClientConfigRequest
 
 from .._connection.connection import Connection
-from .._connection.retry import RetryConfig
+from .._connection.retry import ONCE
 from .._futures.logger import log
 from .._transport.backpressure import Traffic
 
 CANCEL_TIMEOUT_S = 10.0
 MAX_QUEUED_CANCELLATIONS = 10_000
 """Limit of queued cancellations; the server finishes further samples for nothing."""
-ONCE = RetryConfig(enable_retry_logic=False)
 
 
 class SampleCanceller:

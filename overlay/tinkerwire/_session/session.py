@@ -14,7 +14,7 @@ from tinkerwire_generated.models import CreateSessionRequest, FinishSessionReque
 
 from .._connection.connection import Connection
 from .._connection.dialect_resolver import ENDPOINT_MISSING
-from .._connection.retry import RetryConfig
+from .._connection.retry import ONCE
 from .._futures.logger import log
 from .._futures.single_flight import SingleFlight
 from .._futures.timeout import wait_for
@@ -25,7 +25,6 @@ from .sample_canceller import SampleCanceller
 
 FINISH_TIMEOUT_S = 10.0
 FinishStatus = Literal["success", "errored", "interrupted"]
-ONCE = RetryConfig(enable_retry_logic=False)
 
 
 class Session:

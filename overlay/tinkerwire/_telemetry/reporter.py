@@ -32,7 +32,7 @@ from tinkerwire_generated.models import (
 )
 
 from .._connection.connection import Connection
-from .._connection.retry import RetryConfig
+from .._connection.retry import ONCE
 from .._connection.retry_rules import Decision, Loop, find_rule
 from .._futures.logger import log
 from .._futures.operation_record import create_detached_task
@@ -54,7 +54,6 @@ FLUSH_S = 10.0
 SEND_TIMEOUT_S = 5.0
 DRAIN_S = 2.0
 """Time that the end of a session waits for the remaining events."""
-ONCE = RetryConfig(enable_retry_logic=False)
 
 
 def is_enabled(base_url: str) -> bool:
