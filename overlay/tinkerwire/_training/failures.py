@@ -19,24 +19,24 @@ class UnretrievedFailures:
     def __init__(self) -> None:
         self._failed: OrderedDict[OperationRecord, str] = OrderedDict()
 
-    def add(self, track: OperationRecord, error: Exception) -> None:
+    def add(self, record: OperationRecord, error: Exception) -> None:
         """Record a failed step, and log its error if no caller waits for the result.
 
         A caller may keep the future and never read it; nothing else would report the missing step then.
         """
         if isinstance(error, ClientClosedError | CancelledSubmissionError):
             return
-        name = " ".join((track.kind, *track.request_ids[-1:]))
-        self._failed[track] = f"{name}: {error!s:.300}"
+        name = " ".join((record.kind, *record.request_ids[-1:]))
+        self._failed[record] = f"{name}: {error!s:.300}"
         if len(self._failed) > MAX_REMEMBERED:
             self._failed.popitem(last=False)
-        if not track.waiters and not track.is_error_retrieved:
-            track.is_error_logged = True
+        if not record.waiters and not record.is_error_retrieved:
+            record.is_error_logged = True
             log.error("%s failed, and no caller waits for its result: %s", name, error, exc_info=error)
 
     def warn_of_save(self, name: str) -> None:
         """Log the failed steps with unretrieved errors that the saved weights lack."""
-        lacking = [text for track, text in self._failed.items() if not track.is_error_retrieved]
+        lacking = [text for record, text in self._failed.items() if not record.is_error_retrieved]
         self._failed.clear()
         if not lacking:
             return

@@ -31,9 +31,8 @@ SUBMISSION_GRACE_S = 5.0
 class OperationSubmitter:
     """Submits the operations on one model and starts to poll their results.
 
-    Every submission is a state of the machine below. The first column is what
-    :meth:`SubmissionAttempts.classify` returns; the second one is the seq_id that the server expects, read from its
-    response or derived from :meth:`OperationQueue.fallback_seq_id`.
+    Every submission ends in one row of the table. :meth:`SubmissionAttempts.classify` returns the outcome of a failed
+    one. The expected seq_id is read from the server's response, or is :meth:`OperationQueue.fallback_seq_id`.
 
     | outcome   | expected seq_id | seq_id                                    | operation                     |
     |-----------|-----------------|-------------------------------------------|-------------------------------|

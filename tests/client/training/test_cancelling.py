@@ -17,7 +17,9 @@ pytestmark = pytest.mark.timeout(60)
 def test_operations_cancelled_in_the_queue_are_not_sent(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Operations cancelled in the queue leave no gap and delay no other; the order is kept."""
     hold = Gate()
-    server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+    server.rules["forward_backward"] = lambda request: ScriptedResponse(
+        server.healthy_response(request).body, hold=hold
+    )
     first = training.forward_backward([datum()], "cross_entropy")
     server.wait_for_requests("forward_backward")
     futures = [training.optim_step(ADAM) for _ in range(10)]
@@ -36,7 +38,9 @@ def test_operations_cancelled_in_the_queue_are_not_sent(server: ScriptedServer, 
 def test_cancelling_in_the_queue_keeps_the_order(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """If the middle operation is cancelled, the last one still waits for the first one."""
     hold = Gate()
-    server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+    server.rules["forward_backward"] = lambda request: ScriptedResponse(
+        server.healthy_response(request).body, hold=hold
+    )
     first = training.forward_backward([datum()], "cross_entropy")
     server.wait_for_requests("forward_backward")
     middle, last = training.optim_step(ADAM), training.save_state("a")
@@ -52,7 +56,9 @@ def test_cancelling_in_the_queue_keeps_the_order(server: ScriptedServer, trainin
 def test_request_of_a_cancelled_operation_completes(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """An operation cancelled during its request fails at once; its request completes, without a gap."""
     hold = Gate()
-    server.rules["forward_backward"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+    server.rules["forward_backward"] = lambda request: ScriptedResponse(
+        server.healthy_response(request).body, hold=hold
+    )
     sent = training.forward_backward([datum()], "cross_entropy")
     server.wait_for_requests("forward_backward")
     following = training.optim_step(ADAM)
@@ -90,7 +96,7 @@ def test_rejected_request_of_a_cancelled_operation_frees_its_seq_id(
 def test_close_does_not_wait_for_a_cancelled_request(server: ScriptedServer) -> None:
     """Close does not wait for the request of a cancelled operation."""
     hold = Gate()
-    server.rules["optim_step"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+    server.rules["optim_step"] = lambda request: ScriptedResponse(server.healthy_response(request).body, hold=hold)
     with open_client(server.url) as client:
         sent = client.create_lora_training_client("base").optim_step(ADAM)
         server.wait_for_requests("optim_step")

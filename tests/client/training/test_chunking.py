@@ -78,16 +78,16 @@ def test_default_and_invalid_limits() -> None:
             tw.ChunkLimits(**wrong)
 
 
-def echo(asked: RecordedRequest) -> ScriptedResponse:
+def echo(request: RecordedRequest) -> ScriptedResponse:
     """Accept a chunk under a request id that holds its tokens."""
-    (part,) = [asked.body[key] for key in asked.body if key.endswith("_input")]
+    (part,) = [request.body[key] for key in request.body if key.endswith("_input")]
     tokens = [datum["model_input"]["chunks"][0]["tokens"][0] for datum in part["data"]]
     return ScriptedResponse({"request_id": ",".join(map(str, tokens))})
 
 
-def output_of(asked: RecordedRequest) -> ScriptedResponse:
+def output_of(request: RecordedRequest) -> ScriptedResponse:
     """Return the result of such a chunk: its tokens, their mean and sum."""
-    tokens = [int(token) for token in asked.body["request_id"].split(",")]
+    tokens = [int(token) for token in request.body["request_id"].split(",")]
     outputs = [{"logprobs": {"data": [float(t)], "dtype": "float32", "shape": [1]}} for t in tokens]
     metrics = {"token:mean": sum(tokens) / len(tokens), "token:sum": float(sum(tokens))}
     return ScriptedResponse({"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": metrics})
@@ -121,11 +121,11 @@ def test_chunks_of_two_callers_do_not_mix(server: ScriptedServer) -> None:
         calls = [training.forward_backward([datum(10 * n + i) for i in range(3)], "cross_entropy") for n in range(5)]
         for call in calls:
             call.result(PATIENCE_S)
-    asked = [
+    tokens = [
         b["forward_backward_input"]["data"][0]["model_input"]["chunks"][0]["tokens"][0]
         for b in server.bodies("forward_backward")
     ]
-    assert asked == [10 * n + i for n in range(5) for i in range(3)]
+    assert tokens == [10 * n + i for n in range(5) for i in range(3)]
 
 
 def test_results_in_any_order_make_the_same_output(server: ScriptedServer) -> None:
@@ -180,7 +180,7 @@ def test_a_failed_result_of_a_chunk_fails_the_call_only(server: ScriptedServer) 
     server.rules["forward_backward"] = echo
     failed = ScriptedResponse({"error": "boom", "category": "server"})
     hung = ScriptedResponse(hold=Gate())
-    server.on_poll("ForwardBackward", lambda asked: failed if asked.body["request_id"] == "1" else hung)
+    server.on_poll("ForwardBackward", lambda request: failed if request.body["request_id"] == "1" else hung)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         broken = training.forward_backward([datum(0), datum(1)], "cross_entropy")
@@ -193,7 +193,9 @@ def test_a_failed_result_of_a_chunk_fails_the_call_only(server: ScriptedServer) 
 def test_a_cancelled_batch_stops_sending(server: ScriptedServer) -> None:
     """Cancelling a batch drops its unsent chunks and its polls; the client still works."""
     hold = Gate()
-    server.rules["forward_backward"] = in_order(echo, lambda asked: ScriptedResponse(echo(asked).body, hold=hold), echo)
+    server.rules["forward_backward"] = in_order(
+        echo, lambda request: ScriptedResponse(echo(request).body, hold=hold), echo
+    )
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(hold=hold))
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")

@@ -393,7 +393,7 @@ def test_unload_model(server: ScriptedServer, training: tw.TrainingClient) -> No
     server.on_poll("UnloadModel", lambda _: ScriptedResponse({"model_id": "m1"}))
     training.optim_step(ADAM)
     assert training.unload_model().result(PATIENCE_S).model_id == "m1"
-    assert [asked.name for asked in server.asked if asked.name in ("optim_step", "unload_model")] == [
+    assert [request.name for request in server.asked if request.name in ("optim_step", "unload_model")] == [
         "optim_step",
         "unload_model",
     ]

@@ -114,7 +114,7 @@ def test_later_operations_keep_their_place(server: ScriptedServer, training: tw.
     go_on.set()
     for future in (before, custom, after):
         future.result(PATIENCE_S)
-    names = [asked.name for asked in server.asked if "seq_id" in (asked.body or {})]
+    names = [request.name for request in server.asked if "seq_id" in (request.body or {})]
     assert names == ["optim_step", *["forward"] * 2, *["forward_backward"] * 2, "optim_step"]
     assert seq_ids(server) == [1, 2, 3, 4, 5, 6]
 
@@ -148,7 +148,7 @@ def test_a_failing_function_fails_what_is_queued_behind_it(
     with pytest.raises(expected, match=text):
         custom.result(PATIENCE_S)
     training.optim_step(ADAM).result(PATIENCE_S)
-    assert [asked.name for asked in server.asked if asked.name in SUBMISSIONS] == ["forward", "optim_step"]
+    assert [request.name for request in server.asked if request.name in SUBMISSIONS] == ["forward", "optim_step"]
     assert seq_ids(server) == [1, 2]
 
 
@@ -310,21 +310,21 @@ def test_sparse_and_dense_matrices_are_targets(server: ScriptedServer, dtype: st
 def test_function_that_waits_for_its_own_client_raises(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """The wait raises instead of a deadlock, and the operation is not sent."""
     before = training.optim_step(ADAM)
-    asked: list[Any] = []
+    steps: list[Any] = []
 
     def waits(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
         before.result(PATIENCE_S)
-        asked.append(training.optim_step(ADAM))
+        steps.append(training.optim_step(ADAM))
         with pytest.raises(TimeoutError):
-            asked[0].result(0)
-        asked[0].result()
+            steps[0].result(0)
+        steps[0].result()
         return squares(data, logprobs)
 
     failed = training.forward_backward_custom([datum()], waits, arrays="numpy")
     with pytest.raises(RuntimeError, match=r"OptimStep.*waits for the loss function that waits for it, for ever"):
         failed.result(PATIENCE_S)
     with pytest.raises(tw.PrecedingOperationError):
-        asked[0].result(PATIENCE_S)
+        steps[0].result(PATIENCE_S)
     assert not server.named("forward_backward")
 
 

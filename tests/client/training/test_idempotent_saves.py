@@ -31,13 +31,13 @@ class CheckpointStore:
             server.rules[name] = self.save
         server.rules["training_runs/m1/checkpoints"] = self.listed
 
-    def save(self, asked: RecordedRequest) -> ScriptedResponse:
-        checkpoint = f"{SEGMENTS[asked.name]}/{asked.body['path']}"
+    def save(self, request: RecordedRequest) -> ScriptedResponse:
+        checkpoint = f"{SEGMENTS[request.name]}/{request.body['path']}"
         if checkpoint in self.names:
             return TAKEN
         self.names.add(checkpoint)
         self.lost -= 1
-        return ScriptedResponse(drop=True) if self.lost >= 0 else self.server.healthy_response(asked)
+        return ScriptedResponse(drop=True) if self.lost >= 0 else self.server.healthy_response(request)
 
     def listed(self, _: RecordedRequest) -> ScriptedResponse:
         found = [
@@ -130,9 +130,9 @@ def test_checkpoint_that_is_being_written_is_awaited(
     server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), TAKEN)
     nothing = ScriptedResponse({"checkpoints": []})
 
-    def listed(asked: RecordedRequest) -> ScriptedResponse:
+    def listed(request: RecordedRequest) -> ScriptedResponse:
         shelf.names.add("weights/a")
-        return shelf.listed(asked)
+        return shelf.listed(request)
 
     server.rules["training_runs/m1/checkpoints"] = in_order(nothing, nothing, listed)
     assert training.save_state("a").result(PATIENCE_S).path == "tinker://m1/weights/a"

@@ -72,7 +72,7 @@ def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def handing(server: ScriptedServer, without_torch: None) -> Iterator[tw.ServiceClient]:
     """Create a client whose server computes losses."""
-    server.on_poll("CreateCustomLoss", lambda asked: ScriptedResponse({"loss_id": asked.body["request_id"]}))
+    server.on_poll("CreateCustomLoss", lambda request: ScriptedResponse({"loss_id": request.body["request_id"]}))
     with open_client(server.url, **SERVER_SIDE) as client:
         yield client
 
@@ -106,8 +106,8 @@ def test_loss_is_uploaded_like_the_official_sdk(server: ScriptedServer, handing:
 def test_a_session_has_each_loss_once(server: ScriptedServer, handing: tw.ServiceClient) -> None:
     """A second identical loss raises; a failed upload can be repeated."""
     refusal = ScriptedResponse({"detail": "no"}, status=422)
-    server.rules["create_custom_loss"] = lambda asked: (
-        refusal if asked.body["custom_loss_seq_id"] == 0 else server.healthy_response(asked)
+    server.rules["create_custom_loss"] = lambda request: (
+        refusal if request.body["custom_loss_seq_id"] == 0 else server.healthy_response(request)
     )
     with pytest.raises(tw.UnprocessableEntityError):
         handing.create_custom_loss(mine, {}).result(PATIENCE_S)

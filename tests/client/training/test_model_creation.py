@@ -36,7 +36,7 @@ def test_operations_after_a_cancelled_creation_name_the_cancellation(
 ) -> None:
     """Operations queued behind a cancelled creation raise an error that names the cancellation."""
     hold = Gate()
-    server.rules["create_model"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+    server.rules["create_model"] = lambda request: ScriptedResponse(server.healthy_response(request).body, hold=hold)
     training = client.create_lora_training_client("base")
     future = training.optim_step(ADAM)
     server.wait_for_requests("create_model")
@@ -70,10 +70,10 @@ def test_a_server_whose_load_creates_no_model(server: ScriptedServer, status: in
     """Its flag promises creation by load_weights: the client falls back to create_model and load, permanently."""
     server.rules["client/config"] = lambda _: ScriptedResponse(FLAGS)
 
-    def load(asked: RecordedRequest) -> ScriptedResponse:
+    def load(request: RecordedRequest) -> ScriptedResponse:
         return (
-            server.healthy_response(asked)
-            if asked.body.get("model_id")
+            server.healthy_response(request)
+            if request.body.get("model_id")
             else ScriptedResponse({"detail": "no model_id"}, status)
         )
 

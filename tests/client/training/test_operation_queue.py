@@ -74,8 +74,8 @@ def test_operations_arrive_in_call_order(server: ScriptedServer, training: tw.Tr
     """Operations of one thread arrive in call order, though submissions take different times."""
     pauses = random.Random(7)
     for name in ("forward_backward", "optim_step"):
-        server.rules[name] = lambda asked: ScriptedResponse(
-            server.healthy_response(asked).body, delay_s=pauses.random() / 50
+        server.rules[name] = lambda request: ScriptedResponse(
+            server.healthy_response(request).body, delay_s=pauses.random() / 50
         )
     futures: list[APIFuture[Any]] = []
     for i in range(20):
@@ -84,7 +84,7 @@ def test_operations_arrive_in_call_order(server: ScriptedServer, training: tw.Tr
     for future in futures:
         future.result(PATIENCE_S)
     assert seq_ids(server) == list(range(1, 41))
-    assert [asked.name for asked in server.asked if asked.name in SUBMISSIONS] == [
+    assert [request.name for request in server.asked if request.name in SUBMISSIONS] == [
         "forward_backward",
         "optim_step",
     ] * 20
@@ -97,7 +97,7 @@ def test_operations_arrive_in_call_order(server: ScriptedServer, training: tw.Tr
 
 def test_one_submission_at_a_time(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """The next request is sent only when the server has accepted the previous one."""
-    server.rules["optim_step"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, delay_s=0.005)
+    server.rules["optim_step"] = lambda request: ScriptedResponse(server.healthy_response(request).body, delay_s=0.005)
     for future in [training.optim_step(ADAM) for _ in range(20)]:
         future.result(PATIENCE_S)
     assert server.peak["optim_step"] == 1
@@ -110,9 +110,9 @@ def test_two_models_do_not_wait_for_each_other(server: ScriptedServer, client: t
     second = client.create_lora_training_client("base").result(PATIENCE_S)
     hold = Gate()
 
-    def rule(asked: RecordedRequest) -> ScriptedResponse:
+    def rule(request: RecordedRequest) -> ScriptedResponse:
         return ScriptedResponse(
-            server.healthy_response(asked).body, hold=hold if asked.body["model_id"] == "m1" else None
+            server.healthy_response(request).body, hold=hold if request.body["model_id"] == "m1" else None
         )
 
     server.rules["optim_step"] = rule
@@ -223,7 +223,7 @@ def test_an_operation_that_cannot_be_encoded_leaves_no_gap(server: ScriptedServe
 def test_a_slow_or_failed_result_delays_no_operation(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Submissions continue while an earlier result is pending, and after one failed."""
     hold = Gate()
-    server.on_poll("ForwardBackward", lambda asked: ScriptedResponse(NUMBERED, hold=hold))
+    server.on_poll("ForwardBackward", lambda request: ScriptedResponse(NUMBERED, hold=hold))
     server.on_poll("SaveWeights", lambda _: ScriptedResponse({"error": "disk full"}))
     slow = training.forward_backward([datum()], "cross_entropy")
     failed = training.save_state("a")
@@ -239,7 +239,7 @@ def test_a_slow_or_failed_result_delays_no_operation(server: ScriptedServer, tra
 def test_more_pending_results_than_connections(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """With 300 pending polls, another operation is still submitted at once."""
     hold = Gate()
-    server.on_poll("OptimStep", lambda asked: ScriptedResponse({"metrics": {}}, hold=hold))
+    server.on_poll("OptimStep", lambda request: ScriptedResponse({"metrics": {}}, hold=hold))
     futures = [training.optim_step(ADAM) for _ in range(300)]
     training.save_state("a")
     server.wait_for_requests("save_weights")
@@ -254,18 +254,18 @@ def test_turns_and_seq_ids_are_consecutive(fates: list[str]) -> None:
     """With any mix of sent, rejected and cancelled operations, turns are in order and seq_ids consecutive."""
     sent: list[tuple[int, int]] = []
 
-    async def operation(lane: OperationQueue, position: int, fate: str) -> None:
-        async with lane.acquire(lane.enqueue()):
-            number = lane.allocate_seq_id()
+    async def operation(queue: OperationQueue, position: int, fate: str) -> None:
+        async with queue.acquire(queue.enqueue()):
+            number = queue.allocate_seq_id()
             await asyncio.sleep(0)
             if fate == "refuse":
-                lane.release_seq_id(number)
+                queue.release_seq_id(number)
             else:
                 sent.append((position, number))
 
     async def run() -> None:
-        lane = OperationQueue()
-        tasks = [asyncio.create_task(operation(lane, i, fate)) for i, fate in enumerate(fates)]
+        queue = OperationQueue()
+        tasks = [asyncio.create_task(operation(queue, i, fate)) for i, fate in enumerate(fates)]
         await asyncio.sleep(0)
         for task, fate in zip(tasks, fates, strict=True):
             if fate == "cancel" and task is not tasks[0]:

@@ -182,7 +182,7 @@ def test_an_unknown_form_counts_as_the_larger_one() -> None:
     assert request_size(PROTOBUF, "forward", [picture]).bound(picture) >= JsonSize().bound(picture)
 
 
-def accept(asked: RecordedRequest) -> ScriptedResponse:
+def accept(request: RecordedRequest) -> ScriptedResponse:
     """Accept a batch in either form."""
     return ScriptedResponse({"request_id": "r"})
 
@@ -200,6 +200,6 @@ def test_images_are_sent_within_the_limit(server: ScriptedServer, version: str) 
         expected = {"0.18.2": 4, "0.38.0": 4}[version]
         server.wait_for(lambda: len(server.named("forward_backward")) == expected)
         future.cancel()
-    sizes = [int(asked.headers["content-length"]) for asked in server.named("forward_backward")]
+    sizes = [int(request.headers["content-length"]) for request in server.named("forward_backward")]
     assert max(sizes) <= 700_000
     assert min(sizes) >= 200_000

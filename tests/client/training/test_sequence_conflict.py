@@ -44,12 +44,12 @@ class CountingServer:
         for kind in ("ForwardBackward", "OptimStep", "SaveWeights", "SaveWeightsForSampler"):
             server.on_poll(kind, self._poll)
 
-    def _submit(self, asked: RecordedRequest) -> ScriptedResponse:
-        answer = self._server.healthy_response(asked)
-        got = asked.body["seq_id"]
+    def _submit(self, request: RecordedRequest) -> ScriptedResponse:
+        answer = self._server.healthy_response(request)
+        got = request.body["seq_id"]
         if got == self.expected:
             self.expected += 1
-            self.applied.append(asked.name)
+            self.applied.append(request.name)
             return answer
         detail = f"Sequence conflict: expected {self.expected}, got {got}."
         if not self._is_late:
@@ -57,16 +57,16 @@ class CountingServer:
         self._late[answer.body["request_id"]] = detail
         return answer
 
-    def _load(self, asked: RecordedRequest) -> ScriptedResponse:
+    def _load(self, request: RecordedRequest) -> ScriptedResponse:
         if self.rejects_loads:
             self.expected += self._counts_rejected
             return ScriptedResponse({"detail": "no such checkpoint"}, status=404)
         self.expected += self._counts_loads
-        return self._server.healthy_response(asked)
+        return self._server.healthy_response(request)
 
-    def _poll(self, asked: RecordedRequest) -> ScriptedResponse:
-        detail = self._late.get(asked.body["request_id"])
-        return ScriptedResponse({"detail": detail}, status=409) if detail else self._server.healthy_response(asked)
+    def _poll(self, request: RecordedRequest) -> ScriptedResponse:
+        detail = self._late.get(request.body["request_id"])
+        return ScriptedResponse({"detail": detail}, status=409) if detail else self._server.healthy_response(request)
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["at submission", "as the result"])
