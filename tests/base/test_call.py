@@ -57,7 +57,7 @@ def test_successes_are_read(status: int) -> None:
 
 @pytest.mark.parametrize("body", [None, {}, b"anything", {"status": "deleted"}])
 @pytest.mark.parametrize("status", [200, 204])
-def test_what_has_no_result_ignores_the_body(status: int, body: Any) -> None:
+def test_operations_without_result_ignore_the_body(status: int, body: Any) -> None:
     """Deleting is done with any 2xx, whatever comes with it."""
     assert runs.delete_checkpoint("r", "weights/1").parse(answer(status, body), CONVERTER) is None
 
@@ -65,7 +65,7 @@ def test_what_has_no_result_ignores_the_body(status: int, body: Any) -> None:
 @pytest.mark.parametrize(
     "body", [None, b"<html>", [], {"training_run_ids": []}, {"training_run_ids": 1, "sampler_ids": []}]
 )
-def test_a_success_that_does_not_fit_is_named(body: Any) -> None:
+def test_invalid_success_raises_a_validation_error(body: Any) -> None:
     """A 2xx off the contract raises an error with endpoint, status, the misfit, and what came."""
     response = answer(200, body, **{"content-type": "text/html"})
     with pytest.raises(APIResponseValidationError, match="HTTP 200: the response does not fit") as caught:
@@ -105,7 +105,7 @@ def test_a_success_that_does_not_fit_is_named(body: Any) -> None:
         (b"\xff\xfe", "\ufffd", "\ufffd\ufffd"),
     ],
 )
-def test_errors_show_the_servers_body(status: int, kind: type, body: Any, shown: str, kept: Any) -> None:
+def test_errors_contain_the_body_of_the_server(status: int, kind: type, body: Any, shown: str, kept: Any) -> None:
     """A body of any shape is in the text, and decoded in .body; the class is that of the status."""
     error = fault_of(GET_SESSION, answer(status, body))
     assert type(error) is kind
@@ -116,27 +116,27 @@ def test_errors_show_the_servers_body(status: int, kind: type, body: Any, shown:
     assert error.body == kept
 
 
-def test_long_bodies_are_cut_in_the_text_only() -> None:
+def test_long_bodies_are_shortened_in_the_text_only() -> None:
     """A page of HTML does not fill the log; the response has all of it."""
     error = fault_of(GET_SESSION, answer(500, b"x" * 5000))
     assert len(str(error)) < 1100
     assert len(error.response.text) == 5000
 
 
-def test_headers_stay_with_the_error() -> None:
+def test_errors_keep_the_headers() -> None:
     """Retry-After and its like can be read off an error."""
     error = fault_of(GET_SESSION, answer(429, {}, **{"retry-after": "3"}))
     assert error.response.headers["retry-after"] == "3"
 
 
-def test_no_part_of_an_error_shows_a_password() -> None:
+def test_errors_contain_no_password() -> None:
     """User and password of a base URL are cut out."""
     error = fault_of(GET_SESSION, answer(500), "https://me:secret@host:8/api?x=1")
     assert "secret" not in repr(vars(error)) + str(error)
     assert "https://host:8/api?x=1" in str(error)
 
 
-def test_requests_show_neither_headers_nor_body() -> None:
+def test_repr_of_a_request_has_neither_headers_nor_body() -> None:
     """The repr of a request is fit for a log."""
     body = CreateSessionRequest(tags=["hush"], user_metadata=None, sdk_version="0")
     request = session.create_session(body=body).encode(CONVERTER)
@@ -145,7 +145,7 @@ def test_requests_show_neither_headers_nor_body() -> None:
     assert b"hush" in (held.content or b"")
 
 
-def test_waiting_is_a_result() -> None:
+def test_try_again_is_a_result() -> None:
     """retrieve_future says to come again with 200 and with 408; both are the same result."""
     for status in (200, 408):
         found = POLL.parse(answer(status, TRY_AGAIN), CONVERTER)
@@ -154,17 +154,17 @@ def test_waiting_is_a_result() -> None:
 
 
 @pytest.mark.parametrize("body", [None, {}, b"<html>", {"detail": "timeout"}])
-def test_a_408_that_says_nothing_is_an_error(body: Any) -> None:
+def test_empty_408_is_an_error(body: Any) -> None:
     """Without the body of a try_again there is nothing to return."""
     assert type(fault_of(POLL, answer(408, body))) is APIStatusError
 
 
-def test_a_410_of_a_future_is_an_error() -> None:
+def test_410_of_a_future_is_an_error() -> None:
     """A future that is gone is an error with its status."""
     assert fault_of(POLL, answer(410, {"detail": "expired"})).status_code == 410
 
 
-def test_archives() -> None:
+def test_archive_url_is_read_from_a_body_or_a_redirect() -> None:
     """An archive URL comes in a body, or as a redirect, which has no body."""
     call = runs.get_checkpoint_archive_url("r", "weights/1")
     found = call.parse(answer(200, {"url": "u", "expires": "2025-01-31T12:00:00Z"}), CONVERTER)
@@ -172,7 +172,7 @@ def test_archives() -> None:
     assert call.parse(answer(302, None, location="u"), CONVERTER) is None
 
 
-def test_operations_without_a_success_of_their_own_give_json() -> None:
+def test_undeclared_success_returns_json() -> None:
     """A user's endpoint that declares nothing has whatever comes as its result."""
     call: Call[Any] = Call(Operation(name="x", tag="x", method="GET", path="/x", results={}))
     assert call.parse(answer(200, {"a": 1}), CONVERTER) == {"a": 1}

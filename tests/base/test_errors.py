@@ -40,7 +40,7 @@ def made(cls: type[TinkerError]) -> TinkerError:
 
 @pytest.mark.parametrize("cls", CLASSES)
 @pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy])
-def test_errors_survive_pickling_with_all_their_parts(cls: type[TinkerError], again: Any) -> None:
+def test_errors_survive_pickling_with_all_attributes(cls: type[TinkerError], again: Any) -> None:
     """Class, text and every part are there after a pickle, a copy and a deep copy."""
     error = made(cls)
     found = again(error)
@@ -50,7 +50,7 @@ def test_errors_survive_pickling_with_all_their_parts(cls: type[TinkerError], ag
     assert found.args == error.args
 
 
-def test_notes_and_later_parts_survive_pickling() -> None:
+def test_notes_and_later_attributes_survive_pickling() -> None:
     """What was added to an error after it was made travels with it."""
     error = made(errors.RateLimitError)
     vars(error)["__notes__"] = ["while saving"]
@@ -60,7 +60,7 @@ def test_notes_and_later_parts_survive_pickling() -> None:
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-def test_there_is_one_root(cls: type[Exception]) -> None:
+def test_all_errors_have_one_root(cls: type[Exception]) -> None:
     """Every exception of the client is a TinkerError, documented, and the built-in one where there is a like."""
     assert issubclass(cls, TinkerError)
     assert cls.__doc__
@@ -93,7 +93,7 @@ def test_each_status_has_its_class(status: int, name: str) -> None:
     assert status_error(status).__name__ == name
 
 
-def test_the_status_is_an_attribute() -> None:
+def test_status_code_is_an_attribute() -> None:
     """status_code is that of the response."""
     assert made(errors.NotFoundError).status_code == 418  # type: ignore[attr-defined]
     assert made(errors.APIResponseValidationError).status_code == 418  # type: ignore[attr-defined]
@@ -113,7 +113,7 @@ def test_the_status_is_an_attribute() -> None:
         (errors.BadRequestError("no", response=RESPONSE, body=None), None, RESPONSE, None),
     ],
 )
-def test_they_are_made_as_the_official_ones(
+def test_constructors_accept_the_official_arguments(
     error: errors.APIError, request_of: object, response_of: object, body: object
 ) -> None:
     """Tests of users make errors for their mocks: by place and by name, and with the defaults there."""
@@ -122,7 +122,7 @@ def test_they_are_made_as_the_official_ones(
     assert vars(pickle.loads(pickle.dumps(error))) == vars(error)
 
 
-def test_responses_show_neither_headers_nor_text() -> None:
+def test_repr_of_a_response_has_neither_headers_nor_text() -> None:
     """The repr of a response is fit for a log."""
     assert repr(RESPONSE) == "ResponseInfo(status_code=418)"
 
@@ -138,7 +138,7 @@ def test_responses_show_neither_headers_nor_text() -> None:
         (None, "Unknown"),
     ],
 )
-def test_error_categories(sent: object, read: str) -> None:
+def test_category_is_parsed_in_any_letter_case(sent: object, read: str) -> None:
     """Categories are read in any case; all others are unknown. They print as on the wire."""
     category = RequestErrorCategory.read(sent)
     assert category is RequestErrorCategory[read]

@@ -135,13 +135,13 @@ Limits: Any = _Limits
         (lambda: Limits(blob="x"), TypeError, r"Limits.blob: expected bytes, got 'x'"),
     ],
 )
-def test_bad_values_are_refused_where_they_are_given(make: Any, kind: type[Exception], words: str) -> None:
+def test_invalid_values_raise_errors_in_the_constructor(make: Any, kind: type[Exception], words: str) -> None:
     """Each wrong type, range, length, form and non-finite number: class, field, value and what would do."""
     with pytest.raises(kind, match=words):
         make()
 
 
-def test_good_values_pass() -> None:
+def test_valid_values_pass() -> None:
     """None where it is allowed, UNSET, numpy numbers, tuples for lists, and the ends of every range."""
     Limits(count=9, share=0.5, name="ab", names=["a"], blob=b"x")
     Limits(count=np.int32(1), share=UNSET, name=None, names=("a", "b"))
@@ -151,13 +151,13 @@ def test_good_values_pass() -> None:
     m.CreateSessionRequest(tags=("a",), user_metadata={"any": object()}, sdk_version="0")
 
 
-def test_naive_datetimes_are_refused() -> None:
+def test_naive_datetimes_are_rejected() -> None:
     """A datetime needs its offset."""
     with pytest.raises(ValueError, match=r"x: .* has no time zone"):
         validator_of(datetime)("x", datetime(2025, 1, 1))
 
 
-def test_checks_learn_their_types_once_per_class() -> None:
+def test_validators_resolve_types_per_class() -> None:
     """A field that is inherited is checked in both classes, each under its own name."""
 
     @base.define
@@ -171,7 +171,7 @@ def test_checks_learn_their_types_once_per_class() -> None:
             cls(count=0)
 
 
-def test_long_values_are_cut_in_errors_and_reprs() -> None:
+def test_long_values_are_shortened_in_errors_and_reprs() -> None:
     """A prompt of a million tokens or an image fits into a line of a log."""
     with pytest.raises(TypeError) as caught:
         m.GetInfoRequest(model_id=list(range(10**6)))
@@ -181,7 +181,7 @@ def test_long_values_are_cut_in_errors_and_reprs() -> None:
     assert len(repr(m.TensorData(data=np.zeros(10**6), dtype="float32"))) < 200
 
 
-def test_reprs_show_what_is_not_default() -> None:
+def test_reprs_contain_only_fields_that_are_not_default() -> None:
     """A repr names the class and the fields that were set."""
     assert repr(m.AdamParams(beta1=0.5)) == "AdamParams(beta1=0.5)"
     assert repr(m.ModelInput.from_ints([1])) == "ModelInput(chunks=[EncodedTextChunk(tokens=[1])])"
@@ -198,14 +198,14 @@ def test_models_are_equal_by_their_fields() -> None:
         hash(PROMPT)
 
 
-def test_unset_is_one_thing_and_false() -> None:
+def test_unset_is_a_falsy_singleton() -> None:
     """UNSET is false, prints as UNSET and is still itself after pickling."""
     assert not UNSET
     assert repr(UNSET) == str(UNSET) == f"{UNSET}" == "UNSET"
     assert pickle.loads(pickle.dumps(UNSET)) is UNSET
 
 
-def test_secrets_are_not_shown() -> None:
+def test_reprs_and_errors_contain_no_secrets() -> None:
     """Neither a repr nor an error shows a token that a field is for."""
     asked = models.LoadWeightsRequest(path="tinker://m/weights/a", optimizer=False, weights_access_token="s3cret")
     assert "s3cret" not in repr(asked)

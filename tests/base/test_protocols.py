@@ -17,7 +17,7 @@ EMPTY = m.TensorData(data=[], dtype="float32", shape=[0])
 SPARSE = m.TensorData(data=[7], dtype="int64", shape=[2, 2], sparse_crow_indices=[0, 1, 1], sparse_col_indices=[1])
 
 
-def test_the_length_of_a_tensor_is_that_of_its_array() -> None:
+def test_length_of_a_tensor_equals_that_of_its_array() -> None:
     """Of the first dimension; a tensor is true however long it is, as the official one."""
     assert [len(each) for each in (MATRIX, LISTED, EMPTY, SPARSE)] == [2, 3, 0, 2]
     with pytest.raises(TypeError, match="without dimensions"):
@@ -38,7 +38,7 @@ def test_the_length_of_a_tensor_is_that_of_its_array() -> None:
         (SCALAR, (), 1.5),
     ],
 )
-def test_indices_and_slices_are_those_of_its_array(tensor: m.TensorData, key: Any, expected: Any) -> None:
+def test_indices_and_slices_equal_those_of_the_array(tensor: m.TensorData, key: Any, expected: Any) -> None:
     """By number, slice, several of them, or mask."""
     assert np.asarray(tensor[key]).tolist() == expected
 
@@ -53,7 +53,7 @@ def test_iteration_goes_over_the_first_dimension() -> None:
 
 
 @pytest.mark.parametrize("tensor", [MATRIX, LISTED, SCALAR, EMPTY, SPARSE])
-def test_numpy_takes_a_tensor_for_an_array(tensor: m.TensorData) -> None:
+def test_numpy_converts_a_tensor_to_an_array(tensor: m.TensorData) -> None:
     """Of its dtype and shape; in another dtype where one is asked for."""
     plain = np.asarray(tensor)
     assert plain.dtype == tensor.dtype and plain.shape == tensor.to_numpy().shape
@@ -64,7 +64,7 @@ def test_numpy_takes_a_tensor_for_an_array(tensor: m.TensorData) -> None:
     assert np.sum(tensor) == tensor.to_numpy().sum()
 
 
-def test_a_copy_is_made_only_where_one_is_wanted_or_needed() -> None:
+def test_array_is_copied_only_on_request_or_if_required() -> None:
     """By the rules of numpy 2: None as needed, True always, False never."""
     assert np.shares_memory(np.asarray(MATRIX), MATRIX.raw)
     assert not np.shares_memory(np.array(MATRIX), MATRIX.raw)

@@ -22,7 +22,7 @@ def datum(**inputs: Any) -> m.Datum:
     return m.Datum(model_input=m.ModelInput.from_ints([1, 2, 3]), loss_fn_inputs=inputs)
 
 
-def test_a_copy_carries_both_lists() -> None:
+def test_with_provenance_sets_both_lists() -> None:
     """The datum itself stays as it was."""
     plain = datum(target_tokens=[2, 3, 4])
     found = plain.with_provenance(model_input=[prompt(2), sampled(1)], loss_fn_inputs=[prompt(1), sampled(2)])
@@ -41,19 +41,19 @@ def test_a_copy_carries_both_lists() -> None:
         ([], [sampled(3)], "model_input: the spans cover 0 tokens"),
     ],
 )
-def test_runs_cover_everything(model_input: Any, loss_fn_inputs: Any, words: str) -> None:
+def test_spans_must_cover_all_tokens(model_input: Any, loss_fn_inputs: Any, words: str) -> None:
     """A miscount is named at once."""
     with pytest.raises(ValueError, match=words):
         datum(target_tokens=[2, 3, 4]).with_provenance(model_input, loss_fn_inputs)
 
 
-def test_targets_that_are_no_list_are_not_counted() -> None:
+def test_targets_of_more_dimensions_are_not_counted() -> None:
     """A matrix of targets, and a datum without any, have no length to hold the runs against."""
     for one in (datum(target_tokens=np.zeros((3, 2), np.int64)), datum(weights=[1.0])):
         assert one.with_provenance([prompt(3)], [sampled(7)]).loss_fn_input_spans == [sampled(7)]
 
 
-def test_one_list_alone_is_refused() -> None:
+def test_one_list_without_the_other_is_rejected() -> None:
     """They come in pairs."""
     with pytest.raises(ValueError, match="give both"):
         m.Datum(model_input=m.ModelInput.empty(), loss_fn_inputs={}, model_input_spans=[])
@@ -68,13 +68,13 @@ def test_one_list_alone_is_refused() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", [m.PromptProvenanceSpan, m.SampledProvenanceSpan])
-def test_runs_are_sound(kind: Any, fields: Any, words: str) -> None:
+def test_invalid_spans_are_rejected(kind: Any, fields: Any, words: str) -> None:
     """A run belongs to a sample, and neither its place nor its length is negative."""
     with pytest.raises(ValueError, match=words):
         kind(**fields)
 
 
-def test_only_runs_are_runs() -> None:
+def test_other_objects_are_rejected_as_spans() -> None:
     """Something else in the lists is named by its place."""
     with pytest.raises(TypeError, match=r"Datum\.model_input_spans\[0\]"):
         m.Datum(

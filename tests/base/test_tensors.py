@@ -51,7 +51,7 @@ def test_integers_and_bool_become_int64(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64"])
-def test_the_ends_of_integers_are_exact(dtype: str) -> None:
+def test_limits_of_integers_are_exact(dtype: str) -> None:
     """The smallest and largest value of a dtype arrive as they are."""
     ends = [np.iinfo(dtype).min, np.iinfo(dtype).max]
     assert wire_array("x", np.array(ends, dtype=dtype)).tolist() == ends
@@ -70,7 +70,7 @@ def test_wire_dtypes_are_not_copied(dtype: Any, shape: tuple[int, ...]) -> None:
     assert tensor.to_numpy().shape == shape
 
 
-def test_what_does_not_lie_in_order_is_copied() -> None:
+def test_non_contiguous_arrays_are_copied() -> None:
     """Transposed and strided arrays become contiguous, with their values in place."""
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     for view in (array.T, array[:, ::2], array[::-1]):
@@ -89,26 +89,26 @@ def test_scalars_and_0d_arrays_have_the_empty_shape() -> None:
 
 
 @pytest.mark.parametrize("array", [np.array([1 + 2j]), np.array(["a"]), np.array([None]), np.array([b"x"])])
-def test_dtypes_without_a_wire_form_are_refused(array: Any) -> None:
+def test_dtypes_without_a_wire_form_are_rejected(array: Any) -> None:
     """Complex, text and objects raise an error that names key and dtype and says what to do."""
     with pytest.raises(TypeError, match=rf"weights: dtype {array.dtype} has no wire form; cast it"):
         wire_array("weights", array)
 
 
 @pytest.mark.parametrize("value", [{"data": [1]}, "abc", 5, None, range(3), {1, 2}, object()])
-def test_what_is_no_tensor_is_refused(value: Any) -> None:
+def test_other_objects_are_rejected_as_tensors(value: Any) -> None:
     """Dicts, text, single numbers and others raise an error that names key, type and the way out."""
     with pytest.raises(TypeError, match=rf"weights: {type(value).__name__} is not an array.*numpy.asarray"):
         wire_array("weights", value)
 
 
-def test_masked_arrays_are_refused() -> None:
+def test_masked_arrays_are_rejected() -> None:
     """A mask would be lost without a word."""
     with pytest.raises(TypeError, match="no masks"):
         wire_array("weights", np.ma.masked_array([1.0, 2.0], mask=[True, False]))
 
 
-def test_uint64_overflow_is_refused() -> None:
+def test_uint64_overflow_is_rejected() -> None:
     """A uint64 beyond int64 raises an error with its position."""
     array = np.array([[1, 2], [3, 2**63]], dtype=np.uint64)
     with pytest.raises(OverflowError, match=rf"target_tokens\[1, 1\]: {2**63} does not fit into int64"):
@@ -117,7 +117,7 @@ def test_uint64_overflow_is_refused() -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_non_finite_values_are_kept_and_can_be_refused(bad: float, dtype: Any) -> None:
+def test_non_finite_values_pass_unless_rejected_explicitly(bad: float, dtype: Any) -> None:
     """NaN and infinity stay as they are, and the check for forms without them says where they are."""
     found = wire_array("weights", np.array([[0, 0], [bad, 0]], dtype=dtype))
     assert found.dtype == np.float32 and np.array_equal(found[1, 0], np.float32(bad), equal_nan=True)
@@ -125,13 +125,13 @@ def test_non_finite_values_are_kept_and_can_be_refused(bad: float, dtype: Any) -
         refuse_non_finite("weights", found)
 
 
-def test_too_large_for_float32_is_refused() -> None:
+def test_float32_overflow_is_rejected() -> None:
     """A float64 beyond float32 is an overflow, not infinity."""
     with pytest.raises(OverflowError, match=r"weights\[1\]: 1e\+39 does not fit into float32"):
         wire_array("weights", np.array([0, 1e39]))
 
 
-def test_rounding_warns_once_per_name_where_the_user_is() -> None:
+def test_rounding_warns_once_per_name_at_the_callers_line() -> None:
     """A float64 that float32 cannot hold is said once for each name, at the line of the caller."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -142,7 +142,7 @@ def test_rounding_warns_once_per_name_where_the_user_is() -> None:
     assert all(issubclass(w.category, PrecisionWarning) and w.filename == __file__ for w in caught)
 
 
-def test_rounding_that_loses_nothing_is_silent() -> None:
+def test_exact_conversion_is_silent() -> None:
     """A float64 that float32 holds exactly gives no warning; neither do the floats of a list."""
     assert wire_array("weights", np.array([0.5, 3.0])).dtype == np.float32
     assert wire_array("weights", [0.1, 0.2]).tolist() == np.array([0.1, 0.2], np.float32).tolist()
@@ -164,7 +164,7 @@ def test_arrays_keep_their_own_dtype_under_any_key() -> None:
     assert wire_array("brand_new", np.array([1.0], np.float32)).dtype == np.float32
 
 
-def test_lists_under_unknown_keys_are_refused() -> None:
+def test_lists_under_unknown_keys_are_rejected() -> None:
     """A plain list under a key that the wire does not know has no dtype; the error names the known ones."""
     with pytest.raises(ValueError, match=r"wieghts: a plain list has no dtype.*target_tokens, weights.*numpy array"):
         wire_array("wieghts", [1.0])
@@ -191,7 +191,9 @@ def test_lists_under_unknown_keys_are_refused() -> None:
         ("target_tokens", [np.array([1, 2]), np.array([1])], ValueError, r"target_tokens: ragged list"),
     ],
 )
-def test_bad_lists_say_what_and_where(key: str, value: Any, kind: type[Exception], words: str) -> None:
+def test_invalid_lists_raise_errors_with_key_and_position(
+    key: str, value: Any, kind: type[Exception], words: str
+) -> None:
     """None, text, floats for ints, raggedness and overflow each name the key, the position and the value."""
     with pytest.raises(kind, match=words):
         wire_array(key, value)
@@ -204,14 +206,14 @@ def test_large_ints_of_a_list_stay_exact() -> None:
 
 @settings(max_examples=40)
 @given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=2), max_size=5))
-def test_any_rectangle_of_ints_comes_back(rows: list[list[int]]) -> None:
+def test_rectangles_of_ints_survive_a_round_trip(rows: list[list[int]]) -> None:
     """Nested lists of 64-bit integers are exact there and back."""
     assert TensorData.from_array("target_tokens", rows).tolist() == rows
 
 
 @settings(max_examples=40)
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), max_size=20))
-def test_any_float32_comes_back(values: list[float]) -> None:
+def test_float32_survives_a_round_trip(values: list[float]) -> None:
     """What float32 can hold is exact there and back."""
     assert TensorData.from_array("weights", values).tolist() == values
 
@@ -223,7 +225,7 @@ NUMBERS_AND_OTHERS = st.one_of(
 
 @settings(max_examples=200)
 @given(st.lists(NUMBERS_AND_OTHERS, max_size=4), st.sampled_from(["float32", "int64", "int32"]))
-def test_flat_arrays_are_those_of_numpy(values: list[Any], dtype: str) -> None:
+def test_flat_arrays_equal_those_of_numpy(values: list[Any], dtype: str) -> None:
     """The same numbers, bit by bit, and the same refusals, whatever a list holds."""
     with np.errstate(over="ignore", invalid="ignore"):
         try:
@@ -237,13 +239,13 @@ def test_flat_arrays_are_those_of_numpy(values: list[Any], dtype: str) -> None:
 
 
 @pytest.mark.parametrize("tokens", [[0, 2**53 - 1], [2**53], [2**63 - 1, -(2**63)]])
-def test_tokens_of_all_sizes_are_taken(tokens: list[int]) -> None:
+def test_tokens_of_all_sizes_are_accepted(tokens: list[int]) -> None:
     """Those that are too large for the fast check are looked at one by one."""
     assert token_ids("tokens", tokens) == tokens
 
 
 @pytest.mark.parametrize("tokens", [[1, 2], (1, 2), range(1, 3), np.array([1, 2], np.int32), [np.int64(1), 2]])
-def test_tokens_are_taken_in_every_form(tokens: Any) -> None:
+def test_tokens_are_accepted_in_every_form(tokens: Any) -> None:
     """Lists, tuples, ranges, integer arrays and numpy integers are token ids."""
     assert ModelInput.from_ints(tokens).to_ints() == [1, 2]
     assert isinstance(token_ids("x", tokens), list | np.ndarray)
@@ -273,13 +275,13 @@ def test_token_arrays_are_not_copied() -> None:
         (np.array([2**63], np.uint64), OverflowError, rf"\[0\]: {2**63} does not fit into int64"),
     ],
 )
-def test_bad_tokens_say_what_and_where(tokens: Any, kind: type[Exception], words: str) -> None:
+def test_invalid_tokens_raise_errors_with_position(tokens: Any, kind: type[Exception], words: str) -> None:
     """What is no token id raises an error with its position and value."""
     with pytest.raises(kind, match=r"EncodedTextChunk.tokens.*" + words):
         ModelInput.from_ints(tokens)
 
 
-def test_torch_is_used_when_it_is_loaded_and_never_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_is_used_if_loaded_and_never_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without torch in sys.modules nothing looks for it; with it, its tensors are read through numpy."""
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     wire_array("weights", [1.0])

@@ -31,14 +31,14 @@ REFUSED = ["", "soon", "2025-01-31", "2025-02-30T00:00:00Z", "2025-01-31T25:00:0
 
 
 @pytest.mark.parametrize(("text", "moment"), READ)
-def test_timestamps_are_read(text: str, moment: datetime) -> None:
+def test_timestamps_parse_to_aware_datetimes(text: str, moment: datetime) -> None:
     """Z, offsets, fractions of any length and a blank for the T are read; without an offset it is UTC."""
     found = parse_timestamp(text)
     assert found == moment and found.tzinfo is not None
 
 
 @pytest.mark.parametrize("value", [*REFUSED, None, 1738324800, datetime(2025, 1, 31)])
-def test_what_is_no_timestamp_is_named(value: Any) -> None:
+def test_invalid_timestamp_raises_value_error(value: Any) -> None:
     """Anything else raises a ValueError that shows it."""
     with pytest.raises(ValueError, match="expected an RFC 3339 timestamp") as caught:
         parse_timestamp(value)
@@ -49,7 +49,7 @@ def test_what_is_no_timestamp_is_named(value: Any) -> None:
 @given(
     st.datetimes(timezones=st.timedeltas(-timedelta(hours=14), timedelta(hours=14)).map(lambda d: timezone(minutes(d))))
 )
-def test_what_python_writes_is_read(moment: datetime) -> None:
+def test_isoformat_survives_a_round_trip(moment: datetime) -> None:
     """The isoformat of any aware datetime parses to an equal datetime."""
     assert parse_timestamp(moment.isoformat()) == moment
 
@@ -66,7 +66,7 @@ def pythons(version: str) -> list[str]:
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.12", "3.13"])
-def test_other_pythons_read_the_same(version: str) -> None:
+def test_all_python_versions_parse_alike(version: str) -> None:
     """Python 3.10 knows neither Z nor odd fractions by itself, and newer ones know more than the wire has."""
     python = next(
         (path for path in pythons(version) if subprocess.run([path, "-c", ""], check=False).returncode == 0), None

@@ -31,7 +31,7 @@ def test_bfloat16_is_widened_to_the_bit() -> None:
         *((name, "int64") for name in ("int8", "int16", "int32", "int64", "uint8", "bool")),
     ],
 )
-def test_dtypes(name: str, dtype: str) -> None:
+def test_torch_dtypes_become_wire_dtypes(name: str, dtype: str) -> None:
     """Torch dtypes have the wire dtypes of their numpy namesakes."""
     tensor = TensorData.from_torch(torch.ones((2, 3), dtype=getattr(torch, name)))
     assert (tensor.dtype, tensor.shape, tensor.tolist()) == (dtype, [2, 3], [[1, 1, 1], [1, 1, 1]])
@@ -48,7 +48,7 @@ def test_wire_dtypes_share_memory(dtype: str) -> None:
     assert held.to_torch().shape == (2, 3)
 
 
-def test_gradients_views_and_sparse_tensors() -> None:
+def test_tensors_with_gradients_views_and_sparse_tensors_convert() -> None:
     """Tensors that need gradients, transposed views, scalars and sparse tensors are taken."""
     assert TensorData.from_torch(torch.ones(2, requires_grad=True)).tolist() == [1, 1]
     view = torch.arange(6).reshape(2, 3).T
@@ -65,7 +65,7 @@ def test_read_only_memory_is_copied_on_the_way_out() -> None:
     assert array[0] == 0
 
 
-def test_tokens_and_loss_inputs() -> None:
+def test_tensors_are_accepted_as_tokens_and_loss_inputs() -> None:
     """Datums take tensors for tokens and for every loss input."""
     datum = Datum(
         model_input=ModelInput.from_ints(torch.tensor([1, 2])),
@@ -89,7 +89,7 @@ def test_tokens_and_loss_inputs() -> None:
         (lambda: torch.ones(2, device="meta"), "weights: torch.float32 on meta cannot be read"),
     ],
 )
-def test_what_has_no_wire_form_is_refused(tensor: Any, words: str) -> None:
+def test_torch_dtypes_without_a_wire_form_are_rejected(tensor: Any, words: str) -> None:
     """Complex, 8-bit floats and tensors without memory raise an error that names key, dtype and device."""
     with pytest.raises(TypeError, match=words):
         wire_array("weights", tensor())
@@ -103,7 +103,7 @@ def test_bfloat16_of_numpy_is_widened_to_the_bit() -> None:
     assert (found.view(np.uint32) == halves.astype(np.uint32) << 16).all()
 
 
-def test_lists_of_tensors() -> None:
+def test_lists_of_tensors_convert() -> None:
     """A list of tensors is refused or read, but never misread."""
     try:
         found = wire_array("weights", [torch.tensor(1.0), torch.tensor(2.0)])
@@ -120,7 +120,7 @@ def test_non_finite_values_are_kept() -> None:
 
 
 @pytest.mark.parametrize("key", ["weights", "target_tokens"])
-def test_tables_of_bfloat16_that_are_mostly_empty(key: str) -> None:
+def test_sparse_bfloat16_tables_convert(key: str) -> None:
     """Two dimensions, nearly all zero, in bfloat16: of the values that they show."""
     table = torch.zeros(8, 16, dtype=torch.bfloat16)
     table[3, 5] = 2.0

@@ -11,7 +11,7 @@ from tinkerwire_base.tensors import wire_array
 from tinkerwire_generated.models import ModelInput
 
 
-def test_half_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_convert_while_torch_is_being_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing can be a tensor yet, and what is none is read as ever."""
     monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
     assert ModelInput.from_ints([1, 2]).to_ints() == [1, 2]

@@ -33,7 +33,7 @@ class FixedServer:
     headers: list[dict[str, str]] = attrs.field(factory=list)
 
     def answer(self, what: str) -> tuple[int, Any]:
-        """Make a future that is ready at the third poll: the first one times out, the second returns try_again at once."""
+        """Return the response to a request; a future is ready at the third poll."""
         if what != "POST /api/v1/retrieve_future":
             return ANSWERS.get(what, (404, {"detail": f"{what} is not among the answers"}))
         return [(408, TRY_AGAIN), (200, TRY_AGAIN), (200, SAMPLES)][min(self.asked.count(what), 3) - 1]

@@ -42,7 +42,7 @@ def sample(http: httpx.Client) -> SampleResponse:
     return found
 
 
-def test_sync(server: Any) -> None:
+def test_sync_client_trains_and_samples(server: Any) -> None:
     """With httpx.Client: create a session, ask for a sample, fetch its future."""
     with httpx.Client(base_url=server.url, headers=KEY) as http:
         found = sample(http)
@@ -62,7 +62,7 @@ def test_sync(server: Any) -> None:
     assert all(sent["x-api-key"] == "tml-secret" for sent in server.headers)
 
 
-def test_async(server: Any) -> None:
+def test_async_client_trains_and_samples(server: Any) -> None:
     """With httpx.AsyncClient, the same stubs."""
 
     async def run() -> Any:
@@ -75,7 +75,7 @@ def test_async(server: Any) -> None:
     assert asyncio.run(run()).sequences[0].logprobs == [-0.5, -0.25]
 
 
-def test_where_there_is_no_client(server: Any) -> None:
+def test_generated_package_works_without_the_client(server: Any) -> None:
     """It works in a process in which tinkerwire cannot be imported."""
     source = inspect.getsource(sys.modules[__name__])
     head = source[source.index("import httpx") : source.index("import pytest")]
@@ -101,14 +101,14 @@ except ImportError as fault:
     assert run.stdout == "[3, 4]\ntinkerwire is blocked\n", run.stderr
 
 
-def test_a_path_prefix_of_the_base_url_stays(server: Any) -> None:
+def test_path_prefix_of_the_base_url_is_kept(server: Any) -> None:
     """Base URLs may have a path of their own, as that of the Tinker service has."""
     with httpx.Client(base_url=server.url + "/services/prod") as http, pytest.raises(NotFoundError):
         service.healthz().send(http)
     assert server.asked == ["GET /services/prod/api/v1/healthz"]
 
 
-def test_slashes_reach_the_server_as_they_are(server: Any) -> None:
+def test_slashes_reach_the_server_unescaped(server: Any) -> None:
     """A checkpoint id keeps its slash on the way through httpx; 204 without a body is a success."""
     with httpx.Client(base_url=server.url) as http:
         assert runs.delete_checkpoint("run-1", "weights/0001").send(http) is None
@@ -122,9 +122,7 @@ def test_slashes_reach_the_server_as_they_are(server: Any) -> None:
         (service.healthz(), InternalServerError, "out of order"),
     ],
 )
-def test_errors_say_what_was_asked_and_what_came(
-    call: Any, kind: type[APIStatusError], words: str, server: Any
-) -> None:
+def test_errors_contain_request_and_response(call: Any, kind: type[APIStatusError], words: str, server: Any) -> None:
     """An error has the class of its status, shows method, address and the server's words, and no key."""
     with httpx.Client(base_url=server.url, headers=KEY) as http, pytest.raises(kind, match=words) as caught:
         call.send(http)
@@ -134,7 +132,7 @@ def test_errors_say_what_was_asked_and_what_came(
     assert "tml-secret" not in str(error) + repr(error) + repr(vars(error))
 
 
-def test_nothing_there_is_the_clients_own_error() -> None:
+def test_unreachable_server_raises_the_http_clients_error() -> None:
     """A refused connection leaves as what httpx raises, which its users know."""
     with httpx.Client(base_url="http://127.0.0.1:9") as http, pytest.raises(httpx.ConnectError):
         service.healthz().send(http, Converter())

@@ -31,7 +31,7 @@ few = settings(
 @pytest.mark.parametrize("name", MODELS)
 @few
 @given(data=st.data())
-def test_dumps_come_back_equal(name: str, data: Any) -> None:
+def test_dumps_survive_a_round_trip(name: str, data: Any) -> None:
     """Copies and pickles are equal, too; without defaults a dump has the fields that say something."""
     cls = getattr(models, name)
     value = cls.model_validate(data.draw(EVERYTHING.of(name)))

@@ -41,7 +41,7 @@ def body_type(row: dict[str, Any]) -> str | None:
     return content and str(content["schema"]["$ref"]).rpartition("/")[2]
 
 
-def test_the_table_has_every_operation_and_no_other() -> None:
+def test_operations_equal_those_of_the_contract() -> None:
     """OPERATIONS is the contract's list of endpoints, each with its name, method, path, tag and request model."""
     assert sorted(OPERATIONS) == sorted(NAMES)
     for path, method, row in ROWS:
@@ -53,7 +53,7 @@ def test_the_table_has_every_operation_and_no_other() -> None:
 
 
 @pytest.mark.parametrize(("path", "method", "row"), ROWS, ids=NAMES)
-def test_results_are_those_of_the_contract(path: str, method: str, row: dict[str, Any]) -> None:
+def test_results_equal_those_of_the_contract(path: str, method: str, row: dict[str, Any]) -> None:
     """Each status of the contract has its type, or None where there is no content."""
     results = OPERATIONS[row["operationId"]].results
     assert sorted(map(str, results)) == sorted(status for status in row["responses"] if status != "default")
@@ -99,7 +99,7 @@ def test_stubs_are_typed_and_described(path: str, method: str, row: dict[str, An
     assert function.__annotations__.keys() >= parameters.keys() | {"return"}
 
 
-def test_optional_query_parameters_are_left_out() -> None:
+def test_unset_query_parameters_are_omitted() -> None:
     """UNSET and None put nothing into the query; a contract's defaults are sent."""
     assert session.get_session("s").encode(CONVERTER).query == ()
     assert session.get_session("s", access_scope=UNSET).encode(CONVERTER).query == ()
@@ -115,27 +115,27 @@ def test_query_values_have_their_text_form() -> None:
     assert call.encode(CONVERTER).query == expected
 
 
-def test_slashes_of_checkpoint_ids_stand_in_the_path() -> None:
+def test_slashes_of_checkpoint_ids_are_not_escaped() -> None:
     """A checkpoint id goes into the path as it is, slash included."""
     request = runs.publish_checkpoint("run:1", "sampler_weights/a b").encode(CONVERTER)
     assert request.path == "/api/v1/training_runs/run:1/checkpoints/sampler_weights/a%20b/publish"
 
 
-def test_slashes_of_other_ids_do_not() -> None:
+def test_slashes_of_other_ids_are_escaped() -> None:
     """Any other id stays one segment, so that it cannot address another endpoint."""
     request = session.get_session("a/b?c#d%e").encode(CONVERTER)
     assert request.path == "/api/v1/sessions/a%2Fb%3Fc%23d%25e"
 
 
 @pytest.mark.parametrize("value", ["", "..", ".", "a/../b", "/a", "a/", "a//b"])
-def test_ids_that_lead_elsewhere_are_refused(value: str) -> None:
+def test_ids_with_dot_segments_are_rejected(value: str) -> None:
     """Empty and dot segments raise an error that names the parameter and the value."""
     with pytest.raises(ValueError, match=re.escape(f"checkpoint_id: {value!r} cannot be part of a path")):
         runs.delete_checkpoint("run", value).encode(CONVERTER)
 
 
 @pytest.mark.parametrize("value", [None, 5, UNSET, b"id"])
-def test_ids_are_text(value: Any) -> None:
+def test_ids_must_be_text(value: Any) -> None:
     """What is no text is refused, rather than asked for as None or UNSET."""
     with pytest.raises(ValueError, match="sampler_id: expected the id as a str, got"):
         sampling.get_sampler(value).encode(CONVERTER)

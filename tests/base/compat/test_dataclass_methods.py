@@ -15,7 +15,7 @@ from tinkerwire_generated import models as m
 DATUM = m.Datum(m.ModelInput.from_ints([1]), {"weights": m.TensorData([0.5], "float32", [1])})
 
 
-def test_positions_are_the_official_ones() -> None:
+def test_positional_arguments_are_the_official_ones() -> None:
     """Arguments by position, where the official constructors take them."""
     assert m.TensorData([1], "int64", [1]) == m.TensorData(data=[1], dtype="int64", shape=[1])
     given = m.ForwardBackwardInput([DATUM], "ppo", {"clip": 0.2})
@@ -28,7 +28,7 @@ def test_positions_are_the_official_ones() -> None:
         wrong("a", 0, 1)
 
 
-def test_fields_replace_asdict() -> None:
+def test_dataclass_functions_work_on_models() -> None:
     """As with a dataclass: what is inside and no dataclass stays as it is."""
     datum: Any = DATUM
     names = ["model_input", "loss_fn_inputs", "model_input_spans", "loss_fn_input_spans"]
@@ -52,7 +52,7 @@ def test_only_models_are_dataclasses() -> None:
     assert not dataclasses.is_dataclass(DataclassMethods)
 
 
-def test_provenance() -> None:
+def test_provenance_spans_are_dataclasses() -> None:
     """Spans that cover each token once; what covers more or fewer is refused."""
     sampled = m.SampledProvenanceSpan(sequence_id="s", length=1)
     prompt = m.PromptProvenanceSpan(sequence_id="s", length=1)
@@ -69,7 +69,7 @@ def test_provenance() -> None:
         datum.with_provenance([1, sampled], [sampled] * 2)  # type: ignore[list-item]
 
 
-def test_spans_are_what_their_class_says() -> None:
+def test_spans_keep_their_class() -> None:
     """Objects are taken as they are; dicts, which both classes dump alike, are not guessed at."""
     run = {"sequence_id": "s", "length": 2}
     spans: Any = {
@@ -84,7 +84,7 @@ def test_spans_are_what_their_class_says() -> None:
         m.Datum.model_validate(datum.model_dump())
 
 
-def test_alternatives_by_position() -> None:
+def test_alternatives_take_positional_arguments() -> None:
     """Tokens before logprobs."""
     tokens, logprobs = m.TensorData([1], "int64", [1, 1]), m.TensorData([-0.5], "float32", [1, 1])
     assert m.PromptAltTokens(tokens, logprobs) == m.PromptAltTokens(tokens=tokens, logprobs=logprobs)

@@ -54,7 +54,7 @@ def test_dumps_are_plain() -> None:
     assert "height" in ImageChunk(data=b"x", format="png", height=3).model_dump()
 
 
-def test_modes() -> None:
+def test_dump_modes_convert_datetimes_and_tuples() -> None:
     """Python keeps datetimes and tuples; JSON has neither."""
     assert CHECKPOINT.model_dump()["time"] is NOON
     assert CHECKPOINT.model_dump(mode="json")["time"] == "2025-01-31T12:00:00Z"
@@ -64,7 +64,7 @@ def test_modes() -> None:
     assert answer.model_dump(mode="json")["topk_prompt_logprobs"] == [None, [[5, -0.5]]]
 
 
-def test_what_dumps_leave_out() -> None:
+def test_dumps_omit_nulls_and_defaults_on_request() -> None:
     """Nulls and defaults, at every depth, when they are told to; required fields stay."""
     assert SamplingParams(max_tokens=3).model_dump(exclude_none=True) == {
         "max_tokens": 3,
@@ -97,7 +97,7 @@ def _with_unset() -> Any:
         ({"include": {"prompt": ..., "num_samples": ...}, "exclude": {"prompt": ...}}, {"num_samples": 1}),
     ],
 )
-def test_include_and_exclude(choice: dict[str, Any], expected: Any) -> None:
+def test_include_and_exclude_select_fields(choice: dict[str, Any], expected: Any) -> None:
     """The names of top-level fields select the fields of a dump."""
     assert REQUEST.model_dump(**choice) == expected
 
@@ -110,7 +110,7 @@ def test_names_within_fields_are_rejected(argument: str) -> None:
         REQUEST.model_dump(**choice)
 
 
-def test_json_texts() -> None:
+def test_dumps_serialize_to_json() -> None:
     """Compact, indented, and in ASCII; NaN is null."""
     assert AdamParams(beta1=0.5).model_dump_json(exclude_defaults=True) == '{"beta1":0.5}'
     assert AdamParams(beta1=0.5).model_dump_json(indent=2, exclude_defaults=True) == '{\n  "beta1": 0.5\n}'
@@ -123,7 +123,7 @@ def test_json_texts() -> None:
         assert json.loads(nan.model_dump_json(**options))["logprobs"] == [None]
 
 
-def test_validation() -> None:
+def test_validation_returns_equal_models() -> None:
     """Dicts of Python's values and of JSON's, models as they are, objects by their attributes."""
     assert SampleRequest.model_validate(REQUEST) is REQUEST
     mixed = {"prompt": REQUEST.prompt, "sampling_params": {"max_tokens": 4, "stop": ("a", "b")}}
@@ -150,7 +150,7 @@ def test_validation() -> None:
         (ModelInput, {"chunks": [{"tokens": ["a"]}]}, "chunks"),
     ],
 )
-def test_what_does_not_fit_is_a_value_error(cls: Any, value: Any, words: str) -> None:
+def test_invalid_values_raise_value_error(cls: Any, value: Any, words: str) -> None:
     """With the place; pydantic's own error is a ValueError, too."""
     with pytest.raises(ValueError, match=words):
         cls.model_validate(value)
@@ -158,7 +158,7 @@ def test_what_does_not_fit_is_a_value_error(cls: Any, value: Any, words: str) ->
         cls.model_validate_json(json.dumps(value))
 
 
-def test_construct_looks_at_nothing() -> None:
+def test_construct_skips_validation() -> None:
     """Values stay as they are, defaults are filled in, and what is required may be absent."""
     found: Any = AdamParams.model_construct(beta1="any")
     assert (found.beta1, found.beta2) == ("any", 0.95)
@@ -167,7 +167,7 @@ def test_construct_looks_at_nothing() -> None:
     assert one.extra_fields is not other.extra_fields
 
 
-def test_copies() -> None:
+def test_copies_are_equal_and_update_fields() -> None:
     """Shallow, deep, and with other values, which are checked."""
     assert REQUEST.model_copy().prompt is REQUEST.prompt
     deep = REQUEST.model_copy(deep=True)
@@ -177,7 +177,7 @@ def test_copies() -> None:
         SamplingParams().model_copy(update={"max_tokens": "3"})
 
 
-def test_fields() -> None:
+def test_model_fields_describe_the_fields() -> None:
     """Name, type, default and description of each; keys that nobody knows are none of them."""
     fields = Checkpoint.model_fields
     assert list(fields)[:3] == ["checkpoint_id", "checkpoint_type", "time"] and "extra_fields" not in fields
@@ -189,7 +189,7 @@ def test_fields() -> None:
     assert by_factory.default_factory is list and not by_factory.is_required()
 
 
-def test_json_schema() -> None:
+def test_json_schema_describes_the_dump() -> None:
     """Dumps fit it, others do not; references lead into $defs, or where the caller says."""
     schema = SampleRequest.model_json_schema()
     assert schema["title"] == "SampleRequest" and "EncodedTextChunk" in schema["$defs"]
@@ -229,7 +229,7 @@ def test_models_as_fields_of_pydantic_models() -> None:
     assert pydantic.TypeAdapter(list[AdamParams]).validate_python([{"beta1": 0.5}]) == [AdamParams(beta1=0.5)]
 
 
-def test_no_method_costs_an_import() -> None:
+def test_methods_import_their_implementations_lazily() -> None:
     """Importing the models loads neither pydantic nor what the methods do."""
     script = (
         "import sys, tinkerwire_generated.models; "
@@ -246,7 +246,7 @@ def test_models_stay_attrs_classes() -> None:
     assert not hasattr(AdamParams(), "__dict__")
 
 
-def test_classes_of_users_that_derive_from_models() -> None:
+def test_methods_work_on_derived_classes() -> None:
     """They are described as what they derive from."""
 
     class Greedy(SamplingParams):

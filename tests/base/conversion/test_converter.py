@@ -54,7 +54,7 @@ def test_prompt_logprobs_have_three_values(value: bool | None, wire: Any) -> Non
     assert ANY.structure(found, m.SampleRequest).prompt_logprobs is value
 
 
-def test_defaults_are_sent_so_that_no_server_has_its_own() -> None:
+def test_defaults_are_sent() -> None:
     """All defaults of a request stand on the wire, and no optional null does."""
     assert sent(PARAMS) == {"max_tokens": 4, "temperature": 1, "top_k": -1, "top_p": 1}
     assert sent(m.AdamParams()) == {
@@ -67,7 +67,7 @@ def test_defaults_are_sent_so_that_no_server_has_its_own() -> None:
     }
 
 
-def test_a_null_that_must_be_sent_is_sent() -> None:
+def test_required_null_is_sent() -> None:
     """Null is not left out where the contract requires the key."""
     assert sent(m.SetCheckpointTtlRequest(ttl_seconds=None)) == {"ttl_seconds": None}
     request = m.CreateSessionRequest(tags=[], user_metadata=None, sdk_version="0.16.1")
@@ -75,7 +75,7 @@ def test_a_null_that_must_be_sent_is_sent() -> None:
 
 
 @pytest.mark.parametrize("reason", ["stop", "length", "tool_call"])
-def test_stop_reasons_to_come_survive(reason: str) -> None:
+def test_unknown_stop_reasons_survive(reason: str) -> None:
     """A stop reason that this contract does not know is passed on, in and out."""
     wire = {"stop_reason": reason, "tokens": [1], "logprobs": [-0.5]}
     found = ANY.structure(wire, m.SampledSequence)
@@ -83,7 +83,7 @@ def test_stop_reasons_to_come_survive(reason: str) -> None:
     assert ANY.unstructure(found) == wire
 
 
-def test_supported_models_keep_what_servers_add() -> None:
+def test_supported_models_keep_unknown_keys() -> None:
     """SupportedModel is an object, and its unknown keys are kept, in and out."""
     wire = {"supported_models": [{"model_name": "a", "context": 8, "prices": {"in": 1}}, {}]}
     found = ANY.structure(wire, m.GetServerCapabilitiesResponse)
@@ -91,12 +91,12 @@ def test_supported_models_keep_what_servers_add() -> None:
     assert ANY.unstructure(found) == wire
 
 
-def test_a_key_called_extra_fields_is_kept_too() -> None:
+def test_unknown_key_named_extra_fields_is_kept() -> None:
     """The name under which unknown keys are kept is no exception."""
     assert ANY.structure({"extra_fields": 1}, m.SupportedModel).extra_fields == {"extra_fields": 1}
 
 
-def test_strict_models_refuse_unknown_keys() -> None:
+def test_request_models_reject_unknown_keys() -> None:
     """A typo in a request is named."""
     with pytest.raises(ValueError, match=r"extra fields found \(rnak\) @ LoraConfig"):
         ANY.structure({"rank": 8, "rnak": 9}, m.LoraConfig)
@@ -105,7 +105,7 @@ def test_strict_models_refuse_unknown_keys() -> None:
 @pytest.mark.parametrize(
     "text", ["2025-01-31T12:00:00Z", "2025-01-31T12:00:00.000000000+00:00", "2025-01-31T13:00:00+01:00"]
 )
-def test_moments_are_aware(text: str) -> None:
+def test_datetimes_are_aware(text: str) -> None:
     """Times of the wire are aware datetimes, and go out with their offset."""
     found = ANY.structure({"url": "u", "expires": text}, m.CheckpointArchiveUrlResponse)
     assert found.expires == datetime(2025, 1, 31, 12, tzinfo=timezone.utc)
@@ -113,7 +113,7 @@ def test_moments_are_aware(text: str) -> None:
     assert ANY.structure(ANY.unstructure(found), m.CheckpointArchiveUrlResponse) == found
 
 
-def test_topk_prompt_logprobs() -> None:
+def test_topk_prompt_logprobs_keep_pairs_and_nulls() -> None:
     """A list of null or of (token, logprob) pairs, as tuples."""
     wire = {"sequences": [], "topk_prompt_logprobs": [None, [[5, -0.5], [6, -1.5]], []]}
     found = ANY.structure(wire, m.SampleResponse)
@@ -122,7 +122,7 @@ def test_topk_prompt_logprobs() -> None:
 
 
 @pytest.mark.parametrize("pair", [[5], [5, -0.5, 1], 5, {"token": 5}])
-def test_pairs_are_pairs(pair: Any) -> None:
+def test_pairs_must_have_two_items(pair: Any) -> None:
     """Anything but two entries is named with its place."""
     with pytest.raises(
         ValueError, match=r"expected an array of 2, got .* @ SampleResponse.topk_prompt_logprobs\[0\]\[0\]"
@@ -130,7 +130,7 @@ def test_pairs_are_pairs(pair: Any) -> None:
         ANY.structure({"sequences": [], "topk_prompt_logprobs": [[pair]]}, m.SampleResponse)
 
 
-def test_long_lists_are_handed_over() -> None:
+def test_long_lists_are_not_copied() -> None:
     """Lists of numbers are not copied on their way in, nor arrays on their way out."""
     tokens, logprobs = [1, 2], [-0.5, -1.0]
     found = ANY.structure({"stop_reason": "stop", "tokens": tokens, "logprobs": logprobs}, m.SampledSequence)
@@ -147,7 +147,7 @@ def test_arrays_of_responses_are_written(dtype: str) -> None:
     assert found["logprobs"] == [1, 1]
 
 
-def test_what_a_version_lacks_is_dropped_at_its_default() -> None:
+def test_fields_that_a_version_lacks_are_omitted_at_their_default() -> None:
     """Newer fields stay away from older servers as long as nobody has set them."""
     assert "weight_decay" not in sent(m.AdamParams(), "0.6.3")
     assert "allow_metadata_only" not in sent(m.FutureRetrieveRequest(request_id="r"), "0.13.1")
@@ -192,7 +192,7 @@ def test_what_a_version_lacks_is_dropped_at_its_default() -> None:
         ),
     ],
 )
-def test_what_a_version_lacks_is_named(model: Any, version: str, what: str, span: str) -> None:
+def test_values_that_a_version_lacks_raise_dialect_error(model: Any, version: str, what: str, span: str) -> None:
     """A set field, a whole model or an enum value that the version lacks: the error says what, where and since when."""
     with pytest.raises(DialectError) as caught:
         at(version).encode(model)
@@ -208,7 +208,7 @@ def test_what_a_version_lacks_is_named(model: Any, version: str, what: str, span
         (m.ImageChunk(data=b"", format="png", expected_tokens=None), "0.4.1", "ImageChunk.height"),
     ],
 )
-def test_what_a_version_requires_is_asked_for(model: Any, version: str, what: str) -> None:
+def test_missing_fields_that_a_version_requires_raise_dialect_error(model: Any, version: str, what: str) -> None:
     """A field that only some versions require is asked for in those; elsewhere it may be left out."""
     with pytest.raises(DialectError, match=f"{what} is required in wire {version}; give it a value"):
         at(version).encode(model)
@@ -216,7 +216,7 @@ def test_what_a_version_requires_is_asked_for(model: Any, version: str, what: st
     assert "height" not in sent(m.ImageChunk(data=b"", format="png"))
 
 
-def test_kinds_of_values_by_version() -> None:
+def test_scalar_types_depend_on_the_version() -> None:
     """Numbers may stand where strings came later, and everything may once they have come."""
     numbers = m.ForwardBackwardInput(data=[], loss_fn="ppo", loss_fn_config={"clip": 0.2, "steps": 2})
     assert sent(numbers, "0.4.1")["loss_fn_config"] == {"clip": 0.2, "steps": 2}
@@ -224,7 +224,7 @@ def test_kinds_of_values_by_version() -> None:
     assert sent(named, "0.26.2")["loss_fn_config"] == {"loss_id": "l"}
 
 
-def test_loss_functions_by_version() -> None:
+def test_loss_functions_depend_on_the_version() -> None:
     """Each version takes the losses that it has; a name that none has is refused with the list."""
     assert sent(m.ForwardBackwardInput(data=[], loss_fn="ppo"), "0.4.1")["loss_fn"] == "ppo"
     assert sent(m.ForwardBackwardInput(data=[], loss_fn="dro"), "0.6.3")["loss_fn"] == "dro"
@@ -235,7 +235,7 @@ def test_loss_functions_by_version() -> None:
 
 
 @pytest.mark.parametrize("version", ["new", "", "0.x", "v0.4.1"])
-def test_a_version_is_numbers(version: str) -> None:
+def test_invalid_version_raises_value_error(version: str) -> None:
     """What is no version is refused where the converter is made."""
     with pytest.raises(ValueError, match=r"must be numbers with dots between, such as 0.16.1"):
         Converter(version, FIELD_VERSIONS)
@@ -267,13 +267,13 @@ def test_a_version_is_numbers(version: str) -> None:
         ({"data": "%", "format": "png"}, m.ImageChunk, "ImageChunk.data"),
     ],
 )
-def test_misfits_are_named_with_their_place(wire: Any, kind: Any, words: str) -> None:
+def test_invalid_values_raise_errors_with_their_place(wire: Any, kind: Any, words: str) -> None:
     """What does not fit raises ValueError with what was expected, what came, and where."""
     with pytest.raises(ValueError, match=words):
         ANY.structure(wire, kind)
 
 
-def test_all_misfits_are_named_at_once() -> None:
+def test_one_error_names_all_invalid_values() -> None:
     """One error has one line per misfit."""
     with pytest.raises(ValueError) as caught:
         ANY.structure({"offset": "a", "limit": "b"}, m.Cursor)
@@ -288,7 +288,7 @@ def test_nan_and_infinity_are_read() -> None:
     assert ANY.decode(b"\xef\xbb\xbf{}", m.OptimStepResponse) == m.OptimStepResponse()
 
 
-def test_broken_json_is_a_value_error() -> None:
+def test_invalid_json_raises_value_error() -> None:
     """Text that is no JSON says where it breaks."""
     with pytest.raises(ValueError, match="line 1 column"):
         ANY.decode(b"<html>", m.Cursor)
@@ -307,7 +307,7 @@ def test_broken_json_is_a_value_error() -> None:
         ({"a": "\ud800"}, r"user_metadata.a: .* cannot be written as JSON: str is not valid UTF-8"),
     ],
 )
-def test_what_has_no_json_form_is_named(metadata: Any, words: str) -> None:
+def test_values_without_json_form_raise_type_error(metadata: Any, words: str) -> None:
     """Free-form values that JSON has not are refused with their place, value and reason."""
     request = m.CreateModelRequest(session_id="s", model_seq_id=0, base_model="b", user_metadata=metadata)
     with pytest.raises(TypeError, match=words):
@@ -320,7 +320,7 @@ def test_numpy_scalars_are_written() -> None:
     assert sent(m.SamplingParams(max_tokens=np.int64(3)))["max_tokens"] == 3
 
 
-def test_a_list_that_was_changed_later_is_named() -> None:
+def test_invalid_values_in_mutated_lists_raise_type_error() -> None:
     """Models are frozen, but the lists in them are the user's; what they put there is told from a fault of ours."""
     data: list[Any] = []
     batch = m.ForwardBackwardInput(data=data, loss_fn="ppo")
@@ -348,7 +348,7 @@ def test_converters_serve_many_threads() -> None:
     assert all(each == found[0] for each in found)
 
 
-def test_moments_without_a_zone_are_not_sent() -> None:
+def test_naive_datetimes_are_not_sent() -> None:
     """A naive datetime would mean another moment on every machine."""
     about: dict[str, Any] = {"event_id": "e", "event_session_index": 0, "severity": "INFO"}
     with pytest.raises(ValueError, match=r"SessionStartEvent.timestamp: .* has no time zone; give it one"):

@@ -278,9 +278,7 @@ def path_of(kind: type, place: Place) -> str:
 
 
 @pytest.mark.parametrize("kind", RESPONSES, ids=lambda kind: kind.__name__)
-def test_a_value_that_is_null_missing_or_garbled_costs_itself_only(
-    converter: Converter, warnings: list[str], kind: type
-) -> None:
+def test_null_missing_or_garbled_value_loses_only_itself(converter: Converter, warnings: list[str], kind: type) -> None:
     """Each value is nulled, removed and garbled in turn: the others arrive whole, but for what the caller asked for."""
     response = RESPONSES[kind]
     everywhere = list(places(response))
@@ -304,7 +302,7 @@ def test_a_value_that_is_null_missing_or_garbled_costs_itself_only(
 
 
 @pytest.mark.parametrize("kind", RESPONSES, ids=lambda kind: kind.__name__)
-def test_what_the_caller_asked_for_is_never_garbled(converter: Converter, kind: type) -> None:
+def test_garbled_essential_value_raises_an_error(converter: Converter, kind: type) -> None:
     """An id, a path or a list of another type is an error that names its place."""
     response = RESPONSES[kind]
     for place in filter(lambda place: is_strict(kind, place), places(response)):
@@ -334,7 +332,7 @@ def test_one_warning_per_field_names_it(converter: Converter, warnings: list[str
     assert texts[2:] == ["TrainingRun.is_lora is missing or null"]
 
 
-def test_what_the_contract_lets_be_absent_is_no_warning(converter: Converter, warnings: list[str]) -> None:
+def test_optional_absent_value_causes_no_warning(converter: Converter, warnings: list[str]) -> None:
     """A null that is allowed and a default that is left out are read in silence."""
     found = converter.structure(CHECKPOINT | {"size_bytes": None, "expires_at": None}, m.Checkpoint)
     bare = {key: CHECKPOINT[key] for key in ("checkpoint_id", "checkpoint_type", "time", "tinker_path")}
@@ -342,7 +340,7 @@ def test_what_the_contract_lets_be_absent_is_no_warning(converter: Converter, wa
     assert (found.size_bytes, found.expires_at, warnings) == (None, None, [])
 
 
-def test_a_kind_of_event_to_come_costs_itself_only(converter: Converter, warnings: list[str]) -> None:
+def test_unknown_kind_of_event_loses_only_itself(converter: Converter, warnings: list[str]) -> None:
     """An object that fits none of the known kinds is None; one without a tag is never taken for one of several."""
     event = RESPONSES[m.BillingUsageResponse]["data"][0]
     data = [event | {"event_info": info} for info in ({"type": "new", "n": 1}, {"token_count": 3}, {"count": 3})]
@@ -352,7 +350,7 @@ def test_a_kind_of_event_to_come_costs_itself_only(converter: Converter, warning
     assert "BillingUsageEvent.event_info" in warnings[0]
 
 
-def test_a_report_that_raises_loses_nothing(warnings: list[str]) -> None:
+def test_error_of_the_report_loses_no_value(warnings: list[str]) -> None:
     """A log handler that fails costs its warning."""
 
     def report(_: str) -> None:
@@ -361,7 +359,7 @@ def test_a_report_that_raises_loses_nothing(warnings: list[str]) -> None:
     assert Converter(report=report).structure(RUN | {"model_owner": None}, m.TrainingRun).training_run_id == "m1"
 
 
-def test_only_responses_are_read_so() -> None:
+def test_only_responses_are_read_leniently() -> None:
     """Values of users and requests to a server are read strictly."""
     with pytest.raises(ValueError, match="model_owner"):
         m.TrainingRun.model_validate(RUN | {"model_owner": None})

@@ -35,7 +35,7 @@ CONVERTERS = {str(version): Converter(version, FIELD_VERSIONS) for version in (N
         ),
     ],
 )
-def test_json_refuses_what_it_has_no_place_for(model: Any, what: str, version: str) -> None:
+def test_json_rejects_protobuf_only_fields(model: Any, what: str, version: str) -> None:
     """Not a silent loss: the error names the field and what to do."""
     with pytest.raises(DialectError, match="JSON cannot carry") as caught:
         CONVERTERS[version].encode(model)
@@ -43,13 +43,13 @@ def test_json_refuses_what_it_has_no_place_for(model: Any, what: str, version: s
 
 
 @pytest.mark.parametrize("version", CONVERTERS)
-def test_json_without_them_is_as_ever(version: str) -> None:
+def test_json_without_protobuf_only_fields_is_unchanged(version: str) -> None:
     """At their defaults they are not written."""
     found = orjson.loads(CONVERTERS[version].encode(DATUM))
     assert found.keys() == {"model_input", "loss_fn_inputs"}
 
 
-def test_json_that_has_them_all_the_same() -> None:
+def test_protobuf_only_keys_in_json_are_extra_fields() -> None:
     """A request refuses the key as any that it does not know, a result keeps it as it came."""
     plain = orjson.loads(CONVERTERS["None"].encode(DATUM))
     with pytest.raises(ValueError, match="model_input_spans"):

@@ -41,18 +41,18 @@ MEMBERS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("wire", "name"), MEMBERS)
-def test_results_are_told_apart(wire: Any, name: str) -> None:
+def test_results_are_distinguished_by_tag_or_keys(wire: Any, name: str) -> None:
     """Each member of the union of results is known by its tag or by its keys, in whatever order they are listed."""
     assert type(ANY.structure(wire, m.FutureRetrieveResponse)).__name__ == name
 
 
-def test_every_result_is_among_those_told_apart() -> None:
+def test_every_result_has_a_case() -> None:
     """The list above has every member of the union."""
     assert {name for _, name in MEMBERS} == {member.__name__ for member in m.FutureRetrieveResponse.__args__}
 
 
 @pytest.mark.parametrize("wire", [{"error": "boom"}, {"status": "ok"}, {"type": "brand_new"}, {"new": 1}])
-def test_what_is_no_result_is_not_taken_for_one(wire: Any) -> None:
+def test_other_objects_are_rejected_as_results(wire: Any) -> None:
     """An object that shares no key with a member is an error, not an empty result."""
     with pytest.raises(ValueError, match=r"keys \['(error|status|type|new)'\].* fit none of TryAgainResponse, "):
         ANY.structure(wire, m.FutureRetrieveResponse)
@@ -68,12 +68,12 @@ def test_what_is_no_result_is_not_taken_for_one(wire: Any) -> None:
         ({"data": "iVBORw==", "format": "png", "height": 1, "width": 1, "tokens": 9}, m.ImageChunk),
     ],
 )
-def test_chunks_are_told_apart_without_tags(wire: Any, kind: type) -> None:
+def test_chunks_are_distinguished_without_tags(wire: Any, kind: type) -> None:
     """Clients of these versions leave the tags out."""
     assert type(ANY.structure({"chunks": [wire]}, m.ModelInput).chunks[0]) is kind
 
 
-def test_an_unknown_tag_fits_nothing() -> None:
+def test_unknown_tag_is_rejected() -> None:
     """A chunk of a kind to come is named, not misread."""
     with pytest.raises(
         ValueError, match=r"keys \['tokens', 'type'\] \(type 'audio'\) fit none of .* @ ModelInput.chunks\[0\]"

@@ -18,7 +18,7 @@ from tinkerwire_generated.models import DmelChunk, ModelInput
         ([1, 3, 0xAC, 0x02, 80, 1], 300),
     ],
 )
-def test_length(head: list[int], length: int) -> None:
+def test_length_is_the_first_dimension(head: list[int], length: int) -> None:
     """The first dimension, also of a constant tensor and beyond one byte."""
     chunk = DmelChunk(dmel=bytes([*head, 1, 2, 3]))
     assert chunk.length == length
@@ -38,13 +38,13 @@ def test_length(head: list[int], length: int) -> None:
         (bytes([0, 1, *[0x80] * 12]), "takes more than 64 bits"),
     ],
 )
-def test_no_container(data: bytes, words: str) -> None:
+def test_invalid_container_raises_value_error(data: bytes, words: str) -> None:
     """It says what is wrong with the bytes."""
     with pytest.raises(ValueError, match=words):
         _ = DmelChunk(dmel=data).length
 
 
-def test_what_is_no_bytes_is_refused() -> None:
+def test_other_values_are_rejected_as_bytes() -> None:
     """Text that is not base64, and other types."""
     with pytest.raises(ValueError, match=r"DmelChunk.dmel: text is not base64"):
         DmelChunk(dmel="ä")  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ SampleResponse: Any = models.SampleResponse
 TOPK_LISTS = [None, [(5, -0.5)], [(6, -1.0), (0, -2.0)]]
 
 
-def test_lists_and_arrays_are_made_once() -> None:
+def test_lists_and_arrays_are_converted_once() -> None:
     """Each form is made from the other when it is asked for, and is the same object afterwards."""
     from_list = SampledSequence(stop_reason="stop", tokens=[1, 2], logprobs=[-0.5, -1.0])
     assert from_list.tokens_np.dtype == np.int32 and from_list.tokens_np.tolist() == [1, 2]
@@ -32,7 +32,7 @@ def test_lists_and_arrays_are_made_once() -> None:
     assert SampledSequence(stop_reason="stop", tokens=[]).logprobs_np is None
 
 
-def test_official_arguments() -> None:
+def test_constructors_accept_official_arguments() -> None:
     """By position and by private names; a list counts before an array, and either before the contract's name."""
     array = np.array([7], np.int32)
     assert SampledSequence("stop", "s-1", array).tokens_np is array
@@ -59,13 +59,13 @@ def test_official_arguments() -> None:
         ((), {}, "stop_reason"),
     ],
 )
-def test_wrong_arguments(args: tuple[Any, ...], given: dict[str, Any], words: str) -> None:
+def test_invalid_arguments_raise_type_error(args: tuple[Any, ...], given: dict[str, Any], words: str) -> None:
     """A TypeError names them."""
     with pytest.raises(TypeError, match=words):
         SampledSequence(*args, **given)
 
 
-def test_none_and_nan() -> None:
+def test_none_in_lists_is_nan_in_arrays() -> None:
     """A place of a prompt without logprob is None in the list and NaN in the array, both ways; samples have no gaps."""
     array = SampleResponse(sequences=[], prompt_logprobs=[None, -0.5]).prompt_logprobs_np
     assert np.isnan(array[0]) and array[1] == -0.5 and array.dtype == np.float32
@@ -73,7 +73,7 @@ def test_none_and_nan() -> None:
     assert np.isnan(SampledSequence("stop", "s-1", None, array).logprobs[0])
 
 
-def test_topk() -> None:
+def test_topk_converts_between_pairs_and_matrices() -> None:
     """Pairs are tuples, places without are None; matrices are filled up, and read back without the filling."""
     answer = SampleResponse(sequences=[], topk_prompt_logprobs=TOPK_LISTS)
     matrices = answer.topk_prompt_logprobs_np
@@ -100,7 +100,7 @@ def test_copies_keep_arrays(copied: Any) -> None:
     assert isinstance(copied(tensor).raw, np.ndarray) and copied(tensor) == tensor
 
 
-def test_model_copy_hands_arrays_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model_copy_keeps_arrays_without_conversion(monkeypatch: pytest.MonkeyPatch) -> None:
     """With other values for some fields as well, and nothing is made a list of that nobody asked for."""
     monkeypatch.setattr(ArrayCodec, "to_list", None)
     array = np.arange(3, dtype=np.int32)
@@ -122,7 +122,7 @@ def test_tensor_data_reads_as_a_list() -> None:
     assert len({tensor, models.TensorData(data=[0.5, 1.5], dtype="float32", shape=[2])}) == 1
 
 
-def test_lists_are_the_models_own() -> None:
+def test_models_copy_lists() -> None:
     """Code that fills one list again and again does not change what it made of it."""
     tokens, chunks, numbers = [1, 2], [models.EncodedTextChunk(tokens=[1])], [1.0]
     chunk, prompt = models.EncodedTextChunk(tokens=tokens), models.ModelInput(chunks=[*chunks])

@@ -24,7 +24,7 @@ SPARSE = TensorData(data=[7.0], dtype="float32", shape=[2, 3], sparse_crow_indic
     ],
     ids=["matrix", "list", "column", "empty", "sparse"],
 )
-def test_a_tensor_is_the_sequence_of_its_rows(tensor: TensorData) -> None:
+def test_tensor_behaves_as_the_sequence_of_its_rows(tensor: TensorData) -> None:
     """Length, rows, slices and the array are those of to_numpy, whatever the form of the data."""
     expected = tensor.to_numpy()
     assert len(tensor) == len(expected)
@@ -41,7 +41,7 @@ def test_a_tensor_is_the_sequence_of_its_rows(tensor: TensorData) -> None:
         tensor[len(tensor)]
 
 
-def test_a_copy_is_made_where_it_is_asked_for_only() -> None:
+def test_array_is_copied_only_on_request() -> None:
     """Numpy's copy=True gives memory of its own, copy=False the data itself or a ValueError."""
     tensor: Any = TensorData.from_numpy(MATRIX)
     assert np.shares_memory(np.asarray(tensor), MATRIX)
@@ -55,7 +55,7 @@ def test_a_copy_is_made_where_it_is_asked_for_only() -> None:
         tensor.__array__(np.float64, copy=False)
 
 
-def test_a_tensor_without_dimensions_has_no_length() -> None:
+def test_tensor_without_dimensions_has_no_length() -> None:
     """As an array without dimensions."""
     tensor = TensorData(data=[3], dtype="int64", shape=[])
     with pytest.raises(TypeError, match="no length"):
