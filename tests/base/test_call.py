@@ -1,4 +1,4 @@
-"""What an answer means, by its status and body; what requests show of themselves."""
+"""Calls: results and errors by status and body, and representations of requests."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_successes_are_read(status: int) -> None:
 @pytest.mark.parametrize("body", [None, {}, b"anything", {"status": "deleted"}])
 @pytest.mark.parametrize("status", [200, 204])
 def test_operations_without_result_ignore_the_body(status: int, body: Any) -> None:
-    """Deleting is done with any 2xx, whatever comes with it."""
+    """Any 2xx completes a deletion, with any body."""
     assert runs.delete_checkpoint("r", "weights/1").parse(answer(status, body), CONVERTER) is None
 
 
@@ -66,7 +66,7 @@ def test_operations_without_result_ignore_the_body(status: int, body: Any) -> No
     "body", [None, b"<html>", [], {"training_run_ids": []}, {"training_run_ids": 1, "sampler_ids": []}]
 )
 def test_invalid_success_raises_a_validation_error(body: Any) -> None:
-    """A 2xx off the contract raises an error with endpoint, status, the misfit, and what came."""
+    """An invalid 2xx raises an error with endpoint, status, invalid value and body."""
     response = answer(200, body, **{"content-type": "text/html"})
     with pytest.raises(APIResponseValidationError, match="HTTP 200: the response does not fit") as caught:
         GET_SESSION.parse(response, CONVERTER, "http://h/x")
@@ -146,7 +146,7 @@ def test_repr_of_a_request_has_neither_headers_nor_body() -> None:
 
 
 def test_try_again_is_a_result() -> None:
-    """retrieve_future says to come again with 200 and with 408; both are the same result."""
+    """The statuses 200 and 408 of retrieve_future both carry try_again."""
     for status in (200, 408):
         found = POLL.parse(answer(status, TRY_AGAIN), CONVERTER)
         assert isinstance(found, TryAgainResponse) and found.queue_state == "active"
@@ -173,7 +173,7 @@ def test_archive_url_is_read_from_a_body_or_a_redirect() -> None:
 
 
 def test_undeclared_success_returns_json() -> None:
-    """A user's endpoint that declares nothing has whatever comes as its result."""
+    """The result of a user's endpoint without declared results is the JSON value."""
     call: Call[Any] = Call(Operation(name="x", tag="x", method="GET", path="/x", results={}))
     assert call.parse(answer(200, {"a": 1}), CONVERTER) == {"a": 1}
     assert call.parse(answer(204), CONVERTER) is None

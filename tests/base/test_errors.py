@@ -51,7 +51,7 @@ def test_errors_survive_pickling_with_all_attributes(cls: type[TinkerError], aga
 
 
 def test_notes_and_later_attributes_survive_pickling() -> None:
-    """What was added to an error after it was made travels with it."""
+    """Attributes and notes that were added later are pickled, too."""
     error = made(errors.RateLimitError)
     vars(error)["__notes__"] = ["while saving"]
     error.attempt = 3  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""What users put into requests is checked where they put it; errors name class, field, value and what would do."""
+"""Models: validation of request fields, equality and representations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DATUM = m.Datum(model_input=PROMPT, loss_fn_inputs={})
 
 @base.define
 class _Limits(base.ForbidExtra):
-    """A request with all the checks that a user's own contract can ask for."""
+    """A request with all the checks that a user's own contract can use."""
 
     count: int = attrs.field(default=1, validator=field_validator(validators.at_least(1), validators.at_most(9)))
     share: float | UnsetType = attrs.field(

@@ -54,7 +54,7 @@ def test_iteration_goes_over_the_first_dimension() -> None:
 
 @pytest.mark.parametrize("tensor", [MATRIX, LISTED, SCALAR, EMPTY, SPARSE])
 def test_numpy_converts_a_tensor_to_an_array(tensor: m.TensorData) -> None:
-    """Of its dtype and shape; in another dtype where one is asked for."""
+    """The array has the dtype and shape of the tensor, or another dtype on request."""
     plain = np.asarray(tensor)
     assert plain.dtype == tensor.dtype and plain.shape == tensor.to_numpy().shape
     assert np.array_equal(plain, tensor.to_numpy())

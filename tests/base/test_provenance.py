@@ -1,4 +1,4 @@
-"""Examples that say where their tokens come from."""
+"""Provenance of the tokens of examples."""
 
 from __future__ import annotations
 

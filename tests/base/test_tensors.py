@@ -90,7 +90,7 @@ def test_scalars_and_0d_arrays_have_the_empty_shape() -> None:
 
 @pytest.mark.parametrize("array", [np.array([1 + 2j]), np.array(["a"]), np.array([None]), np.array([b"x"])])
 def test_dtypes_without_a_wire_form_are_rejected(array: Any) -> None:
-    """Complex, text and objects raise an error that names key and dtype and says what to do."""
+    """Complex, text and objects raise an error with key, dtype and remedy."""
     with pytest.raises(TypeError, match=rf"weights: dtype {array.dtype} has no wire form; cast it"):
         wire_array("weights", array)
 
@@ -118,7 +118,7 @@ def test_uint64_overflow_is_rejected() -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_non_finite_values_pass_unless_rejected_explicitly(bad: float, dtype: Any) -> None:
-    """NaN and infinity stay as they are, and the check for forms without them says where they are."""
+    """NaN and infinity do not change; the check for JSON names their position."""
     found = wire_array("weights", np.array([[0, 0], [bad, 0]], dtype=dtype))
     assert found.dtype == np.float32 and np.array_equal(found[1, 0], np.float32(bad), equal_nan=True)
     with pytest.raises(ValueError, match=rf"weights\[1, 0\]: {bad} cannot be sent"):
@@ -132,7 +132,7 @@ def test_float32_overflow_is_rejected() -> None:
 
 
 def test_rounding_warns_once_per_name_at_the_callers_line() -> None:
-    """A float64 that float32 cannot hold is said once for each name, at the line of the caller."""
+    """A float64 that float32 cannot represent warns once per name, at the line of the caller."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for name in ("weights", "weights", "logprobs"):
@@ -214,7 +214,7 @@ def test_rectangles_of_ints_survive_a_round_trip(rows: list[list[int]]) -> None:
 @settings(max_examples=40)
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), max_size=20))
 def test_float32_survives_a_round_trip(values: list[float]) -> None:
-    """What float32 can hold is exact there and back."""
+    """Numbers that float32 can represent are exact both ways."""
     assert TensorData.from_array("weights", values).tolist() == values
 
 
@@ -226,7 +226,7 @@ NUMBERS_AND_OTHERS = st.one_of(
 @settings(max_examples=200)
 @given(st.lists(NUMBERS_AND_OTHERS, max_size=4), st.sampled_from(["float32", "int64", "int32"]))
 def test_flat_arrays_equal_those_of_numpy(values: list[Any], dtype: str) -> None:
-    """The same numbers, bit by bit, and the same refusals, whatever a list holds."""
+    """Numbers are equal bit by bit, and errors are equal, for any list."""
     with np.errstate(over="ignore", invalid="ignore"):
         try:
             expected = np.asarray(values, dtype)
@@ -276,7 +276,7 @@ def test_token_arrays_are_not_copied() -> None:
     ],
 )
 def test_invalid_tokens_raise_errors_with_position(tokens: Any, kind: type[Exception], words: str) -> None:
-    """What is no token id raises an error with its position and value."""
+    """An invalid token id raises an error with its position and value."""
     with pytest.raises(kind, match=r"EncodedTextChunk.tokens.*" + words):
         ModelInput.from_ints(tokens)
 

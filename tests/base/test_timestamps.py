@@ -67,12 +67,12 @@ def pythons(version: str) -> list[str]:
 
 @pytest.mark.parametrize("version", ["3.10", "3.12", "3.13"])
 def test_all_python_versions_parse_alike(version: str) -> None:
-    """Python 3.10 knows neither Z nor odd fractions by itself, and newer ones know more than the wire has."""
+    """Python 3.10 parses neither Z nor unusual fractions, and newer versions parse more than the wire has."""
     python = next(
         (path for path in pythons(version) if subprocess.run([path, "-c", ""], check=False).returncode == 0), None
     )
     if python is None:
-        pytest.skip(f"there is no python{version}")
+        pytest.skip(f"missing: python{version}")
     program = f"""
 from __future__ import annotations
 {inspect.getsource(timestamps).partition("from __future__ import annotations")[2]}

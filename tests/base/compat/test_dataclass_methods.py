@@ -48,7 +48,7 @@ def test_dataclass_functions_work_on_models() -> None:
 
 
 def test_only_models_are_dataclasses() -> None:
-    """Whoever goes through the classes of a module meets no error."""
+    """An inspection of all classes of a module raises no error."""
     assert not dataclasses.is_dataclass(DataclassMethods)
 
 

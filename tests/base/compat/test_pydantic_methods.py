@@ -65,7 +65,7 @@ def test_dump_modes_convert_datetimes_and_tuples() -> None:
 
 
 def test_dumps_omit_nulls_and_defaults_on_request() -> None:
-    """Nulls and defaults, at every depth, when they are told to; required fields stay."""
+    """Dumps omit nulls and defaults at every depth on request; required fields stay."""
     assert SamplingParams(max_tokens=3).model_dump(exclude_none=True) == {
         "max_tokens": 3,
         "temperature": 1.0,
@@ -79,7 +79,7 @@ def test_dumps_omit_nulls_and_defaults_on_request() -> None:
     assert REQUEST.model_dump(exclude_defaults=True) == expected
     assert REQUEST.model_dump(exclude_unset=True) == expected
     assert SamplingParams(max_tokens=3).model_fields_set == {"max_tokens"}
-    # A key that is absent, as against null.
+    # An absent key, as opposed to null.
     assert "shape" not in _with_unset().model_dump()
 
 
@@ -178,7 +178,7 @@ def test_copies_are_equal_and_update_fields() -> None:
 
 
 def test_model_fields_describe_the_fields() -> None:
-    """Name, type, default and description of each; keys that nobody knows are none of them."""
+    """Each field has a name, type, default and description; unknown keys are not fields."""
     fields = Checkpoint.model_fields
     assert list(fields)[:3] == ["checkpoint_id", "checkpoint_type", "time"] and "extra_fields" not in fields
     assert fields["time"].annotation is datetime and fields["time"].is_required()
@@ -190,7 +190,7 @@ def test_model_fields_describe_the_fields() -> None:
 
 
 def test_json_schema_describes_the_dump() -> None:
-    """Dumps fit it, others do not; references lead into $defs, or where the caller says."""
+    """Dumps fit the schema, other values do not; references point into $defs by default."""
     schema = SampleRequest.model_json_schema()
     assert schema["title"] == "SampleRequest" and "EncodedTextChunk" in schema["$defs"]
     judge = jsonschema.Draft202012Validator(schema)

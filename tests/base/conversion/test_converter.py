@@ -1,4 +1,4 @@
-"""JSON in and out: places where ports went wrong, what versions lack, what is kept, and what errors say."""
+"""Converter: known mistakes of ports, version rules, unknown keys and the texts of errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def sent(model: Any, version: str = "0.16.1") -> Any:
     ("value", "wire"), [(None, {}), (False, {"prompt_logprobs": False}), (True, {"prompt_logprobs": True})]
 )
 def test_prompt_logprobs_have_three_values(value: bool | None, wire: Any) -> None:
-    """Null is left out and lets the server say; false and true are sent."""
+    """Null is omitted, so the server decides; false and true are sent."""
     found = sent(m.SampleRequest(prompt=PROMPT, sampling_params=PARAMS, prompt_logprobs=value))
     assert {key: item for key, item in found.items() if key == "prompt_logprobs"} == wire
     assert ANY.structure(found, m.SampleRequest).prompt_logprobs is value
@@ -92,7 +92,7 @@ def test_supported_models_keep_unknown_keys() -> None:
 
 
 def test_unknown_key_named_extra_fields_is_kept() -> None:
-    """The name under which unknown keys are kept is no exception."""
+    """The name of the field for unknown keys may be an unknown key itself."""
     assert ANY.structure({"extra_fields": 1}, m.SupportedModel).extra_fields == {"extra_fields": 1}
 
 
@@ -148,7 +148,7 @@ def test_arrays_of_responses_are_written(dtype: str) -> None:
 
 
 def test_fields_that_a_version_lacks_are_omitted_at_their_default() -> None:
-    """Newer fields stay away from older servers as long as nobody has set them."""
+    """Older servers do not receive newer fields that are not set."""
     assert "weight_decay" not in sent(m.AdamParams(), "0.6.3")
     assert "allow_metadata_only" not in sent(m.FutureRetrieveRequest(request_id="r"), "0.13.1")
     assert sent(m.SaveWeightsRequest(model_id="m"), "0.4.1") == {"model_id": "m", "type": "save_weights"}
@@ -193,7 +193,7 @@ def test_fields_that_a_version_lacks_are_omitted_at_their_default() -> None:
     ],
 )
 def test_values_that_a_version_lacks_raise_dialect_error(model: Any, version: str, what: str, span: str) -> None:
-    """A set field, a whole model or an enum value that the version lacks: the error says what, where and since when."""
+    """The error for a field, model or enum value that the version lacks has its name and versions."""
     with pytest.raises(DialectError) as caught:
         at(version).encode(model)
     assert str(caught.value).startswith(f"{what} is not in wire {version}: it exists {span};")
@@ -209,7 +209,7 @@ def test_values_that_a_version_lacks_raise_dialect_error(model: Any, version: st
     ],
 )
 def test_missing_fields_that_a_version_requires_raise_dialect_error(model: Any, version: str, what: str) -> None:
-    """A field that only some versions require is asked for in those; elsewhere it may be left out."""
+    """A field that only some versions require is optional in the others."""
     with pytest.raises(DialectError, match=f"{what} is required in wire {version}; give it a value"):
         at(version).encode(model)
     assert sent(m.LoadWeightsRequest(model_id="m", path="p"), "0.4.1")["path"] == "p"
@@ -236,7 +236,7 @@ def test_loss_functions_depend_on_the_version() -> None:
 
 @pytest.mark.parametrize("version", ["new", "", "0.x", "v0.4.1"])
 def test_invalid_version_raises_value_error(version: str) -> None:
-    """What is no version is refused where the converter is made."""
+    """The constructor of a converter rejects an invalid version."""
     with pytest.raises(ValueError, match=r"must be numbers with dots between, such as 0.16.1"):
         Converter(version, FIELD_VERSIONS)
 
@@ -268,20 +268,20 @@ def test_invalid_version_raises_value_error(version: str) -> None:
     ],
 )
 def test_invalid_values_raise_errors_with_their_place(wire: Any, kind: Any, words: str) -> None:
-    """What does not fit raises ValueError with what was expected, what came, and where."""
+    """An invalid value raises ValueError with the expected type, the value and its place."""
     with pytest.raises(ValueError, match=words):
         ANY.structure(wire, kind)
 
 
 def test_one_error_names_all_invalid_values() -> None:
-    """One error has one line per misfit."""
+    """One error has one line per invalid value."""
     with pytest.raises(ValueError) as caught:
         ANY.structure({"offset": "a", "limit": "b"}, m.Cursor)
     assert str(caught.value).count(" @ Cursor.") == 3
 
 
 def test_nan_and_infinity_are_read() -> None:
-    """Servers in Python write what JSON has not; a diverged loss must reach the user all the same."""
+    """Servers in Python write NaN and infinity; the user must receive a diverged loss."""
     text = b'{"metrics": {"loss:sum": NaN, "grad:max": -Infinity, "n:sum": 1}}'
     metrics = ANY.decode(text, m.OptimStepResponse).metrics or {}
     assert math.isnan(metrics["loss:sum"]) and metrics["grad:max"] == -math.inf and metrics["n:sum"] == 1
@@ -289,7 +289,7 @@ def test_nan_and_infinity_are_read() -> None:
 
 
 def test_invalid_json_raises_value_error() -> None:
-    """Text that is no JSON says where it breaks."""
+    """The error for invalid JSON has the position."""
     with pytest.raises(ValueError, match="line 1 column"):
         ANY.decode(b"<html>", m.Cursor)
 
@@ -321,7 +321,7 @@ def test_numpy_scalars_are_written() -> None:
 
 
 def test_invalid_values_in_mutated_lists_raise_type_error() -> None:
-    """Models are frozen, but the lists in them are the user's; what they put there is told from a fault of ours."""
+    """Models are frozen, but users can mutate the lists in them; the error names the model."""
     data: list[Any] = []
     batch = m.ForwardBackwardInput(data=data, loss_fn="ppo")
     data.append([1, 2])

@@ -1,4 +1,4 @@
-"""Responses that describe things: what is missing, null or garbled in them is None, and nothing else is lost."""
+"""Lenient reading: a missing, null or garbled value of a descriptive response is lost alone."""
 
 from __future__ import annotations
 
@@ -166,12 +166,12 @@ STRICT = {
     *("training_run_id", "checkpoint_id", "session_id", "last_session_id", "sampler_id", "model_id", "model_data"),
     *("status", "model_name", "tokenizer_id"),
 }
-"""Names of the fields that are what the caller asked for; exceptions follow."""
+"""Names of essential fields; exceptions follow."""
 ALSO_STRICT = {
     m.WeightsInfoResponse: {"base_model", "lora_rank", "train_unembed", "train_mlp", "train_attn"},
 }
 TAGGED = {"status", "reason", "event_info"}
-"""Fields whose object is told by its tag; without the tag it may be lost, and nothing around it."""
+"""Fields whose object has a tag; without the tag only the object is lost."""
 MAPS = {("urls",), ("sessions",)}
 """Maps, whose entries may be missing."""
 FREE = {"user_metadata", "event_details"}
@@ -239,7 +239,7 @@ def lost_with(place: Place) -> Place:
 
 
 def garbled(value: Any) -> Iterator[Any]:
-    """Values that cannot stand for another."""
+    """Values that fit no other type."""
     if isinstance(value, str):
         yield from (5, [], {"a": 1}, True)
         if value == TIME:
@@ -279,7 +279,7 @@ def path_of(kind: type, place: Place) -> str:
 
 @pytest.mark.parametrize("kind", RESPONSES, ids=lambda kind: kind.__name__)
 def test_null_missing_or_garbled_value_loses_only_itself(converter: Converter, warnings: list[str], kind: type) -> None:
-    """Each value is nulled, removed and garbled in turn: the others arrive whole, but for what the caller asked for."""
+    """With each value nulled, removed or garbled in turn, the others arrive, or an essential value raises an error."""
     response = RESPONSES[kind]
     everywhere = list(places(response))
     sound = converter.structure(response, kind)
@@ -341,7 +341,7 @@ def test_optional_absent_value_causes_no_warning(converter: Converter, warnings:
 
 
 def test_unknown_kind_of_event_loses_only_itself(converter: Converter, warnings: list[str]) -> None:
-    """An object that fits none of the known kinds is None; one without a tag is never taken for one of several."""
+    """An object of an unknown kind becomes None; an object without a tag is never guessed."""
     event = RESPONSES[m.BillingUsageResponse]["data"][0]
     data = [event | {"event_info": info} for info in ({"type": "new", "n": 1}, {"token_count": 3}, {"count": 3})]
     found = converter.structure({"data": data}, m.BillingUsageResponse)

@@ -1,4 +1,4 @@
-"""What only binary messages have: models hold it, JSON of no version has a place for it."""
+"""Protobuf-only fields: models hold them, JSON of no version carries them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which member of a union an object is: by its tag, else by its keys."""
+"""Unions: an object selects a member by its tag, or else by its keys."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MEMBERS: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("wire", "name"), MEMBERS)
 def test_results_are_distinguished_by_tag_or_keys(wire: Any, name: str) -> None:
-    """Each member of the union of results is known by its tag or by its keys, in whatever order they are listed."""
+    """Tag or keys select each member of the union of results, in any order of the members."""
     assert type(ANY.structure(wire, m.FutureRetrieveResponse)).__name__ == name
 
 

@@ -39,7 +39,7 @@ def test_length_is_the_first_dimension(head: list[int], length: int) -> None:
     ],
 )
 def test_invalid_container_raises_value_error(data: bytes, words: str) -> None:
-    """It says what is wrong with the bytes."""
+    """The error describes the invalid bytes."""
     with pytest.raises(ValueError, match=words):
         _ = DmelChunk(dmel=data).length
 

@@ -20,7 +20,7 @@ TOPK_LISTS = [None, [(5, -0.5)], [(6, -1.0), (0, -2.0)]]
 
 
 def test_lists_and_arrays_are_converted_once() -> None:
-    """Each form is made from the other when it is asked for, and is the same object afterwards."""
+    """The first read of a form converts the other; later reads return the same object."""
     from_list = SampledSequence(stop_reason="stop", tokens=[1, 2], logprobs=[-0.5, -1.0])
     assert from_list.tokens_np.dtype == np.int32 and from_list.tokens_np.tolist() == [1, 2]
     assert from_list.tokens_np is from_list.tokens_np and from_list.tokens is from_list.tokens
@@ -66,7 +66,7 @@ def test_invalid_arguments_raise_type_error(args: tuple[Any, ...], given: dict[s
 
 
 def test_none_in_lists_is_nan_in_arrays() -> None:
-    """A place of a prompt without logprob is None in the list and NaN in the array, both ways; samples have no gaps."""
+    """A missing logprob of a prompt converts between None and NaN; samples have no gaps."""
     array = SampleResponse(sequences=[], prompt_logprobs=[None, -0.5]).prompt_logprobs_np
     assert np.isnan(array[0]) and array[1] == -0.5 and array.dtype == np.float32
     assert SampleResponse([], array).prompt_logprobs == [None, -0.5]
@@ -74,7 +74,7 @@ def test_none_in_lists_is_nan_in_arrays() -> None:
 
 
 def test_topk_converts_between_pairs_and_matrices() -> None:
-    """Pairs are tuples, places without are None; matrices are filled up, and read back without the filling."""
+    """Lists have tuples, or None for empty positions; matrices are padded, and lists omit the padding."""
     answer = SampleResponse(sequences=[], topk_prompt_logprobs=TOPK_LISTS)
     matrices = answer.topk_prompt_logprobs_np
     assert matrices.token_ids.tolist() == [[0, 0], [5, 0], [6, 0]]
@@ -93,7 +93,7 @@ def test_topk_converts_between_pairs_and_matrices() -> None:
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
 def test_copies_keep_arrays(copied: Any) -> None:
-    """What was an array is one in the copy, which is equal."""
+    """A copy is equal and keeps arrays."""
     one = SampledSequence(stop_reason="stop", tokens=np.arange(3, dtype=np.int32))
     assert copied(one).tokens_np.tolist() == [0, 1, 2] and copied(one) == one
     tensor = models.TensorData.from_numpy(np.ones((2, 2), np.float32))
@@ -101,7 +101,7 @@ def test_copies_keep_arrays(copied: Any) -> None:
 
 
 def test_model_copy_keeps_arrays_without_conversion(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With other values for some fields as well, and nothing is made a list of that nobody asked for."""
+    """A copy with updates keeps arrays, too, and converts nothing to a list."""
     monkeypatch.setattr(ArrayCodec, "to_list", None)
     array = np.arange(3, dtype=np.int32)
     one = SampledSequence(stop_reason="stop", tokens=array)
@@ -113,7 +113,7 @@ def test_model_copy_keeps_arrays_without_conversion(monkeypatch: pytest.MonkeyPa
 
 
 def test_tensor_data_reads_as_a_list() -> None:
-    """Its data is a list of plain numbers whatever it was made of, made once; what is sent is what was given."""
+    """The data reads as a list of plain numbers, converted once; requests carry the form that was passed."""
     array = np.array([0.5, 1.5], np.float32)
     tensor = models.TensorData.from_numpy(array)
     assert np.shares_memory(tensor.raw, array) and Converter().unstructure(tensor)["data"] is tensor.raw

@@ -25,10 +25,10 @@ SPARSE = TensorData(data=[7.0], dtype="float32", shape=[2, 3], sparse_crow_indic
     ids=["matrix", "list", "column", "empty", "sparse"],
 )
 def test_tensor_behaves_as_the_sequence_of_its_rows(tensor: TensorData) -> None:
-    """Length, rows, slices and the array are those of to_numpy, whatever the form of the data."""
+    """Length, rows, slices and array equal those of to_numpy for every form of the data."""
     expected = tensor.to_numpy()
     assert len(tensor) == len(expected)
-    assert tensor  # an empty tensor is a tensor all the same, as with the official class
+    assert tensor  # an empty tensor is truthy, as with the official class
     assert np.array_equal(list(tensor), list(expected))
     assert np.array_equal(tensor[1:], expected[1:])
     assert np.array_equal(tensor[::-1], expected[::-1])
@@ -42,7 +42,7 @@ def test_tensor_behaves_as_the_sequence_of_its_rows(tensor: TensorData) -> None:
 
 
 def test_array_is_copied_only_on_request() -> None:
-    """Numpy's copy=True gives memory of its own, copy=False the data itself or a ValueError."""
+    """Numpy's copy=True returns new memory, copy=False the data itself or a ValueError."""
     tensor: Any = TensorData.from_numpy(MATRIX)
     assert np.shares_memory(np.asarray(tensor), MATRIX)
     assert np.shares_memory(tensor.__array__(copy=False), MATRIX)
