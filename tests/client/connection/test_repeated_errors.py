@@ -1,4 +1,4 @@
-"""Operations that make the server build something: the same error again and again is permanent."""
+"""Resends of operations that make the server build something: identical errors are permanent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ START: dict[str, Callable[[tw.ServiceClient], Any]] = {
 
 
 def attempts(server: ScriptedServer, name: str, policy: tw.RetryConfig, *answers: ScriptedResponse) -> int:
-    """Requests of an operation that fails in the end."""
+    """Return the number of requests of an operation that fails."""
     server.rules[name] = in_order(*answers)
     before = len(server.named(name))
     with open_client(server.url, retry=policy) as client, pytest.raises(tw.InternalServerError):
@@ -35,34 +35,34 @@ def attempts(server: ScriptedServer, name: str, policy: tw.RetryConfig, *answers
     return len(server.named(name)) - before
 
 
-def test_the_paths_are_those_of_the_contract() -> None:
-    """Each path is one of an operation."""
+def test_building_paths_are_in_contract() -> None:
+    """Every path is the path of an operation."""
     assert {operation.path for operation in OPERATIONS.values()} >= BUILDING_PATHS
 
 
 @pytest.mark.parametrize("status", [500, 502, 503])
 @pytest.mark.parametrize("name", START)
-def test_the_same_error_is_resent_twice(server: ScriptedServer, name: str, status: int) -> None:
-    """Three requests, then the error."""
+def test_identical_error_is_retried_twice(server: ScriptedServer, name: str, status: int) -> None:
+    """The client sends three requests and raises the error."""
     assert attempts(server, name, FAST, ScriptedResponse({"detail": "no"}, status=status)) == 3
 
 
-def test_other_errors_are_resent_as_the_policy_says(server: ScriptedServer) -> None:
-    """Bodies that differ, a wish of the server, and retry_if give the policy's number of attempts."""
+def test_differing_errors_follow_policy(server: ScriptedServer) -> None:
+    """Different bodies, a Retry-After header and retry_if lead to the policy's number of attempts."""
     assert attempts(server, "create_model", FAST, BROKEN, OTHER, BROKEN, OTHER, BROKEN, BROKEN, BROKEN) == 7
     wish = ScriptedResponse({"detail": "starting"}, status=503, headers={"retry-after-ms": "1"})
     assert attempts(server, "create_model", attrs.evolve(FAST, max_attempts=5), wish) == 5
     assert attempts(server, "create_model", attrs.evolve(FAST, max_attempts=5, retry_if=lambda _: True), BROKEN) == 5
 
 
-def test_the_policy_may_allow_less(server: ScriptedServer) -> None:
-    """A lower max_attempts and a retry_if that refuses are kept."""
+def test_policy_may_allow_fewer_retries(server: ScriptedServer) -> None:
+    """A lower max_attempts and a retry_if that returns False hold."""
     assert attempts(server, "create_model", attrs.evolve(FAST, max_attempts=2), BROKEN) == 2
     assert attempts(server, "create_model", attrs.evolve(FAST, retry_if=lambda _: False), BROKEN) == 1
 
 
-def test_operations_that_build_nothing_are_not_limited(server: ScriptedServer) -> None:
-    """A training step that fails in the same way is resent until max_attempts."""
+def test_training_step_is_retried_to_max_attempts(server: ScriptedServer) -> None:
+    """A step that builds nothing is retried after identical errors."""
     server.rules["optim_step"] = lambda _: BROKEN
     with open_client(server.url) as client, pytest.raises(tw.InternalServerError):
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)

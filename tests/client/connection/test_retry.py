@@ -1,4 +1,4 @@
-"""Whether, when and how often a request is sent again: the policy as a function, and what a server sees of it."""
+"""The retry policy: decisions, delays and numbers of attempts, as functions and as a server sees them."""
 
 from __future__ import annotations
 
@@ -53,10 +53,8 @@ FAULTS = st.one_of(
 
 
 @given(POLICIES, FAULTS, st.integers(1, 30), st.floats(0, 2000))
-def test_the_policy_keeps_its_own_limits(
-    policy: tw.RetryConfig, error: tw.TinkerError, attempt: int, elapsed: float
-) -> None:
-    """No wait is negative, too long, past max_attempts, or past the time that an operation may take."""
+def test_delay_respects_all_limits(policy: tw.RetryConfig, error: tw.TinkerError, attempt: int, elapsed: float) -> None:
+    """No delay is negative, too long, past max_attempts, or past the time limit of the operation."""
     wait = policy.wait_before_retry(error, attempt, elapsed)
     if wait is None:
         return
@@ -67,14 +65,14 @@ def test_the_policy_keeps_its_own_limits(
 
 
 @given(POLICIES, st.integers(1, 2000))
-def test_delays_double_up_to_the_longest_with_jitter(policy: tw.RetryConfig, attempt: int) -> None:
-    """The wait is base x 2^(n-1), at most the longest, and shortened by no more than the jitter."""
+def test_delays_double_up_to_maximum_with_jitter(policy: tw.RetryConfig, attempt: int) -> None:
+    """The delay is base x 2^(n-1), at most the maximum, and shortened by at most the jitter."""
     full = min(policy.retry_delay_base * 2.0 ** min(attempt - 1, 60), policy.retry_delay_max)
     assert full * (1 - policy.jitter_factor) <= policy.delay(attempt) <= full
 
 
-def test_the_waits_of_the_default_policy() -> None:
-    """0.5, 1, 2, 4, 8 and then 10 s, each up to a quarter shorter, not all alike."""
+def test_default_delays() -> None:
+    """The delays are 0.5, 1, 2, 4, 8 and then 10 s, each up to a quarter shorter, at random."""
     policy = tw.RetryConfig()
     waits = [policy.delay(attempt) for attempt in range(1, 8)]
     for wait, full in zip(waits, [0.5, 1, 2, 4, 8, 10, 10], strict=True):
@@ -83,8 +81,8 @@ def test_the_waits_of_the_default_policy() -> None:
 
 
 @pytest.mark.parametrize("status", [*range(300, 309), *range(400, 452), *range(500, 512), 599])
-def test_which_answers_are_tried_again(status: int) -> None:
-    """408, 409, 429 and 5xx are, every other status is not; but the server's own word counts in any case."""
+def test_retryable_statuses(status: int) -> None:
+    """The client retries 408, 409, 429 and 5xx only, unless the header x-should-retry decides."""
     assert is_retryable(status_fault(status)) == (status in (408, 409, 429) or status >= 500)
     assert is_retryable(status_fault(status, x_should_retry="true"))
     assert is_retryable(status_fault(status, x_should_retry="TRUE"))
@@ -93,8 +91,8 @@ def test_which_answers_are_tried_again(status: int) -> None:
 
 
 @pytest.mark.parametrize("category", list(tw.RequestErrorCategory))
-def test_failed_requests_are_not_tried_again(category: tw.RequestErrorCategory) -> None:
-    """What the server ran and reports as failed is final, above all when it was the user's fault."""
+def test_reported_failures_are_not_retried(category: tw.RequestErrorCategory) -> None:
+    """An operation that the server reports as failed is final."""
     assert not is_retryable(tw.RequestFailedError("x", "r", category))
     assert not is_retryable(tw.RequestTimeoutError("x"))
     assert not is_retryable(tw.ClientClosedError("x"))
@@ -118,13 +116,13 @@ def test_failed_requests_are_not_tried_again(category: tw.RequestErrorCategory) 
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
     ],
 )
-def test_the_forms_of_retry_after(headers: dict[str, str], seconds: float | None) -> None:
-    """Milliseconds before seconds before an HTTP date; what cannot be read is no wish."""
+def test_retry_after_formats(headers: dict[str, str], seconds: float | None) -> None:
+    """Milliseconds take precedence over seconds and HTTP dates; invalid values are ignored."""
     assert retry_after(headers) == seconds
 
 
-def test_retry_after_as_a_date() -> None:
-    """A date is the time until then, with and without a time zone."""
+def test_retry_after_date_is_relative_to_now() -> None:
+    """A date means the time until then, with or without a time zone."""
     then = datetime.now(timezone.utc) + timedelta(seconds=100)
     for text in (format_datetime(then, usegmt=True), format_datetime(then.replace(tzinfo=None))):
         found = retry_after({"retry-after": text})
@@ -133,14 +131,14 @@ def test_retry_after_as_a_date() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms"]), st.text(max_size=40)))
-def test_no_header_breaks_it(headers: dict[str, str]) -> None:
-    """Whatever a server writes there, the answer is a number of seconds or None."""
+def test_any_retry_after_header_is_parsed(headers: dict[str, str]) -> None:
+    """Any header text leads to a number of seconds or None."""
     found = retry_after(headers)
     assert found is None or found >= 0
 
 
-def test_the_servers_wish_goes_first_within_bounds() -> None:
-    """A Retry-After is taken as it is, up to retry_after_max; zero is no wish."""
+def test_retry_after_overrides_delay_up_to_limit() -> None:
+    """A Retry-After header sets the delay, up to retry_after_max; zero is ignored."""
     policy = tw.RetryConfig(retry_delay_base=3.0, jitter_factor=0.0, retry_after_max=20.0)
     assert policy.wait_before_retry(status_fault(429, retry_after="7"), 1, 0.0) == 7.0
     assert policy.wait_before_retry(status_fault(503, retry_after="7000"), 1, 0.0) == 20.0
@@ -160,8 +158,8 @@ def test_the_servers_wish_goes_first_within_bounds() -> None:
         {"retry_delay_base": -1},
     ],
 )
-def test_impossible_policies_are_refused(wrong: dict[str, Any]) -> None:
-    """A policy that cannot be followed names its setting."""
+def test_invalid_setting_is_named(wrong: dict[str, Any]) -> None:
+    """An invalid policy raises an error that names the setting."""
     with pytest.raises(ValueError, match=f"RetryConfig.{next(iter(wrong))}"):
         tw.RetryConfig(**wrong)
 
@@ -179,7 +177,7 @@ def model(client: tw.ServiceClient) -> Any:
 
 
 def runs(client: tw.ServiceClient) -> Any:
-    # A connection that is kept alive, so that aiohttp would like to send a GET again by itself.
+    # A connection that is kept alive, over which aiohttp would resend a GET.
     client.get_server_capabilities()
     return client.create_rest_client().list_training_runs()
 
@@ -215,10 +213,10 @@ ALWAYS = {
 
 @pytest.mark.parametrize("answer", ALWAYS.values(), ids=ALWAYS)
 @pytest.mark.parametrize(("name", "operation"), OPERATIONS.items(), ids=OPERATIONS)
-def test_attempts_are_never_multiplied(
+def test_failing_operation_makes_max_attempts_requests(
     server: ScriptedServer, name: str, operation: Callable[[tw.ServiceClient], Any], answer: ScriptedResponse
 ) -> None:
-    """An operation that never succeeds makes exactly max_attempts requests, all the same bytes under one key."""
+    """All requests have the same bytes and the same idempotency key."""
     server.rules[name] = lambda _: answer
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=3)) as client, pytest.raises(tw.APIError):
         operation(client).result(PATIENCE_S)
@@ -230,8 +228,8 @@ def test_attempts_are_never_multiplied(
     assert (keys == {None}) == (asked[0].method == "GET")
 
 
-def test_resends_use_no_number_up(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """What is sent three times is still one operation: the next ones have the next numbers."""
+def test_resends_consume_no_seq_id(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """An operation that is sent three times has one seq_id, and the next operations have the next ones."""
     for name in ("save_weights_for_sampler", "create_sampling_session", "asample"):
         server.rules[name] = in_order(
             ScriptedResponse(drop=True), ScriptedResponse(status=500), server.healthy_response
@@ -249,8 +247,8 @@ def test_resends_use_no_number_up(server: ScriptedServer, client: tw.ServiceClie
 
 
 @pytest.mark.parametrize("name", ["client/config", "create_session", "create_model", "optim_step"])
-def test_a_bill_that_is_not_paid(server: ScriptedServer, name: str) -> None:
-    """402 is a BillingError at whatever point it comes, in the server's words, and nothing is lost by the error."""
+def test_402_raises_billing_error_without_losing_work(server: ScriptedServer, name: str) -> None:
+    """At any stage a 402 raises BillingError with the server's text, and the client can continue."""
     server.rules["client/config"] = lambda _: ScriptedResponse({}, status=404)
     server.rules[name] = in_order(
         ScriptedResponse({"detail": "add funds first"}, status=402), *[server.rules.get(name, server.healthy_response)]
@@ -262,8 +260,8 @@ def test_a_bill_that_is_not_paid(server: ScriptedServer, name: str) -> None:
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
 
 
-def test_different_operations_have_different_keys(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """Every operation has a key of its own, also when it looks the same as another."""
+def test_operations_have_distinct_idempotency_keys(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """Equal operations have different keys, too."""
     training = client.create_lora_training_client("base")
     sampling = client.create_sampling_client(base_model="base")
     futures: list[Any] = [training.optim_step(ADAM) for _ in range(10)]
@@ -276,8 +274,8 @@ def test_different_operations_have_different_keys(server: ScriptedServer, client
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 410, 413, 422])
 @pytest.mark.parametrize("name", ["optim_step", "asample", "create_session"])
-def test_user_errors_are_sent_once(server: ScriptedServer, client: tw.ServiceClient, name: str, status: int) -> None:
-    """A 4xx but 408, 409 and 429 fails the operation after one request."""
+def test_4xx_is_not_retried(server: ScriptedServer, client: tw.ServiceClient, name: str, status: int) -> None:
+    """A 4xx other than 408, 409 and 429 fails the operation after one request."""
     server.rules[name] = lambda _: ScriptedResponse({"detail": "your fault"}, status=status)
     with pytest.raises(tw.TinkerError, match="your fault") as caught:
         OPERATIONS[name](client).result(PATIENCE_S)
@@ -290,8 +288,8 @@ def test_user_errors_are_sent_once(server: ScriptedServer, client: tw.ServiceCli
 
 
 @pytest.mark.parametrize("category", ["user", "server", "unknown"])
-def test_failed_operations_are_sent_once(server: ScriptedServer, client: tw.ServiceClient, category: str) -> None:
-    """An operation that the server reports as failed is not sent again, whosever fault it is."""
+def test_failed_operation_is_submitted_once(server: ScriptedServer, client: tw.ServiceClient, category: str) -> None:
+    """An operation that the server reports as failed is not resent, in any error category."""
     server.rules["retrieve_future"] = in_order(
         server.healthy_response, ScriptedResponse({"error": "no", "category": category})
     )
@@ -300,8 +298,8 @@ def test_failed_operations_are_sent_once(server: ScriptedServer, client: tw.Serv
     assert len(server.named("optim_step")) == 1
 
 
-def test_the_servers_word_overrides(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """x-should-retry makes a 500 final and a 404 passing."""
+def test_should_retry_header_overrides_status(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """The header x-should-retry makes a 500 final and a 404 retryable."""
     server.rules["optim_step"] = lambda _: ScriptedResponse({}, status=500, headers={"x-should-retry": "false"})
     with pytest.raises(tw.InternalServerError):
         optim_step(client).result(PATIENCE_S)
@@ -314,7 +312,9 @@ def test_the_servers_word_overrides(server: ScriptedServer, client: tw.ServiceCl
 
 
 @pytest.mark.parametrize(("name", "operation"), OPERATIONS.items(), ids=OPERATIONS)
-def test_retrying_can_be_off(server: ScriptedServer, name: str, operation: Callable[[tw.ServiceClient], Any]) -> None:
+def test_disabled_retries_send_once(
+    server: ScriptedServer, name: str, operation: Callable[[tw.ServiceClient], Any]
+) -> None:
     """With enable_retry_logic=False every operation is sent once."""
     server.rules[name] = lambda _: ScriptedResponse({}, status=503)
     policy = tw.RetryConfig(enable_retry_logic=False)
@@ -323,8 +323,8 @@ def test_retrying_can_be_off(server: ScriptedServer, name: str, operation: Calla
     assert len(server.named(name)) == 1
 
 
-def test_a_lost_reply_is_asked_for_under_the_same_number(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """A resend carries the same seq_id and key, so that a server that took the first does not train twice."""
+def test_resend_after_lost_response_keeps_seq_id_and_key(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """A server that accepted the first request does not train twice."""
     server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), server.healthy_response)
     optim_step(client).result(PATIENCE_S)
     first, second = server.named("optim_step")
@@ -332,8 +332,10 @@ def test_a_lost_reply_is_asked_for_under_the_same_number(server: ScriptedServer,
     assert first.headers["x-idempotency-key"] == second.headers["x-idempotency-key"]
 
 
-def test_resends_are_logged(server: ScriptedServer, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture) -> None:
-    """A server that keeps failing is named in the log; a single blip is not."""
+def test_repeated_retries_are_logged(
+    server: ScriptedServer, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log names a server that keeps failing; a single failure is not logged."""
     client.get_server_capabilities()
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         server.rules["optim_step"] = in_order(ScriptedResponse({}, status=500), server.healthy_response)
@@ -348,13 +350,13 @@ def test_resends_are_logged(server: ScriptedServer, client: tw.ServiceClient, ca
     assert "attempt 3 follows" in caplog.messages[0]
 
 
-def test_silence_is_logged(
+def test_missing_response_is_logged_after_ten_seconds(
     server: ScriptedServer,
     client: tw.ServiceClient,
     caplog: pytest.LogCaptureFixture,
     pass_time: Callable[[float], None],
 ) -> None:
-    """A request without an answer for ten seconds has a line in the log, long before its time is over."""
+    """A request without a response for ten seconds is logged long before its timeout."""
     assert operation_record.FIRST_WAIT_LOG_S == 10.0
     hold = Gate()
     server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
@@ -369,8 +371,8 @@ def test_silence_is_logged(
     assert re.search(rf"CreateModel: no result after \d+ s; {silence}", caplog.text)
 
 
-def test_the_wait_is_the_servers(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """Between two sendings lies at least what Retry-After asked for."""
+def test_client_waits_for_retry_after(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """Between two attempts lies at least the time of Retry-After."""
 
     def rule(asked: RecordedRequest) -> ScriptedResponse:
         is_first = len(server.named("optim_step")) == 1
@@ -386,7 +388,7 @@ def test_the_wait_is_the_servers(server: ScriptedServer, client: tw.ServiceClien
     assert second.time - first.time >= 0.3
 
 
-def test_listed_exceptions_decide_what_is_retried(server: ScriptedServer) -> None:
+def test_retryable_exceptions_extend_or_limit_retries(server: ScriptedServer) -> None:
     """An error class in ``retryable_exceptions`` is retried; without APIConnectionError, a lost response is not."""
     lost = ScriptedResponse(drop=True)
     for exceptions, rule, is_retried in (
@@ -408,10 +410,10 @@ def test_listed_exceptions_decide_what_is_retried(server: ScriptedServer) -> Non
         assert len(server.named("optim_step")) - before == 1 + is_retried, exceptions
 
 
-def test_without_stuck_detection_progress_timeout_does_not_count(
+def test_disabled_stuck_detection_ignores_progress_timeout(
     server: ScriptedServer, pass_time: Callable[[float], None]
 ) -> None:
-    """A result that comes after it is still taken."""
+    """A result that arrives after progress_timeout is returned."""
     released: list[bool] = []
     server.on_poll(
         "OptimStep", lambda asked: server.healthy_response(asked) if released else ScriptedResponse(status=408)

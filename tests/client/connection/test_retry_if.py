@@ -1,4 +1,4 @@
-"""A word of the user's own on what may pass."""
+"""The user's own decision about retries, ``RetryConfig.retry_if``."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def policy(**settings: object) -> tw.RetryConfig:
     return tw.RetryConfig(retry_delay_base=0.001, retry_if=starting_up, **settings)  # type: ignore[arg-type]
 
 
-def test_it_makes_faults_pass(server: ScriptedServer) -> None:
-    """Of requests and of polls, under one key and one number."""
+def test_true_retries_requests_and_polls(server: ScriptedServer) -> None:
+    """The retries have one idempotency key and one seq_id."""
     server.rules["optim_step"] = in_order(NOT_YET, NOT_YET, server.healthy_response)
     server.on_poll("OptimStep", in_order(NOT_YET, ScriptedResponse(status=408), NOT_YET, server.healthy_response))
     with open_client(server.url, retry=policy()) as client:
@@ -38,8 +38,8 @@ def test_it_makes_faults_pass(server: ScriptedServer) -> None:
     assert len(server.polls("OptimStep")) == 4
 
 
-def test_it_ends_what_would_be_tried_again(server: ScriptedServer) -> None:
-    """Of requests and of polls."""
+def test_false_ends_requests_and_polls(server: ScriptedServer) -> None:
+    """False raises errors that the rules would retry."""
     full = ScriptedResponse({"detail": "disk full"}, status=500)
     server.rules["optim_step"] = in_order(full, server.healthy_response)
     server.on_poll("OptimStep", in_order(full))
@@ -52,8 +52,8 @@ def test_it_ends_what_would_be_tried_again(server: ScriptedServer) -> None:
     assert len(server.polls("OptimStep")) == 1
 
 
-def test_the_limits_hold_all_the_same(server: ScriptedServer) -> None:
-    """max_attempts for requests, max_elapsed for polls."""
+def test_limits_hold_despite_true(server: ScriptedServer) -> None:
+    """max_attempts limits requests, and max_elapsed polls."""
     server.rules["optim_step"] = in_order(*[NOT_YET] * 3, server.healthy_response)
     server.on_poll("OptimStep", lambda _: NOT_YET)
     for limit in ({"max_attempts": 3}, {"max_elapsed": 0.1}):
@@ -63,18 +63,16 @@ def test_the_limits_hold_all_the_same(server: ScriptedServer) -> None:
     assert server.polls("OptimStep")
 
 
-def test_it_is_asked_of_bad_requests_too(server: ScriptedServer) -> None:
-    """A 400 at a poll, which has three more tries by itself, has none against its word."""
+def test_false_ends_polls_after_400(server: ScriptedServer) -> None:
+    """A poll is retried three times after 400 unless retry_if returns False."""
     server.on_poll("OptimStep", lambda _: ScriptedResponse({"detail": "disk full"}, status=400))
     with open_client(server.url, retry=policy()) as client, pytest.raises(tw.BadRequestError):
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
     assert len(server.polls("OptimStep")) == 1
 
 
-def test_it_goes_with_a_pickled_client_and_not_with_a_handle(
-    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A function is no text; it is not dropped in silence."""
+def test_retry_if_is_pickled_but_not_in_handles(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handle of a client with retry_if raises an error, as text cannot hold a function."""
     monkeypatch.setenv("TINKER_API_KEY", "tml-secret-0123456789")
     server.rules["asample"] = in_order(NOT_YET, server.healthy_response)
     with open_client(server.url, retry=policy()) as client:
@@ -87,8 +85,8 @@ def test_it_goes_with_a_pickled_client_and_not_with_a_handle(
     assert len(server.named("asample")) == 2
 
 
-def test_what_is_no_function() -> None:
-    """Refused by name."""
+def test_non_function_is_rejected() -> None:
+    """The error names the setting."""
     with pytest.raises(TypeError, match="retry_if"):
         tw.RetryConfig(retry_if=404)  # type: ignore[arg-type]
 
@@ -97,8 +95,8 @@ async def later(error: tw.TinkerError) -> bool:
     return True
 
 
-def test_a_word_that_is_none(server: ScriptedServer) -> None:
-    """Async functions are refused, and so is any other answer than True, False and None."""
+def test_invalid_decision_is_rejected(server: ScriptedServer) -> None:
+    """Async functions and any result other than True, False and None raise an error."""
     with pytest.raises(TypeError, match="retry_if: expected a plain function"):
         tw.RetryConfig(retry_if=later)  # type: ignore[arg-type]
     server.rules["optim_step"] = lambda _: NOT_YET

@@ -194,7 +194,7 @@ ROWS = [(loop, rule) for rule in RULES for loop in rule.loops]
 def test_client_follows_rule(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, loop: Loop, rule: RetryRule
 ) -> None:
-    """The client retries, fails or continues as the row says."""
+    """The client retries, fails or continues as the row decides."""
     if loop is Loop.TELEMETRY:
         monkeypatch.setenv("TINKER_TELEMETRY", "1")
         monkeypatch.setattr(reporter, "FLUSH_S", 0.01)

@@ -1,4 +1,4 @@
-"""Forks at any moment: the child can make clients and use them, and the parent goes on."""
+"""Forks at any moment: the child can make and use clients, and the parent continues."""
 
 from __future__ import annotations
 
@@ -71,24 +71,24 @@ print(f"{len(failed)} of {len(children)} failed")
 
 @pytest.fixture(scope="module")
 def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """The command of the program."""
+    """Return the command of the program."""
     path = tmp_path_factory.mktemp("forking") / "program.py"
     path.write_text(PROGRAM)
     yield [sys.executable, str(path)]
 
 
 @pytest.mark.parametrize("seed", range(PROCESSES))
-def test_children_of_any_moment_use_clients(server: ScriptedServer, processes: list[str], seed: int) -> None:
+def test_child_of_any_moment_uses_clients(server: ScriptedServer, processes: list[str], seed: int) -> None:
     """A child that is forked while its parent imports, connects or waits makes clients and uses inherited ones."""
     command = [*processes, server.url, str(seed), str(FORKS)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=550, check=False)
     assert run.stdout.splitlines()[-1:] == [f"0 of {FORKS} failed"], run.stdout + run.stderr
 
 
-def test_a_fork_does_not_wait_for_a_loop_that_waits_for_it(
+def test_fork_does_not_deadlock_with_loop(
     server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A callback that needs what the forking thread holds delays the fork for a limited time only."""
+    """A callback that needs a lock of the forking thread delays the fork for a limited time only."""
     monkeypatch.setattr(loop_module, "FORK_PAUSE_S", 0.05)
     held, entered = threading.Lock(), threading.Event()
     hold = Gate()
@@ -114,8 +114,8 @@ def test_a_fork_does_not_wait_for_a_loop_that_waits_for_it(
     sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
 
 
-def test_a_fork_on_the_clients_own_thread_works(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """Code on the loop's thread may fork: the loop cannot wait for itself."""
+def test_fork_on_loop_thread_works(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """Code on the loop's thread may fork, as the loop does not wait for itself."""
     status: list[int] = []
 
     def fork(_: object) -> None:
@@ -132,8 +132,8 @@ def test_a_fork_on_the_clients_own_thread_works(server: ScriptedServer, client: 
     assert status == [0]
 
 
-def test_a_fork_waits_for_a_client_that_is_being_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Imports of another thread are whole in the child."""
+def test_fork_waits_for_imports_of_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Imports of another thread are complete in the child."""
     monkeypatch.setattr(loop_module, "FORK_PAUSE_S", PATIENCE_S)
     forked = threading.Event()
 

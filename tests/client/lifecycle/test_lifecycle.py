@@ -1,4 +1,4 @@
-"""The life of a client: what its end waits for, what it drops and logs, and clients that nobody closes."""
+"""The lifetime of a client: the operations that its end waits for, drops and logs, and clients that are dropped."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def is_finished(server: ScriptedServer) -> bool:
     return not server.active["retrieve_future"]
 
 
-def test_the_end_of_a_block_waits_for_a_save_that_nobody_awaits(server: ScriptedServer) -> None:
-    """An unawaited save is sent, polled to its end, and only then the client closes."""
+def test_end_of_block_waits_for_unawaited_save(server: ScriptedServer) -> None:
+    """An unawaited save is sent and polled to its end before the client closes."""
     hold = hold_saves(server)
     left = threading.Event()
 
@@ -65,8 +65,8 @@ def test_the_end_of_a_block_waits_for_a_save_that_nobody_awaits(server: Scripted
     thread.join()
 
 
-def test_operations_that_a_callback_starts_are_waited_for(server: ScriptedServer) -> None:
-    """Also the last of a chain of operations, each of which starts the next one when it is done, is done."""
+def test_end_of_block_waits_for_operations_of_callbacks(server: ScriptedServer) -> None:
+    """Every operation of a chain ends, each of which starts the next one when it is done."""
     done: list[str] = []
 
     def go_on(client: tw.TrainingClient, left: int) -> None:
@@ -82,8 +82,8 @@ def test_operations_that_a_callback_starts_are_waited_for(server: ScriptedServer
     assert len(server.named("optim_step")) == 6
 
 
-def test_a_block_of_coroutines_waits_too(server: ScriptedServer) -> None:
-    """``async with`` waits as ``with`` does, and leaves the event loop running meanwhile."""
+def test_async_block_waits(server: ScriptedServer) -> None:
+    """``async with`` waits as ``with`` does, and does not block the event loop."""
     hold = hold_saves(server)
 
     async def run() -> list[str]:
@@ -105,7 +105,7 @@ def test_a_block_of_coroutines_waits_too(server: ScriptedServer) -> None:
     assert asyncio.run(run()) == ["running", "left"]
 
 
-def test_gathered_results_arrive(server: ScriptedServer) -> None:
+def test_end_of_block_waits_for_gather(server: ScriptedServer) -> None:
     """A gather that is in progress when the block ends has all its results afterwards."""
     with open_client(server.url, exit_timeout=None) as client:
         sampling = client.create_sampling_client(base_model="base")
@@ -114,7 +114,7 @@ def test_gathered_results_arrive(server: ScriptedServer) -> None:
     assert len(whole.result()) == 20
 
 
-def test_a_rest_client_waits_too(server: ScriptedServer) -> None:
+def test_rest_client_block_waits(server: ScriptedServer) -> None:
     """The end of its block waits for its requests."""
     hold = Gate()
     server.rules["training_runs"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
@@ -125,8 +125,8 @@ def test_a_rest_client_waits_too(server: ScriptedServer) -> None:
     assert future.state == "done"
 
 
-def test_the_wait_has_a_limit(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
-    """After exit_timeout seconds what is still under way is dropped, and named with kind and request id."""
+def test_exit_timeout_limits_wait(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
+    """After exit_timeout seconds the remaining operations are dropped, and logged with kind and request id."""
     hold = hold_saves(server)
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url, exit_timeout=0.2) as client:
         start_save(client)
@@ -137,7 +137,7 @@ def test_the_wait_has_a_limit(server: ScriptedServer, caplog: pytest.LogCaptureF
 
 
 @pytest.mark.parametrize("value", [-1, -(10**400), float("nan"), "5", True])
-def test_odd_limits_are_refused(server: ScriptedServer, value: Any) -> None:
+def test_invalid_exit_timeout_is_rejected(server: ScriptedServer, value: Any) -> None:
     """An invalid number of seconds raises an error that names the argument, and starts nothing."""
     with pytest.raises((TypeError, ValueError), match="exit_timeout"):
         tw.ServiceClient(base_url=server.url, api_key=KEY, exit_timeout=value)
@@ -145,14 +145,14 @@ def test_odd_limits_are_refused(server: ScriptedServer, value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [0, 1e300, 10**400, float("inf")])
-def test_any_number_of_seconds_is_an_exit_timeout(server: ScriptedServer, value: float) -> None:
-    """Every number that is not negative is accepted, also one that is too large for a float."""
+def test_any_nonnegative_exit_timeout_is_accepted(server: ScriptedServer, value: float) -> None:
+    """A number may be too large for a float."""
     with tw.ServiceClient(base_url=server.url, api_key=KEY, exit_timeout=value):
         pass
 
 
-def test_an_error_ends_the_block_at_once(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
-    """The error comes out without a wait, and what is dropped is logged: a few by name, all by number."""
+def test_error_ends_block_without_wait(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
+    """The error is raised at once; the log names a few dropped operations and counts all."""
     hold = hold_saves(server)
     caplog.set_level(logging.WARNING, "tinkerwire")
     with pytest.raises(ZeroDivisionError), open_client(server.url, exit_timeout=None) as client:
@@ -168,8 +168,8 @@ def test_an_error_ends_the_block_at_once(server: ScriptedServer, caplog: pytest.
     hold.release()
 
 
-def test_close_logs_what_it_drops(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
-    """Also operations that were queued behind others and never submitted."""
+def test_close_logs_dropped_operations(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
+    """The log includes operations that were queued and never submitted."""
     hold = Gate()
     server.rules[SAVED] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
@@ -185,7 +185,7 @@ def test_close_logs_what_it_drops(server: ScriptedServer, caplog: pytest.LogCapt
     hold.release()
 
 
-def test_a_close_with_nothing_under_way_logs_nothing(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_close_without_operations_logs_nothing(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """Heartbeats and pollers are not operations."""
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
@@ -196,15 +196,15 @@ def test_a_close_with_nothing_under_way_logs_nothing(server: ScriptedServer, cap
 
 @pytest.fixture
 def ctrl_c_interrupts() -> Iterator[None]:
-    """Python's own handler of Ctrl-C: background jobs inherit that the signal is ignored."""
+    """Install Python's handler of Ctrl-C, which background jobs ignore."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("ctrl_c_interrupts")
-def test_ctrl_c_ends_the_wait(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
-    """A KeyboardInterrupt comes out of the block, which closes the client and logs what it drops."""
+def test_keyboard_interrupt_ends_wait(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
+    """The block raises KeyboardInterrupt, closes the client and logs the dropped operations."""
     hold = hold_saves(server)
 
     def interrupt() -> None:
@@ -223,7 +223,7 @@ def test_ctrl_c_ends_the_wait(server: ScriptedServer, caplog: pytest.LogCaptureF
     hold.release()
 
 
-def test_a_close_elsewhere_ends_the_wait(server: ScriptedServer) -> None:
+def test_close_on_another_thread_ends_wait(server: ScriptedServer) -> None:
     """Another thread may close a client whose block waits: both end."""
     hold = hold_saves(server)
     with open_client(server.url, exit_timeout=None) as client:
@@ -244,8 +244,8 @@ sys.stdin.readline()
 """
 
 
-def test_the_end_of_the_program_logs_what_it_drops(server: ScriptedServer) -> None:
-    """A program that forgets to wait for a save ends with a line that names it."""
+def test_end_of_program_logs_dropped_operations(server: ScriptedServer) -> None:
+    """The log names a save that the program did not wait for."""
     hold = hold_saves(server)
     command = [sys.executable, "-c", PROGRAM, server.url]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -256,22 +256,22 @@ def test_the_end_of_the_program_logs_what_it_drops(server: ScriptedServer) -> No
     hold.release()
 
 
-# --- clients that nobody closes --------------------------------------------------------------------------------------
+# --- clients that are dropped ----------------------------------------------------------------------------------------
 
 
 def open_alone(server: ScriptedServer, **options: Any) -> tw.ServiceClient:
-    """A client outside of a block."""
+    """Open a client outside of a block."""
     return tw.ServiceClient(**{"base_url": server.url, "api_key": KEY, "wire_version": "0.16.1", **options})
 
 
 def assert_ended(server: ScriptedServer) -> None:
-    """Nothing of any client is left: neither thread nor connection."""
+    """Check that neither threads nor connections of clients remain."""
     gc.collect()
     wait_until(lambda: not loop_threads(), "the loop ends")
 
 
-def test_a_dropped_client_ends(server: ScriptedServer) -> None:
-    """Its heartbeat, its connections and the loop's thread end when the last reference goes."""
+def test_dropped_client_closes(server: ScriptedServer) -> None:
+    """Heartbeats, connections and the loop's thread end with the last reference."""
     client = open_alone(server)
     client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
     kept = weakref.ref(client._session)
@@ -297,8 +297,8 @@ class Trainer:
         """Leave it to the client."""
 
 
-def test_a_cycle_through_the_users_functions_ends(server: ScriptedServer) -> None:
-    """A client whose on_wait and retry_if are methods of what holds it is collected with it."""
+def test_client_in_reference_cycle_is_collected(server: ScriptedServer) -> None:
+    """A client whose on_wait and retry_if are methods of its owner is collected with it."""
     trainer = Trainer(server)
     trainer.sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
     kept = weakref.ref(trainer)
@@ -308,8 +308,8 @@ def test_a_cycle_through_the_users_functions_ends(server: ScriptedServer) -> Non
 
 
 @pytest.mark.parametrize("kind", ["training", "sampling", "rest"])
-def test_clients_made_from_it_keep_it_open(server: ScriptedServer, kind: str) -> None:
-    """They work without the service, whatever the garbage collector does, and end it when they go."""
+def test_clients_of_dropped_service_keep_connection_open(server: ScriptedServer, kind: str) -> None:
+    """They work without the service, and close the connection when they are dropped."""
     client = open_alone(server)
     training = client.create_lora_training_client("base")
     sampling = client.create_sampling_client(base_model="base")
@@ -330,7 +330,7 @@ def test_clients_made_from_it_keep_it_open(server: ScriptedServer, kind: str) ->
     assert_ended(server)
 
 
-def test_a_result_that_is_waited_for_arrives(server: ScriptedServer) -> None:
+def test_future_keeps_dropped_client_open(server: ScriptedServer) -> None:
     """A caller that holds only the future of an operation gets its result."""
     hold = hold_saves(server)
     future = open_alone(server).create_lora_training_client("base").save_state("a")
@@ -341,10 +341,8 @@ def test_a_result_that_is_waited_for_arrives(server: ScriptedServer) -> None:
     assert_ended(server)
 
 
-def test_an_operation_that_nobody_waits_for_is_finished(
-    server: ScriptedServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A function that saves and returns, without a client that outlives it, has saved."""
+def test_dropped_client_finishes_operations(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
+    """A save is finished although neither the client nor the future is held."""
     hold = hold_saves(server)
     start_save(open_alone(server))
     wait_for_save(server)
@@ -355,8 +353,8 @@ def test_an_operation_that_nobody_waits_for_is_finished(
     assert "dropped" not in caplog.text
 
 
-def test_another_client_keeps_the_loop(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """The end of a dropped client leaves the others alone."""
+def test_dropped_client_leaves_others_open(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """Other clients keep working."""
     client.get_server_capabilities()
     other = open_alone(server)
     other.get_server_capabilities()
@@ -366,16 +364,16 @@ def test_another_client_keeps_the_loop(server: ScriptedServer, client: tw.Servic
     assert loop_threads()
 
 
-def test_a_dropped_rest_client_ends(server: ScriptedServer) -> None:
-    """A client that was made by itself ends like a service."""
+def test_dropped_rest_client_closes(server: ScriptedServer) -> None:
+    """A REST client with its own connection closes like a service."""
     rest = tw.RestClient(base_url=server.url, api_key=KEY)
     rest.list_training_runs().result(PATIENCE_S)
     del rest
     assert_ended(server)
 
 
-def test_the_server_is_not_told_that_a_dropped_session_succeeded(server: ScriptedServer) -> None:
-    """Copies in other processes may use the session: it runs out by itself."""
+def test_dropped_client_does_not_finish_session(server: ScriptedServer) -> None:
+    """Copies in other processes may use the session; the server expires it."""
     client = open_alone(server, wire_version="0.38.0", client_config={})
     assert client.session_id == "s1"
     del client

@@ -1,4 +1,4 @@
-"""Signal handlers use clients, whatever they interrupt: no lock is taken twice in vain."""
+"""Signal handlers may use clients at any point of the client's code: no lock causes a deadlock."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SignalAtLine:
 
 @pytest.fixture
 def handle(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], object]], None]]:
-    """Sets what the handler of SIGUSR1 does."""
+    """Set the handler of SIGUSR1."""
     monkeypatch.setenv("TINKER_TELEMETRY", "1")
     before = signal.getsignal(signal.SIGUSR1)
     yield lambda work: signal.signal(signal.SIGUSR1, lambda *_: work()) and None
@@ -54,14 +54,14 @@ def handle(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], o
 
 
 def reporter(client: tw.ServiceClient) -> Telemetry:
-    """The reporter of a client, which these tests switch on."""
+    """Return the reporter of a client, which these tests enable."""
     found = client.get_telemetry()
     assert found is not None
     return found
 
 
 def calls(client: tw.ServiceClient, server: ScriptedServer) -> dict[str, Callable[[], object]]:
-    """The public methods that are interrupted, and that the handler calls."""
+    """Return the public methods that are interrupted, and that the handler calls."""
     training = client.create_lora_training_client("base").result(PATIENCE_S)
     sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
     telemetry = reporter(client)
@@ -86,10 +86,10 @@ def calls(client: tw.ServiceClient, server: ScriptedServer) -> dict[str, Callabl
 @pytest.mark.parametrize(
     "name", ["log", "log_exception", "operation", "sample", "gather", "as_completed", "handle", "usage", "open"]
 )
-def test_a_handler_may_call_what_it_interrupts(
+def test_handler_may_call_interrupted_method(
     server: ScriptedServer, name: str, handle: Callable[[Callable[[], object]], None]
 ) -> None:
-    """The same method, called by a handler at each line of it, gives its result, and so does the one interrupted."""
+    """A handler that calls the same method at each line of it gets the result, and so does the interrupted call."""
     with open_client(server.url) as client:
         call = calls(client, server)[name]
         done: list[Any] = []
@@ -113,10 +113,10 @@ def test_a_handler_may_call_what_it_interrupts(
         assert number > 3
 
 
-def test_a_handler_may_use_everything_while_a_client_is_opened(
+def test_handler_may_open_client_while_client_is_opened(
     server: ScriptedServer, handle: Callable[[Callable[[], object]], None]
 ) -> None:
-    """Opening the first client of a process is interrupted at each line by one that is opened, used and closed."""
+    """Opening the first client is interrupted at each line by a client that is opened, used and closed."""
     used: list[None] = []
 
     def use() -> None:
@@ -143,8 +143,8 @@ def test_a_handler_may_use_everything_while_a_client_is_opened(
     assert number > 10
 
 
-def test_no_lock_is_of_the_kind_that_a_thread_cannot_take_twice() -> None:
-    """The sources hold no threading.Lock, and no Condition or Semaphore made from one."""
+def test_sources_have_reentrant_locks_only() -> None:
+    """The sources have no threading.Lock, and no Condition or Semaphore made from one."""
     plain = re.compile(r"threading\.(Lock|Semaphore|BoundedSemaphore|Barrier)\(|queue\.(Queue|LifoQueue)\(")
     found = [
         f"{path.name}:{number}"

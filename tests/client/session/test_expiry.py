@@ -1,4 +1,4 @@
-"""Sessions that the server lets go of: a clear error, at once for all that belongs to them, and a clean close."""
+"""Sessions that expire on the server: the error is clear, holds for all operations of the session, and close works."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ GONE = ScriptedResponse({"detail": "no sign of life"}, status=410)
 
 
 @pytest.mark.parametrize("name", ["optim_step", "asample", "create_model", "create_sampling_session"])
-def test_an_operation_that_is_refused_because_the_session_is_gone(
-    server: ScriptedServer, client: tw.ServiceClient, name: str
-) -> None:
-    """410 to an operation is the session's end: the error names it, the server's words and the way out; no resend."""
+def test_410_to_operation_raises_session_expired(server: ScriptedServer, client: tw.ServiceClient, name: str) -> None:
+    """The error has the session, the server's text and the remedy; the operation is not resent."""
     sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
     training = client.create_lora_training_client("base").result(PATIENCE_S)
     server.rules[name] = lambda _: GONE
@@ -40,16 +38,16 @@ def test_an_operation_that_is_refused_because_the_session_is_gone(
     assert (type(copy), str(copy), copy.session_id) == (tw.SessionExpiredError, str(caught.value), "s1")
 
 
-def test_a_heartbeat_that_is_answered_so(
+def test_410_to_heartbeat_rejects_later_operations(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After it operations are refused without a request; what needs no session goes on, and close says nothing."""
+    """Later operations of the session are not sent; calls without a session work, and close logs nothing."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
     with open_client(server.url, wire_version="0.38.0") as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
         sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
         server.rules["session_heartbeat"] = lambda _: GONE
-        wait_until(lambda: client._connection.session_state.is_expired, "the heartbeat hears of it")
+        wait_until(lambda: client._connection.session_state.is_expired, "a heartbeat shows the expiry")
         for attempt in (training.optim_step(ADAM), sampling.sample(PROMPT, 1, PARAMS)):
             with pytest.raises(tw.SessionExpiredError, match="session s1"):
                 attempt.result(PATIENCE_S)
@@ -63,8 +61,8 @@ def test_a_heartbeat_that_is_answered_so(
     assert "could not be finished" not in caplog.text
 
 
-def test_a_missing_checkpoint_is_no_expiry(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """410 to what belongs to no session, and before there is one, stays what it is."""
+def test_410_outside_session_is_not_expiry(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """A 410 to a call that belongs to no session stays an ordinary error."""
     server.rules["training_runs"] = lambda _: GONE
     server.rules["create_session"] = lambda _: GONE
     with pytest.raises(tw.APIStatusError, match="no sign of life"):
@@ -73,8 +71,8 @@ def test_a_missing_checkpoint_is_no_expiry(server: ScriptedServer, client: tw.Se
         client.create_lora_training_client("base").result(PATIENCE_S)
 
 
-def test_a_real_server_that_lets_go() -> None:
-    """A session without a heart expires on the embedded server, and training in it fails as expired."""
+def test_embedded_server_expires_session_without_heartbeats() -> None:
+    """Training in the expired session raises SessionExpiredError."""
     now = [1000.0]
     with EmbeddedServer(session_ttl_s=60.0, clock=lambda: now[0]) as embedded:
         transport = embedded_transport(embedded)
@@ -87,10 +85,8 @@ def test_a_real_server_that_lets_go() -> None:
                 training.optim_step(ADAM).result(PATIENCE_S)
 
 
-def test_a_heartbeat_whose_session_is_not_known_any_longer(
-    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """404 after heartbeats that were answered is the end, as after a restart; from the first one on it says nothing."""
+def test_404_after_accepted_heartbeats_expires_session(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A 404 from the first heartbeat on means that the server has no heartbeats."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
     unknown = ScriptedResponse({"detail": "Session not found"}, status=404)
     server.rules["session_heartbeat"] = lambda _: unknown
@@ -103,13 +99,13 @@ def test_a_heartbeat_whose_session_is_not_known_any_longer(
         before = len(server.named("session_heartbeat"))
         wait_until(lambda: len(server.named("session_heartbeat")) > before + 2, "the session is known")
         server.rules["session_heartbeat"] = lambda _: unknown
-        wait_until(lambda: client._connection.session_state.is_expired, "the heartbeat hears of it")
+        wait_until(lambda: client._connection.session_state.is_expired, "a heartbeat shows the expiry")
         with pytest.raises(tw.SessionExpiredError, match="new ServiceClient"):
             training.optim_step(ADAM).result(PATIENCE_S)
 
 
-def test_a_heartbeat_that_hangs_delays_no_error(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A 404 to many operations is theirs, soon, where nobody says whether the session is gone."""
+def test_hanging_heartbeat_does_not_delay_errors(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations raise their own 404 soon if no heartbeat shows whether the session is lost."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_TIMEOUT_S", 1000.0)
     monkeypatch.setattr(heartbeat, "PROBE_TIMEOUT_S", 0.1)
     hold = Gate()

@@ -1,4 +1,4 @@
-"""Restarted servers: every operation of the lost session fails as expired, at whatever stage the restart meets it."""
+"""Restarted servers: every operation of a lost session raises SessionExpiredError, at any stage."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def operations(client: tw.ServiceClient) -> dict[str, Callable[[], Any]]:
 
 @pytest.mark.parametrize("heartbeat", LOST_HEARTBEATS.values(), ids=LOST_HEARTBEATS)
 @pytest.mark.parametrize("name", [*SUBMITTED, "create_sampling_session"])
-def test_an_operation_sent_after_a_restart(
+def test_operation_after_restart_raises_session_expired(
     server: ScriptedServer, client: tw.ServiceClient, name: str, heartbeat: ScriptedResponse
 ) -> None:
-    """Each fails as expired before the first regular heartbeat, although the server speaks of a model."""
+    """The error comes before the next regular heartbeat, although the server names a model."""
     start = operations(client)[name]
     server.rules[PATHS.get(name, name)] = lambda _: ScriptedResponse({"detail": "Model m1 not found"}, status=404)
     server.rules["session_heartbeat"] = lambda _: heartbeat
@@ -72,10 +72,10 @@ def test_an_operation_sent_after_a_restart(
 
 @pytest.mark.parametrize("status", [400, 404, 410])
 @pytest.mark.parametrize("name", SUBMITTED)
-def test_a_result_polled_after_a_restart(
+def test_poll_after_restart_raises_session_expired(
     server: ScriptedServer, client: tw.ServiceClient, name: str, status: int
 ) -> None:
-    """A result that is being polled fails as expired, not as a missing result; nothing is submitted again."""
+    """The error is not about a missing result, and nothing is submitted again."""
     start = operations(client)[name]
     lost = ScriptedResponse({"detail": "Future not found"}, status=status)
     server.on_poll(SUBMITTED[name], in_order(ScriptedResponse(status=408), lost))
@@ -87,8 +87,8 @@ def test_a_result_polled_after_a_restart(
 
 
 @pytest.mark.parametrize("body", [{"error": "busy"}, {"detail": "Not Found"}, b""], ids=str)
-def test_a_heartbeat_route_shows_that_a_404_is_about_the_session(server: ScriptedServer, body: Any) -> None:
-    """If the text of a 404 is empty, a GET that is refused with 405 shows that the server has heartbeats."""
+def test_405_to_get_shows_that_heartbeats_exist(server: ScriptedServer, body: Any) -> None:
+    """If the text of a 404 is empty, a GET that returns 405 shows that the server has heartbeats."""
 
     def heartbeat(asked: RecordedRequest) -> ScriptedResponse:
         return ScriptedResponse(body, status=404 if asked.method == "POST" else 405)
@@ -113,8 +113,8 @@ def test_a_heartbeat_route_shows_that_a_404_is_about_the_session(server: Scripte
     ],
     ids=str,
 )
-def test_a_server_without_heartbeats_was_not_restarted(server: ScriptedServer, body: Any) -> None:
-    """Its 404 to an operation stays what it is, and the next operation goes out."""
+def test_404_without_heartbeats_is_ordinary_error(server: ScriptedServer, body: Any) -> None:
+    """The next operation is sent."""
     with open_client(server.url) as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
         server.rules["session_heartbeat"] = lambda _: ScriptedResponse(body, status=404)
@@ -137,8 +137,8 @@ def test_a_server_without_heartbeats_was_not_restarted(server: ScriptedServer, b
     ],
     ids=str,
 )
-def test_an_operation_whose_error_names_the_session(server: ScriptedServer, body: Any, status: int) -> None:
-    """Such an error is enough, also on a server without heartbeats."""
+def test_error_that_names_session_is_enough(server: ScriptedServer, body: Any, status: int) -> None:
+    """It is enough on a server without heartbeats, too."""
     with open_client(server.url) as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
         server.rules["session_heartbeat"] = lambda _: ScriptedResponse({"detail": "Not Found"}, status=404)
@@ -157,8 +157,8 @@ def test_an_operation_whose_error_names_the_session(server: ScriptedServer, body
     ],
     ids=str,
 )
-def test_other_things_that_are_missing_from_a_living_session(server: ScriptedServer, body: Any, status: int) -> None:
-    """A sampler, a model or a bad argument is no lost session."""
+def test_missing_model_in_live_session_is_ordinary_error(server: ScriptedServer, body: Any, status: int) -> None:
+    """A missing sampler or model or a bad argument is not a lost session."""
     with open_client(server.url) as client:
         sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
         server.rules["asample"] = lambda _: ScriptedResponse(body, status=status)
@@ -167,10 +167,10 @@ def test_other_things_that_are_missing_from_a_living_session(server: ScriptedSer
         assert caught.value.status_code == status
 
 
-def test_a_result_that_is_never_ready_ends_with_its_session(
+def test_unfinished_poll_ends_with_session(
     server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A restarted server may answer every poll with "not ready"; the poll ends once a heartbeat found the loss."""
+    """A restarted server may answer "not ready" to every poll; the poll ends once a heartbeat shows the loss."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
     training = client.create_lora_training_client("base").result(PATIENCE_S)
     server.on_poll("OptimStep", lambda _: ScriptedResponse(status=408))
@@ -181,8 +181,8 @@ def test_a_result_that_is_never_ready_ends_with_its_session(
         step.result(PATIENCE_S)
 
 
-def test_operations_in_line_behind_a_lost_session(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """Those that wait for their turn during the restart fail as expired too."""
+def test_queued_operations_raise_session_expired(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """Operations that are queued during the restart raise SessionExpiredError, too."""
     training = client.create_lora_training_client("base").result(PATIENCE_S)
     hold = Gate()
     server.rules["forward_backward"] = lambda _: ScriptedResponse({"detail": "Model not found"}, status=404, hold=hold)
@@ -199,8 +199,8 @@ def test_operations_in_line_behind_a_lost_session(server: ScriptedServer, client
             future.result(PATIENCE_S)
 
 
-def test_rest_calls_do_not_belong_to_the_session(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """A checkpoint that is missing is a NotFoundError, whatever became of the session."""
+def test_rest_call_is_independent_of_session(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """A missing checkpoint raises NotFoundError even after the session is lost."""
     client.create_lora_training_client("base").result(PATIENCE_S)
     server.rules["session_heartbeat"] = lambda _: LOST_HEARTBEATS["names the session"]
     server.rules["training_runs/r1"] = lambda _: ScriptedResponse({"detail": "not found"}, status=404)

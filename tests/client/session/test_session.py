@@ -1,4 +1,4 @@
-"""One session per service: created once, kept alive, ended."""
+"""One session per service: created once, kept alive, finished."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.timeout(60)
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A heart that beats often."""
+    """Send heartbeats at short intervals."""
     assert heartbeat.HEARTBEAT_S == 10.0
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
 
 
-def test_it_is_created_when_it_is_needed(server: ScriptedServer, client: tw.ServiceClient) -> None:
+def test_session_is_created_on_demand(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Neither the constructor nor calls without a session create one."""
     client.get_server_capabilities()
     assert not server.named("create_session")
@@ -31,7 +31,7 @@ def test_it_is_created_when_it_is_needed(server: ScriptedServer, client: tw.Serv
     assert len(server.named("create_session")) == 1
 
 
-def test_it_is_created_once_for_all(server: ScriptedServer, client: tw.ServiceClient) -> None:
+def test_concurrent_clients_share_one_session(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Forty clients made at once by eight threads share one session, and have numbers of their own in it."""
     hold = Gate()
     server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
@@ -47,16 +47,16 @@ def test_it_is_created_once_for_all(server: ScriptedServer, client: tw.ServiceCl
     assert numbers == list(range(20))
 
 
-def test_model_numbers_are_those_of_the_calls(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """Models are numbered in the order in which they were asked for."""
+def test_models_are_numbered_in_call_order(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """The model_seq_ids follow the order of the calls."""
     for future in [client.create_lora_training_client(f"base{i}") for i in range(10)]:
         future.result(PATIENCE_S)
     found = {body["base_model"]: body["model_seq_id"] for body in server.bodies("create_model")}
     assert found == {f"base{i}": i for i in range(10)}
 
 
-def test_a_failed_creation_is_tried_again_by_the_next(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """All who wait for a session that cannot be created get the error; who asks later gets a new try."""
+def test_failed_creation_is_repeated_by_next_operation(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """All operations that wait for the session get the error; a later one creates the session."""
     hold = Gate()
     server.rules["create_session"] = in_order(
         ScriptedResponse({"detail": "no seats"}, status=403, hold=hold), server.healthy_response
@@ -71,8 +71,8 @@ def test_a_failed_creation_is_tried_again_by_the_next(server: ScriptedServer, cl
     assert len(server.named("create_session")) == 2
 
 
-def test_one_who_stops_waiting_does_not_stop_the_others(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """A client whose creation is cancelled while the session is created leaves the session to the others."""
+def test_cancelled_creation_leaves_session_to_others(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """A client whose creation is cancelled does not cancel the session of the others."""
     hold = Gate()
     server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     first, second = client.create_lora_training_client("base"), client.create_lora_training_client("base")
@@ -83,8 +83,8 @@ def test_one_who_stops_waiting_does_not_stop_the_others(server: ScriptedServer, 
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_heart_beats_until_close(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """Heartbeats name the session, keep coming, and stop at close."""
+def test_heartbeats_continue_until_close(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """Heartbeats have the session id, and stop at close."""
     client.create_lora_training_client("base").result(PATIENCE_S)
     beats = server.wait_for_requests("session_heartbeat", 5)
     assert {beat.body["session_id"] for beat in beats} == {"s1"}
@@ -109,16 +109,18 @@ def test_the_heart_beats_until_close(server: ScriptedServer, client: tw.ServiceC
     ],
     ids=str,
 )
-def test_the_heart_survives(server: ScriptedServer, client: tw.ServiceClient, trouble: ScriptedResponse) -> None:
-    """A heartbeat that fails in whatever way is followed by the next, without a resend of its own."""
+def test_heartbeat_continues_after_errors(
+    server: ScriptedServer, client: tw.ServiceClient, trouble: ScriptedResponse
+) -> None:
+    """After any error the next heartbeat is sent at its regular time."""
     server.rules["session_heartbeat"] = lambda _: trouble
     client.create_lora_training_client("base").result(PATIENCE_S)
     beats = server.wait_for_requests("session_heartbeat", 4)
     assert len({beat.headers["x-idempotency-key"] for beat in beats}) == len(beats)
 
 
-def test_a_heart_over_a_broken_transport_survives(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even an error of a foreign kind, from a transport of the user's, ends the heartbeat."""
+def test_heartbeat_survives_foreign_transport_error(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of an unknown class from a transport of the user does not end the heartbeats."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.01)
     inner = aiohttp_transport.AiohttpTransport(server.url)
     tried: list[str] = []
@@ -140,10 +142,10 @@ def test_a_heart_over_a_broken_transport_survives(server: ScriptedServer, monkey
 
 
 @pytest.mark.usefixtures("quick")
-def test_an_expired_session_has_no_heart(
+def test_410_ends_heartbeats(
     server: ScriptedServer, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """410 ends the heartbeat, and says so once."""
+    """The end is logged once."""
     server.rules["session_heartbeat"] = lambda _: ScriptedResponse(status=410)
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         client.create_lora_training_client("base").result(PATIENCE_S)
@@ -159,10 +161,10 @@ def test_an_expired_session_has_no_heart(
 
 
 @pytest.mark.usefixtures("quick")
-def test_long_silence_is_worth_a_word(
+def test_long_heartbeat_failure_is_logged(
     server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """When no heartbeat gets through for two minutes the log says so, with the reason."""
+    """After two minutes without a successful heartbeat the log has the cause."""
     assert heartbeat.SILENCE_S == 120.0
     monkeypatch.setattr(heartbeat, "SILENCE_S", 0.0)
     server.rules["session_heartbeat"] = lambda _: ScriptedResponse({"detail": "on fire"}, status=500)
@@ -173,10 +175,10 @@ def test_long_silence_is_worth_a_word(
     assert "on fire" in caplog.text
 
 
-def test_what_the_server_has_to_say_is_logged(
+def test_server_messages_are_logged(
     server: ScriptedServer, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Messages that come with the session go to the log at their levels."""
+    """Messages in the response to create_session are logged at their levels."""
     said = {"info_message": "hello", "warning_message": "careful", "error_message": "alas"}
     server.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s1", **said})
     with caplog.at_level(logging.INFO, "tinkerwire"):
@@ -185,8 +187,8 @@ def test_what_the_server_has_to_say_is_logged(
     assert {("INFO", "hello"), ("WARNING", "careful"), ("ERROR", "alas")} <= found
 
 
-def test_what_the_session_tells(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Metadata, project and tags of the session are sent, from arguments and environment."""
+def test_session_metadata_is_sent(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metadata, project and tags come from arguments and the environment."""
     monkeypatch.setenv("TINKER_TAGS", "a,b")
     monkeypatch.setenv("TINKER_PROJECT_ID", "from-environment")
     with open_client(server.url, user_metadata={"who": "me"}) as client:
@@ -203,8 +205,8 @@ def test_what_the_session_tells(server: ScriptedServer, monkeypatch: pytest.Monk
     assert first["sdk_version"] == "0.16.1"
 
 
-def test_sessions_end_with_pending_work(server: ScriptedServer) -> None:
-    """Closing while the session is still being created ends what waits for it."""
+def test_close_during_creation_ends_operations(server: ScriptedServer) -> None:
+    """Operations that wait for the session end with ClientClosedError."""
     hold = Gate()
     server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     with open_client(server.url) as client:
@@ -222,21 +224,21 @@ def test_sessions_end_with_pending_work(server: ScriptedServer) -> None:
 
 @pytest.fixture
 def beaten(server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch) -> tw.TrainingClient:
-    """A training client whose session's heart has beaten, and does so again only when it is asked."""
+    """Create a training client whose session has had a heartbeat, and gets further ones on request only."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
     monkeypatch.setattr(heartbeat, "PROBE_REUSE_S", 0.0)
     training = client.create_lora_training_client("base").result(PATIENCE_S)
     server.wait_for_requests("session_heartbeat", 1)
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 10 * PATIENCE_S)
     # The last quick beat, if there is one more, is over before anything is asked.
-    wait_until(lambda: client._session._heartbeat._was_accepted, "the server has answered")
+    wait_until(lambda: client._session._heartbeat._was_accepted, "the server has accepted a heartbeat")
     return training
 
 
-def test_a_server_that_was_started_again_has_lost_the_session(
+def test_restart_is_reported_as_session_expired(
     server: ScriptedServer, client: tw.ServiceClient, beaten: tw.TrainingClient
 ) -> None:
-    """Such a server speaks of an unknown model; the error speaks of the session, and so do all that follow."""
+    """The server names an unknown model; the error of this and all later operations names the session."""
     for name in ("session_heartbeat", "optim_step"):
         server.rules[name] = lambda _: ScriptedResponse({"detail": "Model not found"}, status=404)
     steps = [beaten.optim_step(ADAM) for _ in range(3)]
@@ -247,10 +249,8 @@ def test_a_server_that_was_started_again_has_lost_the_session(
         client.create_lora_training_client("base").result(PATIENCE_S)
 
 
-def test_what_is_not_found_in_a_living_session_is_told_as_that(
-    server: ScriptedServer, beaten: tw.TrainingClient
-) -> None:
-    """The server is asked for the session, and knows it."""
+def test_not_found_in_live_session_stays_not_found(server: ScriptedServer, beaten: tw.TrainingClient) -> None:
+    """A heartbeat shows that the server has the session."""
     server.rules["optim_step"] = lambda _: ScriptedResponse({"detail": "Model not found"}, status=404)
     beats = len(server.named("session_heartbeat"))
     with pytest.raises(tw.NotFoundError, match="Model not found"):
@@ -258,16 +258,16 @@ def test_what_is_not_found_in_a_living_session_is_told_as_that(
     assert len(server.named("session_heartbeat")) > beats
 
 
-def test_the_session_id_is_public(server: ScriptedServer) -> None:
-    """It creates the session and waits for it, costs one request, and outlives the client."""
+def test_session_id_is_public(server: ScriptedServer) -> None:
+    """Reading it creates the session with one request; a closed client still has it."""
     with open_client(server.url) as client:
         assert client.session_id == client.session_id == "s1"
         assert len(server.named("create_session")) == 1
     assert client.session_id == "s1"
 
 
-def test_a_session_that_cannot_be_created_has_no_id(server: ScriptedServer) -> None:
-    """Its error is raised where the id is read, and a client that was closed before it had one says so."""
+def test_session_id_raises_error_of_creation(server: ScriptedServer) -> None:
+    """A client that was closed before it had a session raises ClientClosedError."""
     server.rules["create_session"] = lambda _: ScriptedResponse(status=403)
     with open_client(server.url) as client, pytest.raises(tw.PermissionDeniedError):
         _ = client.session_id

@@ -1,4 +1,4 @@
-"""What is told of an exception: nothing that anyone put into its text."""
+"""Reports of exceptions contain nothing of their text."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def caused(outer: Exception, inner: BaseException) -> Exception:
         (caused(tw.TinkerError(DATA), status_fault(502)), False),
     ],
 )
-def test_whose_fault(error: Exception, is_users: bool) -> None:
-    """The user's: what the server refused or blames on the user, also as the cause of something else."""
+def test_user_errors_are_recognised(error: Exception, is_users: bool) -> None:
+    """Errors that the server rejected or attributes to the user, also as causes of other errors."""
     assert exception_report.is_user_error(error) is is_users
 
 
-def test_a_ring_of_causes() -> None:
-    """It has an end."""
+def test_cyclic_causes_end() -> None:
+    """Exceptions that cause each other do not loop forever."""
     first, second = ValueError(), ValueError()
     first.__cause__, second.__cause__ = second, first
     assert not exception_report.is_user_error(first)
 
 
-def test_what_is_told() -> None:
-    """Class, call and status."""
+def test_report_has_class_call_and_status() -> None:
+    """The summary has these fields only."""
     assert (
         exception_report.summary(status_fault(422)) == "UnprocessableEntityError, POST /base/api/v1/asample, HTTP 422"
     )
@@ -67,8 +67,8 @@ def test_what_is_told() -> None:
 
 # With a start that nothing of ours has: a text that is the name of an error is told as that.
 @given(st.text(min_size=12).map("~^".__add__), st.sampled_from([400, 422, 500]))
-def test_no_text_of_an_error_is_told(text: str, status: int) -> None:
-    """Whatever is in the text, body or answer of an error."""
+def test_report_has_no_text_of_the_error(text: str, status: int) -> None:
+    """Text, body and response of an error stay private."""
     for error in (status_fault(status, text), tw.TinkerError(text), ValueError(text), tw.RequestFailedError(text)):
         told = [
             exception_report.summary(error),
@@ -78,8 +78,8 @@ def test_no_text_of_an_error_is_told(text: str, status: int) -> None:
         assert text not in "\n".join(told)
 
 
-def test_places() -> None:
-    """Only places in this package, by file, line and function; no folder and no code of the user's."""
+def test_locations_are_in_this_package() -> None:
+    """Locations have file, line and function, but no folder and no code of the user."""
     with pytest.raises(TypeError) as caught:
         tw.ModelInput.from_ints("tml-secret")  # type: ignore[arg-type]
     told = exception_report.traceback_locations(caught.value)

@@ -1,4 +1,4 @@
-"""Events of a session: which, where to, and that they cost nothing and tell nothing that is not theirs."""
+"""Telemetry events: their content, their destination, and that they delay and fail nothing."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ PROMPT = tw.ModelInput.from_ints([770077, 880088])
 
 @pytest.fixture(autouse=True)
 def on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Switched on; what is sent is sent for a reason, and not because time is up."""
+    """Enable telemetry, and disable flushing by time."""
     monkeypatch.setenv("TINKER_TELEMETRY", "1")
     monkeypatch.setattr(telemetry, "FLUSH_S", 1000.0)
 
 
 def told(server: ScriptedServer) -> list[dict[str, Any]]:
-    """The events that arrived."""
+    """Return the events that arrived."""
     return [event for body in server.bodies("telemetry") for event in body["events"]]
 
 
-def test_where_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unset, for the Tinker service alone; set, as it says, for every server."""
+def test_telemetry_is_enabled_for_tinker_service_only_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TINKER_TELEMETRY enables or disables telemetry for every server."""
     monkeypatch.delenv("TINKER_TELEMETRY")
     assert is_enabled(DEFAULT_BASE_URL)
     assert not is_enabled("https://example.org")
@@ -58,10 +58,10 @@ def test_where_it_is_on(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("word", "is_odd"), [("banana", True), ("enabled", True), ("on", False), ("Off ", False), ("", False)]
 )
-def test_a_word_that_is_neither(
+def test_unrecognised_env_value_disables_telemetry_and_warns(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, word: str, is_odd: bool
 ) -> None:
-    """Nothing is told, as whoever sets it wants something else than what is; and that is said."""
+    """The warning names the value."""
     monkeypatch.setenv("TINKER_TELEMETRY", word)
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
         assert (client.get_telemetry() is None) is (word != "on")
@@ -69,8 +69,8 @@ def test_a_word_that_is_neither(
     assert (f"TINKER_TELEMETRY must be 1 or 0, got {word}; telemetry is disabled" in said) is is_odd
 
 
-def test_off(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Switched off there is no reporter, and nothing is sent."""
+def test_disabled_telemetry_sends_nothing(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """get_telemetry() returns None."""
     monkeypatch.delenv("TINKER_TELEMETRY")
     server.rules["asample"] = lambda _: ScriptedResponse(status=400)
     with open_client(server.url) as client:
@@ -80,8 +80,8 @@ def test_off(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.named("telemetry") == []
 
 
-def test_a_session(server: ScriptedServer) -> None:
-    """Start, what was logged and end, in this order and counted, under the session's id; one reporter for all."""
+def test_events_of_session_are_numbered_in_order(server: ScriptedServer) -> None:
+    """The start, logged events and the end have the session's id; all clients share one reporter."""
     with open_client(server.url, wire_version="0.38.0") as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
         sampling = client.create_sampling_client(base_model="base")
@@ -105,8 +105,8 @@ def test_a_session(server: ScriptedServer) -> None:
     assert not reporter.log("too late")
 
 
-def test_older_wire_and_no_session(server: ScriptedServer) -> None:
-    """An older wire has no process_uuid; a client that needed no session tells nothing."""
+def test_older_wire_has_no_process_uuid(server: ScriptedServer) -> None:
+    """A client without a session sends nothing."""
     with open_client(server.url) as client:
         client.get_server_capabilities()
     assert server.named("telemetry") == []
@@ -116,8 +116,8 @@ def test_older_wire_and_no_session(server: ScriptedServer) -> None:
 
 
 @pytest.mark.parametrize("wire", ["0.16.1", "0.38.0"])
-def test_the_embedded_server_takes_it(wire: str) -> None:
-    """What is sent fits the contract, as a strict server reads it."""
+def test_embedded_server_accepts_events(wire: str) -> None:
+    """The events conform to the contract."""
     statuses: list[int] = []
     with EmbeddedServer(wire_version=wire) as embedded:
         transport = embedded_transport(embedded)
@@ -138,8 +138,8 @@ def test_the_embedded_server_takes_it(wire: str) -> None:
     assert set(statuses) == {200}
 
 
-def test_errors_are_told_soon(server: ScriptedServer) -> None:
-    """The user's as such, others as unhandled exceptions; without what was sent or said, or any secret."""
+def test_errors_are_sent_soon_without_secrets(server: ScriptedServer) -> None:
+    """User errors are events of their own kind; no event has prompts, responses or secrets."""
     said = f"bad prompt 770077 for {KEY}"
     answers = iter([ScriptedResponse({"detail": said}, status=422), ScriptedResponse({"detail": said}, status=501)])
     server.rules["asample"] = lambda _: next(answers)
@@ -182,13 +182,13 @@ def test_errors_are_told_soon(server: ScriptedServer) -> None:
         None,
     ],
 )
-def test_it_delays_and_fails_nothing(
+def test_failing_telemetry_delays_and_fails_nothing(
     server: ScriptedServer,
     answer: ScriptedResponse | None,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """However its endpoint behaves: errors surface at once, work goes on, the end comes, the log is quiet."""
+    """Errors surface at once, work continues, close returns, and the log is empty."""
     hold = Gate()
     server.rules["telemetry"] = lambda _: answer or ScriptedResponse(hold=hold)
     server.rules["asample"] = lambda _: ScriptedResponse(status=400)
@@ -204,8 +204,8 @@ def test_it_delays_and_fails_nothing(
     hold.release()
 
 
-def test_a_server_that_wants_none_is_left_alone(server: ScriptedServer) -> None:
-    """After 404 nothing more is sent, and nothing more is kept."""
+def test_404_ends_telemetry(server: ScriptedServer) -> None:
+    """After a 404 no event is sent or stored."""
     server.rules["telemetry"] = lambda _: ScriptedResponse(status=404)
     server.rules["asample"] = lambda _: ScriptedResponse(status=400)
     with open_client(server.url, retry=FAST) as client:
@@ -218,8 +218,8 @@ def test_a_server_that_wants_none_is_left_alone(server: ScriptedServer) -> None:
     assert len(server.named("telemetry")) == 1
 
 
-def test_bounds(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The queue, the data of one event and the batches are bounded; what is no JSON is not told."""
+def test_queue_data_and_batches_are_limited(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data that are too large or not JSON are dropped."""
     monkeypatch.setattr(telemetry, "MAX_QUEUED_EVENTS", 250)
     with open_client(server.url) as client:
         reporter = client.get_telemetry()
@@ -235,8 +235,8 @@ def test_bounds(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None
     assert [event["event_name"] for event in told(server)] == [f"e{n}" for n in accepted]
 
 
-def test_a_batch_is_tried_again_and_dropped(server: ScriptedServer) -> None:
-    """A batch that is not taken goes again with the same events."""
+def test_failed_batch_is_retried_and_dropped(server: ScriptedServer) -> None:
+    """The retries send the same events."""
     busy = iter([ScriptedResponse(status=500)])
     server.rules["telemetry"] = lambda asked: next(busy, ScriptedResponse({"status": "accepted"}))
     with open_client(server.url) as client:

@@ -1,4 +1,4 @@
-"""Where the address comes from, and where no key goes."""
+"""The address of a server: its sources, and hosts that receive no key."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tinkerwire._transport.address import DEFAULT_BASE_URL, resolve_base_url
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The service is the default; a path is kept, a slash at the end is not."""
+def test_default_address_and_trailing_slash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service is the default; a path is kept, a trailing slash is removed."""
     assert resolve_base_url(None) == DEFAULT_BASE_URL
     assert resolve_base_url("https://h/a/b/") == "https://h/a/b"
     assert resolve_base_url("local") == "local"
@@ -24,8 +24,8 @@ def test_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["h", "ftp://h", "http://", "//h", "file:///etc/passwd", "https:/h"])
-def test_what_is_no_address(wrong: str) -> None:
-    """What is no http(s) URL is refused, with the word for the embedded server."""
+def test_invalid_address_is_rejected(wrong: str) -> None:
+    """The error names the base URL of the embedded server."""
     with pytest.raises(ValueError, match=r"not an http\(s\) URL.*'local'"):
         resolve_base_url(wrong)
 
@@ -33,24 +33,24 @@ def test_what_is_no_address(wrong: str) -> None:
 @pytest.mark.parametrize(
     "address", [f"https://me:{KEY}@h", f"https://{KEY}@h/a", f"https://h/a?key={KEY}", f"https://h#{KEY}"]
 )
-def test_an_address_holds_no_secret(address: str) -> None:
-    """An address with a user, query or fragment is refused, without repeating it: addresses stand in logs."""
+def test_address_with_secret_is_rejected(address: str) -> None:
+    """The error about a user, query or fragment does not repeat the address."""
     with pytest.raises(ValueError, match="api_key=") as caught:
         resolve_base_url(address)
     assert KEY not in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("address", ["http://example.org", "http://10.0.0.1:8000", "http://localhost.evil.org"])
-def test_no_key_over_plain_http(address: str) -> None:
-    """A key is not sent in the clear to another machine."""
+def test_key_is_not_sent_over_plain_http(address: str) -> None:
+    """The client raises an error for another machine."""
     with pytest.raises(tw.TinkerError, match="plain http"):
         tw.ServiceClient(base_url=address, api_key=KEY)
     with pytest.raises(tw.TinkerError, match="plain http"):
         tw.ServiceClient(base_url=address)
 
 
-def test_plain_http_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host that is named, as an argument or in the environment, may have it all the same; others still may not."""
+def test_plain_http_hosts_allow_named_hosts_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hosts are named by argument or environment."""
     cases: list[tuple[str, list[str] | None, str]] = [
         ("trainer", ["a", "Trainer"], ""),
         ("trainer", None, "a, trainer"),

@@ -1,4 +1,4 @@
-"""How many samples a server has in flight, what a busy one changes in that, and who does not wait for whom."""
+"""The number of samples in flight, its response to a busy server, and independence of other traffic."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def draw(client: tw.ServiceClient, number: int, **options: Any) -> list[tw.APIFu
     return [sampling.sample(PROMPT, 1, PARAMS) for _ in range(number)]
 
 
-def test_never_more_in_flight_than_allowed(server: ScriptedServer) -> None:
-    """The server never has more than max_connections samples at once, and has that many when there are enough."""
+def test_samples_in_flight_reach_but_never_exceed_limit(server: ScriptedServer) -> None:
+    """The server has max_connections samples at once when there are enough."""
     factory = Factory(server, crowd=5)
     with open_client(server.url, retry=attrs.evolve(FAST, max_connections=5)) as client:
         for future in draw(client, 60):
@@ -62,8 +62,8 @@ def test_never_more_in_flight_than_allowed(server: ScriptedServer) -> None:
     assert factory.peak == 5
 
 
-def test_two_clients_of_a_service_share_the_limit_unless_they_have_their_own(server: ScriptedServer) -> None:
-    """The limit is the service's; a sampling client with a retry_config keeps one of its own."""
+def test_sampling_clients_share_limit_of_service(server: ScriptedServer) -> None:
+    """A sampling client with a retry_config has a separate limit."""
     shared = Factory(server, crowd=3)
     with open_client(server.url, retry=attrs.evolve(FAST, max_connections=3)) as client:
         for future in [*draw(client, 20), *draw(client, 20)]:
@@ -75,7 +75,7 @@ def test_two_clients_of_a_service_share_the_limit_unless_they_have_their_own(ser
     assert own.peak == 8
 
 
-def test_no_more_are_sent_at_once_than_there_are_connections(server: ScriptedServer, client: tw.ServiceClient) -> None:
+def test_submissions_are_limited_by_connections(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Of a thousand samples, 64 are being submitted; a busy server finds no queue behind them."""
     hold = Gate()
     server.rules["asample"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
@@ -87,8 +87,8 @@ def test_no_more_are_sent_at_once_than_there_are_connections(server: ScriptedSer
     assert server.peak["asample"] == CONNECTIONS[Traffic.SAMPLING]
 
 
-def test_a_busy_server_loses_no_sample(server: ScriptedServer) -> None:
-    """A server with 3 places that answers 429 beyond them gets 60 samples done, though each has only 2 attempts."""
+def test_busy_server_loses_no_sample(server: ScriptedServer) -> None:
+    """A server with 3 slots that returns 429 beyond them completes 60 samples, though each has only 2 attempts."""
     factory = Factory(server, places=3)
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=2)) as client:
         for future in draw(client, 60):
@@ -99,8 +99,8 @@ def test_a_busy_server_loses_no_sample(server: ScriptedServer) -> None:
     assert len({one.headers["x-idempotency-key"] for one in asked}) == 60
 
 
-def test_retry_after_pauses_everything_new(server: ScriptedServer) -> None:
-    """After a 429 that asks for 0.5 s no other sample is sent for so long, though many wait."""
+def test_retry_after_pauses_new_samples(server: ScriptedServer) -> None:
+    """After a 429 with Retry-After 0.5 no sample is sent for that time."""
     refused: list[float] = []
 
     def rule(asked: RecordedRequest) -> ScriptedResponse:
@@ -119,8 +119,8 @@ def test_retry_after_pauses_everything_new(server: ScriptedServer) -> None:
     assert len(after) == 31
 
 
-def test_the_window_shrinks_and_recovers(server: ScriptedServer) -> None:
-    """A push-back makes the server see fewer samples at once; when it has room again, it sees as many as before."""
+def test_window_shrinks_and_recovers(server: ScriptedServer) -> None:
+    """A push-back reduces the samples in flight; later their number recovers."""
     with open_client(server.url, retry=attrs.evolve(FAST, max_connections=16)) as client:
         busy = Factory(server, places=4)
         for future in draw(client, 100):
@@ -136,8 +136,8 @@ def test_the_window_shrinks_and_recovers(server: ScriptedServer) -> None:
         assert roomy.peak == 16
 
 
-def test_an_endlessly_busy_server_is_an_error_in_the_end(server: ScriptedServer) -> None:
-    """429 ends, in the server's words, where the next try is past progress_timeout; without retrying, at once."""
+def test_endless_429_raises_error_at_deadline(server: ScriptedServer) -> None:
+    """The error has the server's text; without retries it comes at once."""
     full = ScriptedResponse({"detail": "full house"}, status=429)
     late = ScriptedResponse(full.body, status=429, headers={"retry-after": "60"})
     server.rules["asample"] = in_order(*[full] * 20, late)
@@ -149,18 +149,18 @@ def test_an_endlessly_busy_server_is_an_error_in_the_end(server: ScriptedServer)
             assert len(server.named("asample")) == (25 if policy.enable_retry_logic else 30)
 
 
-def test_being_pushed_back_is_logged_once(
+def test_push_back_is_logged_once(
     server: ScriptedServer, client: tw.ServiceClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log says that the server is too busy, not for each sample."""
+    """The log names the busy server once for all samples."""
     Factory(server, places=2)
     for future in draw(client, 50):
         future.result(PATIENCE_S)
     assert sum("too busy" in message for message in caplog.messages) == 1
 
 
-def test_an_overloaded_server_gets_less(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """503 pushes back as 429 does, but counts as an attempt."""
+def test_503_pushes_back(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """A 503 reduces the samples in flight as 429 does, but counts as an attempt."""
     server.rules["asample"] = lambda _: ScriptedResponse({}, status=503)
     with pytest.raises(tw.InternalServerError):
         draw(client, 1)[0].result(PATIENCE_S)
@@ -168,8 +168,8 @@ def test_an_overloaded_server_gets_less(server: ScriptedServer, client: tw.Servi
     assert len(server.named("asample")) == FAST.max_attempts
 
 
-def test_samples_that_are_cancelled_give_their_places_back(server: ScriptedServer) -> None:
-    """Cancelled samples, waiting or in flight, free their places; the next ones run."""
+def test_cancelled_samples_release_slots(server: ScriptedServer) -> None:
+    """Waiting or in flight, cancelled samples free their slots for the next ones."""
     server.on_poll("Sample", lambda _: ScriptedResponse(hold=Gate()))
     with open_client(server.url, retry=attrs.evolve(FAST, max_connections=2)) as client:
         futures = draw(client, 6)
@@ -187,7 +187,7 @@ SLACK_S = 10.0
 
 
 def promptness(server: ScriptedServer, load: int) -> dict[str, float]:
-    """Seconds until a heartbeat, a training step, a list of runs, a new sampler and close come through."""
+    """Return the seconds until a heartbeat, a training step, a list of runs, a new sampler and close succeed."""
     hold = Gate()
     server.on_poll("Sample", lambda _: ScriptedResponse(hold=hold))
     server.rules["training_runs"] = lambda _: ScriptedResponse(
@@ -225,8 +225,8 @@ def promptness(server: ScriptedServer, load: int) -> dict[str, float]:
     return took
 
 
-def test_thousands_of_samples_delay_nothing_else(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 2,000 samples in flight that hang, heartbeat, training, REST, a new sampler and close come through."""
+def test_thousands_of_samples_delay_no_other_traffic(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 2,000 hanging samples in flight, heartbeat, training, REST, a new sampler and close succeed."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.2)
     idle = promptness(server, 0)
     server.asked.clear()
@@ -236,7 +236,7 @@ def test_thousands_of_samples_delay_nothing_else(server: ScriptedServer, monkeyp
 
 
 def test_slow_samplers_delay_no_heartbeat(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fifty samplers whose creation hangs, on a server that loads weights, leave the heartbeat alone."""
+    """Fifty samplers whose creation hangs, on a server that loads weights, do not delay the heartbeat."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.05)
     hold = Gate()
     server.rules["create_sampling_session"] = lambda asked: ScriptedResponse(

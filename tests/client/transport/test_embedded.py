@@ -1,4 +1,4 @@
-"""The client's way in, without a socket."""
+"""The transport to the embedded server, without a socket."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def _send(server: EmbeddedServer, timeout_s: float = 5.0) -> Any:
     return asyncio.run(EmbeddedTransport(server).send(HEALTH, Traffic.REST, timeout_s))
 
 
-def test_it_brings_the_answer() -> None:
-    """Status, headers and body of the server."""
+def test_embedded_transport_returns_response() -> None:
+    """Status, headers and body are those of the server."""
     with EmbeddedServer() as server:
         answer = _send(server)
     assert (answer.status, answer.content) == (200, b'{"status":"ok"}')
 
 
-def test_its_timeout_is_a_timeout_error() -> None:
-    """No answer in time is APITimeoutError, as over any transport."""
+def test_embedded_timeout_raises_timeout_error() -> None:
+    """A missing response raises APITimeoutError, as over any transport."""
     with (
         EmbeddedServer(fault_injection=FaultInjection(delay_s=1000)) as server,
         pytest.raises(APITimeoutError, match=r"0\.05 s"),
@@ -36,8 +36,8 @@ def test_its_timeout_is_a_timeout_error() -> None:
         _send(server, 0.05)
 
 
-def test_a_dropped_connection_is_a_connection_error() -> None:
-    """A reset on purpose is APIConnectionError, and no timeout."""
+def test_injected_drop_raises_connection_error() -> None:
+    """A dropped connection raises APIConnectionError, but not a timeout."""
     with (
         EmbeddedServer(fault_injection=FaultInjection(p_reset=1)) as server,
         pytest.raises(APIConnectionError, match="on purpose") as raised,
@@ -46,21 +46,21 @@ def test_a_dropped_connection_is_a_connection_error() -> None:
     assert not isinstance(raised.value, APITimeoutError)
 
 
-def test_closing_it_leaves_the_server_open() -> None:
-    """The server belongs to who made it; several clients may share it."""
+def test_closing_transport_leaves_server_open() -> None:
+    """The server belongs to its creator; several clients may share it."""
     with EmbeddedServer() as server:
         asyncio.run(EmbeddedTransport(server).close())
         assert _send(server).status == 200
 
 
-def test_one_server_serves_the_whole_process() -> None:
-    """Without a server of its own, every transport leads to the same one."""
+def test_process_shares_one_server() -> None:
+    """Transports without a server of their own use the same one."""
     first, second = embedded_transport(), embedded_transport()
     assert first.server is second.server is shared_server()
 
 
-def test_several_loops_may_use_one_server() -> None:
-    """Threads with event loops of their own speak to it at once."""
+def test_server_works_on_several_loops() -> None:
+    """Threads with event loops of their own send requests at once."""
     statuses: list[int] = []
     with EmbeddedServer() as server:
         threads = [threading.Thread(target=lambda: statuses.append(_send(server).status)) for _ in range(8)]

@@ -1,4 +1,4 @@
-"""The types of the official SDK's HTTP library: what one can say with them, and where."""
+"""The types of the official SDK's HTTP library."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ MIXED = {"connect": 5.0, "read": 60.0, "write": None, "pool": 1}
         (((1, 2, 3, None),), {}),
     ],
 )
-def test_it_means_what_httpx_means(arguments: Any, named: Any) -> None:
-    """The same four times, and httpx takes it for them."""
+def test_timeout_equals_httpx_timeout(arguments: Any, named: Any) -> None:
+    """The four limits are the same, and httpx accepts the tuple."""
     ours, theirs = tw.Timeout(*arguments, **named), httpx.Timeout(*arguments, **named)
     assert ours.as_dict() == theirs.as_dict()
     assert httpx.AsyncClient(timeout=ours).timeout == theirs
@@ -48,20 +48,20 @@ def test_it_means_what_httpx_means(arguments: Any, named: Any) -> None:
         ((float("inf"),), {}, "None sets no limit"),
     ],
 )
-def test_what_is_no_time(arguments: Any, named: Any, error: str) -> None:
-    """It is refused with the phase."""
+def test_invalid_timeout_names_phase(arguments: Any, named: Any, error: str) -> None:
+    """The error names the phase."""
     with pytest.raises((ValueError, TypeError), match=error):
         tw.Timeout(*arguments, **named)
 
 
-def test_no_client_takes_it_silently() -> None:
-    """The official SDK's clients have no such parameter either, but take any; ours warn and name it."""
+def test_service_client_warns_about_timeout_argument() -> None:
+    """The official SDK's clients accept any keyword; here a warning names it."""
     with pytest.warns(FutureWarning, match="timeout"), tw.ServiceClient(base_url="local", timeout=tw.Timeout(1)):
         pass
 
 
-def test_request_options_are_a_type() -> None:
-    """Of plain dicts, by the official names."""
+def test_request_options_type_dicts() -> None:
+    """Plain dicts have the official names."""
     options: tw.RequestOptions = {"timeout": tw.Timeout(1), "max_retries": 2}
     assert options["max_retries"] == 2
     names = {"headers", "max_retries", "timeout", "params", "extra_json", "idempotency_key", "follow_redirects"}

@@ -1,4 +1,4 @@
-"""The limit of samples in flight by itself, in simulated time: what it must never do, whatever operations do."""
+"""The limit of samples in flight in simulated time: properties that hold for any operations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tinkerwire._transport.backpressure import InFlightLimit
 
 @attrs.frozen
 class Plan:
-    """What becomes of one operation, in seconds of virtual time."""
+    """Course of one operation, in seconds of virtual time."""
 
     arrives: float
     sends: float
@@ -103,13 +103,13 @@ class Simulation:
 
 @given(PLANS, st.one_of(st.none(), st.integers(1, 6)))
 @settings(max_examples=80)
-def test_the_limit_in_simulated_time(plans: list[Plan], ceiling: int | None) -> None:
-    """Whatever operations do: never too many, none during a pause, none left waiting, and all places given back."""
+def test_limit_holds_for_any_operations(plans: list[Plan], ceiling: int | None) -> None:
+    """Never too many in flight, none during a pause, none left waiting, and all slots released."""
     virtual_time.run(Simulation(InFlightLimit(ceiling, sending=3)).run(plans))
 
 
-def test_places_are_given_in_the_order_of_asking() -> None:
-    """Who waits longest goes first, and who stops waiting is passed over."""
+def test_slots_are_granted_in_order() -> None:
+    """The longest wait comes first; cancelled waits are skipped."""
     order: list[int] = []
 
     async def operation(limit: InFlightLimit, number: int) -> None:
@@ -129,8 +129,8 @@ def test_places_are_given_in_the_order_of_asking() -> None:
     assert order == [0, 1, 4, 5]
 
 
-def test_who_is_let_in_and_cancelled_at_once_gives_the_place_back() -> None:
-    """A place that was just given to somebody who has stopped waiting goes to the next."""
+def test_slot_of_cancelled_operation_is_released() -> None:
+    """A slot that was just granted to a cancelled operation goes to the next."""
 
     async def operation(limit: InFlightLimit) -> str:
         async with limit.slot():
@@ -150,7 +150,7 @@ def test_who_is_let_in_and_cancelled_at_once_gives_the_place_back() -> None:
     virtual_time.run(run())
 
 
-def test_one_push_back_among_few_is_soon_forgotten() -> None:
+def test_push_back_with_few_in_flight_recovers_fast() -> None:
     """A limit of 100 that is pushed back with one sample in flight is back at half of it after as many successes."""
 
     async def run() -> float:
@@ -166,8 +166,8 @@ def test_one_push_back_among_few_is_soon_forgotten() -> None:
     assert 50.0 <= virtual_time.run(run()) < 60.0
 
 
-def test_the_window_halves_once_per_pause_and_grows_back() -> None:
-    """One push-back halves the window, more of them in its pause do not; successes bring it back to the ceiling."""
+def test_window_halves_once_per_pause_and_recovers() -> None:
+    """Further push-backs in the pause do not count; successes restore the ceiling."""
 
     async def success(limit: InFlightLimit) -> None:
         async with limit.slot() as slot:

@@ -1,4 +1,4 @@
-"""The way to a server from outside: certificates, proxies, names that lead nowhere, and how soon that is said."""
+"""Reaching a server: certificates, proxies, unreachable names, and the time until errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ONCE = tw.RetryConfig(enable_retry_logic=False)
 
 @pytest.fixture
 def secure() -> Iterator[ScriptedServer]:
-    """A server over https."""
+    """Run a server over https."""
     with _secure() as found:
         yield found
 
@@ -48,7 +48,7 @@ def _secure() -> Iterator[ScriptedServer]:
 
 @pytest.fixture
 def proxy(secure: ScriptedServer) -> Iterator[Tunnel]:
-    """A proxy that leads to it."""
+    """Run a proxy to the server."""
     with tunnel(("127.0.0.1", port_of(secure))) as found:
         yield found
 
@@ -58,13 +58,13 @@ def port_of(server: ScriptedServer) -> int:
 
 
 def train(url: str, **options: Any) -> None:
-    """One operation from the opening of a client to its result."""
+    """Run one operation from the opening of a client to its result."""
     with open_client(url, **options) as client:
         client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
 
 
-def fault_of(url: str, **options: Any) -> tw.TinkerError:
-    """The error of a client that cannot even create a model."""
+def error_of_client(url: str, **options: Any) -> tw.TinkerError:
+    """Return the error of a client that cannot create a model."""
     with open_client(url, **options) as client:
         error = client.create_lora_training_client("base").optim_step(ADAM).exception(PATIENCE_S)
     assert isinstance(error, tw.TinkerError)
@@ -74,10 +74,10 @@ def fault_of(url: str, **options: Any) -> tw.TinkerError:
 # --- how soon ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_leads_nowhere_is_said_within_ten_seconds(secure: ScriptedServer) -> None:
-    """With the policy as it is: a closed port, a wrong name, another's certificate; the error names which.
+def test_unreachable_server_is_reported_within_ten_seconds(secure: ScriptedServer) -> None:
+    """A closed port, a wrong name and another host's certificate raise an error that names the cause.
 
-    It takes six seconds, and all the tries of the policy forty; a busy machine may take its time between.
+    It takes six seconds, and all attempts of the policy forty; a busy machine may take the time between.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         closed = listener.getsockname()[1]
@@ -89,7 +89,7 @@ def test_what_leads_nowhere_is_said_within_ten_seconds(secure: ScriptedServer) -
 
     def timed(url: str) -> tuple[tw.TinkerError, float]:
         started = time.monotonic()
-        return fault_of(url, retry=tw.RetryConfig(), wire_version=None), time.monotonic() - started
+        return error_of_client(url, retry=tw.RetryConfig(), wire_version=None), time.monotonic() - started
 
     with ThreadPoolExecutor() as pool:
         for (url, cause), (error, took) in zip(wrong.items(), pool.map(timed, wrong), strict=True):
@@ -99,8 +99,8 @@ def test_what_leads_nowhere_is_said_within_ten_seconds(secure: ScriptedServer) -
             assert took < 30
 
 
-def test_a_name_server_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looking a name up has the time of a connection, and there is no second look."""
+def test_silent_name_server_times_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking up a name has the timeout of a connection, and is not repeated."""
     over, looks = threading.Event(), []
 
     def wait(host: str, *_: Any, **__: Any) -> Any:
@@ -120,13 +120,13 @@ def test_a_name_server_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ask(url: str) -> None:
-    """What a worker process does."""
+    """Run the task of a worker process."""
     with open_client(url, retry=ONCE) as client:
         client.get_server_capabilities()
 
 
-def test_an_error_crosses_processes(server: ScriptedServer) -> None:
-    """What a worker process raises arrives with its class, its text and its parts."""
+def test_errors_cross_processes(server: ScriptedServer) -> None:
+    """An error of a worker process keeps its class, its text and its attributes."""
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse({"detail": "not today"}, status=503)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         refused = pool.submit(ask, server.url).exception(PATIENCE_S)
@@ -140,40 +140,44 @@ def test_an_error_crosses_processes(server: ScriptedServer) -> None:
 # --- certificates -----------------------------------------------------------------------------------------------------
 
 
-def test_an_untrusted_certificate(secure: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused before anything is sent, and the error says whom this client trusts instead."""
-    error = fault_of(secure.url, retry=ONCE)
+def test_untrusted_certificate_is_rejected_with_hint(secure: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is sent, and the error names the trusted certificates."""
+    error = error_of_client(secure.url, retry=ONCE)
     assert "certificate verify failed" in str(error)
     assert "SSL_CERT_FILE" in str(error)
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
-    assert "SSL_CERT_FILE=/nowhere.pem is trusted, but the file does not exist" in str(fault_of(secure.url, retry=ONCE))
+    assert "SSL_CERT_FILE=/nowhere.pem is trusted, but the file does not exist" in str(
+        error_of_client(secure.url, retry=ONCE)
+    )
     assert not secure.asked
 
 
-def test_ssl_cert_file(secure: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SSL_CERT_FILE is what is trusted, by every client that is made after it was set."""
+def test_ssl_cert_file_is_trusted(secure: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds for every client that is made after it was set."""
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
     train(secure.url)
     assert secure.named("optim_step")[0].headers["x-api-key"] == KEY
 
 
-def test_the_systems_store(secure: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What the system trusts, this client trusts: a store in the system's form, by the name OpenSSL looks up."""
+def test_system_certificate_store_is_trusted(
+    secure: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The store has the system's form, by the name that OpenSSL looks up."""
     (tmp_path / f"{_subject_hash()}.0").write_text(CERTIFICATE.read_text())
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
     train(secure.url)
 
 
 def _subject_hash() -> str:
-    """How OpenSSL names the file of this certificate in a store."""
+    """Return OpenSSL's file name for this certificate in a store."""
     return "cb12e286"
 
 
-def test_a_certificate_for_another_name(secure: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trusted certificate of another host is no certificate of this one."""
+def test_certificate_of_another_host_is_rejected(secure: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trusted certificate of another host is not accepted."""
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
     monkeypatch.setattr(socket, "getaddrinfo", _everything_is_here(socket.getaddrinfo))
-    error = fault_of(secure.url.replace("127.0.0.1", "other.invalid"), retry=ONCE)
+    error = error_of_client(secure.url.replace("127.0.0.1", "other.invalid"), retry=ONCE)
     assert "other.invalid" in str(error)
     assert "mismatch" in str(error)
 
@@ -187,10 +191,10 @@ def _everything_is_here(lookup: Any) -> Any:
 
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
 @pytest.mark.parametrize("form", ["http://127.0.0.1:{}", "127.0.0.1:{}"])
-def test_https_through_a_proxy(
+def test_https_proxy_tunnels_without_key(
     secure: ScriptedServer, proxy: Tunnel, monkeypatch: pytest.MonkeyPatch, name: str, form: str
 ) -> None:
-    """HTTPS_PROXY leads https through a tunnel: the proxy sees the host that is asked for, and no key."""
+    """The proxy sees the requested host, but no key."""
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
     monkeypatch.setenv(name, form.format(proxy.port))
     train("https://service.invalid")
@@ -199,22 +203,22 @@ def test_https_through_a_proxy(
     assert KEY not in "".join(proxy.asked)
 
 
-def test_a_proxy_that_wants_a_password(proxy: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The password of the variable goes to the proxy; one that is refused stands in no error."""
+def test_proxy_password_is_sent_but_not_shown(proxy: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable's password goes to the proxy; no error shows a rejected one."""
     monkeypatch.setenv("HTTPS_PROXY", f"http://me:pass-word@127.0.0.1:{proxy.port}")
     proxy.refusal = b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n"
-    error = fault_of("https://service.invalid", retry=ONCE)
+    error = error_of_client("https://service.invalid", retry=ONCE)
     assert "407" in str(error)
     assert "pass-word" not in str(error)
     assert "proxy-authorization: basic" in proxy.asked[0].lower()
 
 
 @pytest.mark.parametrize("value", ["service.invalid", ".invalid", "*", "other,service.invalid:443"])
-def test_no_proxy(proxy: Tunnel, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    """What NO_PROXY names is asked directly: by host, by domain, by host and port, or all."""
+def test_no_proxy_bypasses_proxy(proxy: Tunnel, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """NO_PROXY names hosts, domains, hosts with port, or all."""
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
     monkeypatch.setenv("NO_PROXY", value)
-    assert "service.invalid" in str(fault_of("https://service.invalid:443", retry=ONCE))
+    assert "service.invalid" in str(error_of_client("https://service.invalid:443", retry=ONCE))
     assert not proxy.asked
 
 
@@ -232,18 +236,20 @@ def test_no_proxy(proxy: Tunnel, monkeypatch: pytest.MonkeyPatch, value: str) ->
         ("0.0.0.0/0", "service.invalid", False),
     ],
 )
-def test_no_proxy_by_range(monkeypatch: pytest.MonkeyPatch, value: str, address: str, is_direct: bool) -> None:
-    """A range of NO_PROXY holds for addresses, as with curl and requests; no name is looked up for it."""
+def test_no_proxy_accepts_address_ranges(
+    monkeypatch: pytest.MonkeyPatch, value: str, address: str, is_direct: bool
+) -> None:
+    """A range holds for addresses, as with curl and requests; names are not looked up."""
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
     monkeypatch.setenv("NO_PROXY", value)
     assert (environment_proxy(f"https://{address}:443/x") is None) is is_direct
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_a_key_for_this_machine_stays_on_it(
+def test_loopback_address_uses_no_proxy(
     server: ScriptedServer, proxy: Tunnel, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
-    """A loopback address may have the key over plain http; that holds without a proxy only, so none is used."""
+    """A key for this machine over plain http does not leave it."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
     train(server.url.replace("127.0.0.1", host))
@@ -251,16 +257,16 @@ def test_a_key_for_this_machine_stays_on_it(
     assert not proxy.asked
 
 
-def test_a_proxy_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the proxy, as it is the proxy that does not answer, but not its password."""
+def test_unreachable_proxy_is_named_without_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the proxy, not its password."""
     monkeypatch.setenv("HTTPS_PROXY", "http://me:pass-word@127.0.0.1:1")
-    error = fault_of("https://service.invalid", retry=ONCE)
+    error = error_of_client("https://service.invalid", retry=ONCE)
     assert "127.0.0.1:1" in str(error)
     assert "pass-word" not in str(error)
 
 
-def test_a_proxy_of_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kind that is not spoken is refused when the client is made; a client of the user's own may speak it."""
+def test_unsupported_proxy_is_rejected_at_construction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of the user may support it."""
     monkeypatch.setenv("ALL_PROXY", "socks5://me:pass-word@127.0.0.1:1")
     with pytest.raises(ValueError, match=r"socks5 proxies are not supported.*NO_PROXY.*http_client=") as caught:
         tw.ServiceClient(base_url="https://service.invalid", api_key=KEY)
@@ -281,8 +287,8 @@ def test_a_proxy_of_another_kind(monkeypatch: pytest.MonkeyPatch) -> None:
         assert client.create_lora_training_client("base").model_id == "m"
 
 
-def test_a_proxy_for_plain_http_to_a_trusted_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain http to a machine that was named goes through HTTP_PROXY, as the user set both."""
+def test_http_proxy_is_used_for_plain_http_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain http to an allowed host goes through HTTP_PROXY."""
     with scripted_server() as found:
         monkeypatch.setenv("HTTP_PROXY" if os.name == "nt" else "http_proxy", found.url)
         found.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s9"})

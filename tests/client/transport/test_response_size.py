@@ -1,4 +1,4 @@
-"""No response takes more memory than its limit, packed or not, and the error names limit, setting and request."""
+"""Responses take no more memory than their limit; the error names limit, setting and request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CAPABILITIES = {"supported_models": [{"model_name": "base"}]}
 
 
 def raw_deflate(data: bytes) -> bytes:
-    """Deflate without the zlib header, as some servers send it."""
+    """Compress as deflate without the zlib header, as some servers do."""
     packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     return packer.compress(data) + packer.flush()
 
@@ -53,8 +53,8 @@ def ask(server: ScriptedServer, kind: str, **policy: Any) -> Any:
 
 @pytest.mark.parametrize("packer", PACKERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_packed_responses_are_read(server: ScriptedServer, kind: str, packer: str) -> None:
-    """Every encoding that is asked for is unpacked, and no other is asked for."""
+def test_accepted_encodings_are_decompressed(server: ScriptedServer, kind: str, packer: str) -> None:
+    """The client accepts only encodings that it can decompress."""
     encoding, pack = PACKERS[packer]
     body = pack(json.dumps(CAPABILITIES).encode())
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(body, headers={"content-encoding": encoding})
@@ -65,8 +65,8 @@ def test_packed_responses_are_read(server: ScriptedServer, kind: str, packer: st
 @pytest.mark.parametrize("packer", PACKERS)
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_response_over_its_limit_is_refused(server: ScriptedServer, kind: str, status: int, packer: str) -> None:
-    """Whatever its encoding and status; the error names the limit, the setting and the request, and is not retried."""
+def test_oversized_response_is_rejected(server: ScriptedServer, kind: str, status: int, packer: str) -> None:
+    """In any encoding and status the error names limit, setting and request, and is not retried."""
     encoding, pack = PACKERS[packer]
     body = pack(b" " * (LIMIT + 1))
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(
@@ -86,8 +86,8 @@ def test_a_response_over_its_limit_is_refused(server: ScriptedServer, kind: str,
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_little_that_unpacks_to_much_takes_little_memory(server: ScriptedServer, kind: str) -> None:
-    """Two megabytes that stand for two thousand cost no more than the limit and a little."""
+def test_decompression_bomb_takes_little_memory(server: ScriptedServer, kind: str) -> None:
+    """Two megabytes that decompress to two thousand cost little more than the limit."""
     block = gzip.compress(bytes(2**20))
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(
         block * 2000, headers={"content-encoding": "gzip"}
@@ -102,8 +102,8 @@ def test_little_that_unpacks_to_much_takes_little_memory(server: ScriptedServer,
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_endless_body_ends_at_the_limit(server: ScriptedServer, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that goes on for ever, without a length, is left at the limit, and never heard again."""
+def test_endless_body_ends_at_limit(server: ScriptedServer, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client closes the connection to a server that sends without end."""
 
     async def give(request: web.Request, _: ScriptedResponse) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -119,7 +119,7 @@ def test_an_endless_body_ends_at_the_limit(server: ScriptedServer, kind: str, mo
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_results_have_a_limit_of_their_own(server: ScriptedServer, kind: str) -> None:
+def test_results_have_separate_limit(server: ScriptedServer, kind: str) -> None:
     """A result may be larger than other responses, and has its own setting."""
     http = httpx.AsyncClient() if kind == "httpx" else None
     big = {"sequences": [{"stop_reason": "stop", "tokens": [1] * LIMIT, "logprobs": [-0.5] * LIMIT}]}
@@ -140,15 +140,15 @@ def test_results_have_a_limit_of_their_own(server: ScriptedServer, kind: str) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("encoding", "body"), [("br", b"x"), ("zstd", b"x"), ("gzip, gzip, gzip", b"x")])
-def test_encodings_that_nobody_asked_for(server: ScriptedServer, kind: str, encoding: str, body: bytes) -> None:
-    """They are named, and not retried."""
+def test_unaccepted_encoding_is_named(server: ScriptedServer, kind: str, encoding: str, body: bytes) -> None:
+    """The error is not retried."""
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(body, headers={"content-encoding": encoding})
     with pytest.raises(tw.APIError, match="content encoding"):
         ask(server, kind)
 
 
-def test_the_defaults_and_odd_limits() -> None:
-    """1 GiB for results and 64 MiB for everything else; a limit is a positive number of bytes, or None."""
+def test_default_and_invalid_limits() -> None:
+    """The defaults are 1 GiB for results and 64 MiB for other responses; a limit is positive, or None."""
     assert (tw.RetryConfig().max_result_bytes, tw.RetryConfig().max_response_bytes) == (2**30, 2**26)
     assert tw.RetryConfig(max_result_bytes=None).max_result_bytes is None
     for odd in (0, -1, 1.5, True, "1"):
@@ -157,8 +157,8 @@ def test_the_defaults_and_odd_limits() -> None:
 
 
 @given(st.binary(max_size=3000), st.integers(1, 300), st.sampled_from(sorted(set(PACKERS) - {"plain", "twice"})))
-def test_unpacking_does_not_depend_on_how_data_arrives(data: bytes, size: int, packer: str) -> None:
-    """However the packed bytes are cut, what comes out is the same, in small pieces."""
+def test_decompression_is_independent_of_chunks(data: bytes, size: int, packer: str) -> None:
+    """Data in any chunks have the same decompressed form, in small pieces."""
     encoding, pack = PACKERS[packer]
     packed, data = pack(data * 300), data * 300
     decompressor = Decompressor(encoding)
@@ -174,8 +174,8 @@ def test_unpacking_does_not_depend_on_how_data_arrives(data: bytes, size: int, p
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_packed_data_that_is_cut_is_asked_for_again(server: ScriptedServer, kind: str) -> None:
-    """A body that ends in the midst of its packed data is a broken connection, and no result."""
+def test_truncated_compressed_body_is_connection_error(server: ScriptedServer, kind: str) -> None:
+    """The request is retried."""
     body = gzip.compress(json.dumps(CAPABILITIES).encode())
     answers = iter([ScriptedResponse(body[:-9], headers={"content-encoding": "gzip"}), ScriptedResponse(CAPABILITIES)])
     server.rules["get_server_capabilities"] = lambda _: next(answers)

@@ -1,4 +1,4 @@
-"""How bytes reach a server, and how everything that can go wrong on the way is called."""
+"""Transports: requests and responses on the wire, and the errors of everything that can fail."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KINDS = ["aiohttp", "httpx"]
 
 
 async def send(kind: str, url: str, request: WireRequest = REQUEST, timeout_s: float = 30.0) -> WireResponse:
-    """One request over a transport that lives as long."""
+    """Send one request over a transport that lives as long."""
     client = httpx.AsyncClient()
     way: Transport = AiohttpTransport(url) if kind == "aiohttp" else HttpxTransport(client, url)
     try:
@@ -42,8 +42,10 @@ async def send(kind: str, url: str, request: WireRequest = REQUEST, timeout_s: f
         await client.aclose()
 
 
-def fault_of(kind: str, url: str, request: WireRequest = REQUEST, timeout_s: float = 30.0) -> tw.APIConnectionError:
-    """Its error, which holds nothing foreign."""
+def error_of_send(
+    kind: str, url: str, request: WireRequest = REQUEST, timeout_s: float = 30.0
+) -> tw.APIConnectionError:
+    """Return the error of a request, which holds nothing foreign."""
     with pytest.raises(tw.APIConnectionError) as caught:
         asyncio.run(send(kind, url, request, timeout_s))
     error = caught.value
@@ -63,7 +65,7 @@ def exceptions_of(module: Any) -> list[type[Exception]]:
 
 
 def raised_by_send(cls: type[Exception]) -> Exception:
-    """An instance, however its constructor looks."""
+    """Return an instance of an exception class with any constructor."""
     error = cls.__new__(cls)
     error.args = ("a reason",)
     return error
@@ -81,7 +83,7 @@ HTTPX_ELSEWHERE = {"CookieConflict"}
 
 
 @pytest.mark.parametrize("cls", exceptions_of(aiohttp), ids=lambda cls: cls.__name__)
-def test_every_error_of_aiohttp_is_ours(cls: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_aiohttp_errors_are_mapped(cls: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every exception class of aiohttp that a request can raise becomes APITimeoutError or APIConnectionError."""
     if cls.__name__ in AIOHTTP_ELSEWHERE:
         return
@@ -92,13 +94,13 @@ def test_every_error_of_aiohttp_is_ours(cls: type[Exception], monkeypatch: pytes
         raise error
 
     monkeypatch.setattr(aiohttp.ClientSession, "request", refuse)
-    error = fault_of("aiohttp", "http://127.0.0.1:1")
+    error = error_of_send("aiohttp", "http://127.0.0.1:1")
     assert isinstance(error, tw.APITimeoutError) == issubclass(cls, asyncio.TimeoutError)
     assert isinstance(error, tw.APITimeoutError) or f"{cls.__name__}: a reason" in str(error)
 
 
 @pytest.mark.parametrize("cls", exceptions_of(httpx), ids=lambda cls: cls.__name__)
-def test_every_error_of_httpx_is_ours(cls: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_httpx_errors_are_mapped(cls: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every exception class of httpx that a request can raise becomes APITimeoutError or APIConnectionError."""
     if cls.__name__ in HTTPX_ELSEWHERE:
         return
@@ -107,7 +109,7 @@ def test_every_error_of_httpx_is_ours(cls: type[Exception], monkeypatch: pytest.
         raise raised_by_send(cls)
 
     monkeypatch.setattr(httpx.AsyncClient, "send", refuse)
-    error = fault_of("httpx", "http://127.0.0.1:1")
+    error = error_of_send("httpx", "http://127.0.0.1:1")
     assert isinstance(error, tw.APITimeoutError) == issubclass(cls, httpx.TimeoutException)
     assert isinstance(error, tw.APITimeoutError) or f"{cls.__name__}: a reason" in str(error)
 
@@ -116,21 +118,21 @@ def test_every_error_of_httpx_is_ours(cls: type[Exception], monkeypatch: pytest.
     "cls", [OSError, ConnectionResetError, ssl.SSLError, ssl.SSLCertVerificationError, TimeoutError]
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_errors_of_the_system_are_ours(kind: str, cls: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the system raises past the libraries is mapped, too."""
+def test_system_errors_are_mapped(kind: str, cls: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors of the system that the libraries let through are mapped, too."""
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise cls("a reason")
 
     monkeypatch.setattr(aiohttp.ClientSession, "request", refuse)
     monkeypatch.setattr(httpx.AsyncClient, "send", refuse)
-    assert isinstance(fault_of(kind, "http://127.0.0.1:1"), tw.APITimeoutError) == (cls is TimeoutError)
+    assert isinstance(error_of_send(kind, "http://127.0.0.1:1"), tw.APITimeoutError) == (cls is TimeoutError)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_closed_port(kind: str) -> None:
-    """A server that is not there is named, with the reason."""
-    error = fault_of(kind, "http://127.0.0.1:1")
+def test_closed_port_is_named(kind: str) -> None:
+    """The error has the address and the cause."""
+    error = error_of_send(kind, "http://127.0.0.1:1")
     assert "Connect" in str(error)
     assert isinstance(error.__cause__, ConnectionRefusedError if kind == "aiohttp" else OSError)
     assert not isinstance(error, tw.APITimeoutError)
@@ -139,9 +141,9 @@ def test_a_closed_port(kind: str) -> None:
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64 + ".invalid", "a..b"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_unknown_host(kind: str, host: str) -> None:
-    """A name that does not resolve, or cannot even be asked for, is a connection error that shows the address."""
-    fault_of(kind, f"http://{host}:1")
+def test_unknown_host_is_named(kind: str, host: str) -> None:
+    """A name that does not resolve, or cannot be looked up, is a connection error that shows the address."""
+    error_of_send(kind, f"http://{host}:1")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -150,10 +152,10 @@ def test_an_unknown_host(kind: str, host: str) -> None:
     [ScriptedResponse(hold=Gate()), ScriptedResponse(b" " * 10_000, trickle_s=0.1)],
     ids=["silence", "trickle"],
 )
-def test_the_time_limit_is_for_the_whole_answer(server: ScriptedServer, kind: str, answer: ScriptedResponse) -> None:
-    """A server that is silent, or sends its answer byte by byte, is left when the time is over."""
+def test_timeout_covers_whole_response(server: ScriptedServer, kind: str, answer: ScriptedResponse) -> None:
+    """A server that is silent, or sends byte by byte, is left after the timeout."""
     server.rules["get_server_capabilities"] = lambda _: answer
-    error = fault_of(kind, server.url, timeout_s=0.3)
+    error = error_of_send(kind, server.url, timeout_s=0.3)
     assert isinstance(error, tw.APITimeoutError)
     assert "no response within 0.3 s" in str(error)
 
@@ -168,10 +170,10 @@ def test_the_time_limit_is_for_the_whole_answer(server: ScriptedServer, kind: st
     ],
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_answers_that_are_none(server: ScriptedServer, kind: str, raw: bytes) -> None:
+def test_broken_responses_are_connection_errors(server: ScriptedServer, kind: str, raw: bytes) -> None:
     """A closed connection, no HTTP, a cut body and a body that cannot be decompressed are connection errors."""
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(raw=raw)
-    error = fault_of(kind, server.url)
+    error = error_of_send(kind, server.url)
     assert not isinstance(error, tw.APITimeoutError)
     assert error.may_have_been_sent
 
@@ -179,7 +181,7 @@ def test_answers_that_are_none(server: ScriptedServer, kind: str, raw: bytes) ->
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("kind", KINDS)
 def test_redirects_are_not_followed(server: ScriptedServer, kind: str, status: int) -> None:
-    """A redirect is an answer like any other: the key does not go where it points."""
+    """A redirect is an ordinary response: the key is not sent to its target."""
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(
         {}, status=status, headers={"location": "/elsewhere"}
     )
@@ -189,8 +191,8 @@ def test_redirects_are_not_followed(server: ScriptedServer, kind: str, status: i
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_goes_over_the_wire(server: ScriptedServer, kind: str) -> None:
-    """Method, path, query, headers and bytes arrive as they are; the answer comes as it is."""
+def test_request_and_response_are_unchanged(server: ScriptedServer, kind: str) -> None:
+    """Method, path, query, headers and bytes arrive unchanged, and so does the response."""
     server.rules["a b%/c:d"] = lambda _: ScriptedResponse(b'"ok"', status=418, headers={"X-One": "1"})
     path = "/api/v1/a%20b%25/c:d"
     request = WireRequest(
@@ -204,10 +206,10 @@ def test_what_goes_over_the_wire(server: ScriptedServer, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_waiting_for_a_connection_takes_no_time(
+def test_wait_for_connection_does_not_count_for_timeout(
     server: ScriptedServer, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request's time starts when it has a connection: fifty that share two of them do not time out."""
+    """Fifty requests that share two connections do not time out."""
     monkeypatch.setitem(aiohttp_transport.CONNECTIONS, Traffic.REST, 2)
     plain = time.monotonic
     # Each takes a second of a clock that counts them.
@@ -227,8 +229,8 @@ def test_waiting_for_a_connection_takes_no_time(
     assert server.peak["get_server_capabilities"] == 2
 
 
-def test_each_class_has_connections_of_its_own(server: ScriptedServer) -> None:
-    """Requests of different classes never share a connection."""
+def test_traffic_classes_share_no_connection(server: ScriptedServer) -> None:
+    """Requests of different classes use different connections."""
 
     async def run() -> None:
         way = AiohttpTransport(server.url)
@@ -240,8 +242,8 @@ def test_each_class_has_connections_of_its_own(server: ScriptedServer) -> None:
     assert len({asked.peer for asked in server.asked}) == len(Traffic)
 
 
-def test_no_credentials_from_netrc(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What ~/.netrc holds for the host is not sent."""
+def test_netrc_is_ignored(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Credentials of the host in ~/.netrc are not sent."""
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login me password secret\n")
     netrc.chmod(0o600)
@@ -250,8 +252,8 @@ def test_no_credentials_from_netrc(server: ScriptedServer, monkeypatch: pytest.M
     assert "authorization" not in server.asked[0].headers
 
 
-def test_no_cookies(server: ScriptedServer) -> None:
-    """What a server sets as a cookie is not kept."""
+def test_cookies_are_not_stored(server: ScriptedServer) -> None:
+    """A cookie that a server sets is not sent back."""
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse({}, headers={"set-cookie": "a=b; path=/"})
 
     async def run() -> None:
@@ -266,13 +268,13 @@ def test_no_cookies(server: ScriptedServer) -> None:
 
 @contextmanager
 def proxy() -> Iterator[ScriptedServer]:
-    """A server that answers in the name of another."""
+    """Run a server in the role of a proxy."""
     with scripted_server() as found:
         found.healthy_response = lambda _: ScriptedResponse({"supported_models": []})  # type: ignore[method-assign]
         yield found
 
 
-def test_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """HTTP_PROXY is used, its credentials go to it alone, and NO_PROXY is respected."""
     with proxy() as found:
         address = found.url.replace("http://", "http://me:secret@")
@@ -283,21 +285,21 @@ def test_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "proxy-authorization" in asked.headers
         assert "authorization" not in asked.headers
         monkeypatch.setenv("no_proxy", "service.invalid")
-        assert "secret" not in str(fault_of("aiohttp", "http://service.invalid"))
+        assert "secret" not in str(error_of_send("aiohttp", "http://service.invalid"))
 
 
-def test_a_proxy_that_is_not_there_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_error_shows_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error about the proxy does not show its password."""
     monkeypatch.setenv("http_proxy", "http://me:secret@127.0.0.1:1")
-    assert "secret" not in str(fault_of("aiohttp", "http://service.invalid"))
+    assert "secret" not in str(error_of_send("aiohttp", "http://service.invalid"))
 
 
 def mock(handler: Callable[[httpx.Request], httpx.Response]) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.MockTransport(handler))
 
 
-def test_an_httpx_client_of_the_users_own() -> None:
-    """``http_client=`` sends everything through it, and ends with the client."""
+def test_http_client_sends_everything_and_is_closed() -> None:
+    """``http_client=`` is closed with the client."""
     asked: list[httpx.Request] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -319,8 +321,8 @@ def test_an_httpx_client_of_the_users_own() -> None:
     assert len(asked) == 3
 
 
-def test_an_httpx_client_drives_the_server(server: ScriptedServer) -> None:
-    """The whole road, sampling and training, over a real httpx client."""
+def test_httpx_client_trains_and_samples(server: ScriptedServer) -> None:
+    """Sampling and training work over a real httpx client."""
     http = httpx.AsyncClient(limits=httpx.Limits(max_connections=None))
     with open_client(server.url, http_client=http) as client:
         training = client.create_lora_training_client("base")
@@ -331,8 +333,8 @@ def test_an_httpx_client_drives_the_server(server: ScriptedServer) -> None:
     assert http.is_closed
 
 
-def test_a_closed_port_fails_the_client_in_seconds() -> None:
-    """Against a closed port every client fails with the address and the reason, and so does what waits for it."""
+def test_closed_port_fails_client_in_seconds() -> None:
+    """Every client fails with the address and the cause, and so do its operations."""
     with open_client("http://127.0.0.1:1", retry=attrs.evolve(FAST, max_attempts=3)) as client:
         training = client.create_lora_training_client("base")
         step = training.optim_step(ADAM)
@@ -342,8 +344,8 @@ def test_a_closed_port_fails_the_client_in_seconds() -> None:
             step.result(PATIENCE_S)
 
 
-def test_large_bodies_get_more_time(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time of a request grows with its body, so that a slow line does not fail large batches for ever."""
+def test_timeout_grows_with_body(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow line does not fail large batches forever."""
     seen: list[float] = []
 
     class Recorder:
@@ -363,8 +365,8 @@ def test_large_bodies_get_more_time(server: ScriptedServer, monkeypatch: pytest.
     assert seen == [60.0, 110.0]
 
 
-def test_time_passes_between_requests(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """A kept connection that the server closed in the meantime is replaced, without an error."""
+def test_connection_closed_while_idle_is_replaced(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """A kept connection that the server closed causes no error."""
     client.get_server_capabilities()
     server.rules["get_server_capabilities"] = lambda asked: ScriptedResponse(
         server.healthy_response(asked).body, headers={"connection": "close"}
@@ -374,8 +376,8 @@ def test_time_passes_between_requests(server: ScriptedServer, client: tw.Service
     assert len({asked.peer for asked in server.asked}) == 5
 
 
-def test_the_time_of_an_operation_bounds_a_silent_server(server: ScriptedServer) -> None:
-    """A request without an answer takes no longer than the operation may."""
+def test_operation_deadline_limits_request(server: ScriptedServer) -> None:
+    """A request without a response takes no longer than the operation may."""
     hold = Gate()
     server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
     try:
@@ -391,10 +393,10 @@ def test_the_time_of_an_operation_bounds_a_silent_server(server: ScriptedServer)
 @pytest.mark.parametrize(
     "location", ["https://me:hi/dden@new.invalid/p?key=hidden#hidden", "//me:hidden@new.invalid/p"]
 )
-def test_a_redirect_names_its_target_without_secrets(
+def test_redirect_error_names_target_without_secrets(
     server: ScriptedServer, client: tw.ServiceClient, location: str
 ) -> None:
-    """The error says where the server has moved to, and shows neither user nor query, in none of its parts."""
+    """No part of the error has the user or the query of the target."""
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse({}, status=308, headers={"location": location})
     with pytest.raises(tw.APIStatusError, match=r"HTTP 308 redirects to .*new\.invalid/p, which is not") as caught:
         client.get_server_capabilities()
@@ -404,15 +406,15 @@ def test_a_redirect_names_its_target_without_secrets(
 @pytest.mark.parametrize(
     "url", ["ftp://me:hidden@host/p", "me:hidden@host", "ftp://me:hi/dden@host", "ftp://host/?key=hidden", "x:hidden@h"]
 )
-def test_a_password_in_an_address_is_not_shown(url: str) -> None:
-    """Whatever its scheme, the error about the address shows no part of a credential."""
+def test_password_in_address_is_not_shown(url: str) -> None:
+    """With any scheme, the error about the address shows no part of a credential."""
     with pytest.raises(ValueError, match="base_url") as caught:
         tw.ServiceClient(base_url=url, api_key=KEY)
     assert "dden" not in str(caught.value)
 
 
-def test_a_large_body_arrives_whole_and_without_a_warning(server: ScriptedServer) -> None:
-    """Warnings are errors in many test suites, and a body beyond 1 MiB must not raise one."""
+def test_large_body_raises_no_warning(server: ScriptedServer) -> None:
+    """Warnings are errors in many test suites; a body beyond 1 MiB must not raise one."""
     chunk = tw.types.EncodedTextChunk(tokens=list(range(200_000)))
     data = [tw.Datum(model_input=tw.ModelInput(chunks=[chunk]), loss_fn_inputs={"weights": [1.0]})]
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=1)) as client:

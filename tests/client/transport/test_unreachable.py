@@ -1,4 +1,4 @@
-"""An address that leads nowhere fails soon, unless the user set how long to try; an accepted connection is no such."""
+"""Unreachable addresses fail soon, unless the user set how long to retry or a connection was accepted."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class StartingServer:
 
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let the time for which an unreached address is tried by default be over at once."""
+    """Set the time budget for unreached addresses to zero."""
     assert sender.FIRST_RESPONSE_BUDGET_S == 6.0
     monkeypatch.setattr(sender, "FIRST_RESPONSE_BUDGET_S", 0.0)
     yield
 
 
-def test_an_unreachable_address_fails_soon_by_default() -> None:
-    """Without a setting of the user's, one attempt is enough when the time for a wrong address is over."""
+def test_unreachable_address_fails_soon_by_default() -> None:
+    """With default limits one attempt is enough once the budget is spent."""
     server = StartingServer(refusals=1000)
     with (
         open_client("http://127.0.0.1:1", transport=server, retry=tw.RetryConfig(**QUICK)) as client,
@@ -62,8 +62,8 @@ def test_an_unreachable_address_fails_soon_by_default() -> None:
     [{"max_attempts": 8}, {"max_attempts": 1000}, {"max_elapsed": 59.0}, {"retry_if": lambda _: True}],
     ids=lambda setting: next(iter(setting)),
 )
-def test_what_the_user_set_holds_from_the_first_request_on(setting: dict[str, Any]) -> None:
-    """A server that is still starting is waited for as long as the policy says."""
+def test_user_limits_hold_from_first_request(setting: dict[str, Any]) -> None:
+    """A server that is still starting is awaited as long as the policy allows."""
     server = StartingServer(refusals=7)
     policy = tw.RetryConfig(**QUICK, **setting)
     with open_client("http://127.0.0.1:1", transport=server, retry=policy) as client:
@@ -71,8 +71,8 @@ def test_what_the_user_set_holds_from_the_first_request_on(setting: dict[str, An
     assert server.sent == 8
 
 
-def test_an_accepted_connection_is_no_wrong_address(server: ScriptedServer) -> None:
-    """The first requests are held and dropped; all the attempts of the default policy follow."""
+def test_accepted_connection_gets_all_attempts(server: ScriptedServer) -> None:
+    """The first requests are held and dropped; all attempts of the default policy follow."""
     server.rules["get_server_capabilities"] = in_order(
         *[ScriptedResponse(drop=True, delay_s=0.01)] * 9, server.healthy_response
     )
@@ -81,8 +81,8 @@ def test_an_accepted_connection_is_no_wrong_address(server: ScriptedServer) -> N
     assert len(server.named("get_server_capabilities")) == 10
 
 
-def test_a_server_that_was_reached_once_is_waited_for() -> None:
-    """A refusal after an accepted connection is one of the attempts of the policy, not the end."""
+def test_reached_server_gets_all_attempts() -> None:
+    """A refused connection after an accepted one is one of the attempts of the policy."""
 
     class Restarting(StartingServer):
         async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
@@ -97,8 +97,8 @@ def test_a_server_that_was_reached_once_is_waited_for() -> None:
     assert server.sent == 6
 
 
-def test_operations_that_wait_while_a_server_starts_all_go_through(server: ScriptedServer) -> None:
-    """Twenty threads use a client whose first connections are dropped; each gets its answer."""
+def test_operations_succeed_once_server_has_started(server: ScriptedServer) -> None:
+    """Twenty threads use a client whose first connections are dropped; each gets its response."""
     hold = Gate()
     server.rules["get_server_capabilities"] = in_order(
         *[ScriptedResponse(drop=True, hold=hold)] * 5, server.healthy_response
