@@ -16,14 +16,14 @@ NOT_YET = ScriptedResponse({"detail": "no such trainer"}, status=404)
 
 
 def starting_up(error: tw.TinkerError) -> bool | None:
-    """A fresh trainer says 404 for a while; a full disk does not pass; the rest is as ever."""
+    """Retry 404, which a starting trainer returns; do not retry a full disk; leave the rest to the rules."""
     if isinstance(error, tw.NotFoundError):
         return True
     return False if "disk full" in str(error) else None
 
 
 def policy(**settings: object) -> tw.RetryConfig:
-    """A fast one with that word."""
+    """Return a fast policy with this decision."""
     return tw.RetryConfig(retry_delay_base=0.001, retry_if=starting_up, **settings)  # type: ignore[arg-type]
 
 
