@@ -19,6 +19,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, KEY, PARAMS, PROMPT, loop_threads, open_client, wait_until
 from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer
+from tinkerwire._lifecycle.lifetime import Lifetime
 
 pytestmark = pytest.mark.timeout(120)
 SAVED = "save_weights"
@@ -207,11 +208,18 @@ def test_keyboard_interrupt_ends_wait(server: ScriptedServer, caplog: pytest.Log
     """The block raises KeyboardInterrupt, closes the client and logs the dropped operations."""
     hold = hold_saves(server)
 
+    def is_waiting() -> bool:
+        frame = sys._current_frames().get(main)
+        while frame is not None and frame.f_code is not Lifetime._wait.__code__:
+            frame = frame.f_back
+        return frame is not None
+
     def interrupt() -> None:
         wait_for_save(server)
+        wait_until(is_waiting, "the end of the block waits")
         os.kill(os.getpid(), signal.SIGINT)
 
-    thread = threading.Thread(target=interrupt)
+    main, thread = threading.get_ident(), threading.Thread(target=interrupt)
     caplog.set_level(logging.WARNING, "tinkerwire")
     with pytest.raises(KeyboardInterrupt), open_client(server.url, exit_timeout=None) as client:
         start_save(client)
