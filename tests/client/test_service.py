@@ -119,7 +119,7 @@ def test_pending_operations_end_with_a_clear_error(
         )
 
     with ExitStack() as stack:
-        other = None if is_alone else stack.enter_context(open_client(server.url))
+        second_client = None if is_alone else stack.enter_context(open_client(server.url))
         client = stack.enter_context(open_client(server.url, retry=tw.RetryConfig(max_connections=2)))
         server.rules[held] = rule
         futures = operations_of_all_kinds(client)
@@ -131,8 +131,8 @@ def test_pending_operations_end_with_a_clear_error(
             assert isinstance(error, tw.ClientClosedError)
             assert "was closed; make a new ServiceClient" in str(error)
         server.wait_for(lambda: server.active[held] == 0, "the client hangs up")
-        if other is not None:
-            other.get_server_capabilities()
+        if second_client is not None:
+            second_client.get_server_capabilities()
     hold.release()
 
 
@@ -168,11 +168,11 @@ def test_repeated_close_returns_the_same_future(server: ScriptedServer) -> None:
     with open_client(server.url) as keeper, open_client(server.url) as client:
         use(client)
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda _: client.close(), range(16)))
-        assert all(future is found[0] for future in found)
-        assert not found[0].cancel()
-        assert found[0].result(PATIENCE_S) is None
-        assert client.close("errored", "detail") is found[0]
+            futures = list(pool.map(lambda _: client.close(), range(16)))
+        assert all(future is futures[0] for future in futures)
+        assert not futures[0].cancel()
+        assert futures[0].result(PATIENCE_S) is None
+        assert client.close("errored", "detail") is futures[0]
         keeper.get_server_capabilities()
 
 

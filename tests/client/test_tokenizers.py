@@ -45,7 +45,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize(
-    ("model", "given", "found"),
+    ("model", "tokenizer_id", "expected"),
     [
         ("Qwen/Qwen3-8B", None, "Qwen/Qwen3-8B"),
         ("Qwen/Qwen3-8B:peft:1", None, "Qwen/Qwen3-8B"),
@@ -57,9 +57,9 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
         ("moonshotai/Kimi-K2.5-Text-Only", None, KIMI),
     ],
 )
-def test_tokenizer_id_of_a_model(model: str, given: str | None, found: str) -> None:
+def test_tokenizer_id_of_a_model(model: str, tokenizer_id: str | None, expected: str) -> None:
     """The server's tokenizer id has precedence over the model's name without variant; some models use another's."""
-    assert lookup.tokenizer_id_of(model, given) == found
+    assert lookup.tokenizer_id_of(model, tokenizer_id) == expected
 
 
 def test_tokenizers_are_loaded_once(loads: list[Any]) -> None:
@@ -103,13 +103,13 @@ def test_embedded_server_has_a_byte_tokenizer() -> None:
     with tw.ServiceClient(base_url="local") as client:
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
         sampling = client.create_sampling_client(base_model="tinkerwire/byte-nano")
-        found = training.get_tokenizer()
-        assert isinstance(found, ByteTokenizer) and isinstance(sampling.get_tokenizer(), ByteTokenizer)
-    assert found.encode("né") == [110, 195, 169]
-    assert found.decode([110, 195, 169, found.eos_token_id]) == "né"
-    assert found.decode([195]) == "\N{REPLACEMENT CHARACTER}"
+        tokenizer = training.get_tokenizer()
+        assert isinstance(tokenizer, ByteTokenizer) and isinstance(sampling.get_tokenizer(), ByteTokenizer)
+    assert tokenizer.encode("né") == [110, 195, 169]
+    assert tokenizer.decode([110, 195, 169, tokenizer.eos_token_id]) == "né"
+    assert tokenizer.decode([195]) == "\N{REPLACEMENT CHARACTER}"
     with pytest.raises(ValueError, match=r"token_ids\[1\]: 257"):
-        found.decode([1, 257])
+        tokenizer.decode([1, 257])
 
 
 def test_the_byte_tokenizer_writes_files_for_transformers(tmp_path: Path) -> None:

@@ -14,14 +14,14 @@ pytestmark = pytest.mark.timeout(60)
 def test_tokens_of_batches(server: ScriptedServer) -> None:
     """Each chunk counts once its result arrives, for its client and the service; failed chunks do not count."""
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=2)) as client:
-        one, other = (client.create_lora_training_client("base") for _ in range(2))
-        one.forward_backward([datum(1, 2, 3), datum(4), datum(5, 6)], "cross_entropy").result(PATIENCE_S)
-        other.forward([datum(1, 2)], "cross_entropy").result(PATIENCE_S)
+        first, second = (client.create_lora_training_client("base") for _ in range(2))
+        first.forward_backward([datum(1, 2, 3), datum(4), datum(5, 6)], "cross_entropy").result(PATIENCE_S)
+        second.forward([datum(1, 2)], "cross_entropy").result(PATIENCE_S)
         server.on_poll("Forward", lambda _: ScriptedResponse({"error": "no"}))
         with pytest.raises(tw.RequestFailedError):
-            other.forward([datum(1, 2)], "cross_entropy").result(PATIENCE_S)
-        assert one.usage == tw.Usage(trained_tokens=6)
-        assert other.usage == tw.Usage(forward_tokens=2)
+            second.forward([datum(1, 2)], "cross_entropy").result(PATIENCE_S)
+        assert first.usage == tw.Usage(trained_tokens=6)
+        assert second.usage == tw.Usage(forward_tokens=2)
         assert client.usage == tw.Usage(trained_tokens=6, forward_tokens=2)
 
 
@@ -29,8 +29,8 @@ def test_tokens_of_samples(server: ScriptedServer, client: tw.ServiceClient) -> 
     """A prompt counts once, each sample counts, images of unknown length do not."""
     sampling = client.create_sampling_client(base_model="base")
     sequence = {"stop_reason": "stop", "tokens": [1, 2, 3], "logprobs": None}
-    found = {"sequences": [sequence, sequence], "prompt_cache_hit_tokens": 1}
-    server.on_poll("Sample", in_order(ScriptedResponse(found), server.healthy_response))
+    response = {"sequences": [sequence, sequence], "prompt_cache_hit_tokens": 1}
+    server.on_poll("Sample", in_order(ScriptedResponse(response), server.healthy_response))
     sampling.sample(PROMPT, 2, PARAMS).result(PATIENCE_S)
     expected = tw.Usage(prompt_tokens=2, cached_prompt_tokens=1, sampled_tokens=6)
     assert sampling.usage == client.usage == expected

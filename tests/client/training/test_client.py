@@ -66,9 +66,9 @@ def test_outputs_come_as_tensors(server: ScriptedServer, training: tw.TrainingCl
     outputs = [{"logprobs": {"data": [-1.0, -2.0], "dtype": "float32", "shape": None}}]
     body = {"loss_fn_output_type": "Scalar", "loss_fn_outputs": outputs, "metrics": {"loss:sum": 3.0}, "new": 1}
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(body))
-    found = training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
-    assert found.loss_fn_outputs[0]["logprobs"].to_numpy().tolist() == [-1.0, -2.0]
-    assert found.metrics == {"loss:sum": 3.0}
+    result = training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+    assert result.loss_fn_outputs[0]["logprobs"].to_numpy().tolist() == [-1.0, -2.0]
+    assert result.metrics == {"loss:sum": 3.0}
 
 
 def test_optim_step_sends_all_settings(server: ScriptedServer, training: tw.TrainingClient) -> None:
@@ -159,7 +159,7 @@ def test_a_name_given_twice_to_a_server() -> None:
         for sampling in samplers:
             assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences
         listed = client.create_rest_client().list_checkpoints(training.model_id).result(PATIENCE_S).checkpoints
-        assert [each.checkpoint_id for each in listed] == ["sampler_weights/same"]
+        assert [checkpoint.checkpoint_id for checkpoint in listed] == ["sampler_weights/same"]
         again = training.save_weights_for_sampler("same")
         with pytest.raises(tw.TinkerError, match="exists already"):
             again.result(PATIENCE_S)
@@ -272,8 +272,8 @@ def test_unknown_weights_raise_the_reason(
     server: ScriptedServer, client: tw.ServiceClient, answers: dict[str, ScriptedResponse], why: str
 ) -> None:
     """If the server has no information about the weights, client and operations raise; no model is created."""
-    for name, answer in answers.items():
-        server.rules[name] = in_order(answer)
+    for name, response in answers.items():
+        server.rules[name] = in_order(response)
     training = client.create_training_client_from_state(PATH)
     for waiting in (training, training.optim_step(ADAM)):
         with pytest.raises(tw.TinkerError, match=why):

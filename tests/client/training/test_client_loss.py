@@ -44,14 +44,14 @@ def training(server: ScriptedServer) -> Iterator[tw.TrainingClient]:
 
 def squares(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
     """Return the sum of the squares of all log probabilities; the gradients are twice the log probabilities."""
-    loss = sum((each**2).sum() for each in logprobs)
-    return loss, {"datums": len(data)}, [2 * each for each in logprobs]
+    loss = sum((array**2).sum() for array in logprobs)
+    return loss, {"datums": len(data)}, [2 * array for array in logprobs]
 
 
 def sent(server: ScriptedServer, name: str) -> list[dict[str, Any]]:
     """Return the data of all requests of a kind."""
     field = {"forward": "forward_input", "forward_backward": "forward_backward_input"}[name]
-    return [each for body in server.bodies(name) for each in body[field]["data"]]
+    return [example for body in server.bodies(name) for example in body[field]["data"]]
 
 
 def test_forward_then_backward_by_the_gradients(server: ScriptedServer, training: tw.TrainingClient) -> None:
@@ -60,16 +60,16 @@ def test_forward_then_backward_by_the_gradients(server: ScriptedServer, training
         model_input=tw.ModelInput.from_ints([5, 6]),
         loss_fn_inputs={"target_tokens": [6, 7], "advantages": [0.5, 0.5]},
     )
-    given: list[Any] = []
+    received: list[Any] = []
 
     def loss_fn(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
-        given.extend((data, logprobs, threading.current_thread()))
+        received.extend((data, logprobs, threading.current_thread()))
         return squares(data, logprobs)
 
-    found = training.forward_backward_custom([datum(), rich], loss_fn, arrays="numpy").result(PATIENCE_S)
-    assert given[0][1].loss_fn_inputs.keys() == {"target_tokens", "advantages"}
-    assert [(each.dtype, each.tolist()) for each in given[1]] == [(np.dtype("float32"), LOGPROBS)] * 2
-    assert given[2].name == "tinkerwire-loss"
+    result = training.forward_backward_custom([datum(), rich], loss_fn, arrays="numpy").result(PATIENCE_S)
+    assert received[0][1].loss_fn_inputs.keys() == {"target_tokens", "advantages"}
+    assert [(array.dtype, array.tolist()) for array in received[1]] == [(np.dtype("float32"), LOGPROBS)] * 2
+    assert received[2].name == "tinkerwire-loss"
     first, second = sent(server, "forward")
     assert first["loss_fn_inputs"]["weights"]["data"] == [1.0, 1.0]
     assert second["loss_fn_inputs"] == {
@@ -83,17 +83,17 @@ def test_forward_then_backward_by_the_gradients(server: ScriptedServer, training
     assert {body["forward_backward_input"]["loss_fn"] for body in server.bodies("forward_backward")} == {
         "cross_entropy"
     }
-    assert found.metrics == {"tokens:sum": 4.0, "datums": 2.0, "loss:sum": 10.0, "surrogate_loss:sum": 10.0}
-    assert len(found.loss_fn_outputs) == 2
+    assert result.metrics == {"tokens:sum": 4.0, "datums": 2.0, "loss:sum": 10.0, "surrogate_loss:sum": 10.0}
+    assert len(result.loss_fn_outputs) == 2
 
 
 def test_the_loss_wins_over_a_metric_of_its_name(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """A response without loss:sum is valid, and a metric with this name does not replace the loss."""
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(output(1, {})))
-    found = training.forward_backward_custom(
+    result = training.forward_backward_custom(
         [datum()], lambda d, lp: (3.0, {"loss:sum": 1.0, "kl:mean": np.float32(0.5)}, lp), arrays="numpy"
     ).result(PATIENCE_S)
-    assert found.metrics == {"loss:sum": 3.0, "kl:mean": 0.5}
+    assert result.metrics == {"loss:sum": 3.0, "kl:mean": 0.5}
 
 
 def test_later_operations_keep_their_place(server: ScriptedServer, training: tw.TrainingClient) -> None:
@@ -237,11 +237,11 @@ def test_torch_differentiates(server: ScriptedServer, training: tw.TrainingClien
         loss = (logprobs[0] ** 2).sum()
         return loss, {"half": (loss / 2).detach()}
 
-    found = training.forward_backward_custom([datum(), datum()], loss_fn).result(PATIENCE_S)
-    assert all(each.is_leaf and each.requires_grad and str(each.dtype) == "torch.float32" for each in seen)
-    weights = [each["loss_fn_inputs"]["weights"]["data"] for each in sent(server, "forward_backward")]
+    result = training.forward_backward_custom([datum(), datum()], loss_fn).result(PATIENCE_S)
+    assert all(tensor.is_leaf and tensor.requires_grad and str(tensor.dtype) == "torch.float32" for tensor in seen)
+    weights = [tensor["loss_fn_inputs"]["weights"]["data"] for tensor in sent(server, "forward_backward")]
     assert weights == [[2.0, 4.0], [0.0, 0.0]]
-    assert found.metrics["loss:sum"] == 5.0 and found.metrics["half"] == 2.5
+    assert result.metrics["loss:sum"] == 5.0 and result.metrics["half"] == 2.5
 
 
 @needs_torch
@@ -274,12 +274,14 @@ def test_custom_cross_entropy_trains_like_the_builtin_one(wire_version: str) -> 
         embedded_http_server("--wire", wire_version) as url,
         tw.ServiceClient(base_url=url, wire_version=wire_version) as client,
     ):
-        one, other = (client.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=0) for _ in range(2))
+        builtin, own_loss = (
+            client.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=0) for _ in range(2)
+        )
         for _ in range(2):
-            plain = one.forward_backward([example], "cross_entropy")
-            custom = other.forward_backward_custom([example], by_hand, arrays="numpy")
-            one.optim_step(ADAM).result(PATIENCE_S)
-            other.optim_step(ADAM).result(PATIENCE_S)
+            plain = builtin.forward_backward([example], "cross_entropy")
+            custom = own_loss.forward_backward_custom([example], by_hand, arrays="numpy")
+            builtin.optim_step(ADAM).result(PATIENCE_S)
+            own_loss.optim_step(ADAM).result(PATIENCE_S)
             losses = [future.result(PATIENCE_S).metrics["loss:sum"] for future in (plain, custom)]
             assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
@@ -300,11 +302,11 @@ def test_sparse_and_dense_matrices_are_targets(server: ScriptedServer, dtype: st
     weights[0, 3] = 1.5
     with open_client(server.url, wire_version="0.38.0") as client:
         training = client.create_lora_training_client("base")
-        for given in (targets, tw.TensorData.from_torch_sparse(targets)):
-            inputs = {"target_tokens": given, "weights": weights}
+        for tokens_tensor in (targets, tw.TensorData.from_torch_sparse(targets)):
+            inputs = {"target_tokens": tokens_tensor, "weights": weights}
             example = tw.Datum(model_input=tw.ModelInput.from_ints([1, 2]), loss_fn_inputs=inputs)
-            found = training.forward_backward_custom([example], lambda d, lp: ((lp[0] * weights.float()).sum(), {}))
-            assert found.result(PATIENCE_S).metrics["loss:sum"] == -1.5
+            future = training.forward_backward_custom([example], lambda d, lp: ((lp[0] * weights.float()).sum(), {}))
+            assert future.result(PATIENCE_S).metrics["loss:sum"] == -1.5
 
 
 def test_function_that_waits_for_its_own_client_raises(server: ScriptedServer, training: tw.TrainingClient) -> None:
@@ -331,10 +333,10 @@ def test_function_that_waits_for_its_own_client_raises(server: ScriptedServer, t
 def test_function_may_wait_for_another_client(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Another client has a separate queue."""
     with open_client(server.url) as service:
-        other = service.create_lora_training_client("base")
+        other_client = service.create_lora_training_client("base")
 
         def waits(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
-            other.optim_step(ADAM).result()
+            other_client.optim_step(ADAM).result()
             return squares(data, logprobs)
 
         training.forward_backward_custom([datum()], waits, arrays="numpy").result(PATIENCE_S)
@@ -351,11 +353,11 @@ def test_function_may_change_its_list(server: ScriptedServer, training: tw.Train
         return 0.0, {}, gradients
 
     training.forward_backward_custom([datum(1, 2), datum(3, 4)], careless, arrays="numpy").result(PATIENCE_S)
-    found = [
-        (each["model_input"]["chunks"][0]["tokens"], each["loss_fn_inputs"]["weights"]["data"])
-        for each in sent(server, "forward_backward")
+    trained = [
+        (example["model_input"]["chunks"][0]["tokens"], example["loss_fn_inputs"]["weights"]["data"])
+        for example in sent(server, "forward_backward")
     ]
-    assert found == [([1, 2], [-1.0, -1.0]), ([3, 4], [-2.0, -2.0])]
+    assert trained == [([1, 2], [-1.0, -1.0]), ([3, 4], [-2.0, -2.0])]
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,12 @@ def test_a_failure_is_logged_at_once_though_its_future_is_kept(
 ) -> None:
     """A caller may keep the future of a failed batch unread; the failure is logged once."""
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(NO_MEMORY))
-    kept = training.forward_backward([datum()], "cross_entropy")
+    future = training.forward_backward([datum()], "cross_entropy")
     wait_until(lambda: bool(messages(caplog, logging.ERROR)), "the failure is logged")
     (text,) = messages(caplog, logging.ERROR)
     assert "ForwardBackward" in text
     assert "out of memory" in text
-    del kept
+    del future
     assert len(messages(caplog, logging.ERROR)) == 1
 
 
@@ -68,8 +68,8 @@ def test_a_save_names_the_failed_steps_that_it_lacks(
 ) -> None:
     """Weights saved after a failed batch look trained; a warning names the batch, once."""
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(NO_MEMORY))
-    kept = training.forward_backward([datum()], "cross_entropy")
-    wait_until(kept.done, "the failure")
+    future = training.forward_backward([datum()], "cross_entropy")
+    wait_until(future.done, "the failure")
     for name in ("first", "second"):
         getattr(training, how)(name).result(PATIENCE_S)
     (text,) = messages(caplog, logging.WARNING)

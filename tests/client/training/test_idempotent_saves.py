@@ -40,7 +40,7 @@ class CheckpointStore:
         return ScriptedResponse(drop=True) if self.lost >= 0 else self.server.healthy_response(request)
 
     def listed(self, _: RecordedRequest) -> ScriptedResponse:
-        found = [
+        checkpoints = [
             {
                 "checkpoint_id": name,
                 "checkpoint_type": "training" if name.startswith("weights") else "sampler",
@@ -49,7 +49,7 @@ class CheckpointStore:
             }
             for name in sorted(self.names)
         ]
-        return ScriptedResponse({"checkpoints": found})
+        return ScriptedResponse({"checkpoints": checkpoints})
 
 
 @pytest.fixture

@@ -196,8 +196,8 @@ def test_client_computes_losses_datum_by_datum(server: ScriptedServer) -> None:
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         handle = client.create_custom_loss(scaled, {"logprobs": 1, "beta": 0}).result(PATIENCE_S)
         training = client.create_lora_training_client("base")
-        found = training.forward_backward_custom([with_beta(1.0), with_beta(3.0)], handle).result(PATIENCE_S)
-    assert found.metrics == {
+        result = training.forward_backward_custom([with_beta(1.0), with_beta(3.0)], handle).result(PATIENCE_S)
+    assert result.metrics == {
         "loss:sum": 20.0,
         "surrogate_loss:sum": 14.0,
         "custom/twice:mean": 20.0,

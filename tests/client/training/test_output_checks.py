@@ -16,8 +16,8 @@ pytestmark = pytest.mark.timeout(60)
 
 
 def outputs(*sizes: int) -> dict[str, Any]:
-    found = [{"logprobs": {"data": [-1.0] * size, "dtype": "float32", "shape": [size]}} for size in sizes]
-    return {"loss_fn_output_type": "T", "loss_fn_outputs": found, "metrics": {}}
+    outputs = [{"logprobs": {"data": [-1.0] * size, "dtype": "float32", "shape": [size]}} for size in sizes]
+    return {"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {}}
 
 
 @pytest.mark.parametrize("kind", ["Forward", "ForwardBackward"])
@@ -44,8 +44,8 @@ def test_outputs_that_do_not_match_the_batch_raise(
 def test_matching_outputs_are_kept(server: ScriptedServer, training: tw.TrainingClient, sizes: tuple[int, ...]) -> None:
     """A loss may have no outputs at all."""
     server.on_poll("Forward", lambda _: ScriptedResponse(outputs(*sizes)))
-    found = training.forward([datum(1, 2), datum(1, 2, 3)], "cross_entropy").result(PATIENCE_S)
-    assert len(found.loss_fn_outputs) == len(sizes)
+    result = training.forward([datum(1, 2), datum(1, 2, 3)], "cross_entropy").result(PATIENCE_S)
+    assert len(result.loss_fn_outputs) == len(sizes)
 
 
 def test_metrics_as_text_are_read_and_others_are_warned_of_once(
@@ -68,14 +68,14 @@ def test_metrics_as_text_are_read_and_others_are_warned_of_once(
 
 def test_hash2_is_the_exact_sum_modulo_2_to_the_64() -> None:
     """Integers beyond 2^53 keep every digit, and negative ones wrap."""
-    found = merge_metrics([{"h:hash2": 2**64 - 1}, {"h:hash2": "9007199254740993"}, {"h:hash2": -1}], [1, 1, 1])
-    assert found == {"h:hash2": 9007199254740991}
+    merged = merge_metrics([{"h:hash2": 2**64 - 1}, {"h:hash2": "9007199254740993"}, {"h:hash2": -1}], [1, 1, 1])
+    assert merged == {"h:hash2": 9007199254740991}
 
 
 def test_an_unknown_reduction_warns() -> None:
     """The warning names the metric and the reduction in use."""
     warned: list[tuple[str, str]] = []
-    found = merge_metrics([{"x:odd": 1}, {"x:odd": 3}], [1, 1], lambda *parts: warned.append(parts))
-    assert found == {"x:odd": 2.0}
+    merged = merge_metrics([{"x:odd": 1}, {"x:odd": 3}], [1, 1], lambda *parts: warned.append(parts))
+    assert merged == {"x:odd": 2.0}
     assert warned == [("x:odd", "the reduction 'odd' is unknown; different values of chunks are averaged")]
     assert merge_results([]).metrics == {}

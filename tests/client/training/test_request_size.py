@@ -106,15 +106,17 @@ def batch_of(data: Sequence[tw.Datum]) -> ForwardBackwardInput:
 
 def texts_in(data: Sequence[tw.Datum]) -> int:
     """Return an upper bound of the overcount of names, locations and floats."""
-    names = sum(6 * len(name.encode()) for each in data for name in each.loss_fn_inputs)
+    names = sum(6 * len(name.encode()) for example in data for name in example.loss_fn_inputs)
     pointers = [
         chunk
-        for each in data
-        for chunk in each.model_input.chunks
+        for example in data
+        for chunk in example.model_input.chunks
         if isinstance(chunk, tw.types.ImageAssetPointerChunk)
     ]
-    numbers = sum(len(tensor.raw) for each in data for tensor in each.loss_fn_inputs.values())
-    texts = [chunk for each in data for chunk in each.model_input.chunks if isinstance(chunk, tw.EncodedTextChunk)]
+    numbers = sum(len(tensor.raw) for example in data for tensor in example.loss_fn_inputs.values())
+    texts = [
+        chunk for example in data for chunk in example.model_input.chunks if isinstance(chunk, tw.EncodedTextChunk)
+    ]
     tokens = sum(len(chunk.tokens) for chunk in texts)
     return names + sum(6 * len(chunk.location.encode()) for chunk in pointers) + 20 * (numbers + tokens)
 
@@ -124,11 +126,13 @@ def check(form: str, data: list[tw.Datum], body_bytes: int) -> None:
     dialect, size = SIZES[form]
     around = size_around(MODEL_ID, batch_of([]))
     chunks = list(split_batch(data, tw.ChunkLimits(max_body_bytes=body_bytes), size, around))
-    assert [id(each) for chunk in chunks for each in chunk] == [id(each) for each in data]
+    assert [id(example) for chunk in chunks for example in chunk] == [id(example) for example in data]
     for chunk in chunks:
         assert len(chunk) == 1 or len(body_of(dialect, chunk)) <= body_bytes
     for chunk, following in itertools.pairwise(chunks):
-        parts = 1 + sum(len(each.model_input.chunks) + 2 * len(each.loss_fn_inputs) for each in [*chunk, following[0]])
+        parts = 1 + sum(
+            len(example.model_input.chunks) + 2 * len(example.loss_fn_inputs) for example in [*chunk, following[0]]
+        )
         slack = around + (120 if form == "protobuf" else 350) * (parts + len(chunk)) + texts_in([*chunk, following[0]])
         assert len(body_of(dialect, [*chunk, following[0]])) + slack > body_bytes, "it could have held one more"
 

@@ -63,9 +63,9 @@ def test_slack_is_how_far_the_largest_is_above_the_mean(parts: list[tuple[float,
 @given(PARTS)
 def test_unique_keeps_every_value(parts: list[tuple[float, int]]) -> None:
     """``unique`` keeps all values: the first under its name, others under ``_1``, ``_2`` and so on."""
-    found = combined("m:unique", parts)
-    assert list(found.values()) == [value for value, _ in parts]
-    assert list(found) == ["m:unique", *(f"m:unique_{i}" for i in range(1, len(parts)))]
+    merged = combined("m:unique", parts)
+    assert list(merged.values()) == [value for value, _ in parts]
+    assert list(merged) == ["m:unique", *(f"m:unique_{i}" for i in range(1, len(parts)))]
 
 
 @given(PARTS, st.randoms(use_true_random=False))
@@ -106,10 +106,10 @@ def test_the_last_part_of_a_name_is_the_reduction() -> None:
 def test_merging_never_raises(metrics: list[dict[str, Any]], data: st.DataObject) -> None:
     """Missing keys, nulls, text, unusual names, empty chunks and missing weights do not raise."""
     weights = [data.draw(st.integers(0, 5)) for _ in metrics]
-    found = merge_metrics(metrics, weights)
-    assert all(isinstance(value, int | float) for value in found.values())
+    merged = merge_metrics(metrics, weights)
+    assert all(isinstance(value, int | float) for value in merged.values())
     numbers = {name for chunk in metrics for name, value in chunk.items() if isinstance(value, int | float)}
-    assert numbers <= set(found)
+    assert numbers <= set(merged)
 
 
 @given(st.dictionaries(NAMES, NUMBERS), st.integers(0, 5))
@@ -120,8 +120,8 @@ def test_one_chunk_keeps_its_metrics(metrics: dict[str, float], datums: int) -> 
 
 def test_a_metric_of_some_chunks_is_merged_over_those() -> None:
     """A key that a chunk lacks, also the first one, is merged over the others."""
-    found = merge_metrics([{"a:sum": 1.0}, {"b:mean": 2.0}, {"a:sum": 4.0, "b:mean": 5.0}], [1, 2, 1])
-    assert found == {"a:sum": 5.0, "b:mean": 3.0}
+    merged = merge_metrics([{"a:sum": 1.0}, {"b:mean": 2.0}, {"a:sum": 4.0, "b:mean": 5.0}], [1, 2, 1])
+    assert merged == {"a:sum": 5.0, "b:mean": 3.0}
 
 
 def test_outputs_keep_the_order_of_chunks() -> None:
@@ -132,9 +132,9 @@ def test_outputs_keep_the_order_of_chunks() -> None:
         tw.ForwardBackwardOutput(loss_fn_output_type="T", loss_fn_outputs=tensors[:2], metrics={"m:mean": 1.0}),
         tw.ForwardBackwardOutput(loss_fn_output_type="T", loss_fn_outputs=tensors[2:], metrics={"m:mean": 4.0}),
     ]
-    found = merge_results([empty, *parts])
-    assert found.loss_fn_output_type == "T"
-    assert found.loss_fn_outputs == tensors
-    assert found.metrics == {"m:mean": 2.0}
+    merged = merge_results([empty, *parts])
+    assert merged.loss_fn_output_type == "T"
+    assert merged.loss_fn_outputs == tensors
+    assert merged.metrics == {"m:mean": 2.0}
     assert merge_results([]) == tw.ForwardBackwardOutput(loss_fn_output_type="", loss_fn_outputs=[], metrics={})
     assert merge_results([empty]).metrics == {"m:mean": 9.0}

@@ -45,17 +45,17 @@ class CountingServer:
             server.on_poll(kind, self._poll)
 
     def _submit(self, request: RecordedRequest) -> ScriptedResponse:
-        answer = self._server.healthy_response(request)
+        response = self._server.healthy_response(request)
         got = request.body["seq_id"]
         if got == self.expected:
             self.expected += 1
             self.applied.append(request.name)
-            return answer
+            return response
         detail = f"Sequence conflict: expected {self.expected}, got {got}."
         if not self._is_late:
             return ScriptedResponse({"detail": detail}, status=409)
-        self._late[answer.body["request_id"]] = detail
-        return answer
+        self._late[response.body["request_id"]] = detail
+        return response
 
     def _load(self, request: RecordedRequest) -> ScriptedResponse:
         if self.rejects_loads:
@@ -159,9 +159,9 @@ def test_an_operation_that_may_have_run_is_not_resent(server: ScriptedServer) ->
 def test_the_expected_seq_id_is_read_from_the_response(text: str, expected: int | None) -> None:
     """Servers return it in text or in a field; an implausible number is ignored."""
     error = status_error(409)("conflict", ResponseInfo(status_code=409, text=text))
-    found = sequence_conflict(error, 5)
-    assert found is not None
-    assert found.expected_seq_id == expected
+    conflict = sequence_conflict(error, 5)
+    assert conflict is not None
+    assert conflict.expected_seq_id == expected
 
 
 @pytest.mark.parametrize(
@@ -185,5 +185,5 @@ def test_other_errors_are_not_conflicts(error: tw.TinkerError) -> None:
 def test_any_text_is_read_without_an_error(text: str, seq_id: int) -> None:
     """For any text of a server, the result is a valid seq_id or None."""
     error = status_error(409)("x", ResponseInfo(status_code=409, text=f"seq_id {text}"))
-    found = sequence_conflict(error, seq_id)
-    assert found is None or found.expected_seq_id is None or 0 <= found.expected_seq_id < 2**31
+    conflict = sequence_conflict(error, seq_id)
+    assert conflict is None or conflict.expected_seq_id is None or 0 <= conflict.expected_seq_id < 2**31
