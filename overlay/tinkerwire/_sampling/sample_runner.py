@@ -34,7 +34,7 @@ class SampleRunner:
 
     def __init__(self, session: Session, retry: RetryConfig, limit: InFlightLimit, seq_ids: SampleSeqIds) -> None:
         self._connection = session.connection
-        self._cancellations = session.cancellations
+        self._cancellations = session.sample_canceller
         self._retry = retry
         self.limit = limit
         self.usage_counter = UsageCounter(session.connection.usage_counter)

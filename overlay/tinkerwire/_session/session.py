@@ -49,7 +49,7 @@ class Session:
     ) -> None:
         self.connection = connection
         self.telemetry = telemetry
-        self.cancellations = SampleCanceller(connection)
+        self.sample_canceller = SampleCanceller(connection)
         self._user_metadata = dict(user_metadata or {})
         self.project_id = project_id
         self._display_name = display_name

@@ -35,7 +35,7 @@ POLICIES = st.builds(
 )
 
 
-def status_fault(status: int, **headers: str) -> tw.APIStatusError:
+def make_status_error(status: int, **headers: str) -> tw.APIStatusError:
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     return status_error(status)("x", response=ResponseInfo(status_code=status, headers=names))
 
@@ -44,15 +44,15 @@ def is_retryable(error: tw.TinkerError) -> bool:
     return find_rule(Loop.REQUEST, error).decision is Decision.RETRY
 
 
-FAULTS = st.one_of(
+ERRORS = st.one_of(
     st.just(tw.APIConnectionError(message="x")),
     st.just(tw.APITimeoutError(message="x")),
-    st.integers(400, 599).map(status_fault),
-    st.builds(lambda s: status_fault(429, retry_after=str(s)), st.floats(0, 1e6)),
+    st.integers(400, 599).map(make_status_error),
+    st.builds(lambda s: make_status_error(429, retry_after=str(s)), st.floats(0, 1e6)),
 )
 
 
-@given(POLICIES, FAULTS, st.integers(1, 30), st.floats(0, 2000))
+@given(POLICIES, ERRORS, st.integers(1, 30), st.floats(0, 2000))
 def test_delay_respects_all_limits(policy: tw.RetryConfig, error: tw.TinkerError, attempt: int, elapsed: float) -> None:
     """No delay is negative, too long, past max_attempts, or past the time limit of the operation."""
     wait = policy.wait_before_retry(error, attempt, elapsed)
@@ -83,11 +83,11 @@ def test_default_delays() -> None:
 @pytest.mark.parametrize("status", [*range(300, 309), *range(400, 452), *range(500, 512), 599])
 def test_retryable_statuses(status: int) -> None:
     """The client retries 408, 409, 429 and 5xx only, unless the header x-should-retry decides."""
-    assert is_retryable(status_fault(status)) == (status in (408, 409, 429) or status >= 500)
-    assert is_retryable(status_fault(status, x_should_retry="true"))
-    assert is_retryable(status_fault(status, x_should_retry="TRUE"))
-    assert not is_retryable(status_fault(status, x_should_retry="false"))
-    assert is_retryable(status_fault(status, x_should_retry="perhaps")) == is_retryable(status_fault(status))
+    assert is_retryable(make_status_error(status)) == (status in (408, 409, 429) or status >= 500)
+    assert is_retryable(make_status_error(status, x_should_retry="true"))
+    assert is_retryable(make_status_error(status, x_should_retry="TRUE"))
+    assert not is_retryable(make_status_error(status, x_should_retry="false"))
+    assert is_retryable(make_status_error(status, x_should_retry="perhaps")) == is_retryable(make_status_error(status))
 
 
 @pytest.mark.parametrize("category", list(tw.RequestErrorCategory))
@@ -140,10 +140,10 @@ def test_any_retry_after_header_is_parsed(headers: dict[str, str]) -> None:
 def test_retry_after_overrides_delay_up_to_limit() -> None:
     """A Retry-After header sets the delay, up to retry_after_max; zero is ignored."""
     policy = tw.RetryConfig(retry_delay_base=3.0, jitter_factor=0.0, retry_after_max=20.0)
-    assert policy.wait_before_retry(status_fault(429, retry_after="7"), 1, 0.0) == 7.0
-    assert policy.wait_before_retry(status_fault(503, retry_after="7000"), 1, 0.0) == 20.0
-    assert policy.wait_before_retry(status_fault(429, retry_after="0"), 1, 0.0) == 3.0
-    assert policy.wait_before_retry(status_fault(429), 1, 0.0) == 3.0
+    assert policy.wait_before_retry(make_status_error(429, retry_after="7"), 1, 0.0) == 7.0
+    assert policy.wait_before_retry(make_status_error(503, retry_after="7000"), 1, 0.0) == 20.0
+    assert policy.wait_before_retry(make_status_error(429, retry_after="0"), 1, 0.0) == 3.0
+    assert policy.wait_before_retry(make_status_error(429), 1, 0.0) == 3.0
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ INFO = RequestInfo(method="POST", url="https://h.org/base/api/v1/asample?x=tml-s
 DATA = "my prompt, tml-secret"
 
 
-def status_fault(status: int, text: str = DATA) -> tw.APIStatusError:
+def make_status_error(status: int, text: str = DATA) -> tw.APIStatusError:
     return status_error(status)(text, response=ResponseInfo(status_code=status, text=text), request=INFO, body=text)
 
 
@@ -28,15 +28,15 @@ def caused(outer: Exception, inner: BaseException) -> Exception:
 @pytest.mark.parametrize(
     ("error", "is_users"),
     [
-        (status_fault(400), True),
-        (status_fault(429), True),
-        (status_fault(408), False),
-        (status_fault(500), False),
+        (make_status_error(400), True),
+        (make_status_error(429), True),
+        (make_status_error(408), False),
+        (make_status_error(500), False),
         (tw.RequestFailedError(DATA, "r1", tw.RequestErrorCategory.User), True),
         (tw.RequestFailedError(DATA, "r1", tw.RequestErrorCategory.Server), False),
         (ValueError(DATA), False),
-        (caused(tw.TinkerError(DATA), status_fault(422)), True),
-        (caused(tw.TinkerError(DATA), status_fault(502)), False),
+        (caused(tw.TinkerError(DATA), make_status_error(422)), True),
+        (caused(tw.TinkerError(DATA), make_status_error(502)), False),
     ],
 )
 def test_user_errors_are_recognised(error: Exception, is_users: bool) -> None:
@@ -54,11 +54,12 @@ def test_cyclic_causes_end() -> None:
 def test_report_has_class_call_and_status() -> None:
     """The summary has these fields only."""
     assert (
-        exception_report.summary(status_fault(422)) == "UnprocessableEntityError, POST /base/api/v1/asample, HTTP 422"
+        exception_report.summary(make_status_error(422))
+        == "UnprocessableEntityError, POST /base/api/v1/asample, HTTP 422"
     )
     failed = tw.RequestFailedError(DATA, "r1", tw.RequestErrorCategory.User)
     assert exception_report.summary(failed) == "RequestFailedError, category user"
-    assert exception_report.error_fields(status_fault(500)) == {
+    assert exception_report.error_fields(make_status_error(500)) == {
         "error_type": "InternalServerError",
         "message": "InternalServerError, POST /base/api/v1/asample, HTTP 500",
         "status_code": 500,
@@ -69,7 +70,7 @@ def test_report_has_class_call_and_status() -> None:
 @given(st.text(min_size=12).map("~^".__add__), st.sampled_from([400, 422, 500]))
 def test_report_has_no_text_of_the_error(text: str, status: int) -> None:
     """Text, body and response of an error stay private."""
-    for error in (status_fault(status, text), tw.TinkerError(text), ValueError(text), tw.RequestFailedError(text)):
+    for error in (make_status_error(status, text), tw.TinkerError(text), ValueError(text), tw.RequestFailedError(text)):
         told = [
             exception_report.summary(error),
             exception_report.traceback_locations(error),
