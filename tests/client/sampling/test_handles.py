@@ -18,7 +18,7 @@ from support.clients import FAST, KEY, PARAMS, PROMPT, loop_threads, open_client
 from support.embedded import embedded_http_server
 from support.scripted import PATIENCE_S, ScriptedServer
 from tinkerwire._sampling.handles import SamplerHandle
-from tinkerwire._session import session
+from tinkerwire._session import heartbeat
 
 pytestmark = pytest.mark.timeout(120)
 TESTS = Path(__file__).parents[2]
@@ -109,7 +109,7 @@ def test_copies_share_a_connection_and_leave_nothing(
     server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Copies in one process share connection and heart; with the last of them all of it ends, the session does not."""
-    monkeypatch.setattr(session, "HEARTBEAT_S", 0.02)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
     pickled = pickle.dumps(client.create_sampling_client(base_model="base"))
     client.close().result(PATIENCE_S)
     wait_until(lambda: not loop_threads(), "the thread of the service ends")
