@@ -82,7 +82,7 @@ def test_a_server_that_does_not_want_to_know(
     with open_client(server.url, **{"wire_version": "0.38.0", **options}) as client:
         for _ in range(2):
             cancel_some(server, client, 1)
-            wait_until(lambda: not client._session.sample_canceller._waiting, "nothing waits")
+            wait_until(lambda: not client._session.sample_canceller._queue, "nothing waits")
         goes_on(server, client, held)
     assert not server.named("cancel_future")
     assert len(server.named("client/dynamic_config")) == ("wire_version" not in options)
