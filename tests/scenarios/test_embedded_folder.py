@@ -127,7 +127,9 @@ def test_clients_of_a_folder_stay_in_their_process(tmp_path: Path) -> None:
         sampling = client.create_sampling_client(base_model=MODEL)
         sampling.sample(PROMPT, 1, PARAMS).result()
         for send in (sampling.get_sampler_handle, lambda: pickle.dumps(sampling)):
-            with pytest.raises(ValueError, match=f"base_url='local:{tmp_path.resolve()}' cannot go to another process"):
+            with pytest.raises(
+                ValueError, match=f"base_url='local:{tmp_path.resolve()}' cannot be used in another process"
+            ):
                 send()
 
 

@@ -11,7 +11,16 @@ import pytest
 import tinkerwire as tw
 
 CLASSES_WITH_EXAMPLES = frozenset(
-    {"ServiceClient", "TrainingClient", "ModelInput", "Datum", "TensorData", "SamplingParams", "AdamParams"}
+    {
+        "SamplingClient",
+        "ServiceClient",
+        "TrainingClient",
+        "ModelInput",
+        "Datum",
+        "TensorData",
+        "SamplingParams",
+        "AdamParams",
+    }
 )
 """Classes that users meet first; each has at least one example."""
 PUBLIC_CLASSES = [name for name in tw.__all__ if inspect.isclass(getattr(tw, name))]

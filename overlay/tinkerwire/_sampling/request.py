@@ -1,6 +1,10 @@
-"""What is asked of a server for one sample, checked before anything is sent."""
+"""The request of one sample, and the validation of its arguments."""
 
 from __future__ import annotations
+
+from typing import TypedDict
+
+from typing_extensions import Unpack
 
 from tinkerwire_base.validators import require_int
 from tinkerwire_generated.models import ModelInput, SampleRequest, SamplingParams, TensorData
@@ -8,82 +12,78 @@ from tinkerwire_generated.models import ModelInput, SampleRequest, SamplingParam
 from .._usage import exact_length
 
 
-def sample_request(
-    prompt: ModelInput,
-    num_samples: int,
-    sampling_params: SamplingParams,
-    *,
-    prompt_logprobs: bool,
-    topk_prompt_logprobs: int = 0,
-    topk_sample_logprobs: int = 0,
-    target_prompt_logprobs: TensorData | None = None,
-    prompt_alt_tokens_k: int = 0,
-    prompt_logprobs_last_n: int | None = None,
-    record_stability_info: bool | None,
+class SampleOptions(TypedDict, total=False):
+    """Fields of a sample request beside the prompt, the number of samples, and the sampling parameters."""
+
+    prompt_logprobs: bool
+    topk_prompt_logprobs: int
+    topk_sample_logprobs: int
+    target_prompt_logprobs: TensorData | None
+    prompt_alt_tokens_k: int
+    prompt_logprobs_last_n: int | None
+    record_stability_info: bool | None
+
+
+def build_sample_request(
+    prompt: ModelInput, num_samples: int, sampling_params: SamplingParams, **options: Unpack[SampleOptions]
 ) -> SampleRequest:
-    """The request; arguments as for SamplingClient.sample. ValueError or TypeError names what cannot be asked."""
+    """Validate the arguments of SamplingClient.sample, and return the request.
+
+    Raises:
+        ValueError, TypeError: an argument is invalid.
+    """
     require_int("num_samples", num_samples)
     if num_samples < 1:
-        raise ValueError(f"num_samples: {num_samples} is below 1")
+        raise ValueError(f"num_samples must be at least 1, got {num_samples}")
     if not isinstance(sampling_params, SamplingParams):
         raise TypeError(f"sampling_params: expected SamplingParams, got {type(sampling_params).__name__}")
-    request = SampleRequest(
-        num_samples=num_samples,
-        prompt=_checked(prompt),
-        sampling_params=sampling_params,
-        prompt_logprobs=prompt_logprobs,
-        topk_prompt_logprobs=topk_prompt_logprobs,
-        topk_sample_logprobs=topk_sample_logprobs,
-        target_prompt_logprobs=target_prompt_logprobs,
-        prompt_alt_tokens_k=prompt_alt_tokens_k,
-        prompt_logprobs_last_n=prompt_logprobs_last_n,
-        record_stability_info=record_stability_info,
-    )
-    _check_questions(request)
+    _validate_prompt(prompt)
+    request = SampleRequest(num_samples=num_samples, prompt=prompt, sampling_params=sampling_params, **options)
+    _validate_options(request)
     return request
 
 
-def _checked(prompt: ModelInput) -> ModelInput:
+def _validate_prompt(prompt: ModelInput) -> None:
     if not isinstance(prompt, ModelInput):
-        raise TypeError(f"prompt: expected a ModelInput, got {type(prompt).__name__}; ModelInput.from_ints makes one")
+        raise TypeError(
+            f"prompt: expected a ModelInput, got {type(prompt).__name__}; ModelInput.from_ints converts token ids"
+        )
     if not prompt.chunks:
-        raise ValueError("prompt: it has no chunks; give at least one token")
-    return prompt
+        raise ValueError("prompt must have at least one token, got no chunks")
 
 
-def _check_questions(request: SampleRequest) -> None:
-    """ValueError for what nobody can answer about the prompt."""
+def _validate_options(request: SampleRequest) -> None:
     for name in ("topk_prompt_logprobs", "topk_sample_logprobs", "prompt_alt_tokens_k"):
         if getattr(request, name) < 0:
-            raise ValueError(f"{name}: {getattr(request, name)} is below 0")
-    length = exact_length(request.prompt)
+            raise ValueError(f"{name} must be at least 0, got {getattr(request, name)}")
+    tokens = exact_length(request.prompt)
     last_n = request.prompt_logprobs_last_n
     if last_n is not None:
-        _check_last_n(last_n, length, is_asked=bool(request.prompt_logprobs))
+        _validate_last_n(last_n, tokens, with_prompt_logprobs=bool(request.prompt_logprobs))
     if request.target_prompt_logprobs is not None:
-        _check_targets(request.target_prompt_logprobs, length)
+        _validate_targets(request.target_prompt_logprobs, tokens)
 
 
-def _check_last_n(last_n: int, length: int | None, *, is_asked: bool) -> None:
+def _validate_last_n(last_n: int, tokens: int | None, *, with_prompt_logprobs: bool) -> None:
     if last_n < 1:
-        raise ValueError(f"prompt_logprobs_last_n: {last_n} is below 1")
-    if not is_asked:
-        raise ValueError("prompt_logprobs_last_n: set include_prompt_logprobs, too; there are none without")
-    if length is not None and last_n >= length:
+        raise ValueError(f"prompt_logprobs_last_n must be at least 1, got {last_n}")
+    if not with_prompt_logprobs:
+        raise ValueError("prompt_logprobs_last_n needs prompt logprobs; set include_prompt_logprobs=True")
+    if tokens is not None and last_n >= tokens:
         raise ValueError(
-            f"prompt_logprobs_last_n: {last_n} of a prompt of {length} tokens, the first of which has none; give at "
-            f"most {length - 1}, or leave it away"
+            f"prompt_logprobs_last_n must be at most {tokens - 1} for a prompt of {tokens} tokens, because the first "
+            f"token has no logprob, got {last_n}; omit it for all tokens"
         )
 
 
-def _check_targets(targets: TensorData, length: int | None) -> None:
+def _validate_targets(targets: TensorData, tokens: int | None) -> None:
     shape = targets.to_numpy().shape
     if targets.dtype != "int64" or len(shape) != 2:
         raise ValueError(
             f"target_prompt_logprobs: expected an int64 tensor of two dimensions, got {targets.dtype} of shape {shape}"
         )
-    if length is not None and shape[0] != length - 1:
+    if tokens is not None and shape[0] != tokens - 1:
         raise ValueError(
-            f"target_prompt_logprobs: {shape[0]} rows for a prompt of {length} tokens; give {length - 1}, one in place "
-            "of each token but the first"
+            f"target_prompt_logprobs: expected {tokens - 1} rows for a prompt of {tokens} tokens, one per token but "
+            f"the first, got {shape[0]}"
         )

@@ -150,5 +150,5 @@ def test_a_base_model_that_is_needed_is_an_error(server: ScriptedServer) -> None
     server.rules["samplers/sampler1"] = lambda _: ScriptedResponse({"sampler_id": "sampler1", "base_model": None})
     with open_client(server.url) as client:
         assert client.create_rest_client().get_sampler("sampler1").result(PATIENCE_S).base_model is None
-        with pytest.raises(tw.TinkerError, match="sampler1: the server does not say of which base model"):
+        with pytest.raises(tw.TinkerError, match="sampler1: the server does not report the base model"):
             client.create_sampling_client(base_model="base").get_base_model()

@@ -161,9 +161,13 @@ def test_sample_async(sampling: tw.SamplingClient) -> None:
 
 
 WRONG: dict[str, tuple[Callable[[tw.SamplingClient], Any], type[Exception], str]] = {
-    "no samples": (lambda s: s.sample(PROMPT, 0, PARAMS), ValueError, "num_samples: 0"),
+    "no samples": (lambda s: s.sample(PROMPT, 0, PARAMS), ValueError, "num_samples must be at least 1, got 0"),
     "a part of a sample": (lambda s: s.sample(PROMPT, 1.5, PARAMS), TypeError, "num_samples"),  # type: ignore[arg-type]
-    "less than no tokens": (lambda s: s.sample(PROMPT, 1, PARAMS, False, -1), ValueError, "topk_prompt_logprobs: -1"),
+    "less than no tokens": (
+        lambda s: s.sample(PROMPT, 1, PARAMS, False, -1),
+        ValueError,
+        "topk_prompt_logprobs must be at least 0, got -1",
+    ),
     "a list": (lambda s: s.sample([1, 2], 1, PARAMS), TypeError, "prompt: expected a ModelInput, got list"),  # type: ignore[arg-type]
     "a dict": (lambda s: s.sample(PROMPT, 1, {"max_tokens": 1}), TypeError, "sampling_params: .*dict"),  # type: ignore[arg-type]
     "nothing": (lambda s: s.sample(tw.ModelInput.empty(), 1, PARAMS), ValueError, "prompt"),

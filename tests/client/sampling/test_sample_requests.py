@@ -24,11 +24,14 @@ def ids(*rows: list[int]) -> tw.TensorData:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "less than none": ({"prompt_alt_tokens_k": -1}, "prompt_alt_tokens_k: -1"),
-    "the last none": ({"prompt_logprobs_last_n": 0, "include_prompt_logprobs": True}, "prompt_logprobs_last_n: 0"),
+    "less than none": ({"prompt_alt_tokens_k": -1}, "prompt_alt_tokens_k must be at least 0, got -1"),
+    "the last none": (
+        {"prompt_logprobs_last_n": 0, "include_prompt_logprobs": True},
+        "prompt_logprobs_last_n must be at least 1, got 0",
+    ),
     "the last of none": ({"prompt_logprobs_last_n": 2}, "set include_prompt_logprobs"),
     "the first, too": ({"prompt_logprobs_last_n": 5, "include_prompt_logprobs": True}, "at most 4"),
-    "a row for the first": ({"target_prompt_logprobs": ids(*[[1]] * 5)}, "5 rows for a prompt of 5 tokens; give 4"),
+    "a row for the first": ({"target_prompt_logprobs": ids(*[[1]] * 5)}, "expected 4 rows for a prompt of 5 tokens"),
     "no rows": (
         {"target_prompt_logprobs": tw.TensorData(data=[1, 2, 3, 4], dtype="int64")},
         r"two dimensions, got int64 of shape \(4,\)",
