@@ -1,17 +1,17 @@
-"""The embedded server, which trains and samples small models offline, in process or over HTTP.
+"""The embedded server: trains and samples small models offline, in process or over HTTP.
 
     from tinkerwire.local import EmbeddedServer, embedded_transport
 
-``ServiceClient(base_url="local")`` uses one server that the whole process shares, with a temporary folder;
-``base_url="local:FOLDER"`` keeps the checkpoints in a folder. This module is for programs and tests that configure
-a server themselves.
+``ServiceClient(base_url="local")`` uses one server for the whole process, with a temporary folder. With
+``base_url="local:FOLDER"``, checkpoints are kept in a folder. This module is for programs and tests that configure a
+server themselves.
 """
 
 from ._server.app import EmbeddedServer as EmbeddedServer
 from ._server.emulation.fault_injection import ConnectionDropped as ConnectionDropped
 from ._server.emulation.fault_injection import FaultInjection as FaultInjection
 from ._server.emulation.quirks import Quirks as Quirks
-from ._server.settings import RetentionPolicy as RetentionPolicy
+from ._server.futures.retention_policy import RetentionPolicy as RetentionPolicy
 from ._tokenizers.byte_level import ByteTokenizer as ByteTokenizer
 from ._transport.embedded import EmbeddedTransport as EmbeddedTransport
 from ._transport.embedded import embedded_transport as embedded_transport

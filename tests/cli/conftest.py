@@ -6,7 +6,7 @@ from support.client_fixtures import pass_time as pass_time
 from support.client_fixtures import quiet as quiet
 from support.client_fixtures import server as server
 from support.client_fixtures import training as training
-from support.server_fixtures import _batch as _batch
+from support.server_fixtures import batch as batch
 from support.server_fixtures import call as call
 from support.server_fixtures import clock as clock
 from support.server_fixtures import gate as gate

@@ -16,7 +16,7 @@ import orjson
 import pytest
 
 from support.scripted import PATIENCE_S
-from tinkerwire._server.http.content_encoding import LARGEST_BODY_BYTES
+from tinkerwire._server.http.content_encoding import MAX_BODY_BYTES
 
 NANO = "tinkerwire/byte-nano"
 READY = re.compile(r"tinkerwire serves the Tinker API at (http://[^ ]+) \(models: (.+)\)\n")
@@ -133,11 +133,11 @@ def test_http_is_read_as_it_may_come(start: Start) -> None:
 def test_a_body_beyond_all_bounds_is_413(start: Start, encoding: str) -> None:
     """In JSON, with the bound, and without filling the memory, however few bytes it takes on the wire."""
     _, client = start()
-    body = b'{"tags": [' + b"0," * (LARGEST_BODY_BYTES // 2) + b"0]}"
+    body = b'{"tags": [' + b"0," * (MAX_BODY_BYTES // 2) + b"0]}"
     sent = zlib.compress(body, wbits=31) if encoding else body
     answer = client.post("create_session", content=sent, headers={"content-encoding": encoding or "identity"})
     assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (413, "application/json")
-    assert answer.json()["detail"] == f"the body is more than {LARGEST_BODY_BYTES} bytes; send smaller batches"
+    assert answer.json()["detail"] == f"the body must not exceed {MAX_BODY_BYTES} bytes; send smaller batches"
     assert client.get("healthz").status_code == 200
 
 
@@ -170,7 +170,7 @@ def test_a_restarted_process_has_the_checkpoints(start: Start) -> None:
 
 
 WRONG_FLAGS: list[tuple[list[str], str]] = [
-    (["--wire", "9.9"], "--wire: wire version 9.9"),
+    (["--wire", "9.9"], "--wire: wire version must be .* got 9.9"),
     (["--wire", "latest"], "--wire: .*latest"),
     (["--inject-faults", "p_1=2"], "--inject-faults: .*p_1=2"),
     (["--quirks", "failure=501"], "--quirks: .*501"),

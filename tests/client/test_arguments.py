@@ -84,7 +84,7 @@ def test_operations_after_a_failed_creation_raise_its_error_class() -> None:
 
 def test_idle_models_have_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """The embedded server's threads end when idle, and start again with the next job."""
-    monkeypatch.setattr(worker, "IDLE_S", 0.05)
+    monkeypatch.setattr(worker, "IDLE_TIMEOUT_S", 0.05)
 
     def of_models() -> list[str]:
         return [thread.name for thread in threading.enumerate() if ":train:" in thread.name]

@@ -110,7 +110,7 @@ def test_a_folder_in_use_is_an_error_with_a_way_out(tmp_path: Path) -> None:
     with tw.ServiceClient(base_url=f"local:{tmp_path}"):
         command = [sys.executable, "-c", SAVE, f"local:{tmp_path}"]
         found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert f"ValueError: folder: another server has {tmp_path.resolve()}; close its client" in found.stderr
+    assert f"ValueError: folder: another server uses {tmp_path.resolve()}; close its client" in found.stderr
     assert "tinkerwire serve --folder" in found.stderr
 
 

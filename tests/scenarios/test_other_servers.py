@@ -175,12 +175,12 @@ def test_failed_futures(failure: str, kind: type[tw.TinkerError]) -> None:
 @pytest.mark.parametrize(
     ("wire", "ways"),
     [
-        *(("0.22.7", {"batches": "json", "refusal": status}) for status in ("415", "400", "422")),
-        ("0.22.7", {"batches": "messages"}),
-        ("0.22.7", {"batches": "messages", "lacks": "client_config"}),
-        ("0.38.0", {"lacks": "client_config"}),
-        ("0.22.7", {"results": "messages"}),
-        ("0.22.7", {"results": "messages", "lacks": "client_config", "batches": "json"}),
+        *(("0.22.7", {"batches": "json", "rejection": status}) for status in ("415", "400", "422")),
+        ("0.22.7", {"batches": "protobuf"}),
+        ("0.22.7", {"batches": "protobuf", "missing": "client_config"}),
+        ("0.38.0", {"missing": "client_config"}),
+        ("0.22.7", {"results": "protobuf"}),
+        ("0.22.7", {"results": "protobuf", "missing": "client_config", "batches": "json"}),
         ("0.38.0", {"results": "json"}),
     ],
     ids=str,
@@ -194,25 +194,25 @@ def test_forms(expected: list[float], wire: str, ways: dict[str, Any]) -> None:
 # --- 5 and 6: what is missing, and what is not known ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("missing", ["404", "405"])
+@pytest.mark.parametrize("missing_status", ["404", "405"])
 @pytest.mark.parametrize("wire", ["0.16.1", "0.25.0", "0.38.0"])
-def test_optional_calls_that_are_missing(expected: list[float], wire: str, missing: str) -> None:
+def test_optional_calls_that_are_missing(expected: list[float], wire: str, missing_status: str) -> None:
     """The flow needs none of the optional calls."""
-    with client_of(Quirks(lacks="optional", missing=missing), wire) as client:
+    with client_of(Quirks(missing="optional", missing_status=missing_status), wire) as client:
         check(expected, client)
 
 
 def test_announced_calls_that_are_missing(expected: list[float]) -> None:
     """The client survives a server that announces calls which it does not have."""
     flags = {"sample_use_retrieve_futures": True, "sample_cancel_enabled": True, "sample_join_sampling_session": True}
-    lacks = {"retrieve_futures", "cancel_future", "join_sampling_session"}
-    with client_of(Quirks(lacks=lacks), "0.38.0", client_config=flags) as client:
+    missing = {"retrieve_futures", "cancel_future", "join_sampling_session"}
+    with client_of(Quirks(missing=missing), "0.38.0", client_config=flags) as client:
         check(expected, client)
 
 
 def test_missing_calls_raise_an_error_that_names_them() -> None:
     """A user's call of a missing endpoint raises an error that names the call, and the client continues."""
-    with client_of(Quirks(lacks={"set_checkpoint_ttl", "create_sampling_session"})) as client:
+    with client_of(Quirks(missing={"set_checkpoint_ttl", "create_sampling_session"})) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         path = training.save_state("a").result(PATIENCE_S).path
         with pytest.raises(tw.NotFoundError, match="ttl"):
@@ -268,7 +268,7 @@ def test_top_k(caplog: pytest.LogCaptureFixture) -> None:
         asked = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)
         assert asked.result(PATIENCE_S).topk_prompt_logprobs is None
     assert "returned no topk_prompt_logprobs" in caplog.text
-    with client_of(Quirks(topk="refused")) as client:
+    with client_of(Quirks(topk="rejected")) as client:
         sampling = client.create_sampling_client(base_model=MODEL)
         asked = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)
         with pytest.raises(tw.BadRequestError, match="topk_prompt_logprobs is not supported"):
@@ -298,10 +298,10 @@ def test_loads_that_must_come_first(expected: list[float]) -> None:
         train(training)
 
 
-@pytest.mark.parametrize(("strict", "counts_refused"), [(False, False), (True, False), (False, True)])
-def test_rejected_operations_leave_no_gap(strict: bool, counts_refused: bool) -> None:
+@pytest.mark.parametrize(("strict", "counts_rejected"), [(False, False), (True, False), (False, True)])
+def test_rejected_operations_leave_no_gap(strict: bool, counts_rejected: bool) -> None:
     """Rejected operations leave no gap in seq_ids, and reuse no number that the server counted."""
-    ways = Quirks(load_first=True, counts_refused=counts_refused)
+    ways = Quirks(load_first=True, counts_rejected=counts_rejected)
     with client_of(ways, strict_sequence=strict, gap_wait_s=3600.0) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
         path = training.save_state("a").result(PATIENCE_S).path
@@ -350,10 +350,10 @@ def test_request_ids(expected: list[float], ids: str, together: bool) -> None:
 
 def test_all_quirks_at_once_over_http(expected: list[float]) -> None:
     """A client that knows only the URL passes the flow on a server with many quirks."""
-    common = "result_delay_s=0.05,not_ready=try_again,prompt_logprobs=short,load_first,topk=ignored,lacks=optional"
+    common = "result_delay_s=0.05,not_ready=try_again,prompt_logprobs=short,load_first,topk=ignored,missing=optional"
     for wire, ways in (
         ("0.16.1", "short_paths,metrics=null,ids=integer,failure=400"),
-        ("0.25.0", "short_paths,metrics=empty,ids=uuid,failure=500,missing=405"),
+        ("0.25.0", "short_paths,metrics=empty,ids=uuid,failure=500,missing_status=405"),
     ):
         options = ["--wire", wire, "--long-poll", "0.02", "--seed", "1", "--quirks", f"{common},{ways}"]
         with embedded_http_server(*options) as url, tw.ServiceClient(base_url=url) as client:

@@ -18,7 +18,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, KEY, PARAMS, PROMPT, datum, open_client
 from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
-from tinkerwire._server.http import aiohttp_app
+from tinkerwire._server import aiohttp_app
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire.local import EmbeddedServer, EmbeddedTransport
 from tinkerwire_base.call import WireRequest, WireResponse
@@ -85,7 +85,7 @@ class Outage:
         self._place.close()
 
     async def _up(self) -> None:
-        app = aiohttp_app.application(self._server)
+        app = aiohttp_app.create_application(self._server)
         self._runner = aiohttp_app.web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.05)
         await self._runner.setup()
         await aiohttp_app.web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_port=True).start()

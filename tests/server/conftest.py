@@ -1,6 +1,6 @@
 """Fixtures of the embedded server's tests."""
 
-from support.server_fixtures import _batch as _batch
+from support.server_fixtures import batch as batch
 from support.server_fixtures import call as call
 from support.server_fixtures import clock as clock
 from support.server_fixtures import gate as gate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tinkerwire._server.handlers import HANDLERS
-from tinkerwire._server.http.openapi import contract
+from tinkerwire._server.http.openapi import load_contract
 from tinkerwire._server.http.responses import HttpError
 from tinkerwire._server.http.routing import Router
 from tinkerwire_base.conversion.versioning import is_available, parse_version
@@ -32,7 +32,7 @@ TODAY = sorted(there(SERVED))
 
 @pytest.fixture(scope="module")
 def router() -> Router:
-    return Router(contract(SERVED))
+    return Router(load_contract(SERVED))
 
 
 def test_every_operation_has_a_handler() -> None:
@@ -77,6 +77,6 @@ def test_a_wrong_method_is_405_with_allow(router: Router) -> None:
 def test_an_operation_of_another_version_is_404() -> None:
     """Each wire version has its own addresses."""
     old = "/api/v1/models/m/checkpoints"
-    assert Router(contract("0.3.0")).find("GET", old)[0].name == "list_model_checkpoints"
+    assert Router(load_contract("0.3.0")).find("GET", old)[0].name == "list_model_checkpoints"
     with pytest.raises(HttpError):
-        Router(contract(SERVED)).find("GET", old)
+        Router(load_contract(SERVED)).find("GET", old)

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tinkerwire._server.http.openapi import contract, resolve
+from tinkerwire._server.http.openapi import load_contract, resolve_reference
 from tinkerwire.local import EmbeddedServer
 from tinkerwire_base.call import WireRequest
 from tinkerwire_generated.operations import OPERATIONS
 
-DOCUMENT = contract("0.16.1")
+DOCUMENT = load_contract("0.16.1")
 SERVED = {op["operationId"]: op for item in DOCUMENT["paths"].values() for op in item.values()}
 SCALARS = (
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
@@ -36,7 +36,7 @@ KNOWN: dict[str, Any] = {}
 
 def _valid(schema: dict[str, Any], name: str = "") -> st.SearchStrategy[Any]:
     """Values that fit a schema, small ones mostly, real ids for names that are known."""
-    schema = resolve(DOCUMENT, schema)
+    schema = resolve_reference(DOCUMENT, schema)
     if name in KNOWN:
         return st.just(KNOWN[name]) if name != "path" else WORDS | st.just(KNOWN[name])
     if "const" in schema:

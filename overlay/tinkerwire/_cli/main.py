@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         "--quirks",
         type=_quirks,
         metavar="LIST",
-        help="take on the ways of other servers, as in failure=500,short_paths,metrics=null,lacks=optional; the "
+        help="take on the ways of other servers, as in failure=500,short_paths,metrics=null,missing=optional; the "
         "switches are those of tinkerwire._server.Quirks, and docs/known-bugs.md tells of each",
     )
     serve.set_defaults(run=_serve, error=serve.error)
@@ -110,9 +110,9 @@ def _seconds(text: str) -> float:
 
 # argparse shows the flag and the text of an ArgumentTypeError; it hides that of a ValueError.
 def _wire(text: str) -> str:
-    from .._server.http.openapi import contract  # noqa: PLC0415
+    from .._server.http.openapi import load_contract  # noqa: PLC0415
 
-    _checked(contract, text)
+    _checked(load_contract, text)
     return text
 
 
@@ -152,15 +152,15 @@ def _checked(read: Callable[[S], T], given: S) -> T:
 
 def _serve(options: argparse.Namespace) -> int:
     # numpy and aiohttp are loaded by the commands that use them.
-    from .._server.http.aiohttp_app import serve  # noqa: PLC0415
+    from .._server.aiohttp_app import serve  # noqa: PLC0415
     from .._server.http.allowed_hosts import AllowedHosts  # noqa: PLC0415
-    from .._server.http.openapi import contract  # noqa: PLC0415
+    from .._server.http.openapi import load_contract  # noqa: PLC0415
     from .._server.sessions.client_config import ClientConfig  # noqa: PLC0415
     from ..local import EmbeddedServer, FaultInjection  # noqa: PLC0415
 
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
-        ClientConfig(contract(options.wire), dict(options.flag))
+        ClientConfig(load_contract(options.wire), dict(options.flag))
     except ValueError as error:
         options.error(f"argument --flag: {error}")
     try:

@@ -1,4 +1,4 @@
-"""The embedded server: routes, validates, handles and encodes, without a socket."""
+"""The embedded server: middleware, routing, validation, handlers and encoding, without a socket."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import Any
 from typing_extensions import Self
 
 from tinkerwire._files import lock
-from tinkerwire._server.emulation.fault_injection import ConnectionDropped, FaultInjection, InjectedFault
+from tinkerwire._server.emulation.fault_injection import ConnectionDropped, FaultInjection
+from tinkerwire._server.emulation.middleware import CallNext, Middleware, apply_middleware
 from tinkerwire._server.emulation.quirks import Quirks
-from tinkerwire._server.emulation.server_emulation import BATCHES, ServerEmulation
-from tinkerwire._server.futures.ids import RequestIds
+from tinkerwire._server.futures.retention_policy import RetentionPolicy
 from tinkerwire._server.handlers import HANDLERS
-from tinkerwire._server.http.idempotency import REPEATABLE, IdempotencyCache
-from tinkerwire._server.http.openapi import contract
+from tinkerwire._server.http.idempotency import SAFE_OPERATIONS, IdempotencyCache
+from tinkerwire._server.http.openapi import load_contract
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import NO_RETRY, HttpError, Response
 from tinkerwire._server.http.routing import Router
@@ -30,8 +30,8 @@ from tinkerwire._server.http.validation import Validator
 from tinkerwire._server.sessions.catalogue import Catalogue
 from tinkerwire._server.sessions.client_config import ClientConfig
 from tinkerwire._server.sessions.tokens import PREFIX as TOKEN_PREFIX
-from tinkerwire._server.settings import RetentionPolicy
-from tinkerwire._server.state import Settings, State
+from tinkerwire._server.settings import Settings
+from tinkerwire._server.state import State
 from tinkerwire._server.storage import temporary_folder
 from tinkerwire._server.storage.archives import PREFIX as ARCHIVES
 from tinkerwire.version import DEFAULT_WIRE
@@ -41,35 +41,36 @@ from tinkerwire_generated.operations import OPERATIONS
 log = logging.getLogger("tinkerwire._server")
 
 OPEN_PATHS = frozenset({OPERATIONS["healthz"].path, OPERATIONS["auth_config"].path})
-"""Where no key is asked for."""
+"""Paths that need no API key."""
 
 
 class EmbeddedServer:
-    """Speaks the Tinker API, and trains and samples small models in this process.
+    """A server of the Tinker API that trains and samples small models in this process.
 
     Args:
-        folder: where training runs and checkpoints are kept, by one server at a time; None for a temporary folder,
-            removed at close.
-        wire_version: whose contract is served.
-        long_poll_s: seconds that a request for a result is held before it is answered "try again".
-        session_ttl_s: seconds without a sign of life after which a session expires; None for never.
-        strict_sequence: whether a gap in a model's seq_ids is refused.
-        gap_wait_s: seconds for which operations behind a gap in a model's seq_ids are held back, unless it is refused.
-        api_key: the only X-API-Key that is let in; None lets in any, and none.
-        fault_injection: failures to inject.
+        folder: folder of training runs and checkpoints, for one server at a time; None creates a temporary folder
+            and removes it at close.
+        wire_version: wire version to serve.
+        long_poll_s: seconds for which a request for a result is held before the response is "try again".
+        session_ttl_s: seconds without a request after which a session expires; None disables expiry.
+        strict_sequence: reject an operation whose seq_id leaves a gap.
+        gap_wait_s: seconds for which operations behind a gap in a model's seq_ids wait for the missing ones. Without
+            effect if ``strict_sequence`` is set.
+        api_key: required value of X-API-Key; None accepts requests with any key or without a key.
+        fault_injection: faults to inject.
         quirks: behaviour of other servers to emulate.
-        seed: makes adapters and samples that come without a seed the same in every run.
-        most_queued_samples: unfinished requests beyond which samples are pushed back with 429.
-        most_inline_bytes: larger results are answered by their size first, where a client allows that.
-        aliases: further names of base models, each with the model that it stands for, for programs that look up what
-            they know of a name.
-        client_config: flags that clients are told, by name; the wire version's own defaults for the others.
-        keeping: how long results are kept, and in how much memory.
+        seed: seed for adapters and samples that are requested without a seed; None draws a new seed each time.
+        max_queued_samples: unfinished requests beyond which the server answers samples with 429.
+        max_inline_bytes: results above this size are announced by their size first, if the client allows that.
+        aliases: further names of base models, each with the model it stands for, for programs that look up properties
+            by model name.
+        client_config: flags of client/config by name; flags not named have the defaults of the wire version.
+        retention: limits on the age and memory of retained results.
         clock: seconds since the epoch; for tests.
 
     Raises:
-        ValueError: a wire version that the contract does not have, a flag that the version does not have, an alias of
-            a model that there is not, or a folder that another server has.
+        ValueError: the wire version is not in the contract, the wire version does not have a flag, an alias names an
+            unknown model, or another server uses the folder.
     """
 
     def __init__(
@@ -92,83 +93,83 @@ class EmbeddedServer:
         retention: RetentionPolicy | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        document = contract(wire_version)
-        config = ClientConfig(document, client_config or {}, strict_sequence=strict_sequence)
-        self.wire_version = wire_version
-        """Whose contract is served."""
-        self._router = Router(document)
-        self._validator = Validator(document)
-        self._api_key = api_key
-        self._fault_injection = fault_injection
-        ways = quirks or Quirks()
-        self._emulation = ServerEmulation(ways, long_poll_s)
-        retention = retention or RetentionPolicy()
-        self._first_answers = IdempotencyCache(retention.request_bytes)
-        self._closed = False
-        self.is_idle = False
-        """After close: whether all work had ended within the time that close waits."""
-        self.folder = temporary_folder.create() if folder is None else Path(folder)
-        leave = _occupied(self.folder)
-        if folder is None:
-            leave = partial(_remove_folder, self.folder, leave)
-        self._leave_folder = weakref.finalize(self, _unless_forked, leave, os.getpid())
+        document = load_contract(wire_version)
         settings = Settings(
             wire_version=wire_version,
             long_poll_s=long_poll_s,
             session_ttl_s=session_ttl_s,
             strict_sequence=strict_sequence,
             gap_wait_s=gap_wait_s,
+            api_key=api_key,
+            seed=seed,
             max_queued_samples=max_queued_samples,
             max_inline_bytes=max_inline_bytes,
             catalogue=Catalogue(aliases or {}),
-            config=config,
-            seed=seed,
-            retention=retention,
+            client_config=ClientConfig(document, client_config or {}, strict_sequence=strict_sequence),
+            retention=retention or RetentionPolicy(),
+            quirks=quirks or Quirks(),
+            fault_injection=fault_injection,
             clock=clock,
         )
-        self._state = State(self.folder, settings, RequestIds(ways.ids), self._emulation.result)
+        self.wire_version = wire_version
+        """The wire version that the server speaks."""
+        self._settings = settings
+        self._router = Router(document)
+        self._validator = Validator(document)
+        self._idempotency_cache = IdempotencyCache(settings.retention.request_bytes)
+        self._closed = False
+        self.is_idle = False
+        """True if all work ended before :meth:`close` returned."""
+        self.folder = temporary_folder.create() if folder is None else Path(folder)
+        leave = _lock_folder(self.folder)
+        if folder is None:
+            leave = partial(_remove_folder, self.folder, leave)
+        self._leave_folder = weakref.finalize(self, _leave_unless_forked, leave, os.getpid())
+        self._state = State(self.folder, settings)
+        self._emulation = self._state.emulation
+        # The first one is the innermost.
+        self._middleware: tuple[Middleware, ...] = (self._emulation,)
+        if fault_injection is not None:
+            self._middleware += (fault_injection,)
 
     @property
     def base_models(self) -> tuple[str, ...]:
         """Names of the models that can be trained and sampled."""
-        return tuple(self._state.settings.catalogue.models)
+        return tuple(self._settings.catalogue.models)
 
     @property
     def checkpoint_count(self) -> int:
-        """The number of checkpoints that the server has."""
+        """Number of checkpoints."""
         return len(self._state.checkpoints.newest_first())
 
     async def handle(self, request: WireRequest) -> WireResponse:
-        """Answer one request; any event loop will do.
+        """Return the response to one request, on any event loop.
 
         Raises:
-            ConnectionDropped: the server was told to drop this one.
+            ConnectionDropped: fault injection or a quirk drops the connection.
         """
-        request_headers = {name.lower(): value for name, value in request.headers.items()}
+        headers = {name.lower(): value for name, value in request.headers.items()}
         try:
-            self._check(request, request_headers)
+            self._authenticate(request, headers)
             if request.path.startswith(ARCHIVES):
-                return self._archive(request)
+                return self._read_archive(request)
             operation, path = self._router.find(request.method, request.path)
-            error = await self._fault_injection.before(operation.name) if self._fault_injection else InjectedFault()
-            if error.reset:
-                raise ConnectionDropped(f"{operation.name}: dropped on purpose, before it was handled")
-            response = error.response or await self._disguised(operation, path, request)
-            if error.lost_reply:
-                raise ConnectionDropped(f"{operation.name}: dropped on purpose, after it was handled")
-            return response
-        except HttpError as refusal:
-            return self._encode(refusal.answer())
+            call_next: CallNext = partial(self._respond, operation, path)
+            for middleware in self._middleware:
+                call_next = apply_middleware(operation.name, middleware, call_next)
+            return await call_next(request)
+        except HttpError as error:
+            return self._encode(error.to_response())
         except ConnectionDropped:
             raise
-        except Exception as unexpected:
+        except Exception as error:
             log.exception("%s %s failed", request.method, request.path)
-            text = f"the server failed: {type(unexpected).__name__}: {unexpected}; its log has the traceback"
+            text = f"internal server error: {type(error).__name__}: {error}; see the traceback in the server's log"
             return self._encode(Response(status=500, body={"detail": text}))
 
     def close(self) -> None:
-        """Stop all work and free what is held; later requests are answered 503."""
-        # Under the lock, so that what is accepted is accepted before: its promises are kept or broken, not forgotten.
+        """Stop all work and free all resources; later requests are answered with 503."""
+        # With the lock held, so that every accepted request either finishes or fails.
         with self._state.lock:
             if self._closed:
                 return
@@ -184,85 +185,76 @@ class EmbeddedServer:
     ) -> None:
         self.close()
 
-    def _refuse_closed(self) -> None:
+    def _require_open(self) -> None:
         if self._closed:
-            raise HttpError(503, "this server was closed", NO_RETRY)
+            raise HttpError(503, "this server is closed", NO_RETRY)
 
-    def _check(self, request: WireRequest, headers: Mapping[str, str]) -> None:
-        self._refuse_closed()
-        # The address of an archive is a secret in itself, and clients of object stores send no key.
+    def _authenticate(self, request: WireRequest, headers: Mapping[str, str]) -> None:
+        self._require_open()
+        # The URL of an archive is a secret itself, and clients of object stores do not send a key.
         is_open = request.path in OPEN_PATHS or request.path.startswith(ARCHIVES)
-        if self._api_key is not None and not is_open:
-            given = headers.get("x-api-key")
-            if given is not None and given.startswith(TOKEN_PREFIX) and self._state.settings.config.wants_tokens:
-                self._state.tokens.check(given)
-            elif given != self._api_key:
-                what = "wrong" if given else "missing"
-                raise HttpError(401, f"the API key is {what}; send the server's own in X-API-Key")
+        api_key = self._settings.api_key
+        if api_key is None or is_open:
+            return
+        credential = headers.get("x-api-key")
+        uses_tokens = self._settings.client_config.uses_tokens
+        if credential is not None and credential.startswith(TOKEN_PREFIX) and uses_tokens:
+            self._state.tokens.validate(credential)
+        elif credential != api_key:
+            problem = "wrong" if credential else "missing"
+            raise HttpError(401, f"the API key is {problem}; send the server's own key in X-API-Key")
 
-    async def _disguised(self, operation: Operation, path: Mapping[str, str], request: WireRequest) -> WireResponse:
-        seen = self._emulation.incoming(operation.name, request)
-        early = await self._emulation.early(operation.name, seen)
-        if early is not None:
-            return early
-        refusal = self._emulation.refusal_of_form(operation.name, seen)
-        if refusal is not None and not self._emulation.applies_refused:
-            raise refusal
-        response = await self._answer(operation, path, seen)
-        if refusal is not None:
-            raise refusal
-        return self._emulation.outgoing(operation.name, response)
-
-    async def _answer(self, operation: Operation, path: Mapping[str, str], wire: WireRequest) -> WireResponse:
+    async def _respond(self, operation: Operation, path: Mapping[str, str], wire: WireRequest) -> WireResponse:
         headers = {name.lower(): value for name, value in wire.headers.items()}
         fingerprint = _fingerprint(wire)
-        has_key = wire.method != "GET" and operation.name not in REPEATABLE
-        has_key = has_key and not (operation.name in BATCHES and self._emulation.applies_refused)
+        has_key = wire.method != "GET" and operation.name not in SAFE_OPERATIONS
+        has_key = has_key and not self._emulation.ignores_idempotency_key(operation.name)
         key = headers.get("x-idempotency-key") if has_key else None
         with self._state.lock:
-            self._refuse_closed()
-            first = self._first_answers.find(key, operation.name, fingerprint) if key else None
-            if first is not None:
-                return first
+            self._require_open()
+            cached = self._idempotency_cache.find(key, operation.name, fingerprint) if key else None
+            if cached is not None:
+                return cached
             request = Request(
                 operation=operation.name,
                 path=path,
-                query=self._validator.query(operation, wire.query),
-                body=self._validator.body(operation, wire.content, headers),
+                query=self._validator.parse_query(operation, wire.query),
+                body=self._validator.parse_body(operation, wire.content, headers),
                 headers=headers,
                 key=key,
                 fingerprint=fingerprint,
             )
-            outcome = self._emulation.first_answer(request) or self._begin(request)
+            outcome = self._emulation.find_executed(request) or self._call_handler(request)
             if isinstance(outcome, Response):
-                self._emulation.keep(request, outcome)
+                self._emulation.record_executed(request, outcome)
                 response = self._encode(outcome)
                 if key:
-                    self._first_answers.keep(key, operation.name, fingerprint, response)
+                    self._idempotency_cache.store(key, operation.name, fingerprint, response)
                 return response
         return self._encode(await outcome)
 
-    def _begin(self, request: Request) -> Response | Awaitable[Response]:
+    def _call_handler(self, request: Request) -> Response | Awaitable[Response]:
         try:
-            self._emulation.check(request)
+            self._emulation.validate(request)
             return HANDLERS[request.operation](self._state, request)
-        except HttpError as refusal:
-            self._emulation.refused(request, refusal.status)
-            self._state.skip(request.body)
+        except HttpError as error:
+            self._emulation.on_rejected(request, error.status)
+            self._state.skip_seq_id(request.body)
             raise
 
-    def _archive(self, request: WireRequest) -> WireResponse:
+    def _read_archive(self, request: WireRequest) -> WireResponse:
         if request.method != "GET":
-            raise HttpError(405, f"archives take GET, not {request.method}", {"allow": "GET"})
+            raise HttpError(405, f"archives must be requested with GET, got {request.method}", {"allow": "GET"})
         content = self._state.archives.read(request.path)
         return WireResponse(status=200, headers={"content-type": "application/octet-stream"}, content=content)
 
-    def _encode(self, answer: Response) -> WireResponse:
-        body: Any = answer.body
+    def _encode(self, response: Response) -> WireResponse:
+        body: Any = response.body
         if body is None:
-            return WireResponse(status=answer.status, headers=answer.headers)
-        content = body if isinstance(body, bytes) else self._state.encoder.json(body)
-        return WireResponse(status=answer.status, headers={"content-type": JSON, **answer.headers}, content=content)
+            return WireResponse(status=response.status, headers=response.headers)
+        content = body if isinstance(body, bytes) else self._state.encoder.encode_json(body)
+        headers = {"content-type": JSON, **response.headers}
+        return WireResponse(status=response.status, headers=headers, content=content)
 
 
 def _fingerprint(request: WireRequest) -> bytes:
@@ -276,21 +268,21 @@ def _remove_folder(folder: Path, unlock: Callable[[], None]) -> None:
     unlock()
 
 
-def _occupied(folder: Path) -> Callable[[], None]:
-    """Take a folder for one server, as a second would take for leftovers what the first is writing; gives it back."""
+def _lock_folder(folder: Path) -> Callable[[], None]:
+    """Lock the folder and return a function that unlocks it; a second server would delete unfinished files."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return lock(folder, waits=False)
     except BlockingIOError:
         raise ValueError(
-            f"folder: another server has {folder}; close its client or end its process, give each of them a folder of "
-            f"its own, or start `tinkerwire serve --folder {folder}` and give its URL to both"
+            f"folder: another server uses {folder}; close its client or end its process, use a folder for each server, "
+            f"or start `tinkerwire serve --folder {folder}` and use its URL in both programs"
         ) from None
     except OSError as error:
         raise ValueError(f"folder: {folder} cannot be used: {error.strerror or error}") from None
 
 
-def _unless_forked(leave: Callable[[], object], pid: int) -> None:
-    """Leave a folder; not in a child that ends, which has a copy of its parent's server."""
+def _leave_unless_forked(leave: Callable[[], object], pid: int) -> None:
+    """Leave a folder, except in a forked child, which has a copy of its parent's server."""
     if os.getpid() == pid:
         leave()

@@ -1,4 +1,4 @@
-"""From the wire's datums and prompts to what the engine reads, and from its results to the wire's."""
+"""Conversion between models of the wire and arguments and results of the engine."""
 
 from __future__ import annotations
 
@@ -19,78 +19,99 @@ from tinkerwire_generated.models import (
     TensorData,
 )
 
-MAX_FILLED = 2**24
-"""Numbers that the sparse tensors of one request may stand for: a few bytes can ask for any number of them."""
+MAX_DENSE_VALUES = 2**24
+"""Maximum size of all sparse tensors of one request once they are dense; a few bytes can describe any size."""
 
 
-def tokens(where: str, model_input: ModelInput) -> npt.NDArray[Any]:
-    """The token ids of an input.
+def to_token_array(where: str, model_input: ModelInput) -> npt.NDArray[Any]:
+    """Return the token ids of an input.
+
+    Args:
+        where: name of the input in errors.
+        model_input: the input.
 
     Raises:
-        EngineError: a chunk that is not text.
+        EngineError: a chunk is not text.
     """
     parts = []
     for index, chunk in enumerate(model_input.chunks):
         if not isinstance(chunk, EncodedTextChunk):
             raise EngineError(
-                f"{where}: chunks[{index}] is no text but of type {chunk.type}; the models of this server read text"
+                f"{where}: chunks[{index}] must be text for the models of this server, got type {chunk.type}"
             )
         parts.append(np.asarray(chunk.tokens, dtype=np.int64))
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 
-def examples(data: Sequence[Datum]) -> list[Example]:
-    """The engine's examples; EngineError for what it cannot read, naming the datum."""
-    _check_filled("data", [tensor for datum in data for tensor in datum.loss_fn_inputs.values()])
-    return [_example(f"datum {index}", datum) for index, datum in enumerate(data)]
-
-
-def array(where: str, tensor: TensorData, pad_value: int = 0) -> npt.NDArray[Any]:
-    """A tensor of the wire as an array of its shape, int64 or float32, with ``pad_value`` where a sparse one has none.
+def to_examples(data: Sequence[Datum]) -> list[Example]:
+    """Convert datums to examples of the engine.
 
     Raises:
-        EngineError: data that is not of its dtype, or a sparse tensor of more than :data:`MAX_FILLED` numbers.
+        EngineError: a datum is invalid; the error names it.
     """
-    _check_filled(where, [tensor])
+    _check_dense_size("data", [tensor for datum in data for tensor in datum.loss_fn_inputs.values()])
+    return [_to_example(f"datum {index}", datum) for index, datum in enumerate(data)]
+
+
+def to_array(where: str, tensor: TensorData, pad_value: int = 0) -> npt.NDArray[Any]:
+    """Convert a tensor to an array, int64 or float32.
+
+    Args:
+        where: name of the tensor in errors.
+        tensor: the tensor.
+        pad_value: the value of positions that a sparse tensor does not define.
+
+    Raises:
+        EngineError: the data does not fit the dtype, or the dense size exceeds :data:`MAX_DENSE_VALUES`.
+    """
+    _check_dense_size(where, [tensor])
     try:
         return tensor.to_numpy(pad_value)
     except (ValueError, TypeError, OverflowError) as error:
         raise EngineError(f"{where}: {error}") from None
 
 
-def output(result: LossResult) -> ForwardBackwardOutput:
-    """The wire's form of a loss and its outputs."""
+def to_output(result: LossResult) -> ForwardBackwardOutput:
+    """Convert a result of the engine to a response.
+
+    Raises:
+        EngineError: a value is not finite.
+    """
     return ForwardBackwardOutput(
         loss_fn_output_type="ArrayRecord",
         loss_fn_outputs=[
-            {name: _finite_tensor(name, array) for name, array in arrays.items()} for arrays in result.outputs
+            {name: _to_finite_tensor(name, array) for name, array in arrays.items()} for arrays in result.outputs
         ],
-        metrics=finite(result.metrics),
+        metrics=require_finite(result.metrics),
     )
 
 
-def _finite_tensor(name: str, array: npt.NDArray[Any]) -> TensorData:
+def _to_finite_tensor(name: str, array: npt.NDArray[Any]) -> TensorData:
     refuse_non_finite(name, array)
     return TensorData.from_array(name, array)
 
 
-def finite(metrics: Mapping[str, float]) -> dict[str, float]:
-    """The metrics themselves; EngineError when one of them is infinite or no number, which JSON cannot say."""
+def require_finite(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return the metrics unchanged.
+
+    Raises:
+        EngineError: a metric is infinite or NaN, which JSON cannot represent.
+    """
     for name, value in metrics.items():
         if not math.isfinite(value):
-            raise EngineError(f"{name} became {value}; use smaller numbers, and go on from a checkpoint from before")
+            raise EngineError(f"{name} became {value}; lower the learning rate and resume from an earlier checkpoint")
     return dict(metrics)
 
 
-def _example(where: str, datum: Datum) -> Example:
-    inputs = {name: array(f"{where}: {name}", tensor) for name, tensor in datum.loss_fn_inputs.items()}
-    return Example(tokens(where, datum.model_input), inputs)
+def _to_example(where: str, datum: Datum) -> Example:
+    inputs = {name: to_array(f"{where}: {name}", tensor) for name, tensor in datum.loss_fn_inputs.items()}
+    return Example(to_token_array(where, datum.model_input), inputs)
 
 
-def _check_filled(where: str, tensors: Iterable[TensorData]) -> None:
-    count = sum(math.prod(each.shape or ()) for each in tensors if each.sparse_crow_indices is not None)
-    if count > MAX_FILLED:
+def _check_dense_size(where: str, tensors: Iterable[TensorData]) -> None:
+    count = sum(math.prod(tensor.shape or ()) for tensor in tensors if tensor.sparse_crow_indices is not None)
+    if count > MAX_DENSE_VALUES:
         raise EngineError(
-            f"{where}: sparse tensors stand for {count} numbers, this server fills in {MAX_FILLED} at most; "
-            "send fewer datums, or narrower tensors"
+            f"{where}: sparse tensors must not exceed {MAX_DENSE_VALUES} values in dense form, got {count}; "
+            "send fewer datums or narrower tensors"
         )

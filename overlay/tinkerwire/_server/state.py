@@ -1,4 +1,4 @@
-"""All that a server knows, and the few steps that touch several parts of it."""
+"""State of a server: its parts, and the operations that involve several of them."""
 
 from __future__ import annotations
 
@@ -10,126 +10,130 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import attrs
-
+from tinkerwire._server.bounded_table import BoundedTable
+from tinkerwire._server.custom_loss.graph import LossGraph
+from tinkerwire._server.emulation.server_emulation import ServerEmulation
 from tinkerwire._server.futures.ids import RequestIds
 from tinkerwire._server.futures.store import FutureStore
 from tinkerwire._server.http.encoding import ResultEncoder
-from tinkerwire._server.http.openapi import contract
+from tinkerwire._server.http.openapi import load_contract
 from tinkerwire._server.ordering.seq_ids import Deduplicator, NumberedRequests
 from tinkerwire._server.ordering.worker import Worker
-from tinkerwire._server.sessions.catalogue import Catalogue
-from tinkerwire._server.sessions.client_config import ClientConfig
 from tinkerwire._server.sessions.models import Models, TrainedModel
 from tinkerwire._server.sessions.samplers import SamplingSessions
 from tinkerwire._server.sessions.sessions import Session, Sessions
 from tinkerwire._server.sessions.tokens import Tokens
-from tinkerwire._server.settings import RetentionPolicy
+from tinkerwire._server.settings import Settings
 from tinkerwire._server.storage.archives import Archives
-from tinkerwire._server.storage.bounded import BoundedTable
-from tinkerwire._server.storage.checkpoint_paths import kinds_in
+from tinkerwire._server.storage.checkpoint_paths import list_kinds
 from tinkerwire._server.storage.checkpoints import Checkpoints
 from tinkerwire._server.storage.runs import Runs
 
 log = logging.getLogger("tinkerwire._server")
 
-JOIN_S = 2.0
-
-
-@attrs.frozen(kw_only=True)
-class Settings:
-    """How a server behaves; see :class:`~tinkerwire._server.app.EmbeddedServer` for each."""
-
-    wire_version: str
-    long_poll_s: float
-    session_ttl_s: float | None
-    strict_sequence: bool
-    gap_wait_s: float
-    max_queued_samples: int
-    max_inline_bytes: int
-    catalogue: Catalogue
-    config: ClientConfig
-    seed: int | None
-    retention: RetentionPolicy
-    clock: Callable[[], float]
+JOIN_TIMEOUT_S = 2.0
 
 
 class State:
-    """The parts of a server. Its lock is held while a handler runs; jobs on workers run without it."""
+    """The parts of a server. Handlers run with :attr:`lock` held; jobs of workers run without the lock.
 
-    def __init__(
-        self, folder: Path, settings: Settings, ids: RequestIds, dress: Callable[[Any], Any] = lambda value: value
-    ) -> None:
+    Args:
+        folder: folder of training runs and checkpoints.
+        settings: settings of the server.
+    """
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
         self.settings = settings
         self.lock = threading.RLock()
         self.encoder = ResultEncoder(settings.wire_version)
-        self.futures = FutureStore(self.encoder, settings.retention, settings.clock, ids, dress)
-        # Samples come by the thousand; they have a table of their own, so that they do not push out the others.
+        self.emulation = ServerEmulation(settings.quirks, settings.long_poll_s)
+        self.futures = FutureStore(
+            self.encoder,
+            settings.retention,
+            settings.clock,
+            RequestIds(settings.quirks.ids),
+            self.emulation.transform_result,
+        )
+        # Clients send thousands of samples; in a table of their own, these do not displace other requests.
         self.samples: NumberedRequests = BoundedTable(settings.retention.request_bytes)
-        """Samples that were accepted, by sampling session and seq_id."""
+        """Accepted samples by sampling session and seq_id."""
         self.requests: NumberedRequests = BoundedTable(settings.retention.request_bytes)
-        """Other requests that were accepted, by session or model and number."""
-        self.sessions = Sessions(settings.session_ttl_s, settings.clock, self._release, self.requests)
+        """Other accepted requests by session or model and number."""
+        self.sessions = Sessions(settings.session_ttl_s, settings.clock, self._release_session, self.requests)
         self.models = Models()
         self.samplers = SamplingSessions()
+        self.losses: dict[str, LossGraph] = {}
+        """Custom losses by loss_id."""
         self.runs = Runs(folder / "runs", settings.clock)
-        self.checkpoints = Checkpoints(self.runs, kinds_in(contract(settings.wire_version)), settings.clock)
+        self.checkpoints = Checkpoints(self.runs, list_kinds(load_contract(settings.wire_version)), settings.clock)
         self.archives = Archives(settings.clock)
         self.tokens = Tokens(settings.clock)
         self.sampling = Worker("tinkerwire-sampling", threads=max(1, os.cpu_count() or 1))
 
-    def train(self, model: TrainedModel, work: Callable[[], Any], seq_id: int | None = None) -> str:
+    def enqueue_training(self, model: TrainedModel, work: Callable[[], Any], seq_id: int | None = None) -> str:
         """Queue work on a model and return its request id.
 
-        Work with a seq_id waits for its turn; other work comes after all that is queued already.
+        Args:
+            model: the model to work on.
+            work: the work; its return value is the result.
+            seq_id: position of the work; without it, the work runs after all work that is queued already.
         """
-        self.sessions.alive(model.session_id)
-        self.runs.touch(model.run)
+        self.sessions.require_active(model.session_id)
+        self.runs.mark_active(model.run)
 
-        def put(job: Callable[[], None]) -> None:
+        def enqueue(job: Callable[[], None]) -> None:
             if seq_id is None:
                 model.worker.put(job)
             else:
-                model.sequence.turns.put(seq_id, job)
+                model.seq_ids.reorder_buffer.put(seq_id, job)
 
-        return self.futures.run(put, work, model.model_id)
+        return self.futures.submit(enqueue, work, model.model_id)
 
-    def resends_of(self, sampler_id: str) -> Deduplicator:
-        """Return what recognizes the samples of a sampling session by their seq_ids."""
+    def create_sample_deduplicator(self, sampler_id: str) -> Deduplicator:
+        """Create a deduplicator for the samples of a sampling session."""
         return Deduplicator("seq_id", sampler_id, self.samples)
 
-    def skip(self, body: Any) -> None:
-        """Let operations on a model not wait for one that was refused."""
+    def skip_seq_id(self, body: Any) -> None:
+        """Let later operations on a model run without a rejected one.
+
+        Args:
+            body: body of the rejected request.
+        """
         model = self.models.find(getattr(body, "model_id", None))
         seq_id = getattr(body, "seq_id", None)
         if model is not None and seq_id is not None:
-            model.sequence.turns.skip(seq_id)
+            model.seq_ids.reorder_buffer.skip(seq_id)
 
-    def seed_for(self, *what: object) -> int | None:
-        """A seed for what came without one: drawn from the server's, None when it has none."""
+    def derive_seed(self, *parts: object) -> int | None:
+        """Derive a seed from the server's seed and ``parts``; None if the server does not have a seed."""
         if self.settings.seed is None:
             return None
-        return random.Random(f"{self.settings.seed}:{what}").getrandbits(31)
+        return random.Random(f"{self.settings.seed}:{parts}").getrandbits(31)
 
     def close(self) -> bool:
-        """Stop all work; what has no result yet fails. False when some is still at it after :data:`JOIN_S`."""
+        """Stop all work and fail all pending results.
+
+        Returns:
+            True if every worker ended within :data:`JOIN_TIMEOUT_S`.
+        """
         workers = [self.sampling]
         self.sampling.close()
         for model in self.models.close():
             model.close()
             workers.append(model.worker)
-        self.futures.abandon(None, "the server was closed before this was done")
-        ended = [worker.join(JOIN_S) for worker in workers]
+        self.futures.fail_pending(None, "the server was closed before this was done")
+        ended = [worker.join(JOIN_TIMEOUT_S) for worker in workers]
         return all(ended)
 
-    def _release(self, session: Session) -> None:
+    def _release_session(self, session: Session) -> None:
         log.info("session %s expired", session.session_id)
         reason = f"session {session.session_id} expired"
         for model_id in session.model_ids:
             model = self.models.remove(model_id, 410, reason)
             if model is not None:
                 model.close()
-                self.futures.abandon(model_id, f"model {model_id} is gone: {reason}")
-        session.losses.clear()
+                self.futures.fail_pending(model_id, f"model {model_id} is gone: {reason}")
+        for loss_id in session.loss_ids:
+            del self.losses[loss_id]
         for sampler_id in session.sampler_ids:
             self.samplers.remove(sampler_id)

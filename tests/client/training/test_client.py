@@ -161,7 +161,7 @@ def test_a_name_given_twice_to_a_server() -> None:
         listed = client.create_rest_client().list_checkpoints(training.model_id).result(PATIENCE_S).checkpoints
         assert [checkpoint.checkpoint_id for checkpoint in listed] == ["sampler_weights/same"]
         again = training.save_weights_for_sampler("same")
-        with pytest.raises(tw.TinkerError, match="exists already"):
+        with pytest.raises(tw.TinkerError, match="already exists"):
             again.result(PATIENCE_S)
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(60)
 MODEL = "tinkerwire/byte-nano"
 REFUSALS = ("400", "404", "405", "406", "415", "422", "500", "501", "502", "dropped")
 CONFIGS: dict[str, dict[str, Any]] = {
-    "absent": {"lacks": "client_config"},
+    "absent": {"missing": "client_config"},
     "without flags": {"flags": "absent"},
     "with flags": {},
 }
@@ -73,12 +73,12 @@ def expected() -> list[float]:
 @pytest.mark.parametrize("applies", [False, True])
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("refusal", REFUSALS)
-@pytest.mark.parametrize("batches", ["json", "messages", "any"])
+@pytest.mark.parametrize("batches", ["json", "protobuf", "any"])
 def test_a_refused_batch_is_tried_in_the_other_form(
     expected: list[float], batches: str, refusal: str, config: str, applies: bool
 ) -> None:
     """The first one only, once, under its number; a server that did it before it refused it does it once."""
-    ways = Quirks(batches=batches, refusal=refusal, applies_refused=applies, **CONFIGS[config])
+    ways = Quirks(batches=batches, rejection=refusal, executes_rejected=applies, **CONFIGS[config])
     losses, dialect, transport = losses_of(ways)
     assert losses == pytest.approx(expected, rel=1e-5)
     is_refused = batches == "json" or (batches == "any" and applies)

@@ -152,7 +152,7 @@ SEQUENCE = "sequences[0]"
             "target_prompt_logprobs: TensorData.shape: [-1]",
         ),
         (of_sample(prompt_alt_tokens={}), "prompt_alt_tokens.tokens: holds neither"),
-        (of_datum(model_input=[{}]), "data[0].model_input[0]: is neither text"),
+        (of_datum(model_input=[{}]), "data[0].model_input[0]: must be text"),
         (of_datum(model_input=[{"encoded_text": {"tokens": b"1"}}]), "data[0].model_input[0].tokens: 1 bytes"),
         (
             of_datum(model_input=[{"image": {"data": b"x", "format": "gif"}}]),
@@ -163,7 +163,7 @@ SEQUENCE = "sequences[0]"
             of_datum(loss_fn_inputs={"w": message_class("Tensor")(dtype=1, sparse_csr={}, shape=[2, 2])}),
             "data[0].loss_fn_inputs['w']: TensorData.sparse_crow",
         ),
-        (of_datum(model_input_spans=[{}]), "data[0].model_input_spans[0]: is neither"),
+        (of_datum(model_input_spans=[{}]), "data[0].model_input_spans[0]: must refer to"),
         (
             of_datum(loss_fn_input_spans=[{"sampled_tokens": {"length": 1}}]),
             "data[0].loss_fn_input_spans[0]: SampledProvenanceSpan.sequence_id",

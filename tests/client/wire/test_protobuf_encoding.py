@@ -189,12 +189,15 @@ def lost(shape: list[int], values: list[float]) -> m.ForwardBackwardOutput:
 @pytest.mark.parametrize(
     ("encode", "named"),
     [
-        (lambda: served.encode_sample(sampled(stop_reason="tool")), "sequences[0].stop_reason: 'tool' has no number"),
+        (lambda: served.encode_sample(sampled(stop_reason="tool")), "sequences[0].stop_reason: must be one of"),
         (lambda: served.encode_sample(sampled(stop_reason=str(2**31))), "sequences[0].stop_reason: 2147483648"),
         (lambda: served.encode_sample(sampled(tokens=[2**31])), "sequences[0].tokens[0]: 2147483648"),
         (lambda: served.encode_sample(sampled(logprobs=["x"])), "sequences[0].logprobs: cannot be read"),
         (lambda: served.encode_sample(sampled(extra_fields={"new": 1})), "sequences[0].extra_fields['new']"),
-        (lambda: served.encode_sample(sampled(sequence_id="s")), "sequences[0].sequence_id: has no place"),
+        (
+            lambda: served.encode_sample(sampled(sequence_id="s")),
+            "sequences[0].sequence_id: the protobuf message does not",
+        ),
         (lambda: served.encode_output(lost([], [1.0])), "loss_fn_outputs['x']: a tensor without dimensions"),
         (lambda: served.encode_output(lost([3, 0], [])), "loss_fn_outputs[0:]['x']: rows of [0]"),
     ],

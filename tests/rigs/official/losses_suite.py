@@ -97,12 +97,12 @@ def test_a_loss_is_made_once(make: Any) -> None:
 @pytest.mark.parametrize("loss", catalogue.TAKEN, ids=lambda loss: loss.__name__)
 def test_the_embedded_server_takes_the_graphs(sent: Any, loss: catalogue.Loss) -> None:
     """All of them: it lacks nothing that is usual."""
-    from tinkerwire._server.custom_loss.graph import checked  # noqa: PLC0415
+    from tinkerwire._server.custom_loss.graph import validate_graph  # noqa: PLC0415
     from tinkerwire_base.conversion.converter import Converter  # noqa: PLC0415
     from tinkerwire_generated.models import CreateCustomLossRequest  # noqa: PLC0415
 
     body = {**sent("official", loss), "custom_loss_seq_id": 0}
-    found = checked(Converter().structure(body, CreateCustomLossRequest))
+    found = validate_graph(Converter().structure(body, CreateCustomLossRequest))
     assert [each.name for each in found.inputs] == list(ranks(loss))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from support.loss_graphs import body, node, ref
 from tinkerwire._server.custom_loss.evaluation import _functions, evaluate
-from tinkerwire._server.custom_loss.graph import LossGraph, checked
+from tinkerwire._server.custom_loss.graph import LossGraph, validate_graph
 from tinkerwire._server.custom_loss.memory_limit import MAX_BYTES
 from tinkerwire._server.engine import EngineError
 from tinkerwire_base.conversion.converter import Converter
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.timeout(120), pytest.mark.skipif(not is_torch_installe
 
 def graph(*steps: dict[str, Any], inputs: Sequence[tuple[str, int]] = (("logprobs", 1),)) -> LossGraph:
     """The graph of a request."""
-    return checked(Converter().structure(body(*steps, inputs=inputs), CreateCustomLossRequest))
+    return validate_graph(Converter().structure(body(*steps, inputs=inputs), CreateCustomLossRequest))
 
 
 LOGPROBS = np.array([-1.0, -2.0], np.float32)
@@ -31,20 +31,29 @@ LOGPROBS = np.array([-1.0, -2.0], np.float32)
 @pytest.mark.parametrize(
     ("steps", "error"),
     [
-        ([node("call_method", "a", "exp", ref("logprobs"))], r"its loss has the shape \[2\]"),
-        ([node("call_method", "a", "size", ref("logprobs"), 0)], "its loss has the type int"),
+        (
+            [node("call_method", "a", "exp", ref("logprobs"))],
+            r"the loss must be a tensor with one number, got shape \[2\]",
+        ),
+        (
+            [node("call_method", "a", "size", ref("logprobs"), 0)],
+            "the loss must be a tensor with one number, got type int",
+        ),
         (
             [node("call_method", "d", "detach", ref("logprobs")), node("call_method", "a", "sum", ref("d"))],
-            "not follow",
+            "the loss must depend on logprobs",
         ),
         ([node("call_method", "a", "sum", ref("logprobs"), 7)], r"step a \(sum\): Dimension out of range"),
-        ([node("call_function", "a", "operator.mul", "x", 9)], "operator.mul of a str; it takes tensors and numbers"),
+        (
+            [node("call_function", "a", "operator.mul", "x", 9)],
+            "operator.mul: operands must be tensors or numbers, got str",
+        ),
         (
             [
                 node("call_function", "s", "getattr", ref("logprobs"), "shape"),
                 node("call_function", "a", "operator.mul", ref("s"), 10**12),
             ],
-            "operator.mul of a Size",
+            "operator.mul: operands must be .* got Size",
         ),
         ([node("call_function", "a", "operator.pow", 10, 10**15)], "does not fit into 64 bits"),
         ([node("call_function", "a", "operator.mul", 2**62, 2**62)], "does not fit into 64 bits"),
@@ -53,7 +62,7 @@ LOGPROBS = np.array([-1.0, -2.0], np.float32)
                 node("call_method", "n", "size", ref("logprobs")),
                 node("call_function", "a", "getattr", ref("n"), "shape"),
             ],
-            "shape can be read of tensors only",
+            "attribute shape can only be read from tensors",
         ),
         (
             [
@@ -68,7 +77,7 @@ LOGPROBS = np.array([-1.0, -2.0], np.float32)
                 node("call_method", "q", "sqrt", ref("z")),
                 node("call_method", "a", "sum", ref("q")),
             ],
-            r"its gradient by logprobs at \[0\] is nan",
+            r"the gradient by logprobs at \[0\] must be finite, got nan",
         ),
         (
             [
@@ -83,7 +92,7 @@ LOGPROBS = np.array([-1.0, -2.0], np.float32)
                 node("call_function", "z", "operator.truediv", ref("logprobs"), 0.0),
                 node("call_method", "a", "sum", ref("z")),
             ],
-            "its loss is -inf",
+            "the loss must be finite, got -inf",
         ),
     ],
 )
@@ -141,7 +150,9 @@ def test_what_would_fill_the_memory(steps: list[dict[str, Any]]) -> None:
 
     last = node("call_method", "total", "sum", ref(steps[-1]["name"]))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(EngineError, match=r"datum 3: loss mine: .*(would take [\d,]+ bytes with what aten)"):
+    with pytest.raises(
+        EngineError, match=r"datum 3: loss mine: .*must not exceed [\d,]+ bytes, got [\d,]+ bytes at aten"
+    ):
         evaluate("datum 3", graph(*steps, last), LOGPROBS, [])
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 1.2 * MAX_BYTES / 1024
@@ -175,7 +186,7 @@ def test_all_names_are_of_this_torch() -> None:
     import torch  # noqa: PLC0415
 
     found = dict(_functions())
-    lacking = sorted(name for (_, name), value in found.items() if value.__qualname__.startswith("_lacking"))
+    lacking = sorted(name for (_, name), value in found.items() if value.__qualname__.startswith("_missing"))
     assert not lacking
     for (op, name), value in found.items():
         if op == "call_function" and name.startswith("torch."):

@@ -12,8 +12,9 @@ import pytest
 import tinkerwire as tw
 from support.embedded import embedded_http_server
 from support.loss_graphs import body, node, ref
+from support.server_fixtures import BatchFactory, Caller, ServerFactory
 from tinkerwire._server.handlers import custom_losses
-from tinkerwire._server.http.openapi import contract
+from tinkerwire._server.http.openapi import load_contract
 from tinkerwire._server.sessions import client_config
 from tinkerwire._wire.protobuf import encode_request
 from tinkerwire_base.call import PROTOBUF
@@ -28,7 +29,7 @@ PATIENCE_S = 60.0
 
 
 @pytest.fixture
-def call(serve: Any, tmp_path: Any) -> Any:
+def call(serve: ServerFactory, tmp_path: Any) -> Any:
     """A caller of a server of the newest version."""
     return serve(wire_version=NEWEST, folder=tmp_path / "data")
 
@@ -56,80 +57,91 @@ for _ in range(20):
 @pytest.mark.parametrize(
     ("request_body", "error"),
     [
-        (changed("inputs", []), "there are 0; a loss has 1 to 16"),
-        (body(SUM, inputs=[("logprobs", 1), *((f"x{i}", 1) for i in range(16))]), "there are 17"),
-        (changed("inputs.0.name", "weights"), "it must be logprobs, of rank 1 or 2"),
-        (changed("inputs.0.rank", 0), "it must be logprobs, of rank 1 or 2"),
-        (body(SUM, inputs=[("logprobs", 1), ("Beta", 0)]), "'Beta' must be of a-z"),
-        (body(SUM, inputs=[("logprobs", 1), ("logprobs", 1)]), "no other's"),
-        (changed("graph.nodes", []), "the last one must be the output"),
-        (changed("graph.nodes.2.op", "call_method"), "the last one must be the output"),
-        (changed("graph.nodes.0.target", "weights"), "its placeholders must be the inputs"),
-        (body(node("placeholder", "again", "logprobs"), SUM), "its placeholders must be the inputs"),
-        (changed("graph.nodes.0.args", [1.0]), "an input has no arguments"),
-        (changed("graph.nodes.1.name", "logprobs"), "no other's"),
-        (changed("graph.nodes.1.name", "a b"), "must be one of a variable"),
-        (changed("graph.nodes.1.args", [ref("later")]), "'later' is the name of no node before it"),
-        (changed("graph.nodes.1.args", [ref("sum_1")]), "'sum_1' is the name of no node before it"),
-        (changed("graph.nodes.1.args", []), "its first argument must be the tensor"),
-        (changed("graph.nodes.1.args", [1.0]), "its first argument must be the tensor"),
-        (changed("graph.nodes.1.target", "backward"), "does not compute the method 'backward'"),
-        (changed("graph.nodes.1.target", "__class__"), "does not compute the method '__class__'"),
-        (body(node("call_function", "a", "os.system", "true")), "does not compute 'os.system'"),
-        (body(node("call_function", "a", "torch.load", "f")), "does not compute 'torch.load'"),
-        (body(node("call_function", "a", "torch.ops.aten.exp", ref("logprobs"))), "does not compute 'torch.ops"),
-        (body(node("call_function", "a", "getattr", ref("logprobs"), "__class__")), "of a tensor it may read"),
-        (body(node("call_function", "a", "getattr", ref("logprobs"), "shape", None)), "of a tensor it may read"),
-        (body(node("call_function", "a", "getattr", "x", "shape")), "of a tensor it may read"),
-        (body(node("call_module", "a", "linear", ref("logprobs"))), "call_module has no place in a loss"),
-        (body(node("get_attr", "a", "_tensor_constant0")), "get_attr has no place in a loss"),
-        (body(node("output", "a", "output", ref("logprobs")), SUM), "output has no place in a loss"),
-        (changed("graph.nodes.1.kwargs", {"dim": {"node": 1}}), "dim: .* stands for no value"),
-        (changed("graph.nodes.1.kwargs", {"dim": {"float": "1"}}), "stands for no value"),
-        (changed("graph.nodes.1.kwargs", {"dim": {"slice": [1]}}), "stands for no value"),
-        (changed("graph.nodes.1.kwargs", {"dim": {"tuple": 1, "dict": {}}}), "stands for no value"),
-        (changed("graph.nodes.1.kwargs", {"dim": {"ellipsis": False}}), "stands for no value"),
-        (changed("graph.nodes.1.kwargs", {"dtype": {"dtype": "quint8"}}), "dtype 'quint8' is not here; there are"),
-        (changed("graph.nodes.1.kwargs", {"device": {"device": "cuda"}}), "device 'cuda' is not here; there are cpu"),
-        (changed("graph.nodes.1.args", [DEEP]), "more than 16 objects"),
+        (changed("inputs", []), "a loss must have 1 to 16, got 0"),
+        (body(SUM, inputs=[("logprobs", 1), *((f"x{i}", 1) for i in range(16))]), "got 17"),
+        (changed("inputs.0.name", "weights"), "must be logprobs with rank 1 or 2"),
+        (changed("inputs.0.rank", 0), "must be logprobs with rank 1 or 2"),
+        (body(SUM, inputs=[("logprobs", 1), ("Beta", 0)]), "of a-z, 0-9 and _, got 'Beta'"),
+        (body(SUM, inputs=[("logprobs", 1), ("logprobs", 1)]), "must be unique"),
+        (changed("graph.nodes", []), "the last node must be the output"),
+        (changed("graph.nodes.2.op", "call_method"), "the last node must be the output"),
+        (changed("graph.nodes.0.target", "weights"), "placeholders must be the inputs"),
+        (body(node("placeholder", "again", "logprobs"), SUM), "placeholders must be the inputs"),
+        (changed("graph.nodes.0.args", [1.0]), "an input must not have arguments"),
+        (changed("graph.nodes.1.name", "logprobs"), "must be a unique identifier"),
+        (changed("graph.nodes.1.name", "a b"), "must be a unique identifier"),
+        (changed("graph.nodes.1.args", [ref("later")]), "'later' must be the name of an earlier node"),
+        (changed("graph.nodes.1.args", [ref("sum_1")]), "'sum_1' must be the name of an earlier node"),
+        (changed("graph.nodes.1.args", []), "the first argument must be a tensor"),
+        (changed("graph.nodes.1.args", [1.0]), "the first argument must be a tensor"),
+        (changed("graph.nodes.1.target", "backward"), "method 'backward' is not allowed"),
+        (changed("graph.nodes.1.target", "__class__"), "method '__class__' is not allowed"),
+        (body(node("call_function", "a", "os.system", "true")), "function 'os.system' is not allowed"),
+        (body(node("call_function", "a", "torch.load", "f")), "function 'torch.load' is not allowed"),
+        (body(node("call_function", "a", "torch.ops.aten.exp", ref("logprobs"))), "function 'torch.ops"),
+        (
+            body(node("call_function", "a", "getattr", ref("logprobs"), "__class__")),
+            "getattr is only allowed for a tensor",
+        ),
+        (
+            body(node("call_function", "a", "getattr", ref("logprobs"), "shape", None)),
+            "getattr is only allowed for a tensor",
+        ),
+        (body(node("call_function", "a", "getattr", "x", "shape")), "getattr is only allowed for a tensor"),
+        (body(node("call_module", "a", "linear", ref("logprobs"))), "op call_module is not allowed"),
+        (body(node("get_attr", "a", "_tensor_constant0")), "op get_attr is not allowed"),
+        (body(node("output", "a", "output", ref("logprobs")), SUM), "op output is not allowed"),
+        (changed("graph.nodes.1.kwargs", {"dim": {"node": 1}}), "dim: .* is not a valid argument"),
+        (changed("graph.nodes.1.kwargs", {"dim": {"float": "1"}}), "is not a valid argument"),
+        (changed("graph.nodes.1.kwargs", {"dim": {"slice": [1]}}), "is not a valid argument"),
+        (changed("graph.nodes.1.kwargs", {"dim": {"tuple": 1, "dict": {}}}), "is not a valid argument"),
+        (changed("graph.nodes.1.kwargs", {"dim": {"ellipsis": False}}), "is not a valid argument"),
+        (changed("graph.nodes.1.kwargs", {"dtype": {"dtype": "quint8"}}), "dtype must be one of .* got 'quint8'"),
+        (changed("graph.nodes.1.kwargs", {"device": {"device": "cuda"}}), "device must be one of cpu, got 'cuda'"),
+        (changed("graph.nodes.1.args", [DEEP]), "nested at most 16 levels"),
         (changed("graph.nodes.2.args", [ref("sum_1")]), "a pair of the loss and a dict"),
-        (changed("graph.nodes.2.args", [{"tuple": [1.0, {"dict": {}}]}]), "must be values of nodes"),
-        (changed("graph.nodes.2.args", [[ref("sum_1"), {"dict": {"custom/a:sum": 1}}]]), "must be values of nodes"),
+        (changed("graph.nodes.2.args", [{"tuple": [1.0, {"dict": {}}]}]), "loss and metrics must be nodes"),
+        (
+            changed("graph.nodes.2.args", [[ref("sum_1"), {"dict": {"custom/a:sum": 1}}]]),
+            "loss and metrics must be nodes",
+        ),
         (changed("graph.nodes.2.args", [[ref("sum_1"), {"dict": {"a": ref("sum_1")}}]]), "metric 'a' must match"),
     ],
 )
-def test_graphs_that_are_refused(call: Any, request_body: dict[str, Any], error: str) -> None:
+def test_graphs_that_are_refused(call: Caller, request_body: dict[str, Any], error: str) -> None:
     """422, with the place, whether or not there is torch."""
-    reply = call.post("create_custom_loss", {**request_body, "session_id": call.session()})
+    reply = call.post("create_custom_loss", {**request_body, "session_id": call.create_session()})
     assert reply.status == 422
     assert reply.body["detail"][0]["loc"] == ["body", "graph"]
     assert re.search(error, reply.body["detail"][0]["msg"]), reply.body
 
 
-def test_without_torch(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_torch(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     """501 and the way out, to a request that is right; and nobody is told that losses are computed here."""
     monkeypatch.setattr(custom_losses, "is_torch_installed", lambda: False)
     monkeypatch.setattr(client_config, "is_torch_installed", lambda: False)
-    reply = call.post("create_custom_loss", {**PLAIN, "session_id": call.session()})
+    reply = call.post("create_custom_loss", {**PLAIN, "session_id": call.create_session()})
     assert (reply.status, reply.headers["x-should-retry"]) == (501, "false")
-    assert "torch, which is not installed here; install it" in reply.body["detail"]
-    with pytest.raises(ValueError, match="flag custom_loss_server_side: the server needs torch for that; install it"):
-        client_config.ClientConfig(contract(NEWEST), {"custom_loss_server_side": True})
+    assert "torch, which is not installed; install torch" in reply.body["detail"]
+    with pytest.raises(
+        ValueError, match="flag custom_loss_server_side: requires torch in the server's environment; install it"
+    ):
+        client_config.ClientConfig(load_contract(NEWEST), {"custom_loss_server_side": True})
 
 
-def test_losses_belong_to_sessions(call: Any, batch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_belong_to_sessions(call: Caller, batch: BatchFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Number by number; what another session made is not there."""
     monkeypatch.setattr(custom_losses, "is_torch_installed", lambda: True)
-    session_id = call.session()
+    session_id = call.create_session()
     mine = {**PLAIN, "session_id": session_id}
     first = call.submit("create_custom_loss", mine)
     assert call.submit("create_custom_loss", mine) == first
     loss_id = call.result(first)["loss_id"]
-    assert call.do("create_custom_loss", {**mine, "custom_loss_seq_id": 1})["loss_id"] != loss_id
+    assert call.run("create_custom_loss", {**mine, "custom_loss_seq_id": 1})["loss_id"] != loss_id
     assert call.post("create_custom_loss", {**mine, "name": "other"}).status == 409
     assert call.post("create_custom_loss", {**mine, "custom_loss_seq_id": -1}).status == 422
     assert call.post("create_custom_loss", {**mine, "session_id": "none"}).status == 404
-    stranger = call.model()
+    stranger = call.create_model()
     for config, status in (
         ({"loss_id": loss_id}, 404),
         ({"loss_id": "none"}, 404),
@@ -226,5 +238,5 @@ def test_only_forward() -> None:
         trained = training.forward_backward_custom(examples(), handle).result(PATIENCE_S)
         assert looked.metrics == trained.metrics
         assert looked.loss_fn_outputs[0].keys() == {"logprobs"}
-        with pytest.raises(tw.RequestFailedError, match="datum 0: 'advantages' is missing; loss ratio reads it"):
+        with pytest.raises(tw.RequestFailedError, match="datum 0: 'advantages' is missing; loss ratio requires it"):
             training.forward_backward(bare(examples()), "custom", config).result(PATIENCE_S)

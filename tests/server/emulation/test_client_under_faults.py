@@ -43,4 +43,4 @@ def test_failures_on_the_way_change_nothing() -> None:
     """With a third of all requests failing, every step is taken once: the same loss and samples, to the bit."""
     fault_injection = FaultInjection(seed=1, p_408=0.05, p_429=0.05, p_5xx=0.1, p_reset=0.05, p_lost_reply=0.1)
     assert _train_and_sample(fault_injection) == _train_and_sample(None)
-    assert set(fault_injection.met) == {"408", "429", "5xx", "reset", "lost_reply"}
+    assert set(fault_injection.counts) == {"408", "429", "5xx", "reset", "lost_reply"}

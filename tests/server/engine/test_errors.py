@@ -15,26 +15,29 @@ def _policy(**changes: object) -> Example:
 
 
 BAD_EXAMPLES = [
-    ({"advantages": None}, r"'advantages' is missing; loss ppo needs target_tokens, logprobs, advantages"),
+    ({"advantages": None}, r"'advantages' is missing; loss ppo requires target_tokens, logprobs, advantages"),
     ({"target_tokens": None}, r"'target_tokens' is missing"),
-    ({"mask": [1.0, 1.0, 1.0]}, r"'mask' is unknown; loss ppo reads .*leave the rest out"),
+    ({"mask": [1.0, 1.0, 1.0]}, r"'mask' is unknown; loss ppo supports .*omit the rest"),
     ({"weights": [1.0, 1.0, 1.0]}, r"'weights' is unknown"),
-    ({"logprobs": [-1.0, -2.0]}, r"logprobs has shape \(2,\) beside 3 tokens; pass shape \(3,\)"),
-    ({"advantages": [[1.0, 0.0, 1.0]]}, r"advantages has shape \(1, 3\) beside 3 tokens"),
-    ({"clip_low_threshold": 0.8}, r"clip_low_threshold has shape \(\) beside 3 tokens"),
-    ({"logprobs": [-1.0, np.nan, -1.0]}, r"logprobs\[1\] is nan; pass finite numbers"),
-    ({"advantages": [0.0, 1.0, np.inf]}, r"advantages\[2\] is inf"),
-    ({"advantages": ["a", "b", "c"]}, r"advantages has dtype <U1; pass numbers"),
-    ({"target_tokens": [1, 2]}, r"target_tokens has 2 entries beside 3 tokens; pass one target a token"),
-    ({"target_tokens": [1, 257, 3]}, r"target_tokens\[1\] is 257; token ids of .* from 0 to 256"),
-    ({"target_tokens": [1, 2.5, 3]}, r"target_tokens\[1\] is 2.5; token ids .* whole numbers"),
-    ({"target_tokens": [1, np.nan, 3]}, r"target_tokens\[1\] is nan"),
-    ({"tokens": [4, -1, 6]}, r"tokens\[1\] is -1; token ids"),
-    ({"tokens": []}, r"tokens is empty; pass at least one token"),
-    ({"tokens": [[1, 2], [3, 4]]}, r"tokens has shape \(2, 2\); pass one dimension"),
-    ({"tokens": ["a", "b", "c"]}, r"tokens has dtype <U1; pass integers"),
-    ({"tokens": np.zeros(2049, int)}, r"tokens has 2049 tokens but tinkerwire/byte-nano reads at most 2048"),
-    ({"logprobs": [-1.0, -2000.0, -3.0], "advantages": [1.0, -1.0, 1.0]}, r"loss at position 1 is inf"),
+    ({"logprobs": [-1.0, -2.0]}, r"logprobs must have shape \(3,\), one number per target, got shape \(2,\)"),
+    ({"advantages": [[1.0, 0.0, 1.0]]}, r"advantages must have shape \(3,\), .*got shape \(1, 3\)"),
+    ({"clip_low_threshold": 0.8}, r"clip_low_threshold must have shape \(3,\), .*got shape \(\)"),
+    ({"logprobs": [-1.0, np.nan, -1.0]}, r"logprobs\[1\] must be finite, got nan"),
+    ({"advantages": [0.0, 1.0, np.inf]}, r"advantages\[2\] must be finite, got inf"),
+    ({"advantages": ["a", "b", "c"]}, r"advantages must have numbers, got dtype <U1"),
+    ({"target_tokens": [1, 2]}, r"target_tokens must have one target per token \(3\), got 2"),
+    ({"target_tokens": [1, 257, 3]}, r"target_tokens\[1\] must be a token id of .* from 0 to 256, got 257"),
+    ({"target_tokens": [1, 2.5, 3]}, r"target_tokens\[1\] must be a token id .* got 2.5; use the tokenizer"),
+    ({"target_tokens": [1, np.nan, 3]}, r"target_tokens\[1\] must be a token id .* got nan"),
+    ({"tokens": [4, -1, 6]}, r"tokens\[1\] must be a token id .* got -1"),
+    ({"tokens": []}, r"tokens must have at least one token"),
+    ({"tokens": [[1, 2], [3, 4]]}, r"tokens must have one dimension, got shape \(2, 2\)"),
+    ({"tokens": ["a", "b", "c"]}, r"tokens must have integers, got dtype <U1"),
+    ({"tokens": np.zeros(2049, int)}, r"tokens must have at most 2048 tokens for tinkerwire/byte-nano, got 2049"),
+    (
+        {"logprobs": [-1.0, -2000.0, -3.0], "advantages": [1.0, -1.0, 1.0]},
+        r"loss at position 1 must be in the range of float32, got inf",
+    ),
 ]
 
 
@@ -53,12 +56,12 @@ def test_a_bad_example_is_named_by_datum_key_and_position(changes, text, make_mo
 @pytest.mark.parametrize(
     ("loss_fn", "config", "text"),
     [
-        ("mse", None, "loss 'mse' is unknown; choose one of cross_entropy, importance_sampling, ppo"),
-        ("ppo", {"beta": 0.1}, "loss ppo: config key 'beta' is unknown; its config keys are: clip_low_thr"),
-        ("importance_sampling", {"beta": 0.1}, "its config keys are: none"),
-        ("dro", {"beta": float("nan")}, "loss dro: config 'beta' is nan; pass a finite number"),
-        ("dro", {"beta": "much"}, "config 'beta' is 'much'"),
-        ("dro", {"beta": True}, "config 'beta' is True"),
+        ("mse", None, "unknown loss 'mse'; choose one of cross_entropy, importance_sampling, ppo"),
+        ("ppo", {"beta": 0.1}, "loss ppo: unknown config key 'beta'; choose from: clip_low_thr"),
+        ("importance_sampling", {"beta": 0.1}, "choose from: none"),
+        ("dro", {"beta": float("nan")}, "loss dro: config 'beta' must be a finite number, got nan"),
+        ("dro", {"beta": "much"}, "config 'beta' must be a finite number, got 'much'"),
+        ("dro", {"beta": True}, "config 'beta' must be a finite number, got True"),
     ],
 )
 def test_bad_losses_and_configs_are_named(loss_fn, config, text, make_model):
@@ -69,7 +72,7 @@ def test_bad_losses_and_configs_are_named(loss_fn, config, text, make_model):
 
 def test_no_example_is_an_error(make_model):
     """An empty batch is named as such."""
-    with pytest.raises(EngineError, match=r"^forward: there is no datum; pass at least one"):
+    with pytest.raises(EngineError, match=r"^forward: must have at least one datum"):
         make_model().forward([], "cross_entropy")
 
 
@@ -88,22 +91,25 @@ def test_any_numeric_dtype_is_read(dtype, make_model):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({"prompt": []}, "sample: prompt is empty"),
-        ({"prompt": [65, 300]}, r"sample: prompt\[1\] is 300; token ids of tinkerwire/byte-nano"),
-        ({"prompt": [65] * 2049}, "sample: prompt has 2049 tokens but tinkerwire/byte-nano reads at most 2048"),
-        ({"num_samples": 0}, "num_samples is 0; pass 1 or more"),
-        ({"max_tokens": -1}, "max_tokens is -1; pass 0 or more, or None"),
-        ({"temperature": -0.1}, "temperature is -0.1; pass a finite number of 0 or more, 0 for greedy"),
-        ({"temperature": float("nan")}, "temperature is nan"),
-        ({"top_k": 0}, "top_k is 0; pass 1 or more, or -1 for no limit"),
-        ({"top_k": -2}, "top_k is -2"),
-        ({"top_p": 0.0}, "top_p is 0.0; pass a number above 0 up to 1"),
-        ({"top_p": 1.1}, "top_p is 1.1"),
-        ({"topk_prompt_logprobs": -1}, "topk_prompt_logprobs is -1"),
-        ({"stop": ""}, r"stop\[0\] is an empty text"),
-        ({"stop": ["a", ""]}, r"stop\[1\] is an empty text"),
-        ({"stop": [5, 257]}, r"stop\[1\] is 257; token ids of .* go from 0 to 256"),
-        ({"stop": [1.5]}, r"stop\[0\] is 1.5; pass texts or token ids"),
+        ({"prompt": []}, "sample: prompt must have at least one token"),
+        (
+            {"prompt": [65, 300]},
+            r"sample: prompt\[1\] must be a token id of tinkerwire/byte-nano from 0 to 256, got 300",
+        ),
+        ({"prompt": [65] * 2049}, "sample: prompt must have at most 2048 tokens for tinkerwire/byte-nano, got 2049"),
+        ({"num_samples": 0}, "num_samples must be at least 1, got 0"),
+        ({"max_tokens": -1}, "max_tokens must be at least 0, or None .* got -1"),
+        ({"temperature": -0.1}, "temperature must be finite and at least 0 .* got -0.1"),
+        ({"temperature": float("nan")}, "temperature must be .* got nan"),
+        ({"top_k": 0}, "top_k must be at least 1, or -1 for no limit, got 0"),
+        ({"top_k": -2}, "top_k must be .* got -2"),
+        ({"top_p": 0.0}, "top_p must be above 0 and at most 1 .* got 0.0"),
+        ({"top_p": 1.1}, "top_p must be .* got 1.1"),
+        ({"topk_prompt_logprobs": -1}, "topk_prompt_logprobs must be at least 0, got -1"),
+        ({"stop": ""}, r"stop\[0\] must not be empty"),
+        ({"stop": ["a", ""]}, r"stop\[1\] must not be empty"),
+        ({"stop": [5, 257]}, r"stop\[1\] must be a token id of .* from 0 to 256, got 257"),
+        ({"stop": [1.5]}, r"stop\[0\] must be a text or a token id, got 1.5"),
     ],
 )
 def test_bad_sampling_requests_are_named(arguments, text):
@@ -115,5 +121,5 @@ def test_bad_sampling_requests_are_named(arguments, text):
 def test_an_adapter_of_another_base_is_named(make_model):
     """A sampler refuses an adapter that was trained on another base."""
     snapshot = make_model().adapter_snapshot()
-    with pytest.raises(EngineError, match=r"adapter is for tinkerwire/byte-nano but the base is .*byte-small"):
+    with pytest.raises(EngineError, match=r"base must be tinkerwire/byte-nano for this adapter, got .*byte-small"):
         Sampler(base_model("tinkerwire/byte-small"), snapshot)

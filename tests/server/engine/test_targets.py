@@ -47,23 +47,23 @@ def test_a_batch_may_mix_them(make_model):
 @pytest.mark.parametrize(
     ("inputs", "loss_fn", "text"),
     [
-        ({"target_tokens": np.ones((3, 2))}, "cross_entropy", r"\(3, 2\) beside 4 tokens; pass one row a token"),
-        ({"target_tokens": np.ones((4, 0))}, "cross_entropy", r"\(4, 0\) beside 4 tokens; pass one row a token"),
+        ({"target_tokens": np.ones((3, 2))}, "cross_entropy", r"one row per token \(4\), got shape \(3, 2\)"),
+        ({"target_tokens": np.ones((4, 0))}, "cross_entropy", r"one row per token \(4\), got shape \(4, 0\)"),
         (
             {"target_tokens": np.ones((4, 258))},
             "cross_entropy",
-            "258 targets a token, more than the 257 that there are",
+            "at most 257 targets per token, got 258",
         ),
-        ({"target_tokens": np.full((4, 2), 300)}, "cross_entropy", r"target_tokens\[0\] is 300"),
+        ({"target_tokens": np.full((4, 2), 300)}, "cross_entropy", r"target_tokens\[0\] must be a token id .* got 300"),
         (
             {"target_tokens": np.ones((4, 2)), "weights": np.ones(4)},
             "cross_entropy",
-            r"weights has shape \(4,\) beside 4 tokens; pass shape \(4, 2\)",
+            r"weights must have shape \(4, 2\), .*got shape \(4,\)",
         ),
         (
             {"target_tokens": np.ones((4, 2)), "logprobs": np.ones((4, 2)), "advantages": np.ones((4, 2))},
             "ppo",
-            r"target_tokens has shape \(4, 2\); pass one dimension",
+            r"target_tokens must have one dimension, got shape \(4, 2\)",
         ),
     ],
 )

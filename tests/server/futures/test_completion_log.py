@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support.server_fixtures import Caller, ServerFactory
 from tinkerwire._server.engine.sampler import Sampler
 
 NANO = "tinkerwire/byte-nano"
@@ -17,7 +18,7 @@ CLONE = 1_000_000_000
 
 
 @pytest.fixture
-def call(serve: Any) -> Any:
+def call(serve: ServerFactory) -> Any:
     return serve(wire_version="0.38.0", long_poll_s=10.0)
 
 
@@ -36,7 +37,7 @@ def sampling(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     opened.set()
 
 
-def _ask(call: Any, sampler_id: str, seq_id: int, tokens: list[int] | None = None) -> str:
+def _ask(call: Caller, sampler_id: str, seq_id: int, tokens: list[int] | None = None) -> str:
     body = {
         "sampling_session_id": sampler_id,
         "seq_id": seq_id,
@@ -55,7 +56,7 @@ def _poll(sampler_id: str, cursor: int = 0, *, clone: int = 0, timeout: float | 
     return {"target": target, "prev_cursor": cursor, "timeout": timeout, **more}
 
 
-def _completed(call: Any, sampler_id: str, count: int, clone: int = 0) -> tuple[list[Any], int]:
+def _completed(call: Caller, sampler_id: str, count: int, clone: int = 0) -> tuple[list[Any], int]:
     """So many completions, however many polls that takes."""
     found, cursor = [], 0
     while len(found) < count:
@@ -66,7 +67,7 @@ def _completed(call: Any, sampler_id: str, count: int, clone: int = 0) -> tuple[
     return found, cursor
 
 
-def test_samples_are_told_as_they_end(call: Any, sampler_id: str) -> None:
+def test_samples_are_told_as_they_end(call: Caller, sampler_id: str) -> None:
     """Finished with the size of the result, failed without; each once."""
     good = [_ask(call, sampler_id, number) for number in range(3)]
     bad = _ask(call, sampler_id, 3, tokens=[10_000])
@@ -82,7 +83,7 @@ def test_samples_are_told_as_they_end(call: Any, sampler_id: str) -> None:
     }
 
 
-def test_a_lost_answer_is_given_again(call: Any, sampler_id: str) -> None:
+def test_a_lost_answer_is_given_again(call: Caller, sampler_id: str) -> None:
     """Until its cursor comes back; a result that was fetched is not told again."""
     first, second = _ask(call, sampler_id, 0), _ask(call, sampler_id, 1)
     for request_id in (first, second):
@@ -95,7 +96,7 @@ def test_a_lost_answer_is_given_again(call: Any, sampler_id: str) -> None:
     assert [each["request_id"] for each in left] == [second]
 
 
-def test_a_poll_waits_for_the_first(call: Any, sampler_id: str, sampling: threading.Event) -> None:
+def test_a_poll_waits_for_the_first(call: Caller, sampler_id: str, sampling: threading.Event) -> None:
     """It is held while nothing has ended, and answered at once then; a time of its own ends it sooner."""
     started = time.monotonic()
     assert call.post("retrieve_futures", _poll(sampler_id, timeout=0.2)).body["completions"] == []
@@ -112,7 +113,7 @@ def test_a_poll_waits_for_the_first(call: Any, sampler_id: str, sampling: thread
     assert [each["request_id"] for each in asyncio.run(poll()).body["completions"]] == [request_id]
 
 
-def test_each_copy_hears_of_its_own(call: Any, sampler_id: str) -> None:
+def test_each_copy_hears_of_its_own(call: Caller, sampler_id: str) -> None:
     """Copies join to get a number, and their seq_ids say whose they are."""
     numbers = [
         call.post("join_sampling_session", {"sampling_session_id": sampler_id}).body["client_counter"] for _ in "ab"
@@ -123,7 +124,7 @@ def test_each_copy_hears_of_its_own(call: Any, sampler_id: str) -> None:
     assert [each["request_id"] for each in _completed(call, sampler_id, 1, clone=2)[0]] == [copied]
 
 
-def test_a_cancelled_sample_is_not_drawn(call: Any, sampler_id: str, sampling: threading.Event) -> None:
+def test_a_cancelled_sample_is_not_drawn(call: Caller, sampler_id: str, sampling: threading.Event) -> None:
     """It fails at once, also for who polls; one that is there stays there."""
     request_id = _ask(call, sampler_id, 0)
     assert call.post("cancel_future", {"request_id": request_id}).status == 204
@@ -136,8 +137,8 @@ def test_a_cancelled_sample_is_not_drawn(call: Any, sampler_id: str, sampling: t
     assert call.result(done) == content
 
 
-def test_only_samples_are_cancelled(call: Any) -> None:
+def test_only_samples_are_cancelled(call: Caller) -> None:
     """Work on a model belongs to a sequence; unknown work is 404."""
-    step = call.submit("optim_step", {"model_id": call.model(), "adam_params": {}})
+    step = call.submit("optim_step", {"model_id": call.create_model(), "adam_params": {}})
     assert call.post("cancel_future", {"request_id": step}).status == 422
     assert call.post("cancel_future", {"request_id": "f-0"}).status == 404

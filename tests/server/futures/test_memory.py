@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
+from support.server_fixtures import BatchFactory, Caller, ServerFactory
 from tinkerwire.local import RetentionPolicy
 
 KIB = 2**10
@@ -51,29 +52,29 @@ def _step(model_id: str, seq_id: int | None = None) -> dict[str, Any]:
     return {"model_id": model_id, "seq_id": seq_id, "adam_params": {"learning_rate": 0.01}}
 
 
-async def _submitted(call: Any, path: str, body: Any, key: str) -> str:
+async def _submitted(call: Caller, path: str, body: Any, key: str) -> str:
     reply = await call.send("POST", path, body, key=key)
     assert reply.status == 200, reply
     found: str = reply.body["request_id"]
     return found
 
 
-async def _done(call: Any, path: str, body: Any, key: str) -> None:
+async def _done(call: Caller, path: str, body: Any, key: str) -> None:
     request_id = await _submitted(call, path, body, key)
     reply = await call.send("POST", "retrieve_future", {"request_id": request_id})
     assert reply.status == 200, reply
 
 
-def _unchecked(call: Any) -> Any:
+def _unchecked(call: Caller) -> Any:
     """The caller, without the cost of a check of each response."""
-    return attrs.evolve(call, checks=False)
+    return attrs.evolve(call, checks_contract=False)
 
 
 @pytest.mark.parametrize("is_fetched", [True, False])
-def test_samples_leave_no_memory_behind(serve: Any, is_fetched: bool) -> None:
+def test_samples_leave_no_memory_behind(serve: ServerFactory, is_fetched: bool) -> None:
     """Memory reaches a plateau, whether clients fetch the results or not."""
     call = _unchecked(serve(retention=SMALL))
-    sampler_id = call.sampler()
+    sampler_id = call.create_sampler()
 
     async def sample(number: int) -> None:
         act = _done if is_fetched else _submitted
@@ -85,10 +86,10 @@ def test_samples_leave_no_memory_behind(serve: Any, is_fetched: bool) -> None:
     assert _growth(sample, 500, 2000, sys.getallocatedblocks) < MAX_BLOCKS
 
 
-def test_training_leaves_no_memory_behind(serve: Any, batch: Any) -> None:
+def test_training_leaves_no_memory_behind(serve: ServerFactory, batch: BatchFactory) -> None:
     """Memory reaches a plateau over forward passes and steps."""
     call = _unchecked(serve(retention=SMALL))
-    model_id = call.model()
+    model_id = call.create_model()
 
     async def train(number: int) -> None:
         forward = {"model_id": model_id, "seq_id": 2 * number + 1, "forward_input": batch()}
@@ -98,7 +99,9 @@ def test_training_leaves_no_memory_behind(serve: Any, batch: Any) -> None:
     assert _growth(train, 200, 500, sys.getallocatedblocks) < MAX_BLOCKS
 
 
-def test_ended_sessions_leave_no_memory_behind(serve: Any, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_sessions_leave_no_memory_behind(
+    serve: ServerFactory, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Sessions that expire are forgotten in the end, with the models and samplers that were theirs."""
     monkeypatch.setattr("tinkerwire._server.sessions.sessions.EXPIRED_BYTES", 100 * KIB)
     call = _unchecked(serve(retention=SMALL, clock=clock, session_ttl_s=60))
@@ -115,14 +118,14 @@ def test_ended_sessions_leave_no_memory_behind(serve: Any, clock: Any, monkeypat
 
 
 def test_expired_sessions_are_listed_until_their_memory_is_wanted(
-    serve: Any, clock: Any, monkeypatch: pytest.MonkeyPatch
+    serve: ServerFactory, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The newest stay listed and answer 410; an old one is 404."""
     monkeypatch.setattr("tinkerwire._server.sessions.sessions.EXPIRED_BYTES", 20 * KIB)
     call = serve(clock=clock, session_ttl_s=60)
     ids = []
     for _ in range(20):
-        ids.append(call.session())
+        ids.append(call.create_session())
         clock.now += 61
     listed = call("GET", "sessions").body["sessions"]
     assert 2 <= len(listed) < 20
@@ -131,25 +134,25 @@ def test_expired_sessions_are_listed_until_their_memory_is_wanted(
     assert statuses == [410, 404]
 
 
-def test_samples_by_path_keep_few_sessions(serve: Any) -> None:
+def test_samples_by_path_keep_few_sessions(serve: ServerFactory) -> None:
     """A sample that names a path opens a session, of which only the last used stay."""
     call = serve()
-    model_id = call.model()
+    model_id = call.create_model()
     body = {"prompt": {"chunks": [{"tokens": [1]}]}, "sampling_params": {"max_tokens": 1, "temperature": 0}}
     paths = [
-        call.do("save_weights_for_sampler", {"model_id": model_id, "path": f"step-{number}"})["path"]
+        call.run("save_weights_for_sampler", {"model_id": model_id, "path": f"step-{number}"})["path"]
         for number in range(20)
     ]
     for path in paths * 2:
-        call.do("asample", {**body, "model_path": path})
-    assert len(call.server._state.samplers._direct) == 16
+        call.run("asample", {**body, "model_path": path})
+    assert len(call.server._state.samplers._implicit) == 16
 
 
 @pytest.mark.parametrize("is_fetched", [True, False])
-def test_a_resend_of_a_dropped_result_is_410(serve: Any, is_fetched: bool) -> None:
+def test_a_resend_of_a_dropped_result_is_410(serve: ServerFactory, is_fetched: bool) -> None:
     """It gets the same request id, by its key or its number; its poll says that the work was done, and it was, once."""
     call = serve(retention=RetentionPolicy(fetched_bytes=1, unfetched_bytes=1))
-    model_id = call.model()
+    model_id = call.create_model()
     first = call.submit("optim_step", _step(model_id, 1), key="first")
     if is_fetched:
         call.result(first)
@@ -160,24 +163,24 @@ def test_a_resend_of_a_dropped_result_is_410(serve: Any, is_fetched: bool) -> No
     for key in ("first", "other", None):
         assert call.submit("optim_step", _step(model_id, 1), key=key) == first
     refused = call.post("retrieve_future", {"request_id": first})
-    assert (refused.status, "the work of" in refused.body["detail"]) == (410, True)
-    assert call.do("optim_step", _step(model_id))["metrics"]["optimizer_step:max"] == 4
+    assert (refused.status, "no longer kept" in refused.body["detail"]) == (410, True)
+    assert call.run("optim_step", _step(model_id))["metrics"]["optimizer_step:max"] == 4
 
 
-def test_a_resend_within_the_bounds_gives_the_same_result(serve: Any) -> None:
+def test_a_resend_within_the_bounds_gives_the_same_result(serve: ServerFactory) -> None:
     """A sample that was fetched, and is asked for again, comes from the store and not from a second draw."""
     call = serve()
-    sampler_id = call.sampler()
+    sampler_id = call.create_sampler()
     ids = [call.submit("asample", _ask(sampler_id, number)) for number in range(300)]
     results = [call.result(each) for each in ids]
     assert [call.submit("asample", _ask(sampler_id, number)) for number in range(300)] == ids
     assert [call.result(each) for each in ids] == results
 
 
-def test_results_that_were_fetched_are_dropped_before_others(serve: Any) -> None:
+def test_results_that_were_fetched_are_dropped_before_others(serve: ServerFactory) -> None:
     """With too many results, those that no client has yet stay, though they are older."""
     call = serve(retention=RetentionPolicy(results=3))
-    sampler_id = call.sampler()
+    sampler_id = call.create_sampler()
     older = call.submit("asample", _ask(sampler_id, 0))
     assert asyncio.run(call.server._state.futures.get(older).wait(20)) is not None
     fetched = []
@@ -188,15 +191,15 @@ def test_results_that_were_fetched_are_dropped_before_others(serve: Any) -> None
     assert statuses == [410, 200]
 
 
-def test_a_number_whose_request_is_forgotten_builds_nothing_twice(serve: Any) -> None:
+def test_a_number_whose_request_is_forgotten_builds_nothing_twice(serve: ServerFactory) -> None:
     """Operations, models and sampling sessions answer 409; nothing takes the place of what is there."""
     call = serve(retention=RetentionPolicy(request_bytes=1))
-    session_id = call.session()
-    model_id = call.model(session_id)
+    session_id = call.create_session()
+    model_id = call.create_model(session_id)
     opening = {"session_id": session_id, "sampling_session_seq_id": 0, "base_model": NANO}
     assert call.post("create_sampling_session", opening).status == 200
     for seq_id in (1, 2):
-        call.do("optim_step", _step(model_id, seq_id))
+        call.run("optim_step", _step(model_id, seq_id))
     creating = {"session_id": session_id, "model_seq_id": 0, "base_model": NANO, "lora_config": {"rank": 4, "seed": 1}}
     again = [
         ("optim_step", _step(model_id, 1)),
@@ -204,13 +207,13 @@ def test_a_number_whose_request_is_forgotten_builds_nothing_twice(serve: Any) ->
         ("create_sampling_session", opening),
     ]
     assert [call.post(path, body).status for path, body in again] == [409, 409, 409]
-    assert call.do("optim_step", _step(model_id))["metrics"]["optimizer_step:max"] == 3
+    assert call.run("optim_step", _step(model_id))["metrics"]["optimizer_step:max"] == 3
 
 
-def test_samples_do_not_push_out_what_is_known_of_training(serve: Any) -> None:
+def test_samples_do_not_push_out_what_is_known_of_training(serve: ServerFactory) -> None:
     """A step is recognized after more samples than the table of samples holds."""
     call = _unchecked(serve(retention=SMALL))
-    sampler_id, model_id = call.sampler(), call.model()
+    sampler_id, model_id = call.create_sampler(), call.create_model()
     step = call.submit("optim_step", _step(model_id, 1))
     first = call.submit("asample", _ask(sampler_id, 0))
     for number in range(1, 400):
@@ -219,14 +222,14 @@ def test_samples_do_not_push_out_what_is_known_of_training(serve: Any) -> None:
     assert call.submit("asample", _ask(sampler_id, 0)) != first
 
 
-def test_the_counted_memory_is_not_less_than_the_real(serve: Any) -> None:
+def test_the_counted_memory_is_not_less_than_the_real(serve: ServerFactory) -> None:
     """The bounds hold in bytes of this process, as two-token samples take what the server counts, or less."""
     call = _unchecked(serve())
-    sampler_id = call.sampler()
+    sampler_id = call.create_sampler()
 
     def counted() -> int:
         state = call.server._state
-        tables = (state.futures.kept, state.samples, state.requests, call.server._first_answers.table)
+        tables = (state.futures.results, state.samples, state.requests, call.server._idempotency_cache.table)
         return sum(table.size_bytes for table in tables)
 
     async def sample(number: int) -> None:
@@ -241,10 +244,10 @@ def test_the_counted_memory_is_not_less_than_the_real(serve: Any) -> None:
     assert 0.3 * counted() / 450 < real < 1.1 * counted() / 450
 
 
-def test_a_copy_goes_on_after_its_completions_were_dropped(serve: Any) -> None:
+def test_a_copy_goes_on_after_its_completions_were_dropped(serve: ServerFactory) -> None:
     """Cursors only go up, so that a client that comes back misses nothing that ended since."""
     call = serve(wire_version="0.38.0", retention=RetentionPolicy(fetched_bytes=1, unfetched_bytes=1))
-    sampler_id = call.sampler()
+    sampler_id = call.create_sampler()
     target = {"type": "sampling_session", "sampling_session_id": sampler_id, "cloned_sampler_id": 0}
     cursor = 0
     for seq_id in range(5):
@@ -254,7 +257,7 @@ def test_a_copy_goes_on_after_its_completions_were_dropped(serve: Any) -> None:
         assert body["cursor"] > cursor
         cursor = body["cursor"]
         call.result(request_id)
-        call.do("asample", {**_ask(sampler_id, seq_id), "sampling_session_id": call.sampler()})
+        call.run("asample", {**_ask(sampler_id, seq_id), "sampling_session_id": call.create_sampler()})
         gc.collect()
 
 

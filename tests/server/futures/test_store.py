@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support.server_fixtures import BatchFactory, Caller, ServerFactory
 from tinkerwire._server.engine import LoraModel
 from tinkerwire._server.handlers import HANDLERS
 from tinkerwire.local import RetentionPolicy
@@ -17,9 +18,11 @@ from tinkerwire.local import RetentionPolicy
 NANO = "tinkerwire/byte-nano"
 
 
-def test_a_long_poll_returns_the_moment_the_result_is_there(call: Any, gate: threading.Event, batch: Any) -> None:
+def test_a_long_poll_returns_the_moment_the_result_is_there(
+    call: Caller, gate: threading.Event, batch: BatchFactory
+) -> None:
     """A poll that waits is answered at the end of the work, long before the end of its hold (10 s)."""
-    request_id = call.submit("forward", {"model_id": call.model(), "forward_input": batch()})
+    request_id = call.submit("forward", {"model_id": call.create_model(), "forward_input": batch()})
 
     async def poll() -> float:
         waiting = asyncio.create_task(call.send("POST", "retrieve_future", {"request_id": request_id}))
@@ -33,10 +36,12 @@ def test_a_long_poll_returns_the_moment_the_result_is_there(call: Any, gate: thr
     assert asyncio.run(poll()) < 9
 
 
-def test_a_poll_that_waits_too_long_is_told_to_try_again(serve: Any, gate: threading.Event, batch: Any) -> None:
+def test_a_poll_that_waits_too_long_is_told_to_try_again(
+    serve: ServerFactory, gate: threading.Event, batch: BatchFactory
+) -> None:
     """After the hold the answer is 408 with the queue state; the next poll goes on waiting."""
     call = serve(long_poll_s=0.1)
-    request_id = call.submit("forward", {"model_id": call.model(), "forward_input": batch()})
+    request_id = call.submit("forward", {"model_id": call.create_model(), "forward_input": batch()})
     started = time.monotonic()
     reply = call.post("retrieve_future", {"request_id": request_id})
     assert 0.09 < time.monotonic() - started < 15
@@ -47,24 +52,24 @@ def test_a_poll_that_waits_too_long_is_told_to_try_again(serve: Any, gate: threa
     assert "metrics" in reply.body
 
 
-def test_the_loop_is_free_while_a_model_works(call: Any, gate: threading.Event, batch: Any) -> None:
+def test_the_loop_is_free_while_a_model_works(call: Caller, gate: threading.Event, batch: BatchFactory) -> None:
     """Requests are answered while every worker is busy, which it is for 20 s unless it is told to go on."""
-    call.submit("forward", {"model_id": call.model(), "forward_input": batch()})
+    call.submit("forward", {"model_id": call.create_model(), "forward_input": batch()})
     started = time.monotonic()
     for _ in range(20):
         assert call("GET", "healthz").status == 200
     assert time.monotonic() - started < 15
 
 
-def test_a_result_may_be_fetched_again(call: Any) -> None:
+def test_a_result_may_be_fetched_again(call: Caller) -> None:
     """A lost answer costs nothing: the result is still there."""
-    request_id = call.submit("save_weights", {"model_id": call.model()})
+    request_id = call.submit("save_weights", {"model_id": call.create_model()})
     assert call.result(request_id) == call.result(request_id)
 
 
-def test_an_unknown_future_is_404(call: Any) -> None:
+def test_an_unknown_future_is_404(call: Caller) -> None:
     """Ids that were never given are not there, whatever they look like."""
-    own = call.submit("optim_step", {"model_id": call.model(), "adam_params": {}})
+    own = call.submit("optim_step", {"model_id": call.create_model(), "adam_params": {}})
     prefix, _, number = own.rpartition("-")
     for request_id in (
         "",
@@ -77,10 +82,10 @@ def test_an_unknown_future_is_404(call: Any) -> None:
         assert call.post("retrieve_future", {"request_id": request_id}).status == 404
 
 
-def test_an_old_result_is_410(serve: Any, clock: Any) -> None:
+def test_an_old_result_is_410(serve: ServerFactory, clock: Any) -> None:
     """A result that is no longer kept by age is told apart from one that never was."""
     call = serve(clock=clock, retention=RetentionPolicy(seconds=60))
-    request_id = call.submit("optim_step", {"model_id": call.model(), "adam_params": {}})
+    request_id = call.submit("optim_step", {"model_id": call.create_model(), "adam_params": {}})
     call.result(request_id)
     clock.now += 59
     call.result(request_id)
@@ -88,19 +93,19 @@ def test_an_old_result_is_410(serve: Any, clock: Any) -> None:
     assert call.post("retrieve_future", {"request_id": request_id}).status == 410
 
 
-def test_only_so_many_results_are_kept(serve: Any) -> None:
+def test_only_so_many_results_are_kept(serve: ServerFactory) -> None:
     """Beyond the number, the oldest is dropped."""
     call = serve(retention=RetentionPolicy(results=2))
-    model_id = call.model()
+    model_id = call.create_model()
     ids = [call.submit("optim_step", {"model_id": model_id, "adam_params": {}}) for _ in range(3)]
     call.result(ids[2])
     assert [call.post("retrieve_future", {"request_id": each}).status for each in ids] == [410, 200, 200]
 
 
-def test_fetched_results_are_dropped_before_others(serve: Any) -> None:
+def test_fetched_results_are_dropped_before_others(serve: ServerFactory) -> None:
     """When memory is short, what was fetched goes first."""
     call = serve(retention=RetentionPolicy(fetched_bytes=1))
-    model_id = call.model()
+    model_id = call.create_model()
     ids = [call.submit("optim_step", {"model_id": model_id, "adam_params": {}}) for _ in range(3)]
     call.result(ids[1])
     call.result(ids[2])
@@ -109,26 +114,26 @@ def test_fetched_results_are_dropped_before_others(serve: Any) -> None:
 
 
 def test_a_fault_of_the_server_is_logged_and_named(
-    call: Any, batch: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    call: Caller, batch: BatchFactory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The future fails with category server, and the log has the traceback."""
 
     def broken(*_: Any) -> None:
         raise ZeroDivisionError("a bug")
 
-    model_id = call.model()
+    model_id = call.create_model()
     monkeypatch.setattr(LoraModel, "forward", broken)
     with caplog.at_level(logging.ERROR):
-        failed = call.do("forward", {"model_id": model_id, "forward_input": batch()})
+        failed = call.run("forward", {"model_id": model_id, "forward_input": batch()})
     assert failed["category"] == "server"
     assert "ZeroDivisionError" in failed["error"]
     assert "Traceback" in caplog.text
 
 
-def test_closing_the_server_ends_what_waits(serve: Any, gate: threading.Event, batch: Any) -> None:
+def test_closing_the_server_ends_what_waits(serve: ServerFactory, gate: threading.Event, batch: BatchFactory) -> None:
     """A poll that waits when the server closes is answered with a failure, and later requests with 503."""
     call = serve(long_poll_s=30)
-    request_id = call.submit("forward", {"model_id": call.model(), "forward_input": batch()})
+    request_id = call.submit("forward", {"model_id": call.create_model(), "forward_input": batch()})
 
     async def poll() -> Any:
         waiting = asyncio.create_task(call.send("POST", "retrieve_future", {"request_id": request_id}))
@@ -141,7 +146,7 @@ def test_closing_the_server_ends_what_waits(serve: Any, gate: threading.Event, b
     assert call("GET", "healthz").status == 503
 
 
-def test_closing_amid_a_request_forgets_no_promise(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_amid_a_request_forgets_no_promise(serve: ServerFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is accepted while the server closes is ended by that, too; what comes later is refused."""
     call = serve()
     plain = HANDLERS["asample"]
@@ -165,14 +170,14 @@ def test_closing_amid_a_request_forgets_no_promise(serve: Any, monkeypatch: pyte
     accepted = call.post("asample", ask)
     thread.join()
     futures = call.server._state.futures
-    assert (accepted.status, futures.open_count) == (200, 0)
+    assert (accepted.status, futures.pending_count) == (200, 0)
     assert futures.get(accepted.body["request_id"]).result is not None
     assert call.post("asample", ask).status == 503
 
 
-def test_many_wait_at_once(call: Any, gate: threading.Event, batch: Any) -> None:
+def test_many_wait_at_once(call: Caller, gate: threading.Event, batch: BatchFactory) -> None:
     """Hundreds of polls for one result are all answered."""
-    request_id = call.submit("forward", {"model_id": call.model(), "forward_input": batch()})
+    request_id = call.submit("forward", {"model_id": call.create_model(), "forward_input": batch()})
 
     async def poll() -> list[Any]:
         polls = [call.send("POST", "retrieve_future", {"request_id": request_id}) for _ in range(300)]

@@ -6,20 +6,22 @@ from typing import Any
 
 import pytest
 
+from support.server_fixtures import Caller, ServerFactory
+
 NANO = "tinkerwire/byte-nano"
 
 
 @pytest.fixture
-def call(serve: Any) -> Any:
+def call(serve: ServerFactory) -> Any:
     return serve(wire_version="0.38.0")
 
 
 @pytest.fixture
-def model_id(call: Any) -> str:
+def model_id(call: Caller) -> str:
     """A model that was trained for a step."""
-    found: str = call.model()
-    call.result(call.binary(found).body["request_id"])
-    call.do("optim_step", {"model_id": found, "adam_params": {"learning_rate": 0.01}})
+    found: str = call.create_model()
+    call.result(call.post_protobuf(found).body["request_id"])
+    call.run("optim_step", {"model_id": found, "adam_params": {"learning_rate": 0.01}})
     return found
 
 
@@ -27,15 +29,15 @@ def _load(session_id: str, number: int, path: str, **more: Any) -> dict[str, Any
     return {"session_id": session_id, "model_seq_id": number, "path": path, "optimizer": False, **more}
 
 
-def test_a_model_is_created_from_weights(call: Any, model_id: str) -> None:
+def test_a_model_is_created_from_weights(call: Caller, model_id: str) -> None:
     """Its id follows from the session and the number; the loss is that of the weights; a resend makes no second."""
-    path = call.do("save_weights", {"model_id": model_id, "path": "a"})["path"]
+    path = call.run("save_weights", {"model_id": model_id, "path": "a"})["path"]
     session_id = model_id.partition(":")[0]
     body = _load(session_id, 5, path, user_metadata={"a": 1}, optimizer_config={"type": "adamw"})
     first = call.submit("load_weights", body)
     assert call.submit("load_weights", body) == first
     assert call.result(first) == {"path": path, "model_id": f"{session_id}:train:5", "type": "load_weights"}
-    assert call.binary_loss(f"{session_id}:train:5") == call.binary_loss(model_id)
+    assert call.protobuf_loss(f"{session_id}:train:5") == call.protobuf_loss(model_id)
     info = call.post("get_info", {"model_id": f"{session_id}:train:5"}).body
     assert (info["lora_rank"], info["optimizer_config"]) == (4, {"type": "adamw"})
     run = call("GET", f"training_runs/{session_id}:train:5").body
@@ -43,18 +45,18 @@ def test_a_model_is_created_from_weights(call: Any, model_id: str) -> None:
 
 
 @pytest.mark.parametrize("optimizer", [False, True])
-def test_the_optimizer_comes_along_when_asked_for(call: Any, model_id: str, optimizer: bool) -> None:
+def test_the_optimizer_comes_along_when_asked_for(call: Caller, model_id: str, optimizer: bool) -> None:
     """The step count goes on, or starts afresh."""
-    path = call.do("save_weights", {"model_id": model_id, "path": "a"})["path"]
+    path = call.run("save_weights", {"model_id": model_id, "path": "a"})["path"]
     body = {**_load(model_id.partition(":")[0], 1, path), "optimizer": optimizer}
-    loaded = call.do("load_weights", body)["model_id"]
-    metrics = call.do("optim_step", {"model_id": loaded, "adam_params": {}})["metrics"]
+    loaded = call.run("load_weights", body)["model_id"]
+    metrics = call.run("optim_step", {"model_id": loaded, "adam_params": {}})["metrics"]
     assert metrics["optimizer_step:max"] == (2 if optimizer else 1)
 
 
-def test_what_cannot_be_created_is_refused(call: Any, model_id: str) -> None:
+def test_what_cannot_be_created_is_refused(call: Caller, model_id: str) -> None:
     """With the field, and before a model is made."""
-    path = call.do("save_weights", {"model_id": model_id, "path": "a"})["path"]
+    path = call.run("save_weights", {"model_id": model_id, "path": "a"})["path"]
     session_id = model_id.partition(":")[0]
     good = _load(session_id, 1, path)
     wrong: list[tuple[dict[str, Any], str]] = [
@@ -72,7 +74,7 @@ def test_what_cannot_be_created_is_refused(call: Any, model_id: str) -> None:
     assert call("GET", "training_runs").body["cursor"]["total_count"] == 1
 
 
-def test_only_adamw_trains(call: Any, model_id: str) -> None:
+def test_only_adamw_trains(call: Caller, model_id: str) -> None:
     """Any other optimizer is refused by name, at creation and at a step."""
     body = {"session_id": model_id.partition(":")[0], "model_seq_id": 9, "base_model": NANO}
     for config in ({"type": "dimuon", "version": 1}, {"type": "sgd", "momentum": 1}):
@@ -83,16 +85,16 @@ def test_only_adamw_trains(call: Any, model_id: str) -> None:
     assert (refused.status, "dimuon" in refused.body["detail"][0]["msg"]) == (422, True)
 
 
-def test_a_checkpoint_is_replaced_when_asked(call: Any, model_id: str) -> None:
+def test_a_checkpoint_is_replaced_when_asked(call: Caller, model_id: str) -> None:
     """And not otherwise; the new metadata takes the place of the old."""
     body = {"model_id": model_id, "path": "a", "user_metadata": {"n": "1"}}
-    path = call.do("save_weights", body)["path"]
-    old = call.binary_loss(model_id)
-    call.result(call.binary(model_id).body["request_id"])
-    call.do("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 0.01}})
-    assert "exists already" in call.do("save_weights", body)["error"]
-    assert call.do("save_weights", {**body, "overwrite": True, "user_metadata": {"n": "2"}})["path"] == path
+    path = call.run("save_weights", body)["path"]
+    old = call.protobuf_loss(model_id)
+    call.result(call.post_protobuf(model_id).body["request_id"])
+    call.run("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 0.01}})
+    assert "already exists" in call.run("save_weights", body)["error"]
+    assert call.run("save_weights", {**body, "overwrite": True, "user_metadata": {"n": "2"}})["path"] == path
     kept = call("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"]
     assert [each["user_metadata"] for each in kept] == [{"n": "2"}]
-    loaded = call.do("load_weights", _load(model_id.partition(":")[0], 1, path))["model_id"]
-    assert call.binary_loss(loaded) == call.binary_loss(model_id) < old
+    loaded = call.run("load_weights", _load(model_id.partition(":")[0], 1, path))["model_id"]
+    assert call.protobuf_loss(loaded) == call.protobuf_loss(model_id) < old

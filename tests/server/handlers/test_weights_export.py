@@ -11,6 +11,7 @@ from urllib.request import url2pathname
 import numpy as np
 import pytest
 
+from support.server_fixtures import Caller, ServerFactory
 from tinkerwire._server.handlers.not_implemented import REASONS
 from tinkerwire_generated.operations import OPERATIONS
 
@@ -18,14 +19,14 @@ NEWEST = "0.38.0"
 
 
 @pytest.fixture
-def call(serve: Any, tmp_path: Path) -> Any:
+def call(serve: ServerFactory, tmp_path: Path) -> Any:
     return serve(wire_version=NEWEST, folder=tmp_path / "data")
 
 
-def test_weights_are_saved_to_download(call: Any) -> None:
+def test_weights_are_saved_to_download(call: Caller) -> None:
     """The address needs no key and leads to the arrays of the adapter; the checkpoint is listed as external."""
-    model_id = call.model()
-    saved = call.do("save_weights_external", {"model_id": model_id, "path": "out", "seq_id": 1})
+    model_id = call.create_model()
+    saved = call.run("save_weights_external", {"model_id": model_id, "path": "out", "seq_id": 1})
     assert saved["path"].endswith("/external_weights/out")
     checkpoint = call("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"][0]
     assert (checkpoint["checkpoint_type"], checkpoint["size_bytes"]) == ("external", saved["size_bytes"])
@@ -36,30 +37,30 @@ def test_weights_are_saved_to_download(call: Any) -> None:
         assert any("lora" in name for name in file.files)
 
 
-def test_what_was_not_saved_to_download_is_not_offered(call: Any) -> None:
+def test_what_was_not_saved_to_download_is_not_offered(call: Caller) -> None:
     """Nor is encryption, and such weights are not loaded."""
-    model_id = call.model()
-    call.do("save_weights", {"model_id": model_id, "path": "a"})
+    model_id = call.create_model()
+    call.run("save_weights", {"model_id": model_id, "path": "a"})
     assert call("GET", f"training_runs/{model_id}/checkpoints/weights/a/external_weights_urls").status == 404
     body = {"model_id": model_id, "path": "out", "age_encryption_recipients": ["age1x"]}
     assert call.post("save_weights_external", body).status == 422
 
 
-def test_older_versions_do_not_see_them(call: Any, serve: Any, tmp_path: Path) -> None:
+def test_older_versions_do_not_see_them(call: Caller, serve: ServerFactory, tmp_path: Path) -> None:
     """A server of an older version on the same folder lists what its clients can read."""
-    model_id = call.model()
-    call.do("save_weights_external", {"model_id": model_id, "path": "out"})
-    call.do("save_weights", {"model_id": model_id, "path": "a"})
+    model_id = call.create_model()
+    call.run("save_weights_external", {"model_id": model_id, "path": "out"})
+    call.run("save_weights", {"model_id": model_id, "path": "a"})
     call.server.close()
     older = serve(wire_version="0.16.1", folder=tmp_path / "data")
     listed = older("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"]
     assert [each["checkpoint_id"] for each in listed] == ["weights/a"]
 
 
-def test_a_copy_is_a_run_of_its_own(call: Any) -> None:
+def test_a_copy_is_a_run_of_its_own(call: Caller) -> None:
     """It outlives the original, and is made once for a key."""
-    model_id = call.model()
-    path = call.do("save_weights", {"model_id": model_id, "path": "a", "user_metadata": {"n": "1"}})["path"]
+    model_id = call.create_model()
+    path = call.run("save_weights", {"model_id": model_id, "path": "a", "user_metadata": {"n": "1"}})["path"]
     body = {"source_path": path, "destination_project_id": "p", "ttl_seconds": 60}
     copied = call.post("copy_weights", body, key="k").body["tinker_path"]
     assert call.post("copy_weights", body, key="k").body["tinker_path"] == copied != path
@@ -72,19 +73,19 @@ def test_a_copy_is_a_run_of_its_own(call: Any) -> None:
     assert call.post("copy_weights", body).status == 404
 
 
-def test_older_clients_number_their_copies(serve: Any) -> None:
+def test_older_clients_number_their_copies(serve: ServerFactory) -> None:
     """By session and number, beside the models of the session."""
     call = serve(wire_version="0.28.1")
-    model_id = call.model()
+    model_id = call.create_model()
     session_id = model_id.partition(":")[0]
-    path = call.do("save_weights", {"model_id": model_id, "path": "a"})["path"]
+    path = call.run("save_weights", {"model_id": model_id, "path": "a"})["path"]
     body = {"session_id": session_id, "model_seq_id": 0, "source_path": path}
     assert call.post("copy_weights", body).body["tinker_path"] == f"tinker://{session_id}:copy:0/weights/a"
     assert call.post("copy_weights", body).status == 409
     assert call.post("copy_weights", {"source_path": path}).status == 422
 
 
-def test_a_session_has_names_and_an_end(call: Any) -> None:
+def test_a_session_has_names_and_an_end(call: Caller) -> None:
     """What it was opened with is told; after its client is done others may still use it."""
     opened = {"tags": [], "user_metadata": {"a": 1}, "sdk_version": NEWEST, "display_name": "mine"}
     session_id = call.post("create_session", opened).body["session_id"]
@@ -116,7 +117,7 @@ QUERIES = {
 
 
 @pytest.mark.parametrize("name", sorted(REASONS))
-def test_what_is_not_here_says_why(serve: Any, name: str) -> None:
+def test_what_is_not_here_says_why(serve: ServerFactory, name: str) -> None:
     """501, and no client need try again."""
     version = "0.28.1" if name in ("auth_config", "create_api_key") else NEWEST
     row = OPERATIONS[name]
@@ -136,7 +137,7 @@ def test_what_is_not_here_says_why(serve: Any, name: str) -> None:
         ({"target_prompt_logprobs": {"data": [1], "dtype": "int64"}}, "target_prompt_logprobs"),
     ],
 )
-def test_what_cannot_be_sampled_is_refused(call: Any, changes: Any, field: str) -> None:
+def test_what_cannot_be_sampled_is_refused(call: Caller, changes: Any, field: str) -> None:
     """Before anything is drawn, with the field."""
     body = {"base_model": "tinkerwire/byte-nano", "prompt": {"chunks": [{"tokens": [1]}]}, "sampling_params": {}}
     refused = call.post("asample", {**body, **changes})

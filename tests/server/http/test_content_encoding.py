@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from tinkerwire._server.http import content_encoding
-from tinkerwire._server.http.content_encoding import decoded
+from tinkerwire._server.http.content_encoding import decompress
 from tinkerwire._server.http.responses import HttpError
 
 BODY = bytes(range(256)) * 400
@@ -34,7 +34,7 @@ def _unsized(body: bytes) -> bytes:
 )
 def test_the_body_is_as_it_was(encoding: str, sent: bytes) -> None:
     """Whatever way it came."""
-    assert decoded(sent, encoding) == BODY
+    assert decompress(sent, encoding) == BODY
 
 
 @pytest.mark.parametrize("encoding", ["zstd", "gzip"])
@@ -43,15 +43,15 @@ def test_what_is_broken_is_400(encoding: str) -> None:
     whole = zstandard.compress(BODY) if encoding == "zstd" else gzip.compress(BODY)
     for sent in (b"nonsense", b"", whole[:-3]):
         with pytest.raises(HttpError) as refused:
-            decoded(sent, encoding)
+            decompress(sent, encoding)
         assert refused.value.status == 400
 
 
 @pytest.mark.parametrize("encoding", ["zstd", "gzip"])
 def test_a_body_that_grows_too_large_is_413(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before it is all in memory."""
-    monkeypatch.setattr(content_encoding, "LARGEST_BODY_BYTES", 1000)
+    monkeypatch.setattr(content_encoding, "MAX_BODY_BYTES", 1000)
     whole = zstandard.compress(BODY) if encoding == "zstd" else gzip.compress(BODY)
     with pytest.raises(HttpError) as refused:
-        decoded(whole, encoding)
+        decompress(whole, encoding)
     assert refused.value.status == 413

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Any
 
 import numpy as np
 import orjson
 import pytest
 
+from support.server_fixtures import BatchFactory, Caller, ServerFactory
 from tinkerwire._server.http.encoding import ResultEncoder
-from tinkerwire._server.http.openapi import contract
+from tinkerwire._server.http.openapi import load_contract
 from tinkerwire._wire.protobuf import decode_output, decode_sample
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_base.conversion.versioning import parse_version
@@ -41,20 +41,20 @@ def test_a_field_is_sent_from_its_first_version_on(version: str, keys: set[str])
         expires_at=now,
         user_metadata={"a": "b"},
     )
-    sent = orjson.loads(ResultEncoder(version).json(m.CheckpointsListResponse(checkpoints=[checkpoint])))
+    sent = orjson.loads(ResultEncoder(version).encode_json(m.CheckpointsListResponse(checkpoints=[checkpoint])))
     always = {"checkpoint_id", "checkpoint_type", "time", "tinker_path"}
     assert set(sent["checkpoints"][0]) == always | keys
 
 
 def _fields(version: str, model: str) -> set[str]:
-    return set(contract(version)["components"]["schemas"][model]["properties"])
+    return set(load_contract(version)["components"]["schemas"][model]["properties"])
 
 
 @pytest.mark.parametrize("version", ["0.3.0", "0.6.3", "0.16.1", "0.25.0", "0.38.0"])
-def test_no_answer_has_a_field_that_its_version_lacks(serve: Any, version: str) -> None:
+def test_no_answer_has_a_field_that_its_version_lacks(serve: ServerFactory, version: str) -> None:
     """Promises, infos, capabilities and sessions, from a real server."""
     call = serve(wire_version=version)
-    model_id = call.model()
+    model_id = call.create_model()
     session = {"session_id": model_id.partition(":")[0], "sampling_session_seq_id": 0, "base_model": NANO}
     sampler_id = call.post("create_sampling_session", session).body["sampling_session_id"]
     body = {
@@ -73,11 +73,11 @@ def test_no_answer_has_a_field_that_its_version_lacks(serve: Any, version: str) 
     assert models[0].keys() <= _fields(version, "SupportedModel")
 
 
-def _loss_request(call: Any, batch: Any, version: str) -> str:
-    model_id = call.model()
+def _loss_request(call: Caller, batch: BatchFactory, version: str) -> str:
+    model_id = call.create_model()
     body = {"model_id": model_id, "forward_backward_input": batch()}
     has_json = parse_version(version) < parse_version("0.25.0")
-    reply = call.post("forward_backward", body) if has_json else call.binary(model_id)
+    reply = call.post("forward_backward", body) if has_json else call.post_protobuf(model_id)
     found: str = reply.body["request_id"]
     return found
 
@@ -97,7 +97,7 @@ def _loss_request(call: Any, batch: Any, version: str) -> str:
     ],
 )
 def test_accept_chooses_among_what_the_version_has(
-    serve: Any, batch: Any, version: str, accept: str, media: str
+    serve: ServerFactory, batch: BatchFactory, version: str, accept: str, media: str
 ) -> None:
     """The loss is the same in both forms."""
     call = serve(wire_version=version)
@@ -114,14 +114,14 @@ def test_accept_chooses_among_what_the_version_has(
     assert loss == pytest.approx(-sum(logprobs), rel=1e-5)
 
 
-def test_failures_and_other_results_are_json(serve: Any) -> None:
+def test_failures_and_other_results_are_json(serve: ServerFactory) -> None:
     """Whatever Accept says: only two results have a binary form."""
     call = serve(wire_version="0.38.0")
-    body = {"model_id": call.model(), "path": "tinker://x/weights/y", "optimizer": False}
-    assert "there is no" in call.do("load_weights", body)["error"]
+    body = {"model_id": call.create_model(), "path": "tinker://x/weights/y", "optimizer": False}
+    assert "unknown checkpoint" in call.run("load_weights", body)["error"]
 
 
-def test_a_sample_is_the_same_in_both_forms(serve: Any) -> None:
+def test_a_sample_is_the_same_in_both_forms(serve: ServerFactory) -> None:
     """What only the binary form has is left out of the other."""
     call = serve(wire_version="0.38.0", seed=1)
     body = {
@@ -145,10 +145,10 @@ def test_a_sample_is_the_same_in_both_forms(serve: Any) -> None:
     assert np.isnan(target[0, 1]) and target[1, 1] < 0
 
 
-def test_a_large_result_is_announced_by_its_size(serve: Any) -> None:
+def test_a_large_result_is_announced_by_its_size(serve: ServerFactory) -> None:
     """Where the client allows it; the poll after that brings the result itself."""
     call = serve(wire_version="0.38.0", max_inline_bytes=10)
-    request_id = call.binary(call.model()).body["request_id"]
+    request_id = call.post_protobuf(call.create_model()).body["request_id"]
     ask = {"request_id": request_id, "allow_metadata_only": True}
     told = call.post("retrieve_future", ask, headers={"accept": PROTOBUF}).body
     content = call.result(request_id)

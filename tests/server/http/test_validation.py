@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from support.server_fixtures import Caller, ServerFactory
+
 SESSION = {"tags": [], "user_metadata": None, "sdk_version": "0.16.1"}
 MODEL = {"session_id": "s", "model_seq_id": 0, "base_model": "tinkerwire/byte-nano"}
 TEXT = {"chunks": [{"tokens": [1, 2]}]}
@@ -33,11 +35,11 @@ BAD_BODIES: list[tuple[str, Any, str, str]] = [
     ("create_session", {**SESSION, "type": "create_model"}, "type", 'expected "create_session"'),
     ("create_model", {**MODEL, "lora_config": {}}, "lora_config.rank", "required"),
     ("create_model", {**MODEL, "lora_config": {"rank": "8"}}, "lora_config.rank", 'expected integer, got "8"'),
-    ("create_model", {**MODEL, "lora_config": {"rank": 8, "alpha": 1}}, "lora_config.alpha", "not known"),
+    ("create_model", {**MODEL, "lora_config": {"rank": 8, "alpha": 1}}, "lora_config.alpha", "unknown field"),
     ("create_model", {**MODEL, "model_seq_id": 1.0}, "model_seq_id", "expected"),
     ("create_model", {**MODEL, "model_seq_id": 2**63}, "model_seq_id", ""),
     ("create_model", {**MODEL, "model_seq_id": True}, "model_seq_id", "expected integer, got true"),
-    ("create_model", {**MODEL, "checkpoint_name": "x"}, "checkpoint_name", "not known"),
+    ("create_model", {**MODEL, "checkpoint_name": "x"}, "checkpoint_name", "unknown field"),
     ("create_model", [], "", "expected object, got []"),
     ("forward_backward", _training(loss_fn="mse"), "forward_backward_input.loss_fn", "expected one of cross_entropy"),
     ("forward_backward", _training(loss_fn_config={"a": "b"}), "forward_backward_input.loss_fn_config.a", "number"),
@@ -48,12 +50,12 @@ BAD_BODIES: list[tuple[str, Any, str, str]] = [
     ("forward_backward", _datum(shape=[-1, -2]), "", "[-1, -2] does not hold 2 values"),
     ("forward_backward", _datum(data=[1e300, 1], dtype="float32"), "", "target_tokens[0]"),
     ("forward_backward", _datum(data=[1.5, 2]), "", "target_tokens[0]"),
-    ("optim_step", {"model_id": "m", "adam_params": {"lr": 1}}, "adam_params.lr", "not known"),
+    ("optim_step", {"model_id": "m", "adam_params": {"lr": 1}}, "adam_params.lr", "unknown field"),
     ("optim_step", {"model_id": "m"}, "adam_params", "required"),
     ("save_weights", {"model_id": "m", "path": 5}, "path", "expected string or null, got 5"),
     ("load_weights", {"model_id": "m", "path": "tinker://m/weights/a"}, "optimizer", "required"),
     ("asample", {**SAMPLE, "prompt": {"chunks": [{"tokens": ["a"]}]}}, "prompt.chunks.0.tokens.0", "integer"),
-    ("asample", {**SAMPLE, "prompt": {"chunks": [{"tokns": [1]}]}}, "prompt.chunks.0.tokns", "not known"),
+    ("asample", {**SAMPLE, "prompt": {"chunks": [{"tokns": [1]}]}}, "prompt.chunks.0.tokns", "unknown field"),
     (
         "asample",
         {**SAMPLE, "prompt": {"chunks": [{"type": "image", "data": "", "format": "gif"}]}},
@@ -61,8 +63,8 @@ BAD_BODIES: list[tuple[str, Any, str, str]] = [
         "expected one of png, jpeg",
     ),
     ("asample", {**SAMPLE, "sampling_params": {"stop": 3}}, "sampling_params.stop", "expected string or array or null"),
-    ("asample", {**SAMPLE, "num_samples": 0}, "num_samples", "expected 1 to 1024, got 0"),
-    ("asample", {"prompt": TEXT, "sampling_params": {}}, "sampling_session_id", "give one of"),
+    ("asample", {**SAMPLE, "num_samples": 0}, "num_samples", "must be 1 to 1024, got 0"),
+    ("asample", {"prompt": TEXT, "sampling_params": {}}, "sampling_session_id", "pass one of"),
     ("retrieve_future", {}, "request_id", "required"),
     ("weights_info", {"tinker_path": "tinker://a"}, "tinker_path", "RUN/weights/NAME"),
     ("telemetry", {"events": [{"event": "SESSION_END"}]}, "events.0.duration", "required"),
@@ -70,7 +72,7 @@ BAD_BODIES: list[tuple[str, Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("path", "body", "field", "reason"), BAD_BODIES)
-def test_a_bad_body_is_422_with_field_and_reason(call: Any, path: str, body: Any, field: str, reason: str) -> None:
+def test_a_bad_body_is_422_with_field_and_reason(call: Caller, path: str, body: Any, field: str, reason: str) -> None:
     """One of the items names the field from the outside in, and says what is wrong with it."""
     reply = call.post(path, body)
     assert reply.status == 422
@@ -80,13 +82,13 @@ def test_a_bad_body_is_422_with_field_and_reason(call: Any, path: str, body: Any
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"nul", b'{"a":1}x'])
-def test_what_is_not_json_is_422(call: Any, content: bytes) -> None:
+def test_what_is_not_json_is_422(call: Caller, content: bytes) -> None:
     """A body that cannot be read is refused as a whole."""
     reply = call.post("create_session", content)
     assert (reply.status, reply.body["detail"][0]["loc"][0]) == (422, "body")
 
 
-def test_another_media_type_is_415(call: Any) -> None:
+def test_another_media_type_is_415(call: Caller) -> None:
     """A protobuf body is refused by name, as servers of the JSON era do."""
     reply = call.post("forward_backward", b"\x08", headers={"content-type": "application/x-protobuf"})
     assert reply.status == 415
@@ -104,21 +106,21 @@ def test_another_media_type_is_415(call: Any) -> None:
         ("sessions", [("page", "1")], "page"),
     ],
 )
-def test_a_bad_query_parameter_is_422(call: Any, path: str, query: list[tuple[str, str]], field: str) -> None:
+def test_a_bad_query_parameter_is_422(call: Caller, path: str, query: list[tuple[str, str]], field: str) -> None:
     """Query parameters are checked like bodies."""
     reply = call("GET", path, query=query)
     assert reply.status == 422
     assert reply.body["detail"][0]["loc"] == ["query", field]
 
 
-def test_a_long_list_of_faults_is_cut(call: Any) -> None:
+def test_a_long_list_of_faults_is_cut(call: Caller) -> None:
     """A thousand wrong numbers do not make a thousand items, and a long value is not sent back whole."""
     reply = call.post("create_session", {**SESSION, "tags": list(range(1000)), "sdk_version": ["x" * 5000]})
     assert len(reply.body["detail"]) == 20
     assert all(len(item["msg"]) < 400 for item in reply.body["detail"])
 
 
-def test_the_wire_version_says_what_is_valid(serve: Any) -> None:
+def test_the_wire_version_says_what_is_valid(serve: ServerFactory) -> None:
     """A field is refused where the wire version does not have it yet, and taken where it does."""
     body = {"model_id": "m", "adam_params": {"weight_decay": 0.1}}
     assert serve(wire_version="0.6.3").post("optim_step", body).status == 422

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from support.server_fixtures import BatchFactory, ServerFactory
 from tinkerwire._wire.protobuf import encode_request
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_base.conversion.converter import Converter
@@ -54,7 +55,9 @@ CHANGES: list[tuple[str, Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("path", "body", "before", "since"), CHANGES)
-def test_what_is_newer_than_the_version_is_422(serve: Any, path: str, body: Any, before: str, since: str) -> None:
+def test_what_is_newer_than_the_version_is_422(
+    serve: ServerFactory, path: str, body: Any, before: str, since: str
+) -> None:
     """The version before lacks it; the one that has it takes it to the handler."""
     refused = serve(wire_version=before).post(path, body)
     assert refused.status == 422, refused
@@ -69,7 +72,9 @@ def test_what_is_newer_than_the_version_is_422(serve: Any, path: str, body: Any,
         ("asample", _asked(OLD_IMAGE), "0.4.1", "0.6.0"),
     ],
 )
-def test_what_is_older_than_the_version_is_422(serve: Any, path: str, body: Any, last: str, gone: str) -> None:
+def test_what_is_older_than_the_version_is_422(
+    serve: ServerFactory, path: str, body: Any, last: str, gone: str
+) -> None:
     """A field that is gone, or that has come to be required."""
     assert serve(wire_version=last).post(path, body).status in (200, 404)
     assert serve(wire_version=gone).post(path, body).status == 422
@@ -92,12 +97,12 @@ def test_what_is_older_than_the_version_is_422(serve: Any, path: str, body: Any,
         ("join_sampling_session", "0.31.0", "0.32.0"),
     ],
 )
-def test_an_operation_is_there_in_its_versions_only(serve: Any, path: str, without: str, having: str) -> None:
+def test_an_operation_is_there_in_its_versions_only(serve: ServerFactory, path: str, without: str, having: str) -> None:
     """404 in others; where it is, an empty object at worst does not fit."""
     gone = serve(wire_version=without).post(path, {})
-    assert (gone.status, "does not exist here" in gone.body["detail"]) == (404, True)
+    assert (gone.status, "is not an endpoint" in gone.body["detail"]) == (404, True)
     found = serve(wire_version=having).post(path, {})
-    assert found.status == 422 or "does not exist here" not in str(found.body)
+    assert found.status == 422 or "is not an endpoint" not in str(found.body)
 
 
 @pytest.mark.parametrize(
@@ -105,11 +110,11 @@ def test_an_operation_is_there_in_its_versions_only(serve: Any, path: str, witho
     [("0.16.1", 200, 415), ("0.19.0", 200, 200), ("0.24.1", 200, 200), ("0.25.0", 415, 200), ("0.38.0", 415, 200)],
 )
 def test_the_body_is_of_a_media_type_of_the_version(
-    serve: Any, batch: Any, version: str, json: int, binary: int
+    serve: ServerFactory, batch: BatchFactory, version: str, json: int, binary: int
 ) -> None:
     """JSON until 0.25.0, protobuf from 0.19.0 on, both in between; a 415 names what is taken."""
     call = serve(wire_version=version)
-    model_id = call.model()
+    model_id = call.create_model()
     plain = call.post("forward_backward", {"model_id": model_id, "forward_backward_input": batch()})
     request = m.ForwardBackwardRequest(
         forward_backward_input=Converter().structure(batch(), m.ForwardBackwardInput), model_id=model_id
@@ -121,17 +126,17 @@ def test_the_body_is_of_a_media_type_of_the_version(
         assert reply.status == 200 or f"in wire {version}" in reply.body["detail"]
 
 
-def test_only_one_operation_takes_protobuf(serve: Any) -> None:
+def test_only_one_operation_takes_protobuf(serve: ServerFactory) -> None:
     """Others are JSON in every version."""
     call = serve(wire_version="0.38.0")
     assert call.post("optim_step", b"\n\x01m", headers={"content-type": PROTOBUF}).status == 415
 
 
-def test_zstd_is_taken_where_the_version_has_it(serve: Any, batch: Any) -> None:
+def test_zstd_is_taken_where_the_version_has_it(serve: ServerFactory, batch: BatchFactory) -> None:
     """On protobuf bodies from 0.22.7 on; not on JSON, and not before."""
     for version, status in (("0.21.0", 415), ("0.22.7", 200), ("0.38.0", 200)):
         call = serve(wire_version=version)
-        model_id = call.model()
+        model_id = call.create_model()
         given = Converter().structure(batch(), m.ForwardBackwardInput)
         request = m.ForwardBackwardRequest(forward_backward_input=given, model_id=model_id)
         content = zstandard.compress(encode_request(request, version))
@@ -150,7 +155,7 @@ def test_zstd_is_taken_where_the_version_has_it(serve: Any, batch: Any) -> None:
     ],
 )
 def test_a_binary_body_is_held_against_the_version(
-    serve: Any, batch: Any, version: str, request_fields: Any, reason: str
+    serve: ServerFactory, batch: BatchFactory, version: str, request_fields: Any, reason: str
 ) -> None:
     """Fields and values that it lacks are 422, as in JSON."""
     given = Converter().structure({**batch(), **request_fields}, m.ForwardBackwardInput)
@@ -163,23 +168,23 @@ def test_a_binary_body_is_held_against_the_version(
     assert broken.status == 422
 
 
-def test_forward_only_changes_nothing(serve: Any) -> None:
+def test_forward_only_changes_nothing(serve: ServerFactory) -> None:
     """The binary forward gathers no gradients: the step after it moves nothing."""
     call = serve(wire_version="0.38.0")
-    model_id = call.model()
-    before = call.binary_loss(model_id)
-    metrics = call.do("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 0.1}})["metrics"]
+    model_id = call.create_model()
+    before = call.protobuf_loss(model_id)
+    metrics = call.run("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 0.1}})["metrics"]
     assert metrics["grad_norm:mean"] == 0
-    assert call.binary_loss(model_id) == before
-    call.result(call.binary(model_id).body["request_id"])
-    call.do("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 0.01}})
-    assert call.binary_loss(model_id) < before
+    assert call.protobuf_loss(model_id) == before
+    call.result(call.post_protobuf(model_id).body["request_id"])
+    call.run("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 0.01}})
+    assert call.protobuf_loss(model_id) < before
 
 
-def test_no_binary_body_is_a_fault_of_the_server(serve: Any, batch: Any) -> None:
+def test_no_binary_body_is_a_fault_of_the_server(serve: ServerFactory, batch: BatchFactory) -> None:
     """Bytes of a sound message, some of them changed or gone: refused, or a result, or a failure of the user's."""
     call = serve(wire_version="0.38.0")
-    model_id = call.model()
+    model_id = call.create_model()
     given = Converter().structure(batch(), m.ForwardBackwardInput)
     sound = encode_request(m.ForwardBackwardRequest(forward_backward_input=given, model_id=model_id))
     rng = random.Random(7)

@@ -16,11 +16,11 @@ class Log:
 
     def __init__(self, gap_wait_s: float) -> None:
         self.went: list[int] = []
-        self.turns = ReorderBuffer(lambda job: job(), gap_wait_s)
+        self.reorder_buffer = ReorderBuffer(lambda job: job(), gap_wait_s)
 
     def put(self, *numbers: int) -> list[int]:
         for number in numbers:
-            self.turns.put(number, lambda number=number: self.went.append(number))
+            self.reorder_buffer.put(number, lambda number=number: self.went.append(number))
         return self.went
 
 
@@ -46,13 +46,13 @@ def test_a_gap_is_passed_over_in_time(timers: list[Any]) -> None:
     timers.pop().end()
     assert log.went == [1, 3, 4]
     timers.pop().end()
-    assert (log.went, log.turns.passed, timers) == ([1, 3, 4, 6], 6, [])
+    assert (log.went, log.reorder_buffer.last_released, timers) == ([1, 3, 4, 6], 6, [])
 
 
 def test_time_passes_without_a_test() -> None:
     """The timers are real ones."""
     log, gone = Log(0.01), threading.Event()
-    log.turns.put(2, gone.set)
+    log.reorder_buffer.put(2, gone.set)
     assert gone.wait(30)
 
 
@@ -72,30 +72,30 @@ def test_a_gap_that_is_filled_costs_no_later_one_its_time(timers: list[Any]) -> 
 def test_what_was_refused_is_not_waited_for() -> None:
     """It may still come, as long as nothing behind it has gone."""
     log = Log(60)
-    log.turns.skip(1)
+    log.reorder_buffer.skip(1)
     assert log.put(1) == [1]
-    log.turns.skip(2)
+    log.reorder_buffer.skip(2)
     assert log.put(3) == [1, 3]
     log.put(5)
-    log.turns.skip(4)
-    assert (log.went, log.turns.passed) == ([1, 3, 5], 5)
+    log.reorder_buffer.skip(4)
+    assert (log.went, log.reorder_buffer.last_released) == ([1, 3, 5], 5)
 
 
 def test_without_a_wait_everything_goes_at_once() -> None:
     """And what comes late has had its turn."""
     log = Log(0)
     assert log.put(3) == [3]
-    assert log.turns.passed == 3
+    assert log.reorder_buffer.last_released == 3
 
 
 def test_flush_lets_all_go_and_close_none(timers: list[Any]) -> None:
     """Over every gap, in order; no timer is left behind."""
     log = Log(60)
     log.put(7, 3, 5)
-    log.turns.flush()
+    log.reorder_buffer.flush()
     assert log.went == [3, 5, 7]
     log.put(9)
-    log.turns.close()
-    log.turns.flush()
+    log.reorder_buffer.close()
+    log.reorder_buffer.flush()
     assert log.went == [3, 5, 7]
     assert not timers

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from support.server_fixtures import BatchFactory, Caller, ServerFactory
+
 NANO = "tinkerwire/byte-nano"
 
 
@@ -15,15 +17,15 @@ def _step(model_id: str, seq_id: int | None, rate: float = 0.01) -> dict[str, An
     return body if seq_id is None else {**body, "seq_id": seq_id}
 
 
-def _steps_taken(call: Any, model_id: str) -> float:
-    metrics = call.do("optim_step", _step(model_id, None))["metrics"]
+def _steps_taken(call: Caller, model_id: str) -> float:
+    metrics = call.run("optim_step", _step(model_id, None))["metrics"]
     found: float = metrics["optimizer_step:max"]
     return found
 
 
-def test_a_resend_is_not_run_twice(call: Any) -> None:
+def test_a_resend_is_not_run_twice(call: Caller) -> None:
     """The same bytes under the same seq_id give the same promise, and one step."""
-    model_id = call.model()
+    model_id = call.create_model()
     first = call.submit("optim_step", _step(model_id, 1))
     assert call.submit("optim_step", _step(model_id, 1)) == first
     call.submit("optim_step", _step(model_id, 2))
@@ -31,34 +33,34 @@ def test_a_resend_is_not_run_twice(call: Any) -> None:
     assert _steps_taken(call, model_id) == 3
 
 
-def test_the_same_key_is_the_same_operation(call: Any) -> None:
+def test_the_same_key_is_the_same_operation(call: Caller) -> None:
     """A resend under its idempotency key gives the first answer, with or without seq_id."""
-    model_id = call.model()
+    model_id = call.create_model()
     for seq_id in (None, 1):
         body = _step(model_id, seq_id)
         assert call.submit("optim_step", body, key=f"k{seq_id}") == call.submit("optim_step", body, key=f"k{seq_id}")
     assert _steps_taken(call, model_id) == 3
 
 
-def test_another_request_under_a_key_is_a_conflict(call: Any) -> None:
+def test_another_request_under_a_key_is_a_conflict(call: Caller) -> None:
     """A key that belongs to another request is refused, not answered with the wrong answer."""
-    model_id = call.model()
+    model_id = call.create_model()
     call.submit("optim_step", _step(model_id, 1), key="k")
     refused = call.post("optim_step", _step(model_id, 2), key="k")
     assert (refused.status, refused.headers["x-should-retry"]) == (409, "false")
 
 
-def test_a_refused_request_may_be_mended_under_its_key(call: Any) -> None:
+def test_a_refused_request_may_be_mended_under_its_key(call: Caller) -> None:
     """Only what succeeded is remembered."""
-    model_id = call.model()
+    model_id = call.create_model()
     assert call.post("optim_step", {"model_id": model_id}, key="k").status == 422
     assert call.post("optim_step", _step(model_id, 1), key="k").status == 200
 
 
-def test_a_used_seq_id_with_another_body_is_a_conflict(serve: Any) -> None:
+def test_a_used_seq_id_with_another_body_is_a_conflict(serve: ServerFactory) -> None:
     """The refusal names the expected seq_id and says that a retry is of no use."""
     call = serve(gap_wait_s=0.0)
-    model_id = call.model()
+    model_id = call.create_model()
     call.submit("optim_step", _step(model_id, 1))
     call.submit("optim_step", _step(model_id, 5))
     for seq_id in (5, 3, 0, -1):
@@ -68,10 +70,10 @@ def test_a_used_seq_id_with_another_body_is_a_conflict(serve: Any) -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_gaps_are_accepted_unless_the_server_is_strict(serve: Any, strict: bool) -> None:
+def test_gaps_are_accepted_unless_the_server_is_strict(serve: ServerFactory, strict: bool) -> None:
     """By default only going back is refused; a strict server refuses gaps too, and names what it expects."""
     call = serve(strict_sequence=strict)
-    model_id = call.model()
+    model_id = call.create_model()
     call.submit("optim_step", _step(model_id, 1))
     reply = call.post("optim_step", _step(model_id, 4))
     assert reply.status == (409 if strict else 200)
@@ -79,9 +81,9 @@ def test_gaps_are_accepted_unless_the_server_is_strict(serve: Any, strict: bool)
         assert "expected 2" in reply.body["detail"]
 
 
-def test_operations_run_in_the_order_of_their_seq_ids(call: Any, gate: threading.Event, batch: Any) -> None:
+def test_operations_run_in_the_order_of_their_seq_ids(call: Caller, gate: threading.Event, batch: BatchFactory) -> None:
     """What is queued behind a slow operation waits for it."""
-    model_id = call.model()
+    model_id = call.create_model()
     slow = call.submit("forward", {"model_id": model_id, "forward_input": batch(), "seq_id": 1})
     save = call.submit("save_weights", {"model_id": model_id, "path": "before", "seq_id": 2})
     call.submit("forward_backward", {"model_id": model_id, "forward_backward_input": batch(), "seq_id": 3})
@@ -94,9 +96,9 @@ def test_operations_run_in_the_order_of_their_seq_ids(call: Any, gate: threading
     assert losses[0] > losses[1]
 
 
-def _trained(call: Any, order: list[int], batch: Any) -> list[float]:
+def _trained(call: Caller, order: list[int], batch: BatchFactory) -> list[float]:
     """The losses of four chunks and a step, sent in an order, and the loss after them."""
-    model_id = call.model()
+    model_id = call.create_model()
     futures = {}
     for seq_id in order:
         if seq_id == 5:
@@ -110,16 +112,16 @@ def _trained(call: Any, order: list[int], batch: Any) -> list[float]:
 
 
 @pytest.mark.parametrize("order", [[2, 3, 4, 1, 5], [5, 4, 3, 2, 1], [1, 5, 3, 2, 4]])
-def test_the_order_of_arrival_changes_nothing(serve: Any, order: list[int], batch: Any) -> None:
+def test_the_order_of_arrival_changes_nothing(serve: ServerFactory, order: list[int], batch: BatchFactory) -> None:
     """Chunks of one batch come in parallel, and a step ahead of them: to the bit as if all had come in order."""
     call = serve(gap_wait_s=60.0)
     assert _trained(call, order, batch) == _trained(call, [1, 2, 3, 4, 5], batch)
 
 
-def test_a_gap_holds_for_a_while_only(serve: Any, timers: list[Any]) -> None:
+def test_a_gap_holds_for_a_while_only(serve: ServerFactory, timers: list[Any]) -> None:
     """What is behind it gets its promise at once and its result in time; what comes too late then is refused."""
     call = serve(gap_wait_s=0.3, long_poll_s=0.05)
-    model_id = call.model()
+    model_id = call.create_model()
     call.submit("optim_step", _step(model_id, 1))
     ahead = call.submit("optim_step", _step(model_id, 3))
     assert call.submit("optim_step", _step(model_id, 3)) == ahead
@@ -133,42 +135,42 @@ def test_a_gap_holds_for_a_while_only(serve: Any, timers: list[Any]) -> None:
     assert "expected 4" in call.post("optim_step", _step(model_id, 2)).body["detail"]
 
 
-def test_a_refused_operation_is_not_waited_for(serve: Any) -> None:
+def test_a_refused_operation_is_not_waited_for(serve: ServerFactory) -> None:
     """Official clients go on after a refusal, with the next number."""
     call = serve(gap_wait_s=60.0, long_poll_s=5.0)
-    model_id = call.model()
+    model_id = call.create_model()
     call.submit("optim_step", _step(model_id, 1))
     bad = {"model_id": model_id, "seq_id": 2, "path": "no path", "optimizer": True}
     assert call.post("load_weights", bad).status == 422
-    assert call.do("optim_step", _step(model_id, 3))["metrics"]["optimizer_step:max"] == 2
+    assert call.run("optim_step", _step(model_id, 3))["metrics"]["optimizer_step:max"] == 2
 
 
-def test_what_is_held_ends_with_its_model(serve: Any) -> None:
+def test_what_is_held_ends_with_its_model(serve: ServerFactory) -> None:
     """Unloading does it still; closing the server fails it."""
     call = serve(gap_wait_s=60.0, long_poll_s=5.0)
-    model_id = call.model()
+    model_id = call.create_model()
     held = call.submit("optim_step", _step(model_id, 3))
-    call.do("unload_model", {"model_id": model_id})
+    call.run("unload_model", {"model_id": model_id})
     assert "metrics" in call.result(held)
-    waiting = call.submit("optim_step", _step(call.model(), 3))
+    waiting = call.submit("optim_step", _step(call.create_model(), 3))
     promise = call.server._state.futures.get(waiting)
     call.server.close()
     assert promise.result.failed
 
 
-def test_models_do_not_wait_for_each_other(call: Any, gate: threading.Event, batch: Any) -> None:
+def test_models_do_not_wait_for_each_other(call: Caller, gate: threading.Event, batch: BatchFactory) -> None:
     """Each model has a worker of its own: while one is at work, another is trained."""
-    session_id = call.session()
-    slow, quick = call.model(session_id, 0), call.model(session_id, 1)
+    session_id = call.create_session()
+    slow, quick = call.create_model(session_id, 0), call.create_model(session_id, 1)
     waiting = call.submit("forward", {"model_id": slow, "forward_input": batch()})
-    assert "metrics" in call.do("optim_step", _step(quick, 1))
+    assert "metrics" in call.run("optim_step", _step(quick, 1))
     gate.set()
     assert "metrics" in call.result(waiting)
 
 
-def test_a_sample_is_not_drawn_twice(call: Any) -> None:
+def test_a_sample_is_not_drawn_twice(call: Caller) -> None:
     """Samples are known again by the seq_id of their sampling session, in any order."""
-    body = {"session_id": call.session(), "sampling_session_seq_id": 0, "base_model": NANO}
+    body = {"session_id": call.create_session(), "sampling_session_seq_id": 0, "base_model": NANO}
     sampler_id = call.post("create_sampling_session", body).body["sampling_session_id"]
     ask = {
         "sampling_session_id": sampler_id,
@@ -180,10 +182,10 @@ def test_a_sample_is_not_drawn_twice(call: Any) -> None:
     assert call.post("asample", {**ask, "num_samples": 2, "seq_id": 7}).status == 409
 
 
-def test_a_resent_sampler_keeps_its_first_session(call: Any) -> None:
+def test_a_resent_sampler_keeps_its_first_session(call: Caller) -> None:
     """Official clients count the sampling session anew when they resend: the first one is the answer."""
-    model_id = call.model()
+    model_id = call.create_model()
     body = {"model_id": model_id, "seq_id": 1}
-    first = call.do("save_weights_for_sampler", {**body, "sampling_session_seq_id": 0}, key="a")
-    again = call.do("save_weights_for_sampler", {**body, "sampling_session_seq_id": 1}, key="b")
+    first = call.run("save_weights_for_sampler", {**body, "sampling_session_seq_id": 0}, key="a")
+    again = call.run("save_weights_for_sampler", {**body, "sampling_session_seq_id": 1}, key="b")
     assert first == again

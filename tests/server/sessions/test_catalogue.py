@@ -40,7 +40,7 @@ def test_an_alias_is_the_same_model_under_its_own_name(tmp_path: Path) -> None:
         assert _logprobs(service.create_sampling_client(model_path=weights)) == _logprobs(live)
         again = service.create_training_client_from_state_with_optimizer(state)
         assert again.get_info().model_data.model_name == ALIAS
-    unknown = pytest.raises(tinkerwire.TinkerError, match=f"no base model '{ALIAS}'; this server has {NANO}")
+    unknown = pytest.raises(tinkerwire.TinkerError, match=f"unknown base model '{ALIAS}'; choose one of {NANO}")
     with EmbeddedServer(folder=tmp_path) as server, _client(server) as service, unknown:
         service.create_training_client_from_state(state).result(timeout=30)
 
@@ -48,9 +48,9 @@ def test_an_alias_is_the_same_model_under_its_own_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("alias", "text"),
     [
-        ("org/model", "alias 'org/model' is not NAME=MODEL, such as org/model=tinkerwire/byte-nano"),
-        ("org/model=other", "alias 'org/model': there is no model 'other'; choose one of tinkerwire/byte-nano"),
-        (f"{NANO}=tinkerwire/byte-small", f"alias '{NANO}' of 'tinkerwire/byte-small': choose a name"),
+        ("org/model", "alias 'org/model' must have the form NAME=MODEL, such as org/model=tinkerwire/byte-nano"),
+        ("org/model=other", "alias 'org/model': unknown model 'other'; choose one of tinkerwire/byte-nano"),
+        (f"{NANO}=tinkerwire/byte-small", f"alias '{NANO}' of 'tinkerwire/byte-small': must not be empty"),
     ],
 )
 def test_a_bad_alias_is_refused(alias: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

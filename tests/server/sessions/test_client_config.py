@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from tinkerwire._server.http.openapi import contract
+from support.server_fixtures import ServerFactory
+from tinkerwire._server.http.openapi import load_contract
 from tinkerwire._server.sessions.client_config import ClientConfig, parse_flag
 
 
-def test_a_client_is_told_the_flags_of_its_version(serve: Any) -> None:
+def test_a_client_is_told_the_flags_of_its_version(serve: ServerFactory) -> None:
     """Those of later and earlier versions are left out, and defaults are those of the version."""
     old = serve(wire_version="0.19.0").post("client/config", {"sdk_version": "0.19.0"}).body
     new = serve(wire_version="0.38.0").post("client/config", {"sdk_version": "0.38.0"}).body
@@ -21,7 +22,7 @@ def test_a_client_is_told_the_flags_of_its_version(serve: Any) -> None:
     assert new["fwdbwd_max_chunk_len"] == 1024
 
 
-def test_flags_are_set(serve: Any) -> None:
+def test_flags_are_set(serve: ServerFactory) -> None:
     """What was given takes the place of defaults, in the answer that it belongs to."""
     given = {"proto_compress_fwdbwd": True, "fwdbwd_max_chunk_len": 7, "sample_cancel_enabled": True}
     call = serve(wire_version="0.38.0", client_config=given)
@@ -32,7 +33,7 @@ def test_flags_are_set(serve: Any) -> None:
     assert "sample_cancel_enabled" not in fixed
 
 
-def test_a_strict_server_asks_for_chunks_in_turn(serve: Any) -> None:
+def test_a_strict_server_asks_for_chunks_in_turn(serve: ServerFactory) -> None:
     """It refuses what comes ahead, so clients must not send it."""
     call = serve(wire_version="0.38.0", strict_sequence=True)
     assert call.post("client/config", {"sdk_version": "0.38.0"}).body["parallel_fwdbwd_chunks"] is False
@@ -41,9 +42,9 @@ def test_a_strict_server_asks_for_chunks_in_turn(serve: Any) -> None:
 @pytest.mark.parametrize(
     ("version", "given", "reason"),
     [
-        ("0.38.0", {"no_such_flag": True}, "known are: billing_exception_max_pause_duration_sec,"),
-        ("0.25.0", {"sample_use_retrieve_futures": True}, "not in wire 0.25.0"),
-        ("0.16.1", {"pjwt_auth_enabled": True}, "known are: none"),
+        ("0.38.0", {"no_such_flag": True}, "choose from billing_exception_max_pause_duration_sec,"),
+        ("0.25.0", {"sample_use_retrieve_futures": True}, "does not exist in wire 0.25.0"),
+        ("0.16.1", {"pjwt_auth_enabled": True}, "choose from \\(none\\)"),
         ("0.38.0", {"pjwt_auth_enabled": "yes"}, "expected boolean"),
         ("0.38.0", {"fwdbwd_max_chunk_len": True}, "expected integer"),
         ("0.21.0", {"grpc_target": "there"}, "gRPC"),
@@ -52,7 +53,7 @@ def test_a_strict_server_asks_for_chunks_in_turn(serve: Any) -> None:
 def test_a_wrong_flag_is_refused(version: str, given: dict[str, Any], reason: str) -> None:
     """One that the version lacks, one of another type, and one that this server cannot keep."""
     with pytest.raises(ValueError, match=reason):
-        ClientConfig(contract(version), given)
+        ClientConfig(load_contract(version), given)
 
 
 def test_flags_of_the_command_line() -> None:

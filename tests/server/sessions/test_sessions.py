@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+from support.server_fixtures import Caller, ServerFactory
 
-def test_a_session_lists_what_was_created_under_it(call: Any) -> None:
+
+def test_a_session_lists_what_was_created_under_it(call: Caller) -> None:
     """Training runs and samplers, in the order of creation."""
-    session_id = call.session()
-    model_id = call.model(session_id)
-    opened = call.do("save_weights_for_sampler", {"model_id": model_id, "sampling_session_seq_id": 0})
+    session_id = call.create_session()
+    model_id = call.create_model(session_id)
+    opened = call.run("save_weights_for_sampler", {"model_id": model_id, "sampling_session_seq_id": 0})
     body = call("GET", f"sessions/{session_id}").body
     assert body == {"training_run_ids": [model_id], "sampler_ids": [opened["sampling_session_id"]]}
     assert call("GET", "sessions/none").status == 404
 
 
-def test_sessions_are_listed_newest_first(call: Any) -> None:
+def test_sessions_are_listed_newest_first(call: Caller) -> None:
     """In pages."""
-    ids = [call.session() for _ in range(3)]
+    ids = [call.create_session() for _ in range(3)]
     page = call("GET", "sessions", query=[("limit", "2"), ("offset", "1"), ("access_scope", "accessible")])
     assert page.body["sessions"] == [ids[1], ids[0]]
 
 
-def test_a_heartbeat_keeps_a_session_alive(serve: Any, clock: Any) -> None:
+def test_a_heartbeat_keeps_a_session_alive(serve: ServerFactory, clock: Any) -> None:
     """Without one it expires: 410, and its models are gone with it."""
     call = serve(clock=clock, session_ttl_s=60)
-    session_id = call.session()
-    model_id = call.model(session_id)
+    session_id = call.create_session()
+    model_id = call.create_model(session_id)
     for _ in range(3):
         clock.now += 50
         assert call.post("session_heartbeat", {"session_id": session_id}).status == 200
@@ -37,20 +39,20 @@ def test_a_heartbeat_keeps_a_session_alive(serve: Any, clock: Any) -> None:
     assert call("GET", f"training_runs/{model_id}").status == 200
 
 
-def test_a_heartbeat_of_nobody_is_404(call: Any) -> None:
+def test_a_heartbeat_of_nobody_is_404(call: Caller) -> None:
     """The answer says where sessions come from."""
     reply = call.post("session_heartbeat", {"session_id": "s-none"})
     assert (reply.status, "create_session" in reply.body["detail"]) == (404, True)
 
 
-def test_a_resent_create_session_opens_one(call: Any) -> None:
+def test_a_resent_create_session_opens_one(call: Caller) -> None:
     """The same idempotency key, the same session."""
     body = {"tags": ["a"], "user_metadata": {"b": 1}, "sdk_version": "0.16.1"}
     first, again, other = (call.post("create_session", body, key=key).body for key in ("a", "a", "b"))
     assert first == again != other
 
 
-def test_a_wrong_key_is_401(serve: Any) -> None:
+def test_a_wrong_key_is_401(serve: ServerFactory) -> None:
     """With api_key only that key is let in, except to ask whether the server is up."""
     call = serve(api_key="tml-right")
     assert call("GET", "sessions", headers={"X-API-Key": "tml-right"}).status == 200
@@ -59,7 +61,7 @@ def test_a_wrong_key_is_401(serve: Any) -> None:
     assert call("GET", "healthz").status == 200
 
 
-def test_telemetry_is_taken(call: Any) -> None:
+def test_telemetry_is_taken(call: Caller) -> None:
     """Events are accepted and dropped."""
     event = {
         "event": "GENERIC_EVENT",

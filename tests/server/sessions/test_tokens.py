@@ -7,12 +7,13 @@ from typing import Any
 
 import orjson
 
+from support.server_fixtures import ServerFactory
 from tinkerwire._server.sessions.tokens import LIFETIME_S
 
 FLAGS = {"pjwt_auth_enabled": True}
 
 
-def test_a_token_lets_in_until_it_is_over(serve: Any, clock: Any) -> None:
+def test_a_token_lets_in_until_it_is_over(serve: ServerFactory, clock: Any) -> None:
     """Only the key gets one, only those that were given out work, and a 401 tells to ask again."""
     call = serve(wire_version="0.38.0", api_key="tml-k", client_config=FLAGS, clock=clock, session_ttl_s=None)
     assert call.post("auth/token", {}).status == 401
@@ -28,14 +29,14 @@ def test_a_token_lets_in_until_it_is_over(serve: Any, clock: Any) -> None:
     assert 'error="invalid_token"' in refused.headers["www-authenticate"]
 
 
-def test_without_the_flag_there_are_no_tokens(serve: Any) -> None:
+def test_without_the_flag_there_are_no_tokens(serve: ServerFactory) -> None:
     """The exchange is 404, and what looks like a token is a wrong key."""
     call = serve(wire_version="0.38.0", api_key="tml-k")
     assert call.post("auth/token", {}, headers={"x-api-key": "tml-k"}).status == 404
     assert call("GET", "sessions", headers={"x-api-key": "eyJ.eyJ."}).status == 401
 
 
-def test_each_token_is_another(serve: Any) -> None:
+def test_each_token_is_another(serve: ServerFactory) -> None:
     """Also under one idempotency key, for a token that is given again may be over."""
     call = serve(wire_version="0.38.0", client_config=FLAGS)
     tokens = {call.post("auth/token", {}, key="k").body["jwt"] for _ in range(2)}

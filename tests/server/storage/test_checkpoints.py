@@ -15,34 +15,35 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 
+from support.server_fixtures import Caller, ServerFactory
 from tinkerwire._server.storage import atomic_files, checkpoints
 
 NEWEST = "0.38.0"
 
 
-def test_loading_resumes_as_if_never_stopped(call: Any) -> None:
+def test_loading_resumes_as_if_never_stopped(call: Caller) -> None:
     """With the optimizer the next step is the same to the bit; without it, it is another."""
-    session_id = call.session()
-    model_id = call.model(session_id, 0)
-    call.step(model_id)
-    path = call.do("save_weights", {"model_id": model_id, "path": "middle"})["path"]
-    call.step(model_id)
+    session_id = call.create_session()
+    model_id = call.create_model(session_id, 0)
+    call.train_step(model_id)
+    path = call.run("save_weights", {"model_id": model_id, "path": "middle"})["path"]
+    call.train_step(model_id)
     losses = {}
     for number, optimizer in enumerate((True, False), start=1):
-        other = call.model(session_id, number, seed=99)
-        assert call.do("load_weights", {"model_id": other, "path": path, "optimizer": optimizer})["path"] == path
-        call.step(other)
+        other = call.create_model(session_id, number, seed=99)
+        assert call.run("load_weights", {"model_id": other, "path": path, "optimizer": optimizer})["path"] == path
+        call.train_step(other)
         losses[optimizer] = call.loss(other)
     assert losses[True] == call.loss(model_id) != losses[False]
 
 
-def test_a_restarted_server_lists_and_loads(serve: Any, tmp_path: Path) -> None:
+def test_a_restarted_server_lists_and_loads(serve: ServerFactory, tmp_path: Path) -> None:
     """Runs and checkpoints outlive the server; what was saved can be trained on and sampled."""
     first = serve(folder=tmp_path)
-    model_id = first.model()
-    first.step(model_id)
-    path = first.do("save_weights", {"model_id": model_id, "path": "a", "ttl_seconds": 1000})["path"]
-    sampler = first.do("save_weights_for_sampler", {"model_id": model_id, "path": "b"})["path"]
+    model_id = first.create_model()
+    first.train_step(model_id)
+    path = first.run("save_weights", {"model_id": model_id, "path": "a", "ttl_seconds": 1000})["path"]
+    sampler = first.run("save_weights_for_sampler", {"model_id": model_id, "path": "b"})["path"]
     listed = first("GET", "checkpoints").body
     loss = first.loss(model_id)
     first.server.close()
@@ -51,32 +52,32 @@ def test_a_restarted_server_lists_and_loads(serve: Any, tmp_path: Path) -> None:
     run = second("GET", f"training_runs/{model_id}").body
     assert (run["lora_rank"], run["last_checkpoint"]["tinker_path"]) == (4, path)
     assert run["last_sampler_checkpoint"]["tinker_path"] == sampler
-    session_id = second.session()
-    other = second.model(session_id, seed=7)
-    second.do("load_weights", {"model_id": other, "path": path, "optimizer": True})
+    session_id = second.create_session()
+    other = second.create_model(session_id, seed=7)
+    second.run("load_weights", {"model_id": other, "path": path, "optimizer": True})
     assert second.loss(other) == loss
     body = {"session_id": session_id, "sampling_session_seq_id": 0, "model_path": sampler}
     assert second.post("create_sampling_session", body).status == 200
 
 
-def test_an_existing_name_is_not_replaced(call: Any) -> None:
+def test_an_existing_name_is_not_replaced(call: Caller) -> None:
     """A second save under a name fails as the user's fault, and the first is still what is loaded."""
-    model_id = call.model()
+    model_id = call.create_model()
     before = call.loss(model_id)
     body = {"model_id": model_id, "path": "a"}
-    path = call.do("save_weights", body)["path"]
-    call.step(model_id)
-    failed = call.do("save_weights", body)
-    assert (failed["category"], "exists already" in failed["error"]) == ("user", True)
-    call.do("load_weights", {"model_id": model_id, "path": path, "optimizer": False})
+    path = call.run("save_weights", body)["path"]
+    call.train_step(model_id)
+    failed = call.run("save_weights", body)
+    assert (failed["category"], "already exists" in failed["error"]) == ("user", True)
+    call.run("load_weights", {"model_id": model_id, "path": path, "optimizer": False})
     assert call.loss(model_id) == before
 
 
-def test_checkpoints_without_a_name_are_numbered(call: Any) -> None:
+def test_checkpoints_without_a_name_are_numbered(call: Caller) -> None:
     """The next free number, per kind."""
-    model_id = call.model()
-    paths = [call.do("save_weights", {"model_id": model_id})["path"] for _ in range(2)]
-    paths.append(call.do("save_weights_for_sampler", {"model_id": model_id})["path"])
+    model_id = call.create_model()
+    paths = [call.run("save_weights", {"model_id": model_id})["path"] for _ in range(2)]
+    paths.append(call.run("save_weights_for_sampler", {"model_id": model_id})["path"])
     run = f"tinker://{model_id}"
     assert paths == [f"{run}/weights/0001", f"{run}/weights/0002", f"{run}/sampler_weights/0001"]
 
@@ -84,53 +85,53 @@ def test_checkpoints_without_a_name_are_numbered(call: Any) -> None:
 @pytest.mark.parametrize(
     "name", ["", "..", "../../x", "a/b", ".hidden", "a\\b", "a\0", "é", "x" * 129, "a b", "-x", "a" + 127 * ":"]
 )
-def test_a_name_cannot_leave_its_folder(call: Any, name: str, tmp_path: Path) -> None:
+def test_a_name_cannot_leave_its_folder(call: Caller, name: str, tmp_path: Path) -> None:
     """Names that are no names are refused at once, with the rule."""
-    reply = call.post("save_weights", {"model_id": call.model(), "path": name})
+    reply = call.post("save_weights", {"model_id": call.create_model(), "path": name})
     assert (reply.status, reply.body["detail"][0]["loc"]) == (422, ["body", "path"])
     assert "1 to 128" in reply.body["detail"][0]["msg"]
     assert list(tmp_path.rglob("*.npz")) == []
 
 
 @pytest.mark.parametrize("name", ["step=10", "epoch:1", "v1.0+x@y", "_", "x" * 128, "a" + 66 * ":", "CON"])
-def test_usual_names_are_taken(call: Any, name: str) -> None:
+def test_usual_names_are_taken(call: Caller, name: str) -> None:
     """What users write is a name, and comes back as it was."""
-    model_id = call.model()
-    assert call.do("save_weights", {"model_id": model_id, "path": name})["path"].endswith(f"/weights/{name}")
+    model_id = call.create_model()
+    assert call.run("save_weights", {"model_id": model_id, "path": name})["path"].endswith(f"/weights/{name}")
     [listed] = call("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"]
     assert listed["checkpoint_id"] == f"weights/{name}"
 
 
-def test_only_a_fitting_checkpoint_is_loaded(call: Any) -> None:
+def test_only_a_fitting_checkpoint_is_loaded(call: Caller) -> None:
     """Another rank, other parts, a missing one, a sampler's: each is refused by name, and changes nothing."""
-    session_id = call.session()
-    source, smaller = call.model(session_id, 0), call.model(session_id, 1, rank=2)
-    path = call.do("save_weights", {"model_id": source, "path": "a"})["path"]
-    sampler = call.do("save_weights_for_sampler", {"model_id": source, "path": "a"})["path"]
-    partial = call.model(session_id, 2, train_mlp=False)
+    session_id = call.create_session()
+    source, smaller = call.create_model(session_id, 0), call.create_model(session_id, 1, rank=2)
+    path = call.run("save_weights", {"model_id": source, "path": "a"})["path"]
+    sampler = call.run("save_weights_for_sampler", {"model_id": source, "path": "a"})["path"]
+    partial = call.create_model(session_id, 2, train_mlp=False)
     for target, what in ((smaller, "rank"), (partial, "train_mlp")):
-        failed = call.do("load_weights", {"model_id": target, "path": path, "optimizer": False})
+        failed = call.run("load_weights", {"model_id": target, "path": path, "optimizer": False})
         assert (failed["category"], what in failed["error"]) == ("user", True)
-    missing = call.do("load_weights", {"model_id": source, "path": path + "x", "optimizer": False})
+    missing = call.run("load_weights", {"model_id": source, "path": path + "x", "optimizer": False})
     assert missing["category"] == "user"
     refused = call.post("load_weights", {"model_id": source, "path": sampler, "optimizer": False})
     assert refused.status == 422
 
 
-def test_a_damaged_checkpoint_is_named(call: Any, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_named(call: Caller, tmp_path: Path) -> None:
     """A file that was cut short fails the load, not the server."""
-    model_id = call.model()
-    path = call.do("save_weights", {"model_id": model_id, "path": "a"})["path"]
+    model_id = call.create_model()
+    path = call.run("save_weights", {"model_id": model_id, "path": "a"})["path"]
     [file] = tmp_path.rglob("a.npz")
     file.write_bytes(file.read_bytes()[:1000])
-    failed = call.do("load_weights", {"model_id": model_id, "path": path, "optimizer": False})
+    failed = call.run("load_weights", {"model_id": model_id, "path": path, "optimizer": False})
     assert (failed["category"], path in failed["error"]) == ("user", True)
 
 
-def test_publish_ttl_and_delete(call: Any) -> None:
+def test_publish_ttl_and_delete(call: Caller) -> None:
     """Each change shows in the listing; what does not exist is 404."""
-    model_id = call.model()
-    call.do("save_weights", {"model_id": model_id, "path": "a"})
+    model_id = call.create_model()
+    call.run("save_weights", {"model_id": model_id, "path": "a"})
     address = f"training_runs/{model_id}/checkpoints"
 
     def listed() -> Any:
@@ -154,11 +155,11 @@ def test_publish_ttl_and_delete(call: Any) -> None:
     assert listed() == []
 
 
-def test_a_checkpoint_expires(serve: Any, clock: Any, tmp_path: Path) -> None:
+def test_a_checkpoint_expires(serve: ServerFactory, clock: Any, tmp_path: Path) -> None:
     """After its time to live it is neither listed nor loaded, and its files are gone."""
     call = serve(clock=clock, folder=tmp_path)
-    model_id = call.model()
-    path = call.do("save_weights", {"model_id": model_id, "path": "a", "ttl_seconds": 60})["path"]
+    model_id = call.create_model()
+    path = call.run("save_weights", {"model_id": model_id, "path": "a", "ttl_seconds": 60})["path"]
     clock.now += 59
     assert call.post("weights_info", {"tinker_path": path}).body["lora_rank"] == 4
     clock.now += 2
@@ -167,10 +168,10 @@ def test_a_checkpoint_expires(serve: Any, clock: Any, tmp_path: Path) -> None:
     assert list(tmp_path.rglob("a.*")) == []
 
 
-def test_an_archive_is_a_redirect(call: Any) -> None:
+def test_an_archive_is_a_redirect(call: Caller) -> None:
     """302 with Location and Expires; in process the location is the file itself."""
-    model_id = call.model()
-    call.do("save_weights", {"model_id": model_id, "path": "a"})
+    model_id = call.create_model()
+    call.run("save_weights", {"model_id": model_id, "path": "a"})
     reply = call("GET", f"training_runs/{model_id}/checkpoints/weights/a/archive")
     assert reply.status == 302
     parsedate_to_datetime(reply.headers["expires"])
@@ -178,10 +179,10 @@ def test_an_archive_is_a_redirect(call: Any) -> None:
         assert len(arrays.files) > 10
 
 
-def test_lists_come_in_pages(call: Any) -> None:
+def test_lists_come_in_pages(call: Caller) -> None:
     """Newest first, with a cursor."""
-    session_id = call.session()
-    runs = [call.model(session_id, number) for number in range(3)]
+    session_id = call.create_session()
+    runs = [call.create_model(session_id, number) for number in range(3)]
     body = call("GET", "training_runs", query=[("limit", "1"), ("offset", "1")]).body
     assert body["cursor"] == {"limit": 1, "offset": 1, "total_count": 3}
     assert [run["training_run_id"] for run in body["training_runs"]] == [runs[1]]
@@ -189,32 +190,32 @@ def test_lists_come_in_pages(call: Any) -> None:
     assert call("GET", "training_runs/none").status == 404
 
 
-def test_metadata_is_kept_as_texts(call: Any) -> None:
+def test_metadata_is_kept_as_texts(call: Caller) -> None:
     """create_model takes any values; the answer has texts."""
     body = {
-        "session_id": call.session(),
+        "session_id": call.create_session(),
         "model_seq_id": 0,
         "base_model": "tinkerwire/byte-nano",
         "user_metadata": {"name": "a", "count": 3, "deep": {"b": [1]}},
     }
-    model_id = call.do("create_model", body)["model_id"]
+    model_id = call.run("create_model", body)["model_id"]
     run = call("GET", f"training_runs/{model_id}").body
     assert run["user_metadata"] == {"name": "a", "count": "3", "deep": '{"b":[1]}'}
 
 
 @pytest.mark.parametrize("depth", [100, 300, 900])
-def test_metadata_that_is_too_deep_is_refused(call: Any, depth: int) -> None:
+def test_metadata_that_is_too_deep_is_refused(call: Caller, depth: int) -> None:
     """Where it comes, rather than fail what writes or shows it later."""
     metadata: Any = {}
     for _ in range(depth):
         metadata = {"a": metadata}
     session = {"tags": [], "user_metadata": metadata, "sdk_version": "0.16.1"}
-    model = {"session_id": call.session(), "model_seq_id": 0, "base_model": "tinkerwire/byte-nano"}
+    model = {"session_id": call.create_session(), "model_seq_id": 0, "base_model": "tinkerwire/byte-nano"}
     for path, body in (("create_session", session), ("create_model", {**model, "user_metadata": metadata})):
         # Orjson reads what it does not write.
         reply = call.post(path, json.dumps(body).encode())
         assert reply.status == 422, reply
-        assert "more than 100 objects stand in each other" in reply.body["detail"][0]["msg"]
+        assert "must be nested at most 100 levels deep" in reply.body["detail"][0]["msg"]
     assert call.post("create_session", {**session, "user_metadata": {"a": [[["b"]]]}}).status == 200
 
 
@@ -249,13 +250,13 @@ def test_a_failed_write_leaves_no_litter(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_server_leaves_files_that_it_does_not_know(
-    serve: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    serve: ServerFactory, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Copies, links and the rest of a crash stay; what misses a half is left out; one line of the log names them."""
     call = serve(folder=tmp_path)
-    model_id = call.model()
+    model_id = call.create_model()
     for name in ("whole", "half"):
-        call.do("save_weights", {"model_id": model_id, "path": name})
+        call.run("save_weights", {"model_id": model_id, "path": name})
     call.server.close()
     [half] = tmp_path.rglob("half.npz")
     half.unlink()
@@ -278,13 +279,13 @@ def test_a_server_leaves_files_that_it_does_not_know(
     assert (half.parent / "broken.npz").exists()
 
 
-@pytest.mark.parametrize("dies", ["write_arrays", "_write", "unlink"])
-def test_a_crash_while_one_takes_the_place_of_another(serve: Any, tmp_path: Path, dies: str) -> None:
+@pytest.mark.parametrize("dies", ["write_arrays", "_write_record", "unlink"])
+def test_a_crash_while_one_takes_the_place_of_another(serve: ServerFactory, tmp_path: Path, dies: str) -> None:
     """Killed before, at or after the turn, a server has the old or the new: weights and word of them together."""
     call = serve(folder=tmp_path, wire_version=NEWEST)
-    model_id = call.model()
+    model_id = call.create_model()
     save = {"model_id": model_id, "path": "a", "overwrite": True}
-    call.do("save_weights", {**save, "user_metadata": {"is": "old"}})
+    call.run("save_weights", {**save, "user_metadata": {"is": "old"}})
     old = _weights(tmp_path)
     call.server.close()
     script = f"""
@@ -294,7 +295,8 @@ def test_a_crash_while_one_takes_the_place_of_another(serve: Any, tmp_path: Path
         server = EmbeddedServer(folder={str(tmp_path)!r}, wire_version={NEWEST!r})
         all = server._state.checkpoints
         die = lambda *a, **k: os._exit(9)
-        owner = {{"write_arrays": checkpoints, "_write": checkpoints.Checkpoints, "unlink": pathlib.Path}}[{dies!r}]
+        owners = {{"write_arrays": checkpoints, "_write_record": checkpoints.Checkpoints, "unlink": pathlib.Path}}
+        owner = owners[{dies!r}]
         setattr(owner, {dies!r}, die)
         about = checkpoints.CheckpointOptions(user_metadata={{"is": "new"}})
         run = server._state.runs.get({model_id!r})
@@ -309,36 +311,38 @@ def test_a_crash_while_one_takes_the_place_of_another(serve: Any, tmp_path: Path
     assert (sorted(found) == ["x"]) if dies == "unlink" else (sorted(found) == sorted(old))
 
 
-def test_one_takes_the_place_of_another(serve: Any, tmp_path: Path) -> None:
+def test_one_takes_the_place_of_another(serve: ServerFactory, tmp_path: Path) -> None:
     """As often as is asked for: the last is loaded, here and after a restart, and no file of the others is left."""
     call = serve(folder=tmp_path, wire_version=NEWEST)
-    model_id = call.model()
+    model_id = call.create_model()
     losses = []
     for _ in range(3):
-        call.do("save_weights", {"model_id": model_id, "path": "a", "overwrite": True})
-        losses.append(call.binary_loss(model_id))
-        call.result(call.binary(model_id).body["request_id"])
-        call.do("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 0.01}})
+        call.run("save_weights", {"model_id": model_id, "path": "a", "overwrite": True})
+        losses.append(call.protobuf_loss(model_id))
+        call.result(call.post_protobuf(model_id).body["request_id"])
+        call.run("optim_step", {"model_id": model_id, "adam_params": {"learning_rate": 0.01}})
         assert len(list(tmp_path.rglob("*.npz"))) == 1
     assert len(set(losses)) == 3
     call.server.close()
     again = serve(folder=tmp_path, wire_version=NEWEST)
-    body = {"session_id": again.session(), "model_seq_id": 0, "path": f"tinker://{model_id}/weights/a"}
-    loaded = again.do("load_weights", {**body, "optimizer": True})["model_id"]
-    assert again.binary_loss(loaded) == losses[-1]
+    body = {"session_id": again.create_session(), "model_seq_id": 0, "path": f"tinker://{model_id}/weights/a"}
+    loaded = again.run("load_weights", {**body, "optimizer": True})["model_id"]
+    assert again.protobuf_loss(loaded) == losses[-1]
     assert again("DELETE", f"training_runs/{model_id}/checkpoints/weights/a").status == 204
     assert list(tmp_path.rglob("*.npz")) == []
 
 
-def test_a_save_that_fails_leaves_nothing(serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_save_that_fails_leaves_nothing(
+    serve: ServerFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nor does it stand in the way of the next."""
     call = serve(folder=tmp_path)
-    save = {"model_id": call.model(), "path": "a"}
+    save = {"model_id": call.create_model(), "path": "a"}
     with monkeypatch.context() as broken:
         broken.setattr(checkpoints, "write_json", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
-        assert "disk full" in call.do("save_weights", save)["error"]
+        assert "disk full" in call.run("save_weights", save)["error"]
     assert list(tmp_path.rglob("*.npz")) == []
-    assert call.do("save_weights", save)["path"].endswith("/weights/a")
+    assert call.run("save_weights", save)["path"].endswith("/weights/a")
 
 
 def _weights(folder: Path) -> Any:
@@ -347,10 +351,10 @@ def _weights(folder: Path) -> Any:
     return atomic_files.read_arrays(path)
 
 
-def test_a_temporary_folder_goes_with_the_server(serve: Any) -> None:
+def test_a_temporary_folder_goes_with_the_server(serve: ServerFactory) -> None:
     """Without a folder of its own, nothing is left after close."""
     call = serve()
-    call.do("save_weights", {"model_id": call.model()})
+    call.run("save_weights", {"model_id": call.create_model()})
     assert call.server.folder.exists()
     call.server.close()
     assert not call.server.folder.exists()

@@ -21,7 +21,7 @@ def test_a_second_server_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="alias"):
         EmbeddedServer(folder=folder, aliases={"a": "no-such-model"})
     for _ in range(2):
-        with EmbeddedServer(folder=folder), pytest.raises(ValueError, match=f"another server has {folder}"):
+        with EmbeddedServer(folder=folder), pytest.raises(ValueError, match=f"another server uses {folder}"):
             EmbeddedServer(folder=folder)
 
 
@@ -39,7 +39,7 @@ time.sleep(600)
     command = [sys.executable, "-m", "tinkerwire", "serve", "--port", "0", "--folder", str(tmp_path)]
     refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert refused.returncode != 0
-    assert f"another server has {tmp_path}" in refused.stderr
+    assert f"another server uses {tmp_path}" in refused.stderr
     assert "Traceback" not in refused.stderr
     process.kill()
     process.communicate()

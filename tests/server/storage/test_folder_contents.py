@@ -6,12 +6,12 @@ import os
 import random
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import orjson
 import pytest
 
+from support.server_fixtures import ServerFactory
 from tinkerwire._server.engine import LoraSettings
 from tinkerwire._server.storage.checkpoints import CheckpointOptions
 from tinkerwire.local import EmbeddedServer
@@ -80,7 +80,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_spoiled_record_costs_that_record_only(serve: Any, saved: Path, tmp_path: Path, seed: int) -> None:
+def test_a_spoiled_record_costs_that_record_only(serve: ServerFactory, saved: Path, tmp_path: Path, seed: int) -> None:
     """Every listing is answered, has all checkpoints but those, and no file of the folder is gone."""
     folder = tmp_path / "data"
     shutil.copytree(saved, folder)
@@ -101,7 +101,7 @@ def test_a_spoiled_record_costs_that_record_only(serve: Any, saved: Path, tmp_pa
 
 
 @pytest.mark.parametrize("field", ["run_id", "rank", "created_at", "user_metadata", "base_model", "unknown"])
-def test_a_spoiled_run_costs_that_run_only(serve: Any, saved: Path, tmp_path: Path, field: str) -> None:
+def test_a_spoiled_run_costs_that_run_only(serve: ServerFactory, saved: Path, tmp_path: Path, field: str) -> None:
     """Also where its id leads out of the folder, or to another run."""
     folder = tmp_path / "data"
     shutil.copytree(saved, folder)
@@ -121,24 +121,24 @@ def test_a_spoiled_run_costs_that_run_only(serve: Any, saved: Path, tmp_path: Pa
         assert runs == [others], (field, value)
 
 
-def test_a_record_that_cannot_be_read_is_not_overwritten(serve: Any, saved: Path, tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_read_is_not_overwritten(serve: ServerFactory, saved: Path, tmp_path: Path) -> None:
     """A save under its name is refused with the name of the file; one without a name takes another."""
     folder = tmp_path / "data"
     shutil.copytree(saved, folder)
     run = orjson.loads(min(folder.rglob("run.json")).read_bytes())["run_id"]
     call = serve(folder=folder)
-    model_id = call.model()
+    model_id = call.create_model()
     weights = call.server._state.runs.folder_of(model_id) / "weights"
     weights.mkdir()
     (weights / "a.json").write_bytes(b"precious")
     save = {"model_id": model_id, "path": "a"}
-    assert "a.json is in the way" in call.do("save_weights", save)["error"]
+    assert "a.json exists, but" in call.run("save_weights", save)["error"]
     assert (weights / "a.json").read_bytes() == b"precious"
     assert run != model_id
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes")
-def test_a_pipe_does_not_hold_up_the_start(serve: Any, saved: Path, tmp_path: Path) -> None:
+def test_a_pipe_does_not_hold_up_the_start(serve: ServerFactory, saved: Path, tmp_path: Path) -> None:
     """It is no record, and is not read."""
     folder = tmp_path / "data"
     shutil.copytree(saved, folder)

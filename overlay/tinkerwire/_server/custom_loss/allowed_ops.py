@@ -1,4 +1,4 @@
-"""What a custom loss may do on this server: the only names that are ever looked up in torch."""
+"""Allowed operations of custom losses: only these names are ever looked up in torch."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FUNCTIONS = (
     | _under("math.", "ceil exp floor log log10 log1p log2 pow sqrt trunc")
     | {"getattr"}
 )
-"""Functions, by their names on the wire."""
+"""Functions by their names on the wire."""
 
 METHODS = _under(
     "",

@@ -1,1 +1,1 @@
-"""Emulation: quirks of other servers, and injected faults."""
+"""Emulation of other servers and injection of faults, as middleware around the handlers."""

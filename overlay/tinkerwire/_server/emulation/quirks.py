@@ -1,4 +1,4 @@
-"""The ways of other servers, as named switches: clients rehearse on them what they will meet elsewhere."""
+"""Quirks: behaviour of other servers that this server can emulate, to test clients against."""
 
 from __future__ import annotations
 
@@ -31,101 +31,107 @@ OPTIONAL = frozenset(
         "weights_info",
     }
 )
-"""Calls without which models can be trained, saved, loaded and sampled."""
+"""Operations that clients need neither to train nor to save, load or sample models."""
 
 
 def _one_of(*choices: str) -> Any:
-    def check(instance: object, attribute: attrs.Attribute[str], value: str) -> None:
+    def validate(instance: object, attribute: attrs.Attribute[str], value: str) -> None:
         if value not in choices:
-            raise ValueError(f"{attribute.name}: {value!r} is not one of {', '.join(choices)}")
+            raise ValueError(f"{attribute.name} must be one of {', '.join(choices)}, got {value!r}")
 
-    return attrs.field(default=choices[0], validator=check)
-
-
-def _names(names: Iterable[str]) -> frozenset[str]:
-    given = frozenset([names] if isinstance(names, str) else names)
-    return given - {"optional"} | OPTIONAL if "optional" in given else given
+    return attrs.field(default=choices[0], validator=validate)
 
 
-def _not_negative(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+def _expand_names(names: str | Iterable[str]) -> frozenset[str]:
+    """Return names of operations, with ``optional`` replaced by :data:`OPTIONAL`."""
+    expanded = frozenset([names] if isinstance(names, str) else names)
+    return (expanded - {"optional"}) | OPTIONAL if "optional" in expanded else expanded
+
+
+def _validate_seconds(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
     if not 0 <= value < float("inf"):
-        raise ValueError(f"{attribute.name}: {value!r} is no time; give seconds, 0 or more")
+        raise ValueError(f"{attribute.name} must be 0 or more seconds, got {value!r}")
 
 
 @attrs.frozen(kw_only=True)
 class Quirks:
-    """How a server differs from the official one. The defaults are the ways of the official one.
+    """Differences from the official server. The defaults are the behaviour of the official server.
 
     Raises:
-        ValueError: a value that a switch does not have, or an unknown operation.
+        ValueError: a quirk has an invalid value, or names an unknown operation.
     """
 
-    result_delay_s: float = attrs.field(default=0.0, validator=_not_negative)
-    """No result shows before this many seconds have passed since it was first asked for; each question is held as
-    ever (``long_poll_s``), and then answered "not ready"."""
+    result_delay_s: float = attrs.field(default=0.0, validator=_validate_seconds)
+    """Seconds between the first poll for a result and the first poll that returns the result. Earlier polls are
+    held for ``long_poll_s`` as usual, then answered "not ready"."""
     not_ready: str = _one_of("408", "try_again")
-    """The answer to a question for a result that is not there: status 408, or 200 with a try_again object."""
+    """Response to a poll for a result that is not ready: status 408, or status 200 with a try_again object."""
     failure: str = _one_of("error", "detail", "object", "category", "400", "404", "409", "422", "500")
-    """How failed work is told: status 200 with an error and its category, with a detail alone, with an object in
-    place of the text, with a category that nobody knows; or a status with a detail. 500 is said for ever, with text
-    that is no JSON."""
-    batches: str = _one_of("any", "json", "messages")
-    """The one form of forward and forward_backward that is taken, of those that the wire version has."""
-    refusal: str = _one_of("415", "400", "404", "405", "406", "422", "500", "501", "502", "dropped")
-    """The status by which the other form is refused, or dropped for a connection that is closed without a response."""
-    applies_refused: bool = False
-    """A batch in the refused form is done all the same; where both forms are taken, the very first batch is refused so.
-    Resends of batches are then known by their seq_id alone, whatever their form and key."""
-    flags: str = _one_of("given", "absent")
-    """True if client/config holds any flags."""
-    results: str = _one_of("asked", "messages", "json")
-    """In which form batches and samples are answered, where the wire version has both: as asked, or in one
-    whatever Accept says."""
-    lacks: frozenset[str] = attrs.field(default=frozenset(), converter=_names)
-    """Operations that are not there, by name; ``optional`` stands for all that training and sampling can go without."""
-    missing: str = _one_of("404", "405")
-    """The status by which that is said."""
+    """Form of failed results. With status 200: an error with its category, a detail only, an object in place of
+    the text, or an unknown category. Otherwise a status with a detail. Status 500 has a plain text body, and every
+    poll gets it."""
+    batches: str = _one_of("any", "json", "protobuf")
+    """The only accepted encoding of forward and forward_backward, of those that the wire version has."""
+    rejection: str = _one_of("415", "400", "404", "405", "406", "422", "500", "501", "502", "dropped")
+    """Status that rejects the other encoding; ``dropped`` closes the connection without a response."""
+    executes_rejected: bool = False
+    """Execute a batch before its encoding is rejected. If both encodings are accepted, only the very first batch is
+    rejected in this way. The server then recognises resent batches by seq_id alone, regardless of encoding and key."""
+    flags: str = _one_of("present", "absent")
+    """Flags in client/config."""
+    results: str = _one_of("requested", "protobuf", "json")
+    """Encoding of the results of batches and samples, where the wire version has both. ``requested`` follows the
+    Accept header."""
+    missing: frozenset[str] = attrs.field(default=frozenset(), converter=_expand_names)
+    """Names of operations that do not exist; ``optional`` stands for all that training and sampling do not need."""
+    missing_status: str = _one_of("404", "405")
+    """Status of requests for such operations."""
     short_paths: bool = False
-    """save_weights_for_sampler names ``tinker://MODEL/NAME``, and that can be sampled from; listings name the whole."""
-    prompt_logprobs: str = _one_of("whole", "short", "absent")
-    """Those of a prompt of N tokens: N with null first, N-1 without it, or none."""
-    topk: str = _one_of("given", "ignored", "refused")
-    """What becomes of a wish for the likeliest tokens: kept, dropped, or refused with 400."""
-    metrics: str = _one_of("given", "empty", "null")
-    """Those of batches and of optim_step; binary messages have no null, and are empty then."""
+    """save_weights_for_sampler returns ``tinker://MODEL/NAME``, a path that can be sampled from. Listings show the
+    full path."""
+    prompt_logprobs: str = _one_of("full", "short", "absent")
+    """Logprobs of a prompt of N tokens: N values with null first, N-1 values without it, or null."""
+    topk: str = _one_of("supported", "ignored", "rejected")
+    """Handling of requests for top-k logprobs. ``rejected`` answers them with status 400."""
+    metrics: str = _one_of("full", "empty", "null")
+    """Metrics of batches and of optim_step. Protobuf has no null, so these metrics are empty there."""
     load_first: bool = False
-    """load_weights is refused, with 400, unless it is the first operation on its model."""
-    counts_refused: bool = False
-    """The seq_id of a refused operation is used up: another operation under it is a conflict. For the opposite, a
-    gap that makes every later one a conflict, there is ``strict_sequence``."""
-    ids: str = _one_of("own", "integer", "uuid", "prefixed")
-    """The form of request ids."""
+    """Reject load_weights with status 400 unless it is the first operation on its model."""
+    counts_rejected: bool = False
+    """A rejected operation consumes its seq_id: another operation with this seq_id is a conflict. For the opposite, a
+    gap that makes every later operation a conflict, see ``strict_sequence`` of EmbeddedServer."""
+    ids: str = _one_of("default", "integer", "uuid", "prefixed")
+    """Format of request ids."""
 
     def __attrs_post_init__(self) -> None:
-        unknown = sorted(self.lacks - OPERATIONS.keys())
+        unknown = sorted(self.missing - OPERATIONS.keys())
         if unknown:
             raise ValueError(
-                f"lacks: {', '.join(unknown)} is no operation; there are optional, {', '.join(OPERATIONS)}"
+                f"missing: unknown operation {', '.join(unknown)}; choose from optional, {', '.join(OPERATIONS)}"
             )
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``failure=500,short_paths,lacks=telemetry+weights_info``; ValueError names what is wrong."""
+        """Parse a text such as ``failure=500,short_paths,missing=telemetry+weights_info``.
+
+        Raises:
+            ValueError: a part of the text is not valid; the error names it.
+        """
         fields = {field.name: field for field in attrs.fields(cls)}
         values: dict[str, object] = {}
         for part in filter(None, (part.strip() for part in text.split(","))):
             name, equals, value = part.partition("=")
             if name not in fields:
-                raise ValueError(f"{part!r} is not understood; the switches are {', '.join(fields)}")
+                raise ValueError(f"{part!r} is not a quirk; choose from {', '.join(fields)}")
             is_switch = isinstance(fields[name].default, bool)
             if is_switch == bool(equals):
                 raise ValueError(f"{part!r}: write {name}{'' if is_switch else '=VALUE'}")
-            values[name] = True if is_switch else _value(name, value)
+            values[name] = True if is_switch else _parse_value(name, value)
         return cls(**values)  # type: ignore[arg-type]
 
 
-def _value(name: str, text: str) -> object:
-    if name == "lacks":
+def _parse_value(name: str, text: str) -> object:
+    if name == "missing":
         return frozenset(text.split("+"))
     if name != "result_delay_s":
         return text

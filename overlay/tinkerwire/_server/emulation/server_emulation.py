@@ -1,4 +1,4 @@
-"""Makes the embedded server look like others: what they refuse, how they answer. The switches are Quirks."""
+"""Emulation of other servers: applies Quirks at each stage of a request."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 import attrs
 import orjson
 
+from tinkerwire._server.bounded_table import BoundedTable
 from tinkerwire._server.emulation.fault_injection import ConnectionDropped
+from tinkerwire._server.emulation.middleware import CallNext
 from tinkerwire._server.emulation.quirks import Quirks
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import HttpError, Response, conflict
-from tinkerwire._server.storage.bounded import BoundedTable
+from tinkerwire._server.http.responses import HttpError, Response, conflict_error
 from tinkerwire._server.storage.checkpoint_paths import SAMPLER_WEIGHTS
 from tinkerwire_base.call import JSON, PROTOBUF, WireRequest, WireResponse
 from tinkerwire_base.mixins.checkpoints import TINKER_SCHEME
@@ -22,180 +23,193 @@ from tinkerwire_generated.models import ForwardBackwardOutput, OptimStepResponse
 
 CONFLICT = 409
 TABLE_BYTES = 8 * 2**20
-"""Largest size in bytes of each table of requests."""
-ANSWER_BYTES = 1024
+"""Maximum size of each table of requests."""
+RESPONSE_BYTES = 1024
 BATCHES = frozenset({"forward", "forward_backward"})
-FORMS: Mapping[str, str] = {"json": JSON, "messages": PROTOBUF}
+MEDIA_TYPES: Mapping[str, str] = {"json": JSON, "protobuf": PROTOBUF}
 NOT_READY = b'{"type":"try_again","request_id":%s,"queue_state":"active"}'
 
 
 class ServerEmulation:
-    """What one server does in another's way, at each step of a request.
+    """Middleware that applies quirks.
 
     Args:
-        ways: the switches.
-        long_poll_s: seconds that a request for a result is held.
+        quirks: the quirks to apply.
+        long_poll_s: seconds for which the server holds a poll for a result.
     """
 
-    def __init__(self, ways: Quirks, long_poll_s: float) -> None:
-        self._ways = ways
+    def __init__(self, quirks: Quirks, long_poll_s: float) -> None:
+        self._quirks = quirks
         self._long_poll_s = long_poll_s
-        self._first_asked: BoundedTable[str, float] = BoundedTable(TABLE_BYTES)
-        self._used_up: BoundedTable[tuple[str, int], bool] = BoundedTable(TABLE_BYTES)
-        self._has_refused = False
-        self._batches: BoundedTable[tuple[str, int | None], Response] = BoundedTable(TABLE_BYTES)
+        self._first_polled_at: BoundedTable[str, float] = BoundedTable(TABLE_BYTES)
+        self._consumed_seq_ids: BoundedTable[tuple[str, int], bool] = BoundedTable(TABLE_BYTES)
+        self._has_rejected_batch = False
+        self._executed_batches: BoundedTable[tuple[str, int | None], Response] = BoundedTable(TABLE_BYTES)
 
-    def incoming(self, operation: str, request: WireRequest) -> WireRequest:
-        """The request as the server is to see it.
+    async def handle(self, operation: str, request: WireRequest, call_next: CallNext) -> WireResponse:
+        """Handle a request as the emulated server would; see Middleware."""
+        request = self._transform_request(operation, request)
+        not_ready = await self._hold_poll(operation, request)
+        if not_ready is not None:
+            return not_ready
+        rejection = self._reject_encoding(operation, request)
+        if rejection is not None and not self._quirks.executes_rejected:
+            raise rejection
+        response = await call_next(request)
+        if rejection is not None:
+            raise rejection
+        return self._transform_response(operation, response)
+
+    def ignores_idempotency_key(self, operation: str) -> bool:
+        """Return whether the server recognises resent requests of an operation by seq_id alone."""
+        return self._quirks.executes_rejected and operation in BATCHES
+
+    def find_executed(self, request: Request) -> Response | None:
+        """Return the response to an earlier batch with the same seq_id, where only the seq_id counts."""
+        if not self.ignores_idempotency_key(request.operation):
+            return None
+        return self._executed_batches.get((request.body.model_id, request.body.seq_id))
+
+    def record_executed(self, request: Request, response: Response) -> None:
+        """Keep the response to a batch for :meth:`find_executed`."""
+        if self.ignores_idempotency_key(request.operation):
+            self._executed_batches.put((request.body.model_id, request.body.seq_id), response, RESPONSE_BYTES)
+
+    def validate(self, request: Request) -> None:
+        """Reject a request that fits the contract but not the emulated server.
 
         Raises:
-            Refusal: an operation that is lacking.
+            HttpError: 400 for unsupported options, 409 for a seq_id that a rejected operation consumed.
         """
-        ways = self._ways
-        if operation in ways.lacks:
-            raise HttpError(int(ways.missing), "Not Found" if ways.missing == "404" else "Method Not Allowed")
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        if operation == "retrieve_future" and ways.results != "asked":
-            return attrs.evolve(request, headers={**headers, "accept": FORMS[ways.results]})
-        if operation == "create_sampling_session" and ways.short_paths:
-            return attrs.evolve(request, content=_with_whole_path(request.content or b""))
-        return request
-
-    def refusal_of_form(self, operation: str, request: WireRequest) -> HttpError | ConnectionDropped | None:
-        """Return the rejection of a batch in an unsupported form; None for any other request."""
-        ways = self._ways
-        if operation not in BATCHES:
-            return None
-        if ways.batches == "any":
-            if self._has_refused or not ways.applies_refused:
-                return None
-        else:
-            headers = {name.lower(): value for name, value in request.headers.items()}
-            if headers.get("content-type", JSON).partition(";")[0] == FORMS[ways.batches]:
-                return None
-        self._has_refused = True
-        text = f"{operation} is not taken in this form"
-        return ConnectionDropped(text) if ways.refusal == "dropped" else HttpError(int(ways.refusal), text)
-
-    @property
-    def applies_refused(self) -> bool:
-        """True if a batch in an unsupported form is executed before it is rejected."""
-        return self._ways.applies_refused
-
-    def first_answer(self, request: Request) -> Response | None:
-        """The answer to a batch that was done before, where batches are known by their seq_id alone."""
-        return self._batches.get((request.body.model_id, request.body.seq_id)) if self._is_by_number(request) else None
-
-    def keep(self, request: Request, answer: Response) -> None:
-        """Keep the answer to a batch, for :meth:`first_answer`."""
-        if self._is_by_number(request):
-            self._batches.put((request.body.model_id, request.body.seq_id), answer, ANSWER_BYTES)
-
-    def _is_by_number(self, request: Request) -> bool:
-        return self._ways.applies_refused and request.operation in BATCHES
-
-    async def early(self, operation: str, request: WireRequest) -> WireResponse | None:
-        """The answer to a question for a result that comes too early, once it was held; None for any other."""
-        if operation != "retrieve_future" or not self._ways.result_delay_s:
-            return None
-        request_id = _object(request.content or b"").get("request_id")
-        now = time.monotonic()
-        first_asked = self._first_asked.get(str(request_id))
-        if first_asked is None:
-            first_asked = now
-            self._first_asked.put(str(request_id), now)
-        left = first_asked + self._ways.result_delay_s - now
-        await asyncio.sleep(min(max(left, 0.0), self._long_poll_s))
-        if left <= self._long_poll_s:
-            return None
-        content = NOT_READY % orjson.dumps(request_id)
-        return self.outgoing(operation, WireResponse(status=408, headers={"content-type": JSON}, content=content))
-
-    def check(self, request: Request) -> None:
-        """Refuse what the contract has and this server will not do."""
         body = request.body
         seq_id = getattr(body, "seq_id", None)
-        if (getattr(body, "model_id", None), seq_id) in self._used_up:
-            raise conflict("Training request sequence number was reused")
-        if request.operation == "load_weights" and self._ways.load_first and seq_id not in (None, 1):
+        if (getattr(body, "model_id", None), seq_id) in self._consumed_seq_ids:
+            raise conflict_error("Training request sequence number was reused")
+        if request.operation == "load_weights" and self._quirks.load_first and seq_id not in (None, 1):
             raise HttpError(400, f"LoadWeights is not permitted with seq_id {seq_id}")
-        if request.operation == "asample" and self._ways.topk == "refused":
+        if request.operation == "asample" and self._quirks.topk == "rejected":
             for name in ("topk_prompt_logprobs", "topk_sample_logprobs"):
                 if getattr(body, name):
                     raise HttpError(400, f"{name} is not supported by this backend")
 
-    def refused(self, request: Request, status: int) -> None:
-        """Note that an operation was refused, unless its number was another's: that one may be sent again."""
+    def on_rejected(self, request: Request, status: int) -> None:
+        """Record a rejected operation. After a conflict the seq_id belongs to another operation and stays valid."""
         model_id, seq_id = getattr(request.body, "model_id", None), getattr(request.body, "seq_id", None)
-        if status != CONFLICT and self._ways.counts_refused and model_id is not None and seq_id is not None:
-            self._used_up.put((model_id, seq_id), True)
+        if status != CONFLICT and self._quirks.counts_rejected and model_id is not None and seq_id is not None:
+            self._consumed_seq_ids.put((model_id, seq_id), True)
 
-    def result(self, value: Any) -> Any:
-        """A result of work, before it is encoded."""
-        ways = self._ways
-        if isinstance(value, ForwardBackwardOutput | OptimStepResponse) and ways.metrics != "given":
-            return attrs.evolve(value, metrics={})
-        if not isinstance(value, SampleResponse):
-            return value
+    def transform_result(self, result: Any) -> Any:
+        """Return a result of queued work as the emulated server would compute it."""
+        quirks = self._quirks
+        if isinstance(result, ForwardBackwardOutput | OptimStepResponse) and quirks.metrics != "full":
+            return attrs.evolve(result, metrics={})
+        if not isinstance(result, SampleResponse):
+            return result
         changes: dict[str, Any] = {}
-        if ways.prompt_logprobs != "whole" and value.prompt_logprobs is not None:
-            changes["prompt_logprobs"] = value.prompt_logprobs[1:] if ways.prompt_logprobs == "short" else None
-        if ways.topk == "ignored":
+        if quirks.prompt_logprobs != "full" and result.prompt_logprobs is not None:
+            changes["prompt_logprobs"] = result.prompt_logprobs[1:] if quirks.prompt_logprobs == "short" else None
+        if quirks.topk == "ignored":
             changes["topk_prompt_logprobs"] = None
-            changes["sequences"] = [attrs.evolve(each, topk_logprobs=None) for each in value.sequences]
-        return attrs.evolve(value, **changes) if changes else value
+            changes["sequences"] = [attrs.evolve(sequence, topk_logprobs=None) for sequence in result.sequences]
+        return attrs.evolve(result, **changes) if changes else result
 
-    def outgoing(self, operation: str, response: WireResponse) -> WireResponse:
-        """The answer as the client is to see it."""
-        ways = self._ways
-        if operation == "client_config" and ways.flags == "absent" and response.status == 200:
-            return _json(200, {})
+    def _transform_request(self, operation: str, request: WireRequest) -> WireRequest:
+        quirks = self._quirks
+        if operation in quirks.missing:
+            text = "Not Found" if quirks.missing_status == "404" else "Method Not Allowed"
+            raise HttpError(int(quirks.missing_status), text)
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        if operation == "retrieve_future" and quirks.results != "requested":
+            return attrs.evolve(request, headers={**headers, "accept": MEDIA_TYPES[quirks.results]})
+        if operation == "create_sampling_session" and quirks.short_paths:
+            return attrs.evolve(request, content=_expand_model_path(request.content or b""))
+        return request
+
+    async def _hold_poll(self, operation: str, request: WireRequest) -> WireResponse | None:
+        """Hold a poll for a result that is delayed; return the "not ready" response, or None to go on."""
+        if operation != "retrieve_future" or not self._quirks.result_delay_s:
+            return None
+        request_id = _parse_object(request.content or b"").get("request_id")
+        now = time.monotonic()
+        first_polled_at = self._first_polled_at.get(str(request_id))
+        if first_polled_at is None:
+            first_polled_at = now
+            self._first_polled_at.put(str(request_id), now)
+        remaining = first_polled_at + self._quirks.result_delay_s - now
+        await asyncio.sleep(min(max(remaining, 0.0), self._long_poll_s))
+        if remaining <= self._long_poll_s:
+            return None
+        content = NOT_READY % orjson.dumps(request_id)
+        response = WireResponse(status=408, headers={"content-type": JSON}, content=content)
+        return self._transform_response(operation, response)
+
+    def _reject_encoding(self, operation: str, request: WireRequest) -> HttpError | ConnectionDropped | None:
+        """Return the rejection of a batch in an unsupported encoding; None for any other request."""
+        quirks = self._quirks
+        if operation not in BATCHES:
+            return None
+        if quirks.batches == "any":
+            if self._has_rejected_batch or not quirks.executes_rejected:
+                return None
+        else:
+            headers = {name.lower(): value for name, value in request.headers.items()}
+            if headers.get("content-type", JSON).partition(";")[0] == MEDIA_TYPES[quirks.batches]:
+                return None
+        self._has_rejected_batch = True
+        text = f"{operation} is not accepted in this encoding"
+        return ConnectionDropped(text) if quirks.rejection == "dropped" else HttpError(int(quirks.rejection), text)
+
+    def _transform_response(self, operation: str, response: WireResponse) -> WireResponse:
+        quirks = self._quirks
+        if operation == "client_config" and quirks.flags == "absent" and response.status == 200:
+            return _json_response(200, {})
         if operation != "retrieve_future" or response.headers.get("content-type") != JSON:
             return response
-        found = _object(response.content)
         if response.status == 408:
-            return attrs.evolve(response, status=200) if ways.not_ready == "try_again" else response
+            return attrs.evolve(response, status=200) if quirks.not_ready == "try_again" else response
         if response.status != 200:
             return response
-        if "error" in found and "category" in found:
-            return self._failed(found, response)
-        if ways.metrics == "null" and "metrics" in found:
-            return _json(200, {**found, "metrics": None})
-        if ways.short_paths and found.get("type") == "save_weights_for_sampler" and found.get("path"):
-            return _json(200, {**found, "path": found["path"].replace(f"/{SAMPLER_WEIGHTS}/", "/")})
+        body = _parse_object(response.content)
+        if "error" in body and "category" in body:
+            return self._transform_failure(body, response)
+        if quirks.metrics == "null" and "metrics" in body:
+            return _json_response(200, {**body, "metrics": None})
+        if quirks.short_paths and body.get("type") == "save_weights_for_sampler" and body.get("path"):
+            return _json_response(200, {**body, "path": body["path"].replace(f"/{SAMPLER_WEIGHTS}/", "/")})
         return response
 
-    def _failed(self, found: dict[str, Any], response: WireResponse) -> WireResponse:
-        text = found["error"]
-        if self._ways.failure == "500":
-            plain = {"content-type": "text/plain; charset=utf-8"}
-            return WireResponse(status=500, headers=plain, content=b"Internal Server Error")
-        if self._ways.failure.isdecimal():
-            return _json(int(self._ways.failure), {"detail": text})
-        others: Mapping[str, Any] = {
+    def _transform_failure(self, body: dict[str, Any], response: WireResponse) -> WireResponse:
+        text = body["error"]
+        if self._quirks.failure == "500":
+            headers = {"content-type": "text/plain; charset=utf-8"}
+            return WireResponse(status=500, headers=headers, content=b"Internal Server Error")
+        if self._quirks.failure.isdecimal():
+            return _json_response(int(self._quirks.failure), {"detail": text})
+        bodies: Mapping[str, Any] = {
             "detail": {"detail": text},
             "object": {"error": {"code": 17, "message": text}, "type": "engine_error"},
-            "category": {**found, "category": "engine_overheated"},
+            "category": {**body, "category": "engine_overheated"},
         }
-        other = others.get(self._ways.failure)
-        return response if other is None else _json(200, other)
+        transformed = bodies.get(self._quirks.failure)
+        return response if transformed is None else _json_response(200, transformed)
 
 
-def _json(status: int, body: Any) -> WireResponse:
+def _json_response(status: int, body: Any) -> WireResponse:
     return WireResponse(status=status, headers={"content-type": JSON}, content=orjson.dumps(body))
 
 
-def _object(content: bytes) -> dict[str, Any]:
+def _parse_object(content: bytes) -> dict[str, Any]:
+    """Return the JSON object of a body; an empty one for any other content."""
     try:
-        found = orjson.loads(content)
+        value = orjson.loads(content)
     except orjson.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
-def _with_whole_path(content: bytes) -> bytes:
-    """A body whose model_path, if it is a short one, is the whole one."""
-    body = _object(content)
+def _expand_model_path(content: bytes) -> bytes:
+    """Return the body with a short model_path replaced by the full path."""
+    body = _parse_object(content)
     path = body.get("model_path")
     if not isinstance(path, str) or not path.startswith(TINKER_SCHEME):
         return content

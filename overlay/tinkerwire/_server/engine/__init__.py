@@ -1,4 +1,4 @@
-"""The engine of the embedded server: a small byte-level language model in numpy that really trains."""
+"""The engine of the embedded server: a small, trainable, byte-level language model in numpy."""
 
 from tinkerwire._server.engine.base import BaseModel as BaseModel
 from tinkerwire._server.engine.base import base_model as base_model

@@ -16,11 +16,16 @@ __all__ = ["AdamW", "AdamWSettings"]
 
 @attrs.frozen(kw_only=True)
 class AdamWSettings:
-    """The numbers of one step.
+    """The settings of one step.
 
     Args:
+        learning_rate: step size.
+        beta1: decay rate of the first moment.
+        beta2: decay rate of the second moment.
+        eps: added to the root of the second moment.
         weight_decay: fraction of a parameter, times the learning rate, that each step removes.
-        grad_clip_norm: longest gradient, over all parameters together; a longer one is scaled down. 0: off.
+        grad_clip_norm: maximum norm of the gradient over all parameters; larger gradients are scaled down. 0 disables
+            clipping.
     """
 
     learning_rate: float = 1e-4
@@ -31,21 +36,25 @@ class AdamWSettings:
     grad_clip_norm: float = 0.0
 
     def check(self) -> None:
-        """Raise EngineError, naming the number, unless all are in range."""
-        for name in ("learning_rate", "weight_decay", "grad_clip_norm"):
-            self._require(name, 0.0 <= getattr(self, name) < math.inf, "a finite number of 0 or more")
-        for name in ("beta1", "beta2"):
-            self._require(name, 0.0 <= getattr(self, name) < 1.0, "a number from 0 up to but not 1")
-        self._require("eps", 0.0 < self.eps < math.inf, "a finite number above 0")
+        """Check the range of all settings.
 
-    def _require(self, name: str, in_range: bool, wanted: str) -> None:
+        Raises:
+            EngineError: a setting is out of range; the error names it.
+        """
+        for name in ("learning_rate", "weight_decay", "grad_clip_norm"):
+            self._require(name, 0.0 <= getattr(self, name) < math.inf, "finite and at least 0")
+        for name in ("beta1", "beta2"):
+            self._require(name, 0.0 <= getattr(self, name) < 1.0, "at least 0 and below 1")
+        self._require("eps", 0.0 < self.eps < math.inf, "finite and above 0")
+
+    def _require(self, name: str, in_range: bool, requirement: str) -> None:
         if not in_range:
-            raise EngineError(f"optim_step: {name} is {getattr(self, name)}; pass {wanted}")
+            raise EngineError(f"optim_step: {name} must be {requirement}, got {getattr(self, name)}")
 
 
 @attrs.define(eq=False)
 class AdamW:
-    """Running moments of each parameter's gradient, and the number of steps taken."""
+    """Running moments of each parameter's gradient, and the number of steps."""
 
     first: dict[str, FloatArray]
     second: dict[str, FloatArray]
@@ -53,7 +62,7 @@ class AdamW:
 
     @classmethod
     def zeros(cls, params: Mapping[str, FloatArray]) -> AdamW:
-        """The state before any step."""
+        """Create the state before the first step."""
         return cls(
             {name: np.zeros_like(value) for name, value in params.items()},
             {name: np.zeros_like(value) for name, value in params.items()},
@@ -62,35 +71,40 @@ class AdamW:
     def update(
         self, params: Mapping[str, FloatArray], grads: Mapping[str, FloatArray], settings: AdamWSettings
     ) -> dict[str, float]:
-        """Move params in place by one step and return the step's metrics.
+        """Update params in place by one step and return its metrics.
+
+        Args:
+            params: parameters by name.
+            grads: gradients by name.
+            settings: settings of the step.
 
         Raises:
-            EngineError: a number out of range, or a gradient that is not finite; nothing has moved then.
+            EngineError: a setting is out of range, or a gradient is not finite; params are unchanged.
         """
         settings.check()
         norm = global_norm(grads)
         if not math.isfinite(norm):
             raise EngineError(
-                f"optim_step: the gradient's norm is {norm}; its gradients are dropped, "
-                "lower the learning rate or the weights of the loss and send the batch again"
+                f"optim_step: the norm of the gradients must be finite, got {norm}; the gradients were dropped; "
+                "lower the learning rate or the weights of the loss and resend the batch"
             )
         clip = settings.grad_clip_norm
         factor = clip / norm if 0.0 < clip < norm else 1.0
         self.step += 1
-        moved = 0.0
+        squared_update = 0.0
         for name, param in params.items():
             change = self._change(name, param, grads[name] * factor, settings)
             np.subtract(param, change, out=param)
-            moved += _sum_of_squares(change)
+            squared_update += _sum_of_squares(change)
         return {
             "grad_norm:mean": norm,
-            "update_norm:mean": math.sqrt(moved),
+            "update_norm:mean": math.sqrt(squared_update),
             "param_norm:mean": global_norm(params),
             "optimizer_step:max": float(self.step),
         }
 
     def _change(self, name: str, param: FloatArray, grad: FloatArray, settings: AdamWSettings) -> FloatArray:
-        """What this step takes off a parameter; updates its moments."""
+        """Update the moments of a parameter and return the value that the step subtracts from it."""
         first, second = self.first[name], self.second[name]
         first *= settings.beta1
         first += (1.0 - settings.beta1) * grad
@@ -105,7 +119,7 @@ class AdamW:
 
 
 def global_norm(arrays: Mapping[str, FloatArray]) -> float:
-    """Euclidean length of all arrays taken as one vector."""
+    """Return the Euclidean norm of all arrays as one vector."""
     return math.sqrt(sum(_sum_of_squares(value) for value in arrays.values()))
 
 

@@ -1,4 +1,4 @@
-"""Names for the array types that the engine passes around."""
+"""Array types of the engine."""
 
 from __future__ import annotations
 

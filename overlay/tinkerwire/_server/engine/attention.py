@@ -1,6 +1,6 @@
 """Causal attention with rotary positions, and its exact gradient.
 
-Shapes: B sequences, T positions, H heads, D numbers a head; S keys, S >= T when a cache holds the past.
+Shapes: B sequences, T positions, H heads, D dimensions per head; S keys, S > T with a cache of earlier positions.
 """
 
 from __future__ import annotations
@@ -16,16 +16,21 @@ ROTARY_BASE = 10_000.0
 
 
 def rotary_angles(start: int, stop: int, d_head: int, dtype: np.dtype[np.floating]) -> FloatArray:
-    """Cosines and sines of positions start..stop-1, shape (2, T, 1, D/2)."""
+    """Return cosines and sines of positions start..stop-1, shape (2, T, 1, D/2)."""
     frequencies = ROTARY_BASE ** (-np.arange(0, d_head, 2) / d_head)
     angles = np.arange(start, stop)[:, None, None] * frequencies
     return np.stack([np.cos(angles), np.sin(angles)]).astype(dtype)
 
 
 def rotate(x: FloatArray, angles: FloatArray, *, back: bool = False) -> FloatArray:
-    """Turn each pair (i, i + D/2) of x, shape (B, T, H, D), by its position's angle; `back` undoes it.
+    """Rotate each pair (i, i + D/2) of x, shape (B, T, H, D), by the angle of its position.
 
-    A rotation's gradient is the rotation back, so the backward pass uses this function too.
+    The gradient of a rotation is the inverse rotation, so the backward pass uses this function as well.
+
+    Args:
+        x: the array.
+        angles: result of `rotary_angles`.
+        back: rotate in the opposite direction.
     """
     cos, sin = angles[0], -angles[1] if back else angles[1]
     half = x.shape[-1] // 2
@@ -40,7 +45,7 @@ def rotate(x: FloatArray, angles: FloatArray, *, back: bool = False) -> FloatArr
 
 @attrs.frozen
 class AttentionTape:
-    """What the gradient needs: q, k, v as (B, H, T, D) and the probabilities (B, H, T, T)."""
+    """Values that the gradient needs: q, k, v as (B, H, T, D) and the probabilities (B, H, T, T)."""
 
     q: FloatArray
     k: FloatArray
@@ -49,9 +54,9 @@ class AttentionTape:
 
 
 def attend(q: FloatArray, k: FloatArray, v: FloatArray) -> tuple[FloatArray, AttentionTape]:
-    """Mix values by softmax(q k / sqrt(D)), each query seeing keys up to its own position.
+    """Mix values by softmax(q k / sqrt(D)); each query attends to keys up to its own position.
 
-    q is (B, H, T, D); k and v are (B, H, S, D), their last T positions being the queries' own.
+    q is (B, H, T, D); k and v are (B, H, S, D), and their last T positions are those of the queries.
     The result is (B, H, T, D).
     """
     t, s = q.shape[2], k.shape[2]
@@ -67,7 +72,7 @@ def attend(q: FloatArray, k: FloatArray, v: FloatArray) -> tuple[FloatArray, Att
 
 
 def attend_backward(tape: AttentionTape, d_out: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Gradients of q, k and v from that of the result; all shapes (B, H, T, D)."""
+    """Return the gradients of q, k and v from the gradient of the result; all shapes are (B, H, T, D)."""
     d_v = tape.probs.swapaxes(2, 3) @ d_out
     d_probs = d_out @ tape.v.swapaxes(2, 3)
     d_probs *= tape.probs

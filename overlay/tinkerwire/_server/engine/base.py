@@ -1,4 +1,4 @@
-"""The frozen weights of a base model: random, well scaled, the same to the bit for the same name."""
+"""The frozen weights of a base model: random, well scaled, and bit-identical for the same name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BaseModel:
 
 
 def adapted_matrices(config: ModelConfig, settings: LoraSettings) -> tuple[str, ...]:
-    """Names of the weights that these settings put an adapter on, in a fixed order."""
+    """Return the names of the weights with an adapter, in a fixed order."""
     names: list[str] = []
     for layer in range(config.n_layers):
         if settings.train_attn:
@@ -45,23 +45,24 @@ def adapted_matrices(config: ModelConfig, settings: LoraSettings) -> tuple[str, 
 
 
 def base_model(name: str, dtype: npt.DTypeLike = np.float32) -> BaseModel:
-    """The base model of that name, made once and then shared.
+    """Return a base model, which is created once and then shared.
 
     Args:
+        name: name of the model.
         dtype: float32, or float64 for exact checks (the float32 weights, widened).
 
     Raises:
-        EngineError: unknown name, or another dtype.
+        EngineError: the name is unknown or the dtype is not supported.
     """
     use_one_thread()
-    wanted = np.dtype(dtype)
-    if wanted not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise EngineError(f"base_model: dtype is {wanted}; pass float32 or float64")
-    return _cached(model_config(name), wanted)
+    resolved = np.dtype(dtype)
+    if resolved not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise EngineError(f"base_model: dtype must be float32 or float64, got {resolved}")
+    return _load(model_config(name), resolved)
 
 
 @lru_cache(maxsize=8)
-def _cached(config: ModelConfig, dtype: np.dtype[np.floating]) -> BaseModel:
+def _load(config: ModelConfig, dtype: np.dtype[np.floating]) -> BaseModel:
     weights = {name: value.astype(dtype) for name, value in _random_weights(config).items()}
     for value in weights.values():
         value.flags.writeable = False
@@ -69,7 +70,7 @@ def _cached(config: ModelConfig, dtype: np.dtype[np.floating]) -> BaseModel:
 
 
 def _random_weights(config: ModelConfig) -> dict[str, FloatArray]:
-    """Normal weights; a matrix into the residual stream is small, so that depth adds little noise."""
+    """Draw normal weights; matrices into the residual stream are small, so that depth adds little noise."""
     rng = np.random.default_rng(config.seed)
     c, ff = config.d_model, config.d_ff
 
@@ -85,6 +86,6 @@ def _random_weights(config: ModelConfig) -> dict[str, FloatArray]:
         weights[f"layers.{layer}.attn.o"] = matrix(c, c, residual)
         weights[f"layers.{layer}.mlp.up"] = matrix(c, ff, 1.0)
         weights[f"layers.{layer}.mlp.down"] = matrix(ff, c, 0.5 * residual)
-    # Full size matters: with a tenth of it, byte-small took three times as many steps to the same loss.
+    # With a tenth of this scale, byte-small takes three times as many steps to the same loss.
     weights["unembedding"] = matrix(c, config.vocab_size, 1.0)
     return weights

@@ -1,4 +1,4 @@
-"""Examples of any length as flat arrays, and their split into padded pieces of bounded size."""
+"""Batches: examples of any length as flat arrays, split into padded pieces of bounded size."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ __all__ = ["Batch", "Piece", "flatten", "pieces"]
 T = TypeVar("T", bound=np.generic)
 
 PIECE_TOKENS = 512
-"""Most tokens of a piece, padding included, unless one sequence is longer."""
+"""Maximum number of tokens in a piece with padding, unless one sequence is longer."""
 
 PIECE_SCORES = 8_000_000
-"""Most attention scores a piece and layer, unless one sequence needs more."""
+"""Maximum number of attention scores per piece and layer, unless one sequence needs more."""
 
-LEAST_FILL = 0.8
-"""A piece takes a shorter sequence only while at least this part of it is no padding."""
+MIN_FILL = 0.8
+"""Minimum fraction of a piece that is not padding."""
 
 
 @attrs.frozen(eq=False)
 class Batch:
-    """All examples end to end.
+    """The concatenated examples.
 
     Args:
-        starts: the offsets, (examples + 1,).
-        tokens: (positions,).
-        targets: (positions, K) where K is the most targets that a position has; the others end with zeros.
-        inputs: of the same shape, zero where there is no target.
-        shapes: of each example's own targets.
+        starts: offsets of the examples, (examples + 1,).
+        tokens: token ids, (positions,).
+        targets: target ids, (positions, K), where K is the maximum number of targets per position; zero-padded.
+        inputs: inputs of the loss in the shape of the targets, zero-padded.
+        shapes: shape of each example's targets.
     """
 
     starts: IntArray
@@ -48,24 +48,24 @@ class Batch:
     shapes: Sequence[tuple[int, ...]]
 
     def split(self, values: FloatArray) -> list[FloatArray]:
-        """Values of all targets as one array an example, in the shape of its targets."""
+        """Split values of all targets into one array per example, in the shape of its targets."""
         parts = zip(np.split(values, self.starts[1:-1]), self.shapes, strict=True)
         return [part[:, : shape[-1]] if len(shape) == 2 else part[:, 0] for part, shape in parts]
 
     def locate(self, position: int) -> tuple[int, int]:
-        """The example of a flat position, and the position inside it."""
+        """Return the example of a flat position, and the position within the example."""
         example = int(np.searchsorted(self.starts, position, side="right")) - 1
         return example, position - int(self.starts[example])
 
 
 @attrs.frozen(eq=False)
 class Piece:
-    """Some examples side by side.
+    """Examples padded to one length.
 
     Args:
-        tokens: (B, T); shorter examples are padded on the right, where causal attention cannot look back.
-        real: (B, T), false on padding.
-        positions: the flat positions of the real tokens, in the order of ``tokens[real]``.
+        tokens: token ids, (B, T), padded on the right, which causal attention ignores.
+        real: mask, (B, T), false on padding.
+        positions: flat positions of the real tokens, in the order of ``tokens[real]``.
     """
 
     tokens: IntArray
@@ -76,51 +76,53 @@ class Piece:
 def flatten(
     where: str, config: ModelConfig, examples: Sequence[Example], loss: Loss, settings: Mapping[str, float]
 ) -> Batch:
-    """Check every example for this loss and lay them end to end.
+    """Validate the examples for a loss and concatenate them.
 
     Args:
-        where: the call, for error texts.
+        where: name of the call in errors.
+        config: config of the base model.
+        examples: the examples.
+        loss: the loss.
+        settings: settings of the loss.
 
     Raises:
-        EngineError: no example, or one that the loss cannot read; names the datum, the key and the position.
+        EngineError: the batch is empty or an example is invalid; the error names datum, key and position.
     """
     if not examples:
-        raise EngineError(f"{where}: there is no datum; pass at least one")
+        raise EngineError(f"{where}: must have at least one datum")
     tokens, targets = [], []
     columns: dict[str, list[FloatArray]] = {key: [] for key in (*loss.required, *loss.optional)}
     for index, example in enumerate(examples):
         at = f"{where}: datum {index}"
-        own = token_array(f"{at}: tokens", example.tokens, config)
+        example_tokens = token_array(f"{at}: tokens", example.tokens, config)
         _check_keys(at, example, loss)
-        target = _targets(f"{at}: target_tokens", example.inputs["target_tokens"], len(own), loss, config)
-        tokens.append(own)
+        target = _targets(f"{at}: target_tokens", example.inputs["target_tokens"], len(example_tokens), loss, config)
+        tokens.append(example_tokens)
         targets.append(target)
         for key, column in columns.items():
             column.append(_column(at, key, example, target.shape, loss, settings))
-    starts = np.cumsum([0, *(len(own) for own in tokens)], dtype=np.int64)
-    inputs = {key: _stacked(column) for key, column in columns.items()}
-    return Batch(starts, np.concatenate(tokens), _stacked(targets), inputs, [target.shape for target in targets])
+    starts = np.cumsum([0, *(len(example_tokens) for example_tokens in tokens)], dtype=np.int64)
+    inputs = {key: _stack(column) for key, column in columns.items()}
+    return Batch(starts, np.concatenate(tokens), _stack(targets), inputs, [target.shape for target in targets])
 
 
 def _targets(where: str, values: AnyArray, length: int, loss: Loss, config: ModelConfig) -> IntArray:
-    """One target a token, or several where the loss can do with them."""
+    """Return one target per token, or several if the loss supports it."""
     if values.ndim != 2 or not loss.many_targets:
         target = token_array(where, values, config)
         if len(target) != length:
-            raise EngineError(f"{where} has {len(target)} entries beside {length} tokens; pass one target a token")
+            raise EngineError(f"{where} must have one target per token ({length}), got {len(target)}")
         return target
     if len(values) != length or not values.size:
-        raise EngineError(f"{where} has shape {values.shape} beside {length} tokens; pass one row a token")
+        raise EngineError(f"{where} must have one row per token ({length}), got shape {values.shape}")
     if values.shape[1] > config.vocab_size:
-        # Each position of the batch gets as many as the one that has most.
-        raise EngineError(
-            f"{where} has {values.shape[1]} targets a token, more than the {config.vocab_size} that there are"
-        )
+        # All positions of the batch are padded to the widest one.
+        raise EngineError(f"{where} must have at most {config.vocab_size} targets per token, got {values.shape[1]}")
     return token_ids(where, values.reshape(-1), config).reshape(values.shape)
 
 
-def _stacked(parts: Sequence[NDArray[T]]) -> NDArray[T]:
-    """Arrays (N,) or (N, K) of any N and K as one of two dimensions, with zeros at the end of the shorter rows."""
+def _stack(parts: Sequence[NDArray[T]]) -> NDArray[T]:
+    """Stack arrays (N,) or (N, K) of any N and K into one array of two dimensions, with zero-padded rows."""
     columns = [part.reshape(len(part), -1) for part in parts]
     width = max(column.shape[1] for column in columns)
     return np.concatenate([np.pad(column, ((0, 0), (0, width - column.shape[1]))) for column in columns])
@@ -130,24 +132,24 @@ def _check_keys(at: str, example: Example, loss: Loss) -> None:
     required = ("target_tokens", *loss.required)
     for key in required:
         if key not in example.inputs:
-            raise EngineError(f"{at}: {key!r} is missing; loss {loss.name} needs {', '.join(required)}")
+            raise EngineError(f"{at}: {key!r} is missing; loss {loss.name} requires {', '.join(required)}")
     for key in example.inputs:
         if key not in required and key not in loss.optional:
             known = ", ".join((*required, *loss.optional))
-            raise EngineError(f"{at}: {key!r} is unknown; loss {loss.name} reads {known}, leave the rest out")
+            raise EngineError(f"{at}: {key!r} is unknown; loss {loss.name} supports {known}; omit the rest")
 
 
 def _column(
     at: str, key: str, example: Example, shape: tuple[int, ...], loss: Loss, settings: Mapping[str, float]
 ) -> FloatArray:
-    """An example's input of that key, or its stand-in."""
+    """Return an input of an example, or its default."""
     if key in example.inputs:
         return float_input(f"{at}: {key}", example.inputs[key], shape)
     return np.full(shape, settings.get(key, loss.optional.get(key, 0.0)))
 
 
 def pieces(config: ModelConfig, batch: Batch) -> Iterator[Piece]:
-    """The batch in pieces of examples of like length, longest first; the same batch always splits alike."""
+    """Split the batch into pieces of examples of similar length, longest first; the split is deterministic."""
     lengths = np.diff(batch.starts)
     group: list[int] = []
     for index in np.argsort(-lengths, kind="stable"):
@@ -164,7 +166,7 @@ def _fits(config: ModelConfig, lengths: IntArray, group: list[int], index: int) 
     return (
         rows * longest <= PIECE_TOKENS
         and rows * longest * longest * config.n_heads <= PIECE_SCORES
-        and filled >= LEAST_FILL * rows * longest
+        and filled >= MIN_FILL * rows * longest
     )
 
 

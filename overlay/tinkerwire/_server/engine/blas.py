@@ -1,8 +1,8 @@
-"""One BLAS thread for the engine, whatever the machine has.
+"""Limits numpy's BLAS to one thread.
 
-numpy's bundled OpenBLAS starts a thread a core and spins while it waits: on a busy machine its products
-of this size take up to a hundred times longer, and their last bits depend on the number of cores. The
-engine is parallel over pieces of a batch instead.
+numpy's bundled OpenBLAS starts one thread per core, and the threads spin while they wait. On a busy machine, products
+of this size take up to a hundred times longer, and their last bits depend on the number of cores. The engine runs
+pieces of a batch in parallel instead.
 """
 
 from __future__ import annotations

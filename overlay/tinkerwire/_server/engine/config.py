@@ -1,4 +1,4 @@
-"""The base models that exist, and the settings of a LoRA adapter."""
+"""Configs of the base models, and settings of LoRA adapters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinkerwire._server.engine.errors import EngineError
 __all__ = ["BASE_MODELS", "END_OF_TEXT", "VOCAB_SIZE", "LoraSettings", "ModelConfig", "model_config"]
 
 END_OF_TEXT = 256
-"""The one token that is no byte. Nothing is special about it: to end on it, pass it as a stop token."""
+"""The only token that is not a byte. It is not special: to end on it, pass it as a stop token."""
 
 VOCAB_SIZE = 257
 """256 byte values and `END_OF_TEXT`."""
@@ -23,7 +23,14 @@ class ModelConfig:
     """The shape of a base model and the seed of its weights.
 
     Args:
-        max_context: most tokens in one sequence, prompt and continuation together.
+        name: name of the model.
+        vocab_size: number of tokens in the vocabulary.
+        d_model: width of the residual stream.
+        n_layers: number of layers.
+        n_heads: number of attention heads.
+        d_ff: width of the feed-forward layer.
+        max_context: maximum number of tokens in a sequence, including the continuation.
+        seed: seed of the weights.
     """
 
     name: str
@@ -37,16 +44,17 @@ class ModelConfig:
 
     @property
     def d_head(self) -> int:
-        """Width of one attention head; even, because positions rotate pairs."""
+        """Width of an attention head; even, because rotary positions rotate pairs."""
         return self.d_model // self.n_heads
 
 
 @attrs.frozen(kw_only=True)
 class LoraSettings:
-    """What an adapter adapts, and the seed of its first weights (None: a fresh one each time).
+    """The matrices that an adapter adapts, and its rank and seed.
 
     Args:
-        rank: inner width of every adapter, 1 up to the model's d_model.
+        rank: inner width of the adapter, from 1 to the model's d_model.
+        seed: seed of the initial weights; None draws a new seed each time.
         train_attn: adapt the query, key, value and output matrices of every layer.
         train_mlp: adapt both matrices of every feed-forward block.
         train_unembed: adapt the matrix from the last hidden state to the logits.
@@ -59,19 +67,17 @@ class LoraSettings:
     train_unembed: bool = True
 
     def check(self, config: ModelConfig) -> None:
-        """Raise EngineError unless these settings fit the base model."""
+        """Check that these settings fit the base model.
+
+        Raises:
+            EngineError: a setting does not fit.
+        """
         if not 1 <= self.rank <= config.d_model:
-            raise EngineError(
-                f"LoraSettings: rank is {self.rank} but {config.name} takes 1 to {config.d_model}; "
-                "choose a rank in that range"
-            )
+            raise EngineError(f"LoraSettings: rank must be 1 to {config.d_model} for {config.name}, got {self.rank}")
         if self.seed is not None and self.seed < 0:
-            raise EngineError(f"LoraSettings: seed is {self.seed}; pass 0 or more, or None for a random one")
+            raise EngineError(f"LoraSettings: seed must be at least 0, or None for a random seed, got {self.seed}")
         if not (self.train_attn or self.train_mlp or self.train_unembed):
-            raise EngineError(
-                "LoraSettings: train_attn, train_mlp and train_unembed are all false, nothing would train; "
-                "set at least one of them"
-            )
+            raise EngineError("LoraSettings: at least one of train_attn, train_mlp and train_unembed must be true")
 
 
 def _registry(*configs: ModelConfig) -> Mapping[str, ModelConfig]:
@@ -85,8 +91,12 @@ BASE_MODELS: Mapping[str, ModelConfig] = _registry(
 
 
 def model_config(name: str) -> ModelConfig:
-    """The config of a base model by its name, or EngineError."""
+    """Return the config of a base model.
+
+    Raises:
+        EngineError: the name is unknown.
+    """
     try:
         return BASE_MODELS[name]
     except KeyError:
-        raise EngineError(f"base model {name!r} is unknown; choose one of {', '.join(BASE_MODELS)}") from None
+        raise EngineError(f"unknown base model {name!r}; choose one of {', '.join(BASE_MODELS)}") from None

@@ -1,4 +1,4 @@
-"""The one exception of the engine."""
+"""The exception of the engine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["EngineError"]
 
 
 class EngineError(ValueError):
-    """A request the engine cannot compute; the text names the place, the fact and the way out.
+    """An error that the caller can fix: invalid arguments or data.
 
-    It always means that the caller can fix the request: a server reports it with category ``user``.
+    The server reports it with category ``user``.
     """

@@ -1,4 +1,4 @@
-"""One sequence to train on, and the checks that name what is wrong with it."""
+"""Examples, and the validation of their arrays."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def _input_arrays(inputs: Mapping[str, Any]) -> dict[str, AnyArray]:
 
 @attrs.frozen(eq=False)
 class Example:
-    """N tokens, and the arrays of N numbers, or (N, K) for K targets a token, that a loss reads beside them.
+    """N tokens and the inputs of a loss: arrays (N,), or (N, K) for K targets per token.
 
     Args:
-        tokens: the model's input; position t predicts ``inputs["target_tokens"][t]``.
-        inputs: target_tokens, and by loss: weights, logprobs, advantages, clip_low_threshold,
+        tokens: input of the model; position t predicts ``inputs["target_tokens"][t]``.
+        inputs: target_tokens and, depending on the loss, weights, logprobs, advantages, clip_low_threshold and
             clip_high_threshold.
     """
 
@@ -34,55 +34,59 @@ class Example:
 
 
 def token_array(where: str, values: AnyArray, config: ModelConfig) -> IntArray:
-    """values as int64 token ids of the model's vocabulary.
+    """Convert values to int64 token ids of the model's vocabulary.
 
     Args:
-        where: what to call the values in an error, such as ``forward: datum 3: tokens``.
+        where: name of the values in errors, such as ``forward: datum 3: tokens``.
+        values: the values.
+        config: config of the base model.
 
     Raises:
-        EngineError: not one dimension, empty, longer than the context, not whole numbers, out of vocabulary.
+        EngineError: the values are not one-dimensional, empty, longer than the context, or not token ids.
     """
     if values.ndim != 1:
-        raise EngineError(f"{where} has shape {values.shape}; pass one dimension")
+        raise EngineError(f"{where} must have one dimension, got shape {values.shape}")
     if values.size == 0:
-        raise EngineError(f"{where} is empty; pass at least one token")
+        raise EngineError(f"{where} must have at least one token")
     if values.size > config.max_context:
         raise EngineError(
-            f"{where} has {values.size} tokens but {config.name} reads at most {config.max_context}; "
-            "shorten it or split it"
+            f"{where} must have at most {config.max_context} tokens for {config.name}, got {values.size}; "
+            "shorten or split the sequence"
         )
     return token_ids(where, values, config)
 
 
 def token_ids(where: str, values: AnyArray, config: ModelConfig) -> IntArray:
-    """values, one dimension of any length, as int64 token ids; EngineError for what is none of the vocabulary."""
+    """Convert values, one dimension of any length, to int64 token ids.
+
+    Raises:
+        EngineError: a value is not in the vocabulary.
+    """
     if values.dtype.kind not in "iuf":
-        raise EngineError(f"{where} has dtype {values.dtype}; pass integers")
+        raise EngineError(f"{where} must have integers, got dtype {values.dtype}")
     bad = ~((values >= 0) & (values < config.vocab_size) & (values == np.floor(values)))
     if bad.any():
         at = int(bad.argmax())
         raise EngineError(
-            f"{where}[{at}] is {values[at]}; token ids of {config.name} are whole numbers from 0 to "
-            f"{config.vocab_size - 1}, use its own tokenizer (one token a byte)"
+            f"{where}[{at}] must be a token id of {config.name} from 0 to {config.vocab_size - 1}, got {values[at]}; "
+            "use the tokenizer of the model (one token per byte)"
         )
     return values.astype(np.int64)
 
 
 def float_input(where: str, values: AnyArray, shape: tuple[int, ...]) -> FloatArray:
-    """values as float64 of the targets' shape.
+    """Convert values to float64 in the shape of the targets.
 
     Raises:
-        EngineError: another shape, not numbers, or a NaN or infinity among them.
+        EngineError: the values have another shape, or are not finite numbers.
     """
     if values.shape != shape:
-        raise EngineError(
-            f"{where} has shape {values.shape} beside {shape[0]} tokens; pass shape {shape}, one number a target"
-        )
+        raise EngineError(f"{where} must have shape {shape}, one number per target, got shape {values.shape}")
     if values.dtype.kind not in "iufb":
-        raise EngineError(f"{where} has dtype {values.dtype}; pass numbers")
+        raise EngineError(f"{where} must have numbers, got dtype {values.dtype}")
     numbers: FloatArray = values.astype(np.float64)
     finite = np.isfinite(numbers)
     if not finite.all():
         at = int((~finite).argmax())
-        raise EngineError(f"{where}[{at}] is {numbers.reshape(-1)[at]}; pass finite numbers, 0 where nothing counts")
+        raise EngineError(f"{where}[{at}] must be finite, got {numbers.reshape(-1)[at]}; use 0 for positions to ignore")
     return numbers

@@ -1,4 +1,4 @@
-"""From hidden states to log probabilities, for training and sampling alike."""
+"""Log probabilities from logits, for training and sampling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["log_softmax"]
 
 
 def log_softmax(logits: FloatArray) -> FloatArray:
-    """Log probabilities (nats) over the last axis; overwrites and returns its argument."""
+    """Return log probabilities (nats) over the last axis; overwrites its argument."""
     logits -= logits.max(axis=-1, keepdims=True)
     logits -= np.log(np.exp(logits).sum(axis=-1, keepdims=True))
     return logits

@@ -1,4 +1,4 @@
-"""Low-rank adapters: their first values, their merge into the base, and their gradients.
+"""Low-rank adapters: initial values, merge into the base, and gradients.
 
 An adapter of a matrix W (inputs, outputs) is A (inputs, rank) and B (rank, outputs); the matrix in use is
 W + LORA_ALPHA / rank * A @ B. B starts at zero, so a new adapter changes nothing.
@@ -16,15 +16,15 @@ from tinkerwire._server.engine.arrays import FloatArray
 from tinkerwire._server.engine.base import BaseModel, adapted_matrices
 from tinkerwire._server.engine.config import LoraSettings
 
-__all__ = ["LORA_ALPHA", "Adapter", "first_values", "gradients", "merge"]
+__all__ = ["LORA_ALPHA", "Adapter", "gradients", "init_values", "merge"]
 
 LORA_ALPHA = 32.0
-"""Over the rank it scales every adapter, so that one learning rate suits every rank."""
+"""Scale of every adapter, divided by the rank, so that one learning rate suits every rank."""
 
 
 @attrs.frozen(eq=False)
 class Adapter:
-    """Read-only adapter values, keyed ``lora.<matrix>.A`` and ``lora.<matrix>.B``, and whose they are."""
+    """Read-only adapter values, keyed ``lora.<matrix>.A`` and ``lora.<matrix>.B``, with their base model."""
 
     base_name: str
     settings: LoraSettings
@@ -32,20 +32,20 @@ class Adapter:
 
     @classmethod
     def copy_of(cls, base_name: str, settings: LoraSettings, params: Mapping[str, FloatArray]) -> Adapter:
-        """An adapter that later changes of params do not reach."""
+        """Create an adapter with copies of params."""
         copies = {name: value.copy() for name, value in params.items()}
         for value in copies.values():
             value.flags.writeable = False
         return cls(base_name, settings, MappingProxyType(copies))
 
 
-def first_values(base: BaseModel, settings: LoraSettings) -> dict[str, FloatArray]:
-    """A new adapter: A normal with variance 1 / inputs from the seed, B zero."""
+def init_values(base: BaseModel, settings: LoraSettings) -> dict[str, FloatArray]:
+    """Return the values of a new adapter: A is normal with variance 1 / inputs, B is zero."""
     rng = np.random.default_rng(settings.seed)
     params: dict[str, FloatArray] = {}
     for name in adapted_matrices(base.config, settings):
         inputs, outputs = base.weights[name].shape
-        # Drawn as float32 whatever the dtype, so that a float64 twin starts at the same point.
+        # Always drawn as float32, so that a float64 model starts at the same values.
         a = (rng.standard_normal((inputs, settings.rank)) * inputs**-0.5).astype(np.float32)
         params[f"lora.{name}.A"] = a.astype(base.dtype)
         params[f"lora.{name}.B"] = np.zeros((settings.rank, outputs), dtype=base.dtype)
@@ -53,7 +53,7 @@ def first_values(base: BaseModel, settings: LoraSettings) -> dict[str, FloatArra
 
 
 def merge(base: BaseModel, settings: LoraSettings, params: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """The base weights with the adapters added."""
+    """Return the base weights with the adapters added."""
     weights = dict(base.weights)
     scale = LORA_ALPHA / settings.rank
     for name in adapted_matrices(base.config, settings):
@@ -66,7 +66,7 @@ def merge(base: BaseModel, settings: LoraSettings, params: Mapping[str, FloatArr
 def gradients(
     settings: LoraSettings, params: Mapping[str, FloatArray], matrix_grads: Mapping[str, FloatArray]
 ) -> dict[str, FloatArray]:
-    """Gradients of the adapter values from those of the merged matrices."""
+    """Return the gradients of the adapter values from the gradients of the merged matrices."""
     grads: dict[str, FloatArray] = {}
     scale = LORA_ALPHA / settings.rank
     for name, grad in matrix_grads.items():

@@ -1,7 +1,8 @@
-"""The public loss functions: each a sum over tokens of a function of the target's log probability.
+"""The public loss functions: sums over tokens of a function of the target's log probability.
 
-Notation: p is the model's log probability (nats) of a target token of a position, q the one it was sampled with, A its
-advantage, r = exp(p - q). All arrays are float64 of shape (n, k): k targets a position, one for all but cross_entropy.
+Notation: p is the model's log probability (nats) of a target token, q the log probability at sampling time, A the
+advantage, r = exp(p - q). All arrays are float64 of shape (n, k), with k targets per position; only cross_entropy
+supports k > 1.
 """
 
 from __future__ import annotations
@@ -16,30 +17,32 @@ import numpy as np
 from tinkerwire._server.engine.arrays import FloatArray
 from tinkerwire._server.engine.errors import EngineError
 
-__all__ = ["LOSSES", "Loss", "TokenLosses", "loss_named"]
+__all__ = ["LOSSES", "Loss", "TokenLosses", "get_loss"]
 
 Inputs = Mapping[str, FloatArray]
 
 
 @attrs.frozen(eq=False)
 class TokenLosses:
-    """The loss of each target, its derivative by p, and numbers worth watching at each."""
+    """The loss of each target, its derivative by p, and further statistics of each target."""
 
     values: FloatArray
     slopes: FloatArray
-    watched: dict[str, FloatArray] = attrs.field(factory=dict)
+    statistics: dict[str, FloatArray] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
 class Loss:
-    """A loss function and what it reads.
+    """A loss function and its inputs.
 
     Args:
-        required: inputs beside target_tokens that every example has.
-        optional: inputs that an example may have, with the number that stands in for a missing one.
-        config: keys of the config and their defaults; a key that is also an optional input sets the
-            stand-in for the whole batch.
-        mask: the input whose zeros mark positions that the watched numbers leave out.
+        name: public name of the loss.
+        function: computes the loss from p, the inputs and the settings.
+        required: inputs, beside target_tokens, that every example must have.
+        optional: optional inputs with their defaults.
+        config: keys of the config with their defaults; a key that is also an optional input sets the default of the
+            input for the whole batch.
+        mask: input whose zeros exclude positions from the statistics.
         many_targets: whether a position may have several targets.
     """
 
@@ -51,19 +54,19 @@ class Loss:
     mask: str
     many_targets: bool = False
 
-    def settings(self, given: Mapping[str, float] | None) -> dict[str, float]:
-        """The defaults with the given config over them.
+    def settings(self, config: Mapping[str, float] | None) -> dict[str, float]:
+        """Return the defaults, overridden by a config.
 
         Raises:
-            EngineError: unknown key, or a value that is not a finite number.
+            EngineError: a key is unknown, or a value is not a finite number.
         """
         settings = dict(self.config)
-        for key, value in (given or {}).items():
+        for key, value in (config or {}).items():
             if key not in settings:
                 known = ", ".join(settings) or "none"
-                raise EngineError(f"loss {self.name}: config key {key!r} is unknown; its config keys are: {known}")
+                raise EngineError(f"loss {self.name}: unknown config key {key!r}; choose from: {known}")
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise EngineError(f"loss {self.name}: config {key!r} is {value!r}; pass a finite number")
+                raise EngineError(f"loss {self.name}: config {key!r} must be a finite number, got {value!r}")
             settings[key] = float(value)
         return settings
 
@@ -74,46 +77,46 @@ def _cross_entropy(p: FloatArray, inputs: Inputs, config: Mapping[str, float]) -
 
 
 def _ratio(p: FloatArray, inputs: Inputs) -> tuple[FloatArray, dict[str, FloatArray]]:
-    """r, and two estimates of the divergence of the sampling policy from the trained one (nats)."""
+    """Return r, and two estimates of the divergence of the sampling policy from the trained policy (nats)."""
     q = inputs["logprobs"]
     difference = p - q
-    # An overflow shows as a loss that is not finite, which the caller reports with its position.
+    # After an overflow the loss is not finite, and the caller reports its position.
     with np.errstate(over="ignore"):
         ratio: FloatArray = np.exp(difference)
     return ratio, {"kl_sample_train_v1": -difference, "kl_sample_train_v2": 0.5 * difference * difference}
 
 
 def _importance_sampling(p: FloatArray, inputs: Inputs, config: Mapping[str, float]) -> TokenLosses:
-    ratio, watched = _ratio(p, inputs)
+    ratio, statistics = _ratio(p, inputs)
     values = -ratio * inputs["advantages"]
-    return TokenLosses(values, values, watched)
+    return TokenLosses(values, values, statistics)
 
 
-def _clip(ratio: FloatArray, inputs: Inputs, watched: dict[str, FloatArray]) -> FloatArray:
+def _clip(ratio: FloatArray, inputs: Inputs, statistics: dict[str, FloatArray]) -> FloatArray:
     clipped = np.clip(ratio, inputs["clip_low_threshold"], inputs["clip_high_threshold"])
-    watched["clip_fraction"] = (clipped != ratio).astype(np.float64)
+    statistics["clip_fraction"] = (clipped != ratio).astype(np.float64)
     return clipped
 
 
 def _ppo(p: FloatArray, inputs: Inputs, config: Mapping[str, float]) -> TokenLosses:
-    ratio, watched = _ratio(p, inputs)
-    free = ratio * inputs["advantages"]
-    held = _clip(ratio, inputs, watched) * inputs["advantages"]
-    return TokenLosses(-np.minimum(free, held), np.where(free <= held, -free, 0.0), watched)
+    ratio, statistics = _ratio(p, inputs)
+    unclipped = ratio * inputs["advantages"]
+    clipped = _clip(ratio, inputs, statistics) * inputs["advantages"]
+    return TokenLosses(-np.minimum(unclipped, clipped), np.where(unclipped <= clipped, -unclipped, 0.0), statistics)
 
 
 def _cispo(p: FloatArray, inputs: Inputs, config: Mapping[str, float]) -> TokenLosses:
-    ratio, watched = _ratio(p, inputs)
-    slopes = -_clip(ratio, inputs, watched) * inputs["advantages"]
-    return TokenLosses(slopes * p, slopes, watched)
+    ratio, statistics = _ratio(p, inputs)
+    slopes = -_clip(ratio, inputs, statistics) * inputs["advantages"]
+    return TokenLosses(slopes * p, slopes, statistics)
 
 
 def _dro(p: FloatArray, inputs: Inputs, config: Mapping[str, float]) -> TokenLosses:
-    _, watched = _ratio(p, inputs)
+    _, statistics = _ratio(p, inputs)
     q, advantages, beta = inputs["logprobs"], inputs["advantages"], config["beta"]
     difference = p - q
     values = -(p * advantages - 0.5 * beta * difference * difference)
-    return TokenLosses(values, -advantages + beta * difference, watched)
+    return TokenLosses(values, -advantages + beta * difference, statistics)
 
 
 _POLICY = ("logprobs", "advantages")
@@ -128,12 +131,16 @@ _ALL = (
 )
 
 LOSSES: Mapping[str, Loss] = MappingProxyType({loss.name: loss for loss in _ALL})
-"""The losses by their public names."""
+"""The losses by public name."""
 
 
-def loss_named(name: str) -> Loss:
-    """The loss of that name, or EngineError."""
+def get_loss(name: str) -> Loss:
+    """Return a loss.
+
+    Raises:
+        EngineError: the name is unknown.
+    """
     try:
         return LOSSES[name]
     except KeyError:
-        raise EngineError(f"loss {name!r} is unknown; choose one of {', '.join(LOSSES)}") from None
+        raise EngineError(f"unknown loss {name!r}; choose one of {', '.join(LOSSES)}") from None

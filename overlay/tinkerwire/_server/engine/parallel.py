@@ -1,4 +1,4 @@
-"""Independent pieces of numpy work, side by side on the machine's cores."""
+"""Parallel execution of independent numpy work on several threads."""
 
 from __future__ import annotations
 
@@ -22,20 +22,24 @@ MAX_THREADS = 4
 
 
 def run_all(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-    """Results in the order of the items, whatever the number of threads; the first error is raised.
+    """Apply a function to all items in parallel and yield the results in order.
 
-    Threads are enough: numpy lets others run while it computes. This one works too, so that no other is needed.
+    Threads suffice, because numpy releases the GIL. The calling thread computes as well, so no other thread is
+    required.
+
+    Raises:
+        BaseException: the first error of the function.
     """
     results: deque[Future[R]] = deque(Future() for _ in items)
     jobs: Jobs[R, T] = deque(zip(results, items, strict=True))
-    # Not an executor, which takes no more work once the process ends, while workers still have some.
+    # Not an executor, which rejects work while the process exits, when workers may still run jobs.
     for _ in range(min(MAX_THREADS, os.cpu_count() or 1, len(items)) - 1):
-        helper = threading.Thread(
-            target=_help, args=(function, jobs, np.geterr()), name="tinkerwire-engine", daemon=True
+        thread = threading.Thread(
+            target=_run_jobs, args=(function, jobs, np.geterr()), name="tinkerwire-engine", daemon=True
         )
-        # None starts any more while the process ends.
+        # Threads cannot start while the process exits.
         with suppress(RuntimeError):
-            helper.start()
+            thread.start()
     try:
         while results:
             while not results[0].done() and _run_next(function, jobs):
@@ -45,15 +49,15 @@ def run_all(function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
         jobs.clear()
 
 
-def _help(function: Callable[[T], R], jobs: Jobs[R, T], numpy_errors: Mapping[str, Any]) -> None:
-    # Each thread has its own, and those of a new one are numpy's defaults.
+def _run_jobs(function: Callable[[T], R], jobs: Jobs[R, T], numpy_errors: Mapping[str, Any]) -> None:
+    # The settings are per thread, and a new thread starts with numpy's defaults.
     with np.errstate(**numpy_errors):
         while _run_next(function, jobs):
             pass
 
 
 def _run_next(function: Callable[[T], R], jobs: Jobs[R, T]) -> bool:
-    """Do the next job; False when there is none."""
+    """Run the next job; return False if the queue is empty."""
     try:
         result, item = jobs.popleft()
     except IndexError:
@@ -61,7 +65,7 @@ def _run_next(function: Callable[[T], R], jobs: Jobs[R, T]) -> bool:
     try:
         result.set_result(function(item))
     except BaseException as error:
-        # Those before it were begun already.
+        # Earlier jobs have started already; later ones are not needed.
         jobs.clear()
         result.set_exception(error)
     return True

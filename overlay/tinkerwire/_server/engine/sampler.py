@@ -21,23 +21,26 @@ from tinkerwire._server.engine.transformer import forward
 
 __all__ = ["SampledSequence", "Sampler", "Samples"]
 
-NOTHING = -1
-"""In place of a target token: nothing is asked here."""
-ALTERNATIVES = 1
-"""Number of the stream of draws that alternatives to a prompt come from."""
+NO_TARGET = -1
+"""Value of positions without a target token."""
+ALTERNATIVES_STREAM = 1
+"""Number of the random stream for alternatives to prompt tokens."""
 MAX_CACHED = 2**25
-"""Keys and values of samples that are decoded side by side: 128 MiB, and for moments up to four times that."""
+"""Maximum number of cached keys and values of parallel samples: 128 MiB, at peaks up to four times as much."""
 MAX_REPORTED = 2**22
-"""Pairs of token and logprob that a request's samples may come with: half a GiB while they are gathered."""
+"""Maximum number of (token, logprob) pairs in the samples of a request: half a GiB while they are collected."""
 TopkLogprobs = list[list[tuple[int, float]] | None]
 
 
 @attrs.define
 class SampledSequence:
-    """One continuation; its logprobs (nats) are those of the plain model, whatever the sampling rule.
+    """A continuation; its logprobs (nats) are those of the model, independent of the sampling rule.
 
     Args:
-        topk_logprobs: the likeliest (token, logprob) at each of its positions, best first; empty when not asked for.
+        tokens: token ids.
+        logprobs: log probabilities of the tokens.
+        stop_reason: stop or length.
+        topk_logprobs: the likeliest (token, logprob) pairs at each position, best first; empty unless requested.
     """
 
     tokens: list[int] = attrs.field(factory=list)
@@ -48,7 +51,7 @@ class SampledSequence:
 
 @attrs.frozen
 class Alternatives:
-    """Tokens drawn in place of those of a prompt, (prompt tokens - 1, count), and their logprobs (nats)."""
+    """Alternatives to the tokens of a prompt, (prompt tokens - 1, count), and their logprobs (nats)."""
 
     tokens: IntArray
     logprobs: FloatArray
@@ -56,13 +59,15 @@ class Alternatives:
 
 @attrs.frozen
 class Samples:
-    """Continuations of one prompt, and what was asked about the prompt itself.
+    """Continuations of one prompt, and log probabilities of the prompt.
 
     Args:
-        prompt_logprobs: one a prompt token, the first None because nothing comes before it.
-        topk_prompt_logprobs: the likeliest (token, logprob) at each prompt position, best first; the first None.
-        target_logprobs: those of the tokens that were asked about, in the shape of those; NaN where none was.
-        alternatives: tokens drawn in place of each prompt token but the first.
+        sequences: the continuations.
+        prompt_logprobs: one per prompt token; the first is None, because no token precedes it.
+        topk_prompt_logprobs: the likeliest (token, logprob) pairs at each prompt position, best first; the first is
+            None.
+        target_logprobs: log probabilities of the target tokens, in their shape; NaN for positions without a target.
+        alternatives: alternatives to each prompt token except the first.
     """
 
     sequences: list[SampledSequence]
@@ -73,7 +78,11 @@ class Samples:
 
 
 class Sampler:
-    """A model to sample from: the base, with the adapter merged in. Thread safe, it never changes.
+    """A model to sample from: a base model with a merged adapter. Immutable and thread safe.
+
+    Args:
+        base: the base model.
+        adapter: the adapter, if any.
 
     Raises:
         EngineError: the adapter belongs to another base model.
@@ -85,10 +94,7 @@ class Sampler:
             self._weights = dict(base.weights)
             return
         if adapter.base_name != base.config.name:
-            raise EngineError(
-                f"Sampler: the adapter is for {adapter.base_name} but the base is {base.config.name}; "
-                "pass the base it was trained on"
-            )
+            raise EngineError(f"Sampler: the base must be {adapter.base_name} for this adapter, got {base.config.name}")
         self._weights = lora.merge(base, adapter.settings, adapter.params)
 
     def sample(
@@ -110,22 +116,28 @@ class Sampler:
         """Continue the prompt num_samples times.
 
         Args:
-            max_tokens: most tokens of a continuation; None: until the context is full.
-            stop: a text, texts or token ids that end a continuation; they stay in it.
-            seed: any int; sample i draws the same numbers whatever num_samples is. None: a fresh one.
-            topk_prompt_logprobs: how many likeliest tokens to report at each prompt position; 0: none.
-            topk_sample_logprobs: the same at each position of a continuation.
-            target_tokens: token ids (prompt tokens - 1, any number) to report the logprobs of: row i in place of
-                prompt token i + 1; -1 asks nothing.
-            alternatives: how many tokens to draw in place of each prompt token but the first, at the temperature.
+            prompt: token ids.
+            num_samples: number of continuations.
+            max_tokens: maximum number of tokens of a continuation; None fills the context.
+            temperature: see SamplingRule.
+            top_k: see SamplingRule.
+            top_p: see SamplingRule.
+            stop: a text, texts or token ids that end a continuation; they remain in it.
+            seed: any int; sample i does not depend on num_samples. None draws a new seed.
+            prompt_logprobs: report the log probabilities of the prompt tokens.
+            topk_prompt_logprobs: number of likeliest tokens to report at each prompt position.
+            topk_sample_logprobs: number of likeliest tokens to report at each position of a continuation.
+            target_tokens: token ids to report the log probabilities of, (prompt tokens - 1, any number): row i
+                replaces prompt token i + 1. The value -1 has no target.
+            alternatives: number of alternatives to draw for each prompt token except the first, at the temperature.
 
         Raises:
-            EngineError: an argument out of range, or a prompt that the model cannot read.
+            EngineError: an argument is out of range, or the prompt is invalid.
         """
         tokens = token_array("sample: prompt", np.asarray(prompt), self._config)
         rule = SamplingRule(temperature=temperature, top_k=top_k, top_p=top_p)
         rule.check()
-        stop_rule = StopRule.read(stop, self._config)
+        stop_rule = StopRule.parse(stop, self._config)
         _require_counts(
             num_samples,
             max_tokens,
@@ -133,15 +145,15 @@ class Sampler:
             topk_sample_logprobs=topk_sample_logprobs,
             alternatives=alternatives,
         )
-        targets = None if target_tokens is None else _targets(target_tokens, len(tokens), self._config)
-        room = self._config.max_context - len(tokens)
-        length = room if max_tokens is None else min(max_tokens, room)
-        _require_few(num_samples, length, min(topk_sample_logprobs, self._config.vocab_size))
+        targets = None if target_tokens is None else _parse_targets(target_tokens, len(tokens), self._config)
+        max_length = self._config.max_context - len(tokens)
+        length = max_length if max_tokens is None else min(max_tokens, max_length)
+        _require_topk_limit(num_samples, length, min(topk_sample_logprobs, self._config.vocab_size))
         cache = KeyValueCache()
         hidden, _ = forward(self._config, self._weights, tokens[None], cache)
         last = self._logprobs(hidden[:, -1])
         draws = _draws(seed, num_samples, length)
-        rows = _rows_at_once(self._config, len(tokens) + length)
+        rows = _max_parallel_rows(self._config, len(tokens) + length)
         sequences = [
             sequence
             for first in range(0, num_samples, rows)
@@ -151,23 +163,23 @@ class Sampler:
         ]
         if not (prompt_logprobs or topk_prompt_logprobs or alternatives) and targets is None:
             return Samples(sequences)
-        about = self._logprobs(hidden[0, :-1])
+        all_logprobs = self._logprobs(hidden[0, :-1])
         return Samples(
             sequences,
-            prompt_logprobs=_prompt_logprobs(about, tokens) if prompt_logprobs else None,
-            topk_prompt_logprobs=[None, *_topk(about, topk_prompt_logprobs)] if topk_prompt_logprobs else None,
-            target_logprobs=None if targets is None else _target_logprobs(about, targets),
-            alternatives=_alternatives(about, alternatives, temperature, seed) if alternatives else None,
+            prompt_logprobs=_prompt_logprobs(all_logprobs, tokens) if prompt_logprobs else None,
+            topk_prompt_logprobs=[None, *_topk(all_logprobs, topk_prompt_logprobs)] if topk_prompt_logprobs else None,
+            target_logprobs=None if targets is None else _target_logprobs(all_logprobs, targets),
+            alternatives=_draw_alternatives(all_logprobs, alternatives, temperature, seed) if alternatives else None,
         )
 
     def _logprobs(self, hidden: FloatArray) -> FloatArray:
-        found = log_softmax(hidden @ self._weights["unembedding"])
-        if np.isnan(found).any():
+        logprobs = log_softmax(hidden @ self._weights["unembedding"])
+        if np.isnan(logprobs).any():
             raise EngineError(
-                "sample: the model's log probabilities are not numbers, for its weights have left the finite range; "
-                "load an earlier checkpoint, and train with a smaller learning rate"
+                "sample: the model's log probabilities are NaN, because its weights are not finite; "
+                "load an earlier checkpoint and train with a lower learning rate"
             )
-        return found
+        return logprobs
 
     def _continue(
         self,
@@ -178,104 +190,106 @@ class Sampler:
         stop_rule: StopRule,
         topk: int,
     ) -> list[SampledSequence]:
-        """Decode all samples side by side, dropping rows as they stop; draws is (samples, length)."""
+        """Decode all samples in parallel and drop rows as they stop; draws has the shape (samples, length)."""
         n_samples, length = draws.shape
         sequences = [SampledSequence() for _ in range(n_samples)]
-        alive = np.arange(n_samples)
-        # All samples start from the one row of the prompt.
-        same_row = np.zeros(n_samples, dtype=np.int64)
-        cache, logprobs = cache.select(same_row), logprobs[same_row]
-        for at in range(length):
-            chosen = rule.choose(logprobs, draws[alive, at])
+        active = np.arange(n_samples)
+        # All samples start from the row of the prompt.
+        prompt_rows = np.zeros(n_samples, dtype=np.int64)
+        cache, logprobs = cache.select(prompt_rows), logprobs[prompt_rows]
+        for position in range(length):
+            chosen = rule.choose(logprobs, draws[active, position])
             if topk:
-                for row, best in zip(alive, _topk(logprobs, topk), strict=True):
+                for row, best in zip(active, _topk(logprobs, topk), strict=True):
                     sequences[row].topk_logprobs.append(best)
-            going = _record([sequences[row] for row in alive], chosen, logprobs, stop_rule)
-            if at + 1 == length or not going.size:
+            remaining = _append_tokens([sequences[row] for row in active], chosen, logprobs, stop_rule)
+            if position + 1 == length or not remaining.size:
                 break
-            if going.size < alive.size:
-                alive, chosen, cache = alive[going], chosen[going], cache.select(going)
+            if remaining.size < active.size:
+                active, chosen, cache = active[remaining], chosen[remaining], cache.select(remaining)
             hidden, _ = forward(self._config, self._weights, chosen[:, None], cache)
             logprobs = self._logprobs(hidden[:, 0])
         return sequences
 
 
-def _rows_at_once(config: ModelConfig, positions: int) -> int:
-    """How many samples of that many positions, prompt included, are decoded side by side."""
+def _max_parallel_rows(config: ModelConfig, positions: int) -> int:
+    """Return the maximum number of parallel samples with this number of positions, prompt included."""
     return max(1, MAX_CACHED // (2 * config.n_layers * config.d_model * positions))
 
 
 def _prompt_logprobs(logprobs: FloatArray, tokens: IntArray) -> list[float | None]:
-    own = logprobs[np.arange(len(tokens) - 1), tokens[1:]]
-    return [None, *own.tolist()]
+    token_logprobs = logprobs[np.arange(len(tokens) - 1), tokens[1:]]
+    return [None, *token_logprobs.tolist()]
 
 
-def _targets(values: AnyArray, length: int, config: ModelConfig) -> IntArray:
+def _parse_targets(values: AnyArray, length: int, config: ModelConfig) -> IntArray:
     if values.ndim != 2 or len(values) != length - 1:
         raise EngineError(
-            f"sample: target tokens have shape {values.shape}; pass {length - 1} rows, one for each token of the "
-            "prompt but the first"
+            f"sample: target tokens must have {length - 1} rows, one for each prompt token except the first, got shape "
+            f"{values.shape}"
         )
     flat = values.reshape(-1)
-    token_ids("sample: target tokens", np.where(flat == NOTHING, 0, flat), config)
+    token_ids("sample: target tokens", np.where(flat == NO_TARGET, 0, flat), config)
     return values.astype(np.int64)
 
 
 def _target_logprobs(logprobs: FloatArray, targets: IntArray) -> FloatArray:
-    is_asked = targets != NOTHING
-    found = np.take_along_axis(logprobs, np.where(is_asked, targets, 0), axis=-1)
-    return np.where(is_asked, found, np.nan).astype(np.float32)
+    has_target = targets != NO_TARGET
+    target_logprobs = np.take_along_axis(logprobs, np.where(has_target, targets, 0), axis=-1)
+    return np.where(has_target, target_logprobs, np.nan).astype(np.float32)
 
 
-def _alternatives(logprobs: FloatArray, count: int, temperature: float, seed: int | None) -> Alternatives:
-    """Tokens drawn independently at each position."""
-    # A stream of its own, so that asking for them changes no sample.
-    draws = np.random.default_rng(_root(seed, ALTERNATIVES)).random((count, len(logprobs)))
+def _draw_alternatives(logprobs: FloatArray, count: int, temperature: float, seed: int | None) -> Alternatives:
+    """Draw tokens independently at each position."""
+    # A separate random stream, so that alternatives do not change the samples.
+    draws = np.random.default_rng(_seed_sequence(seed, ALTERNATIVES_STREAM)).random((count, len(logprobs)))
     rule = SamplingRule(temperature=temperature)
-    tokens = np.stack([rule.choose(logprobs, each) for each in draws], axis=-1)
+    tokens = np.stack([rule.choose(logprobs, row) for row in draws], axis=-1)
     return Alternatives(tokens, np.take_along_axis(logprobs, tokens, axis=-1))
 
 
 def _require_counts(num_samples: int, max_tokens: int | None, **counts: int) -> None:
     if num_samples < 1:
-        raise EngineError(f"sample: num_samples is {num_samples}; pass 1 or more")
+        raise EngineError(f"sample: num_samples must be at least 1, got {num_samples}")
     if max_tokens is not None and max_tokens < 0:
-        raise EngineError(f"sample: max_tokens is {max_tokens}; pass 0 or more, or None to fill the context")
+        raise EngineError(f"sample: max_tokens must be at least 0, or None to fill the context, got {max_tokens}")
     for name, count in counts.items():
         if count < 0:
-            raise EngineError(f"sample: {name} is {count}; pass 0 or more, 0 for none")
+            raise EngineError(f"sample: {name} must be at least 0, got {count}")
 
 
-def _require_few(num_samples: int, length: int, topk: int) -> None:
+def _require_topk_limit(num_samples: int, length: int, topk: int) -> None:
     if num_samples * length * topk > MAX_REPORTED:
         raise EngineError(
-            f"sample: topk_sample_logprobs is {topk} at {length} tokens of {num_samples} samples, and {MAX_REPORTED} "
-            "is the most altogether; pass a smaller one, smaller max_tokens or fewer samples"
+            f"sample: topk_sample_logprobs times tokens times samples must be at most {MAX_REPORTED}, got {topk} * "
+            f"{length} * {num_samples}; lower topk_sample_logprobs, max_tokens or num_samples"
         )
 
 
 def _draws(seed: int | None, num_samples: int, length: int) -> FloatArray:
-    """Uniform numbers (num_samples, length), each row from a generator of its own."""
-    children = _root(seed).spawn(num_samples)
+    """Draw uniform numbers (num_samples, length), each row from its own generator."""
+    children = _seed_sequence(seed).spawn(num_samples)
     return np.stack([np.random.default_rng(child).random(length) for child in children])
 
 
-def _root(seed: int | None, *stream: int) -> np.random.SeedSequence:
-    # Seeds on the wire are any integers; a generator takes none below zero.
+def _seed_sequence(seed: int | None, *stream: int) -> np.random.SeedSequence:
+    # Seeds on the wire may be negative, which numpy does not support.
     return np.random.SeedSequence(None if seed is None else (seed % 2**64, *stream) if stream else seed % 2**64)
 
 
-def _record(sequences: list[SampledSequence], chosen: IntArray, logprobs: FloatArray, stop_rule: StopRule) -> IntArray:
-    """Append the chosen tokens; the rows that go on."""
-    going = []
+def _append_tokens(
+    sequences: list[SampledSequence], chosen: IntArray, logprobs: FloatArray, stop_rule: StopRule
+) -> IntArray:
+    """Append the chosen tokens and return the rows that have not stopped."""
+    remaining = []
     for row, (sequence, token) in enumerate(zip(sequences, chosen.tolist(), strict=True)):
         sequence.tokens.append(token)
         sequence.logprobs.append(float(logprobs[row, token]))
-        if stop_rule.met_by(sequence.tokens):
+        if stop_rule.matches(sequence.tokens):
             sequence.stop_reason = "stop"
         else:
-            going.append(row)
-    return np.array(going, dtype=np.int64)
+            remaining.append(row)
+    return np.array(remaining, dtype=np.int64)
 
 
 def _topk(logprobs: FloatArray, count: int) -> list[list[tuple[int, float]]]:

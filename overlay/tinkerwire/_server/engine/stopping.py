@@ -1,4 +1,4 @@
-"""When a continuation ends before its length is used up."""
+"""Stop rules: token sequences that end a continuation early."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from tinkerwire._server.engine.errors import EngineError
 __all__ = ["Stop", "StopRule"]
 
 Stop = str | Sequence[str] | Sequence[int] | None
-"""What a request may say: nothing, a text, texts, or token ids."""
+"""The stop argument of a request: None, a text, texts or token ids."""
 
 
 @attrs.frozen
 class StopRule:
-    """Token sequences that end a continuation when they are its last tokens; they stay in it."""
+    """Token sequences that end a continuation; they remain in it."""
 
     endings: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def read(cls, stop: Stop, config: ModelConfig) -> StopRule:
-        """The rule for a request's `stop`; a text ends where its UTF-8 bytes do.
+    def parse(cls, stop: Stop, config: ModelConfig) -> StopRule:
+        """Parse the `stop` of a request; a text matches its UTF-8 bytes.
 
         Raises:
-            EngineError: an empty text, a token out of the vocabulary, or something else altogether.
+            EngineError: a text is empty, a token is not in the vocabulary, or the type is wrong.
         """
         items = [stop] if isinstance(stop, str) else list(stop or ())
         return cls(tuple(_ending(index, item, config) for index, item in enumerate(items)))
 
-    def met_by(self, tokens: Sequence[int]) -> bool:
-        """True when the continuation so far ends here."""
+    def matches(self, tokens: Sequence[int]) -> bool:
+        """Return whether a continuation ends here."""
         return any(tuple(tokens[-len(ending) :]) == ending for ending in self.endings)
 
 
 def _ending(index: int, item: object, config: ModelConfig) -> tuple[int, ...]:
     if isinstance(item, str):
         if not item:
-            raise EngineError(f"sample: stop[{index}] is an empty text; leave it out to stop by length only")
+            raise EngineError(f"sample: stop[{index}] must not be empty; omit it to stop by length only")
         return tuple(item.encode())
     if isinstance(item, bool) or not isinstance(item, int):
-        raise EngineError(f"sample: stop[{index}] is {item!r}; pass texts or token ids")
+        raise EngineError(f"sample: stop[{index}] must be a text or a token id, got {item!r}")
     if not 0 <= item < config.vocab_size:
         raise EngineError(
-            f"sample: stop[{index}] is {item}; token ids of {config.name} go from 0 to {config.vocab_size - 1}"
+            f"sample: stop[{index}] must be a token id of {config.name} from 0 to {config.vocab_size - 1}, got {item}"
         )
     return (item,)

@@ -1,4 +1,4 @@
-"""A trainable model: a base, an adapter, the gradients gathered so far and the optimizer's state."""
+"""A trainable model: a base model, an adapter, accumulated gradients and an optimizer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tinkerwire._server.engine.base import BaseModel, adapted_matrices
 from tinkerwire._server.engine.batch import Batch, flatten
 from tinkerwire._server.engine.config import LoraSettings
 from tinkerwire._server.engine.example import Example
-from tinkerwire._server.engine.losses import Loss, TokenLosses, loss_named
+from tinkerwire._server.engine.losses import Loss, TokenLosses, get_loss
 from tinkerwire._server.engine.passes import LossPass, PassResult, accumulate
 from tinkerwire._server.engine.state import read_state, write_state
 
@@ -23,13 +23,13 @@ __all__ = ["LoraModel", "LossResult"]
 
 @attrs.frozen(eq=False)
 class LossResult:
-    """What one call computed.
+    """The result of a loss over a batch.
 
     Args:
-        outputs: one an example: ``logprobs`` of the targets (nats) and ``elementwise_loss``, float32 in
-            the shape of the targets.
-        metrics: keyed ``name:reduction``, so that the results of two halves of a batch combine into the
-            result of the whole; a mean is over examples.
+        outputs: one per example: ``logprobs`` of the targets (nats) and ``elementwise_loss``, float32 in the shape of
+            the targets.
+        metrics: keyed ``name:reduction``, so that the results of parts of a batch can be merged; means are over
+            examples.
     """
 
     outputs: list[dict[str, FloatArray]]
@@ -37,56 +37,56 @@ class LossResult:
 
 
 class LoraModel:
-    """A base model with trainable adapters. Not thread safe: one caller at a time.
+    """A base model with a trainable adapter. Not thread safe.
 
     Args:
-        base: shared and never changed.
-        settings: what to adapt, at which rank, from which seed.
+        base: the base model, which is shared and never modified.
+        settings: settings of the adapter.
 
     Raises:
-        EngineError: settings that do not fit the base.
+        EngineError: the settings do not fit the base model.
     """
 
     def __init__(self, base: BaseModel, settings: LoraSettings) -> None:
         settings.check(base.config)
         self.base = base
         self.settings = settings
-        self._params = lora.first_values(base, settings)
+        self._params = lora.init_values(base, settings)
         self._grads: dict[str, FloatArray] = {}
         self._optimizer = AdamW.zeros(self._params)
 
     @property
     def step(self) -> int:
-        """Optimizer steps taken."""
+        """Number of optimizer steps."""
         return self._optimizer.step
 
     @property
     def params(self) -> Mapping[str, FloatArray]:
-        """The adapter values in use, keyed ``lora.<matrix>.A`` and ``.B``."""
+        """The current adapter values, keyed ``lora.<matrix>.A`` and ``.B``."""
         return self._params
 
     @property
     def grads(self) -> Mapping[str, FloatArray]:
-        """Gradients gathered since the last optim_step; empty when there are none."""
+        """The gradients accumulated since the last optim_step."""
         return self._grads
 
     def forward(
         self, examples: Sequence[Example], loss_fn: str, config: Mapping[str, float] | None = None
     ) -> LossResult:
-        """The loss and log probabilities of the examples; changes nothing.
+        """Compute the loss and the log probabilities of examples without changing the model.
 
         Raises:
-            EngineError: a loss, config or example that cannot be computed.
+            EngineError: the loss, its config or an example is invalid.
         """
         return self._run("forward", examples, loss_fn, config)[0]
 
     def forward_backward(
         self, examples: Sequence[Example], loss_fn: str, config: Mapping[str, float] | None = None
     ) -> LossResult:
-        """Like `forward`, and adds the gradient of the summed loss to what optim_step will use.
+        """Compute the loss as `forward` does, and accumulate the gradient of its sum for optim_step.
 
         Raises:
-            EngineError: a loss, config or example that cannot be computed; the gradients stay as they were.
+            EngineError: the loss, its config or an example is invalid; the gradients are unchanged.
         """
         result, grads = self._run("forward_backward", examples, loss_fn, config)
         accumulate(self._grads, grads)
@@ -101,12 +101,13 @@ class LoraModel:
         weight_decay: float = 0.0,
         grad_clip_norm: float = 0.0,
     ) -> dict[str, float]:
-        """Take one AdamW step with the gathered gradients, drop them, and return the step's metrics.
+        """Take one AdamW step with the accumulated gradients, drop them, and return the metrics of the step.
 
-        With none gathered the gradient is zero: the step is counted, momentum and weight decay act.
+        Without accumulated gradients the gradient is zero: the step counts, and momentum and weight decay apply.
+        For the arguments see AdamWSettings.
 
         Raises:
-            EngineError: a number out of range, or gradients that are not finite; no value moves then.
+            EngineError: a setting is out of range, or a gradient is not finite; the adapter is unchanged.
         """
         settings = AdamWSettings(
             learning_rate=learning_rate,
@@ -122,32 +123,33 @@ class LoraModel:
         return self._optimizer.update(self._params, grads, settings)
 
     def state_arrays(self) -> dict[str, AnyArray]:
-        """Copies of the adapters and the optimizer's state; gradients not yet used are no part of it."""
+        """Return copies of the adapter and the optimizer state, without accumulated gradients."""
         return write_state(self._params, self._optimizer)
 
     def load_arrays(self, arrays: Mapping[str, AnyArray], optimizer: bool) -> None:
-        """Take over the values that `state_arrays` gave, and drop gathered gradients.
+        """Load the arrays of `state_arrays` and drop accumulated gradients.
 
         Args:
-            optimizer: also take over moments and step count; otherwise they start afresh.
+            arrays: the arrays.
+            optimizer: also load the optimizer state; otherwise it is reset.
 
         Raises:
-            EngineError: a missing array, another shape, or numbers that are not finite; nothing changes then.
+            EngineError: an array is missing or invalid; the model is unchanged.
         """
         self._params, self._optimizer = read_state(self._params, arrays, optimizer)
         self._grads = {}
 
     def adapter_snapshot(self) -> lora.Adapter:
-        """The adapters as they are now, for samplers."""
+        """Return a copy of the current adapter, for samplers."""
         return lora.Adapter.copy_of(self.base.config.name, self.settings, self._params)
 
     def _run(
         self, where: str, examples: Sequence[Example], loss_fn: str, config: Mapping[str, float] | None
     ) -> tuple[LossResult, dict[str, FloatArray]]:
-        loss = loss_named(loss_fn)
+        loss = get_loss(loss_fn)
         settings = loss.settings(config)
         batch = flatten(where, self.base.config, examples, loss, settings)
-        wanted = adapted_matrices(self.base.config, self.settings) if where == "forward_backward" else ()
+        trained = adapted_matrices(self.base.config, self.settings) if where == "forward_backward" else ()
         result = LossPass(
             where=where,
             base=self.base,
@@ -155,7 +157,7 @@ class LoraModel:
             batch=batch,
             loss=loss,
             settings=settings,
-            wanted=wanted,
+            trained=trained,
         ).run()
         outputs, metrics = _outputs(batch, result), _metrics(batch, loss, result.tokens)
         return LossResult(outputs, metrics), lora.gradients(self.settings, self._params, result.grads)
@@ -164,7 +166,8 @@ class LoraModel:
 def _outputs(batch: Batch, result: PassResult) -> list[dict[str, FloatArray]]:
     columns = zip(batch.split(result.logprobs), batch.split(result.tokens.values), strict=True)
     return [
-        {"logprobs": own.astype(np.float32), "elementwise_loss": values.astype(np.float32)} for own, values in columns
+        {"logprobs": logprobs.astype(np.float32), "elementwise_loss": losses.astype(np.float32)}
+        for logprobs, losses in columns
     ]
 
 
@@ -175,7 +178,7 @@ def _metrics(batch: Batch, loss: Loss, tokens: TokenLosses) -> dict[str, float]:
         metrics["weights:sum"] = float(mask.sum())
     active = (mask != 0).astype(np.float64)
     counts = np.maximum(np.add.reduceat(active, batch.starts[:-1]), 1.0)
-    for key, watched in tokens.watched.items():
-        per_example = np.add.reduceat(watched * active, batch.starts[:-1]) / counts
+    for key, values in tokens.statistics.items():
+        per_example = np.add.reduceat(values * active, batch.starts[:-1]) / counts
         metrics[f"{key}:mean"] = float(per_example.mean())
     return metrics

@@ -1,1 +1,1 @@
-"""Futures of the server: created at once, computed by a worker, kept until they are fetched."""
+"""Futures of the server: created immediately, computed by a worker, kept until fetched or expired."""

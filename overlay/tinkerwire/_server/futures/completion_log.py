@@ -1,4 +1,4 @@
-"""What has become of the samples of a sampling session, in the order in which they ended."""
+"""Completion log: the finished samples of a sampling session, in the order in which they finished."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from weakref import WeakValueDictionary
 import attrs
 
 from tinkerwire._server.futures.cross_loop_event import CrossLoopEvent
-from tinkerwire._server.http.encoding import Result
+from tinkerwire._server.http.encoding import EncodedResult
 
 
 @attrs.frozen
 class FinishedSample:
-    """A sample that has ended.
+    """A finished sample.
 
     Args:
-        cursor: counts those of the sampling session.
-        size_bytes: of its result; None when it failed.
+        request_id: request id of the sample.
+        cursor: number of the sample among the finished samples of its sampling session.
+        size_bytes: size of the result; None if the sample failed.
     """
 
     request_id: str
@@ -28,56 +29,58 @@ class FinishedSample:
 
 
 class CopyCompletions:
-    """The samples of one copy of a sampling client whose results are kept; for use from any thread.
+    """The finished samples of one copy of a sampling client, while their results are kept. Thread safe.
 
     Args:
-        cursors: the next cursor of the sampling session.
+        cursors: iterator over the cursors of the sampling session.
     """
 
     def __init__(self, cursors: Iterator[int]) -> None:
         self._cursors = cursors
         self._lock = threading.RLock()
-        self._arrival = CrossLoopEvent()
-        self._ended: dict[str, FinishedSample] = {}
+        self._event = CrossLoopEvent()
+        self._samples: dict[str, FinishedSample] = {}
 
-    def ended(self, request_id: str, result: Result) -> None:
-        """Note that a sample has ended."""
+    def on_finished(self, request_id: str, result: EncodedResult) -> None:
+        """Add a finished sample."""
         size_bytes = None if result.failed else len(result.content)
         with self._lock:
-            self._ended[request_id] = FinishedSample(request_id, next(self._cursors), size_bytes)
-        self._arrival.wake()
+            self._samples[request_id] = FinishedSample(request_id, next(self._cursors), size_bytes)
+        self._event.set()
 
-    def gone(self, request_id: str) -> None:
-        """Forget a sample whose result is no longer kept."""
+    def on_dropped(self, request_id: str) -> None:
+        """Remove a sample whose result was dropped."""
         with self._lock:
-            self._ended.pop(request_id, None)
+            self._samples.pop(request_id, None)
 
     def acknowledge(self, cursor: int, fetched: set[str]) -> None:
-        """Forget what a client knows: all up to a cursor, and those whose results it has fetched."""
+        """Remove the samples up to a cursor and the samples with fetched results."""
         with self._lock:
-            known = [each for each in self._ended.values() if each.cursor <= cursor or each.request_id in fetched]
-            for each in known:
-                del self._ended[each.request_id]
+            self._samples = {
+                request_id: sample
+                for request_id, sample in self._samples.items()
+                if sample.cursor > cursor and request_id not in fetched
+            }
 
-    async def after(self, cursor: int, timeout_s: float) -> tuple[list[FinishedSample], int]:
-        """Return what ended after a cursor, and the cursor to go on from; wait until there is any, or time is up."""
-        await self._arrival.wait(timeout_s, lambda: bool(self._ended))
+    async def wait_after(self, cursor: int, timeout_s: float) -> tuple[list[FinishedSample], int]:
+        """Wait for samples after a cursor; return them with the next cursor, or none after ``timeout_s`` seconds."""
+        await self._event.wait(timeout_s, lambda: bool(self._samples))
         with self._lock:
-            found = [each for each in self._ended.values() if each.cursor > cursor]
-            return found, max((each.cursor for each in found), default=cursor)
+            samples = [sample for sample in self._samples.values() if sample.cursor > cursor]
+            return samples, max((sample.cursor for sample in samples), default=cursor)
 
 
 class CompletionLog:
-    """Those of all copies of a sampling client.
+    """The finished samples of all copies of a sampling client.
 
-    A copy's completions live as long as a sample that is queued or kept, or a request that waits for one.
+    The log of a copy exists while a sample is queued or kept, or a request waits for a sample.
     """
 
     def __init__(self) -> None:
-        # One count for all copies, so that a copy goes on where it was after its completions were let go.
+        # All copies share one counter, so that the cursor of a copy stays valid after its log was freed.
         self._cursors = itertools.count(1)
-        self._clones: WeakValueDictionary[int, CopyCompletions] = WeakValueDictionary()
+        self._copies: WeakValueDictionary[int, CopyCompletions] = WeakValueDictionary()
 
-    def of_clone(self, number: int) -> CopyCompletions:
-        """Return those of one copy; 0 is the client itself."""
-        return self._clones.setdefault(number, CopyCompletions(self._cursors))
+    def for_copy(self, number: int) -> CopyCompletions:
+        """Return the log of one copy; number 0 is the original client."""
+        return self._copies.setdefault(number, CopyCompletions(self._cursors))

@@ -1,4 +1,4 @@
-"""Something that happened on any thread, for coroutines that wait for it on any event loop."""
+"""An event that any thread sets and that coroutines on any event loop wait for."""
 
 from __future__ import annotations
 
@@ -10,41 +10,46 @@ Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 
 
 class CrossLoopEvent:
-    """Wakes everybody who waits, as often as it is set off."""
+    """An event that wakes all waiters each time it is set."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._waiters: list[Waiter] = []
 
-    async def wait(self, timeout_s: float, is_over: Callable[[], bool]) -> None:
-        """Wait for the next :meth:`wake`, ``timeout_s`` seconds at most; not at all when ``is_over`` already."""
+    async def wait(self, timeout_s: float, is_met: Callable[[], bool]) -> None:
+        """Wait for the next :meth:`set`, unless the condition is met already.
+
+        Args:
+            timeout_s: seconds to wait at most.
+            is_met: returns whether the condition is met.
+        """
         loop = asyncio.get_running_loop()
-        arrival: asyncio.Future[None] = loop.create_future()
-        waiter = (loop, arrival)
+        wakeup: asyncio.Future[None] = loop.create_future()
+        waiter = (loop, wakeup)
         with self._lock:
-            # Under the lock of wake, so that what happens from here on is heard.
-            if is_over():
+            # With the lock held, so that no set() between this check and the wait is missed.
+            if is_met():
                 return
             self._waiters.append(waiter)
         try:
-            await asyncio.wait({arrival}, timeout=timeout_s)
+            await asyncio.wait({wakeup}, timeout=timeout_s)
         finally:
             with self._lock:
                 if waiter in self._waiters:
                     self._waiters.remove(waiter)
 
-    def wake(self) -> None:
-        """Wake who waits now; what they wait for must be true before."""
+    def set(self) -> None:
+        """Wake all waiters; their condition must be met before this call."""
         with self._lock:
             waiters, self._waiters = self._waiters, []
-        for loop, arrival in waiters:
+        for loop, wakeup in waiters:
             try:
-                loop.call_soon_threadsafe(_set, arrival)
+                loop.call_soon_threadsafe(_wake, wakeup)
             except RuntimeError:
-                # That loop was closed: nobody waits there any more.
+                # The loop was closed, and its waiters with it.
                 continue
 
 
-def _set(arrival: asyncio.Future[None]) -> None:
-    if not arrival.done():
-        arrival.set_result(None)
+def _wake(wakeup: asyncio.Future[None]) -> None:
+    if not wakeup.done():
+        wakeup.set_result(None)

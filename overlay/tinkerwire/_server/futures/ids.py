@@ -1,38 +1,39 @@
-"""The forms of request ids: each is made of a number, and says which."""
+"""Request ids: a number in one of several formats."""
 
 from __future__ import annotations
 
 import uuid
 
 FIRST_INTEGER = 1000
-UUIDS = uuid.UUID("0b5c6f3e-8a1d-4c70-9e00-000000000000").int
+UUID_OFFSET = uuid.UUID("0b5c6f3e-8a1d-4c70-9e00-000000000000").int
 
 
 class RequestIds:
     """Request ids of one server.
 
     Args:
-        form: ``own`` (``f-1a2b3c4d-7``), ``integer`` (``1007``), ``uuid`` or ``prefixed`` (``req:1a2b3c4d/7``).
+        form: ``default`` (``f-1a2b3c4d-7``), ``integer`` (``1007``), ``uuid`` or ``prefixed`` (``req:1a2b3c4d/7``).
     """
 
-    def __init__(self, form: str = "own") -> None:
+    def __init__(self, form: str = "default") -> None:
         self._form = form
         run = uuid.uuid4().hex[:8]
-        self._prefix = {"own": f"f-{run}-", "prefixed": f"req:{run}/"}.get(form, "")
+        self._prefix = {"default": f"f-{run}-", "prefixed": f"req:{run}/"}.get(form, "")
 
-    def of(self, number: int) -> str:
-        """The id of a number, 1 or more."""
+    def create(self, number: int) -> str:
+        """Create the id for a number, which must be at least 1."""
         if self._form == "uuid":
-            return str(uuid.UUID(int=UUIDS + number))
+            return str(uuid.UUID(int=UUID_OFFSET + number))
         return f"{self._prefix}{number + (FIRST_INTEGER if self._form == 'integer' else 0)}"
 
-    def number(self, request_id: str) -> int | None:
-        """The number of an id that may never have been given; None for what is no such id."""
+    def parse(self, request_id: str) -> int | None:
+        """Return the number of an id, which need not be in use; None if the text is not an id of this server."""
         if self._form == "uuid":
             try:
-                return uuid.UUID(request_id).int - UUIDS
+                return uuid.UUID(request_id).int - UUID_OFFSET
             except ValueError:
                 return None
         digits = request_id.removeprefix(self._prefix)
-        is_own = request_id.startswith(self._prefix) and digits.isdecimal()
-        return int(digits[:18]) - (FIRST_INTEGER if self._form == "integer" else 0) if is_own else None
+        if not request_id.startswith(self._prefix) or not digits.isdecimal():
+            return None
+        return int(digits[:18]) - (FIRST_INTEGER if self._form == "integer" else 0)

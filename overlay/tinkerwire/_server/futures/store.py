@@ -1,4 +1,4 @@
-"""Queued work: a promise is given at once, the work runs on a worker, and its result is kept to be fetched."""
+"""The store of futures: runs queued work on workers and keeps the results to be fetched."""
 
 from __future__ import annotations
 
@@ -10,59 +10,66 @@ from typing import Any, Protocol
 import attrs
 import numpy as np
 
+from tinkerwire._server.bounded_table import compact
 from tinkerwire._server.engine import EngineError
 from tinkerwire._server.futures.cross_loop_event import CrossLoopEvent
 from tinkerwire._server.futures.ids import RequestIds
 from tinkerwire._server.futures.retained_results import RetainedResult, RetainedResults
-from tinkerwire._server.http.encoding import Result, ResultEncoder
+from tinkerwire._server.futures.retention_policy import RetentionPolicy
+from tinkerwire._server.http.encoding import EncodedResult, ResultEncoder
 from tinkerwire._server.http.responses import HttpError
-from tinkerwire._server.settings import RetentionPolicy
-from tinkerwire._server.storage.bounded import compact
 from tinkerwire_base.errors import DialectError
 from tinkerwire_generated.models import RequestFailedResponse
 
 log = logging.getLogger("tinkerwire._server")
 
 
-class Listener(Protocol):
-    """Follows the results of some requests; called from any thread."""
+class ResultListener(Protocol):
+    """A listener for results; called from any thread."""
 
-    def ended(self, request_id: str, result: Result) -> None:
-        """Note that a result is there."""
+    def on_finished(self, request_id: str, result: EncodedResult) -> None:
+        """Handle a new result."""
 
-    def gone(self, request_id: str) -> None:
-        """Note that a result is no longer kept."""
+    def on_dropped(self, request_id: str) -> None:
+        """Handle a result that was dropped."""
 
 
 class ServerFuture:
-    """The result of queued work, encoded, as soon as it is there; may be awaited on any event loop."""
+    """The future result of queued work. Coroutines on any event loop can wait for it.
 
-    def __init__(self, request_id: str, model_id: str | None, result: Result | None = None) -> None:
+    Args:
+        request_id: request id of the work.
+        model_id: the model that the work belongs to, if any.
+        result: the encoded result, if the work is done.
+    """
+
+    def __init__(self, request_id: str, model_id: str | None, result: EncodedResult | None = None) -> None:
         self.request_id = request_id
         self.model_id = model_id
         self.result = result
-        self._arrival = CrossLoopEvent()
+        self._finished = CrossLoopEvent()
 
-    async def wait(self, timeout_s: float) -> Result | None:
-        """Wait for the result and return it; None when it is not there after ``timeout_s`` seconds."""
+    async def wait(self, timeout_s: float) -> EncodedResult | None:
+        """Wait for the result and return it; None after ``timeout_s`` seconds."""
         if self.result is None:
-            await self._arrival.wait(timeout_s, lambda: self.result is not None)
+            await self._finished.wait(timeout_s, lambda: self.result is not None)
         return self.result
 
-    def resolve(self, result: Result) -> None:
-        """Set the result, from any thread, and wake whoever waits."""
+    def resolve(self, result: EncodedResult) -> None:
+        """Set the result and wake all waiters."""
         self.result = result
-        self._arrival.wake()
+        self._finished.set()
 
 
 class FutureStore:
-    """All promises of a server; its methods may be called from any thread.
+    """All futures of a server, pending and finished. Thread safe.
 
     Args:
-        encoder: makes results of what work returns.
+        encoder: encodes results.
+        retention: limits on finished results.
         clock: seconds since the epoch.
-        ids: makes request ids.
-        dress: what becomes of a result before it is encoded.
+        ids: creates request ids.
+        transform_result: transforms a result before it is encoded.
     """
 
     def __init__(
@@ -71,114 +78,115 @@ class FutureStore:
         retention: RetentionPolicy,
         clock: Callable[[], float],
         ids: RequestIds,
-        dress: Callable[[Any], Any],
+        transform_result: Callable[[Any], Any],
     ) -> None:
         self._encoder = encoder
         self._clock = clock
         self._ids = ids
-        self._dress = dress
+        self._transform_result = transform_result
         self._lock = threading.RLock()
         self._count = 0
-        self._open: dict[str, tuple[ServerFuture, Listener | None]] = {}
-        self.kept = RetainedResults(retention, clock)
-        """The results that are there."""
+        self._pending: dict[str, tuple[ServerFuture, ResultListener | None]] = {}
+        self.results = RetainedResults(retention, clock)
+        """The results of finished work."""
 
     @property
-    def open_count(self) -> int:
-        """How many have no result yet."""
-        return len(self._open)
+    def pending_count(self) -> int:
+        """Number of futures without a result."""
+        return len(self._pending)
 
-    def run(
+    def submit(
         self,
-        put: Callable[[Callable[[], None]], None],
+        enqueue: Callable[[Callable[[], None]], None],
         work: Callable[[], Any],
         model_id: str | None = None,
-        listener: Listener | None = None,
+        listener: ResultListener | None = None,
     ) -> str:
-        """Queue ``work`` and return its request id; what it returns (a model) or raises becomes the result.
+        """Queue work and return its request id.
 
         Args:
-            put: queues a job on a worker.
-            work: is not begun when the promise was cancelled before.
-            model_id: the model that is worked on.
-            listener: follows the result.
+            enqueue: queues a job on a worker.
+            work: the work; its return value (a model) or its exception becomes the result. The work does not start if
+                the future is cancelled before.
+            model_id: the model that the work belongs to, if any.
+            listener: listener for the result.
         """
         with self._lock:
             self._count += 1
-            promise = ServerFuture(self._ids.of(self._count), model_id)
-            self._open[promise.request_id] = promise, listener
-        put(lambda: self._work(promise, work))
-        return promise.request_id
+            future = ServerFuture(self._ids.create(self._count), model_id)
+            self._pending[future.request_id] = future, listener
+        enqueue(lambda: self._run(future, work))
+        return future.request_id
 
-    def cancel(self, promise: ServerFuture) -> None:
-        """Fail a promise that has no result yet; work that has begun goes on for nobody."""
-        self._finish(promise, self._failure("it was cancelled by cancel_future", "user"))
+    def cancel(self, future: ServerFuture) -> None:
+        """Fail a pending future; work that has started continues, and its result is dropped."""
+        self._finish(future, self._encode_failure("cancelled by cancel_future", "user"))
 
     def get(self, request_id: str) -> ServerFuture:
-        """The promise of that id.
+        """Return the future with a request id.
 
         Raises:
-            Refusal: 404 for an id that was never given, 410 for one whose result is no longer kept.
+            HttpError: 404 for an unknown id, 410 if the result was dropped.
         """
         with self._lock:
-            if request_id in self._open:
-                return self._open[request_id][0]
-            kept = self.kept.get(request_id)
-            if kept is not None:
-                return ServerFuture(request_id, kept.model_id, kept.result)
-            number = self._ids.number(request_id)
+            if request_id in self._pending:
+                return self._pending[request_id][0]
+            retained = self.results.get(request_id)
+            if retained is not None:
+                return ServerFuture(request_id, retained.model_id, retained.result)
+            number = self._ids.parse(request_id)
             if number is not None and 1 <= number <= self._count:
-                raise HttpError(410, f"the work of {request_id} was done, but its result is no longer kept")
-        raise HttpError(404, f"there is no request {request_id!r}; use the request_id that the submission gave")
+                raise HttpError(410, f"the result of {request_id} is no longer kept")
+        raise HttpError(404, f"unknown request {request_id!r}; use a request_id from the response to a submission")
 
-    def mark_fetched(self, promise: ServerFuture) -> None:
-        """Note that the result was sent, so that it may be dropped when memory is wanted."""
+    def mark_fetched(self, future: ServerFuture) -> None:
+        """Record that the result was sent, so that it is dropped before unfetched results."""
         with self._lock:
-            self.kept.mark_fetched(promise.request_id)
+            self.results.mark_fetched(future.request_id)
 
-    def abandon(self, model_id: str | None, reason: str) -> None:
-        """Fail what has no result yet: of one model, or of all for None."""
+    def fail_pending(self, model_id: str | None, reason: str) -> None:
+        """Fail the pending futures of one model, or all of them if ``model_id`` is None."""
         with self._lock:
-            left = [promise for promise, _ in self._open.values() if model_id in (None, promise.model_id)]
-        for promise in left:
-            self._finish(promise, self._failure(reason, "server"))
+            futures = [future for future, _ in self._pending.values() if model_id in (None, future.model_id)]
+        for future in futures:
+            self._finish(future, self._encode_failure(reason, "server"))
 
-    def _work(self, promise: ServerFuture, work: Callable[[], Any]) -> None:
-        if promise.result is None:
-            self._finish(promise, self._outcome(promise, work))
+    def _run(self, future: ServerFuture, work: Callable[[], Any]) -> None:
+        if future.result is None:
+            self._finish(future, self._compute(future, work))
 
-    def _outcome(self, promise: ServerFuture, work: Callable[[], Any]) -> Result:
+    def _compute(self, future: ServerFuture, work: Callable[[], Any]) -> EncodedResult:
         try:
-            # Numbers that leave the range of floats are found and named afterwards; numpy need not warn of them.
+            # The engine checks its results for overflow, so numpy's warnings are redundant.
             with np.errstate(all="ignore"):
-                return self._encoder.result(self._dress(work()))
+                return self._encoder.encode_result(self._transform_result(work()))
         except (EngineError, HttpError, DialectError) as error:
-            return self._failure(str(error), "user")
+            return self._encode_failure(str(error), "user")
         except Exception as error:
-            log.exception("request %s failed", promise.request_id)
-            kind = type(error).__name__
-            return self._failure(f"the server failed: {kind}: {error}; its log has the traceback", "server")
+            log.exception("request %s failed", future.request_id)
+            text = f"internal server error: {type(error).__name__}: {error}; see the traceback in the server's log"
+            return self._encode_failure(text, "server")
 
-    def _failure(self, reason: str, category: str) -> Result:
-        return self._encoder.result(RequestFailedResponse(error=reason, category=category))
+    def _encode_failure(self, reason: str, category: str) -> EncodedResult:
+        return self._encoder.encode_result(RequestFailedResponse(error=reason, category=category))
 
-    def _finish(self, promise: ServerFuture, result: Result) -> None:
+    def _finish(self, future: ServerFuture, result: EncodedResult) -> None:
         result = attrs.evolve(result, content=compact(result.content))
         with self._lock:
-            opened = self._open.pop(promise.request_id, None)
-            if opened is None:
+            pending = self._pending.pop(future.request_id, None)
+            if pending is None:
                 return
-            _, listener = opened
-            # Before the result is kept, as the listener is called when that ends, too.
+            _, listener = pending
+            # Before the result is added, because adding it may drop it and call on_dropped.
             if listener is not None:
-                listener.ended(promise.request_id, result)
-            self.kept.add(
-                promise.request_id,
+                listener.on_finished(future.request_id, result)
+            self.results.add(
+                future.request_id,
                 RetainedResult(
                     result=result,
-                    model_id=promise.model_id,
+                    model_id=future.model_id,
                     finished_at=self._clock(),
-                    on_gone=None if listener is None else listener.gone,
+                    on_dropped=None if listener is None else listener.on_dropped,
                 ),
             )
-            promise.resolve(result)
+            future.resolve(result)

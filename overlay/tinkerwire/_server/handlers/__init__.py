@@ -1,4 +1,4 @@
-"""What each operation of the contract does."""
+"""Handlers of the operations of the contract."""
 
 from collections.abc import Mapping
 
@@ -30,4 +30,4 @@ HANDLERS: Mapping[str, Handler] = {
     **custom_losses.HANDLERS,
     **not_implemented.HANDLERS,
 }
-"""By the operation's name. One that must wait gives back a coroutine."""
+"""Handlers by name of the operation."""

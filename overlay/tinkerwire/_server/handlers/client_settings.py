@@ -1,4 +1,4 @@
-"""What clients ask before they begin: their settings, whose their key is, and a token in its place."""
+"""Settings of clients, identity of their API key, and tokens in place of the key."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from tinkerwire_generated.models import (
 
 
 def client_config(state: State, request: Request) -> Response:
-    """Say what holds for the life of a client."""
-    return Response(body=state.settings.config.fixed())
+    """Return the flags that are constant for the lifetime of a client."""
+    return Response(body=state.settings.client_config.fixed())
 
 
 def client_dynamic_config(state: State, request: Request) -> Response:
-    """Say what may change while a client lives."""
-    return Response(body=state.settings.config.dynamic())
+    """Return the flags that may change during the lifetime of a client."""
+    return Response(body=state.settings.client_config.dynamic())
 
 
 def auth_token(state: State, request: Request) -> Response:
-    """Give a token for the key, which was looked at already."""
-    if not state.settings.config.wants_tokens:
-        raise HttpError(404, "this server gives no tokens; send the API key itself, or set flag pjwt_auth_enabled")
+    """Issue a token for the API key, which is authenticated already."""
+    if not state.settings.client_config.uses_tokens:
+        raise HttpError(404, "this server issues no tokens; send the API key itself, or set flag pjwt_auth_enabled")
     return Response(body=AuthTokenResponse(jwt=state.tokens.issue()))
 
 
 def get_own_api_key(state: State, request: Request) -> Response:
-    """Describe the key, which was looked at already: all are those of the one user, and told apart by a number."""
+    """Describe the API key, which is authenticated already. All keys belong to one user; a number identifies each."""
     key = request.headers.get("x-api-key")
     if not key:
-        raise HttpError(401, "no API key was sent; send one in X-API-Key")
+        raise HttpError(401, "the API key is missing; send it in X-API-Key")
     number = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=6).digest(), "big")
     details = ApiKeyDetails(
         org_details=ApiKeyOrgDetails(name=OWNER), user_details=ApiKeyUserDetails(email=f"{OWNER}@localhost")

@@ -1,4 +1,4 @@
-"""The form of a handler."""
+"""The type of a handler."""
 
 from __future__ import annotations
 
@@ -10,4 +10,5 @@ from tinkerwire._server.http.responses import Response
 from tinkerwire._server.state import State
 
 Handler: TypeAlias = Callable[[State, Request], Response | Awaitable[Response]]
-"""Runs on the event loop under the state's lock, so it must be quick; a coroutine it gives back runs without it."""
+"""A function that handles one operation. It runs on the event loop with the state's lock held, so it must be quick. A
+handler that waits returns a coroutine, which runs without the lock."""

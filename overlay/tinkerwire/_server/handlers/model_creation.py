@@ -1,4 +1,4 @@
-"""How models come to be, from nothing or from saved weights, once for each model_seq_id of a session."""
+"""Creation of models, new or from saved weights, once for each model_seq_id of a session."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import attrs
 
 from tinkerwire._server.engine import LoraSettings
-from tinkerwire._server.handlers.submission import queued
+from tinkerwire._server.handlers.submission import queue_response
 from tinkerwire._server.handlers.user_metadata import check_depth
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import Response, invalid
+from tinkerwire._server.http.responses import Response, field_error
 from tinkerwire._server.ordering.seq_ids import Deduplicator
 from tinkerwire._server.sessions.models import TrainedModel
 from tinkerwire._server.state import State
@@ -19,38 +19,42 @@ from tinkerwire_generated.models import AdamOptimizerConfig, OptimizerConfig
 
 
 @attrs.frozen
-class Plan:
-    """What a new model is to be."""
+class ModelPlan:
+    """The properties of a new model."""
 
     base_model: str
     settings: LoraSettings
     user_metadata: dict[str, Any] | None
 
 
-def new_model(
+def enqueue_creation(
     state: State,
     request: Request,
     session_id: str,
     model_seq_id: int,
-    planned: Callable[[], Plan],
+    make_plan: Callable[[], ModelPlan],
     build: Callable[[TrainedModel], Any],
 ) -> Response:
-    """Queue the building of a model, or give the promise of the one that has this model_seq_id.
+    """Queue the creation of a model, or return the future of the model with the same model_seq_id.
 
     Args:
-        planned: says what it is to be; asked only for a new one, and may refuse.
-        build: makes it, as the first job of its worker; what it returns is the result.
+        state: state of the server.
+        request: the request.
+        session_id: session of the model.
+        model_seq_id: number of the model in its session.
+        make_plan: plans the model if it is new; may raise HttpError.
+        build: builds the model, as the first job of its worker; its return value is the result.
     """
-    session = state.sessions.alive(session_id)
+    session = state.sessions.require_active(session_id)
     if model_seq_id < 0:
-        raise invalid("model_seq_id", f"expected 0 or more, got {model_seq_id}")
+        raise field_error("model_seq_id", f"must be at least 0, got {model_seq_id}")
     model_id = f"{session.session_id}:train:{model_seq_id}"
-    earlier = session.models.find(model_seq_id, request.key, request.fingerprint)
-    if earlier is not None:
-        return queued(earlier, model_id)
+    accepted_id = session.model_requests.find(model_seq_id, request.key, request.fingerprint)
+    if accepted_id is not None:
+        return queue_response(accepted_id, model_id)
     if state.models.is_known(model_id):
-        raise session.models.conflict(model_seq_id)
-    plan = planned()
+        raise session.model_requests.create_conflict(model_seq_id)
+    plan = make_plan()
     check_depth(plan.user_metadata)
     config = state.settings.catalogue.get(plan.base_model)
     run = state.runs.add(model_id, plan.base_model, plan.settings, plan.user_metadata)
@@ -64,12 +68,16 @@ def new_model(
     )
     state.models.add(model)
     session.model_ids.append(model_id)
-    request_id = state.train(model, lambda: build(model))
-    session.models.accept(model_seq_id, request.key, request.fingerprint, request_id)
-    return queued(request_id, model_id)
+    request_id = state.enqueue_training(model, lambda: build(model))
+    session.model_requests.accept(model_seq_id, request.key, request.fingerprint, request_id)
+    return queue_response(request_id, model_id)
 
 
 def check_optimizer(config: OptimizerConfig | None) -> None:
-    """Refusal 422 for an optimizer that this engine does not have."""
+    """Reject optimizers that this engine does not have.
+
+    Raises:
+        HttpError: 422 for another optimizer than AdamW.
+    """
     if config is not None and config.type != AdamOptimizerConfig().type:
-        raise invalid("optimizer_config", f"this server trains by adamw only, not by {config.type!r}")
+        raise field_error("optimizer_config", f"this server only supports AdamW, got {config.type!r}")

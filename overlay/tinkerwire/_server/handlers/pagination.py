@@ -1,4 +1,4 @@
-"""One page of a long list."""
+"""Pagination of lists."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from tinkerwire_generated.models import Cursor
 T = TypeVar("T")
 
 
-def page(request: Request, entries: Sequence[T]) -> tuple[list[T], Cursor]:
-    """The entries that limit and offset ask for; Refusal 422 when one of them is below 0."""
+def paginate(request: Request, entries: Sequence[T]) -> tuple[list[T], Cursor]:
+    """Return the page of entries that limit and offset select.
+
+    Raises:
+        HttpError: 422 if limit or offset is negative.
+    """
     limit, offset = request.query["limit"], request.query["offset"]
     errors = [
-        {"loc": ["query", name], "msg": f"expected 0 or more, got {value}", "type": "minimum"}
+        {"loc": ["query", name], "msg": f"must be at least 0, got {value}", "type": "minimum"}
         for name, value in (("limit", limit), ("offset", offset))
         if value < 0
     ]

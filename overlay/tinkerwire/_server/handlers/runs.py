@@ -7,11 +7,11 @@ from datetime import datetime, timezone
 from email.utils import formatdate
 
 from tinkerwire._server.handlers.handler import Handler
-from tinkerwire._server.handlers.pagination import page
-from tinkerwire._server.handlers.user_metadata import texts
-from tinkerwire._server.handlers.weights import checked_ttl
+from tinkerwire._server.handlers.pagination import paginate
+from tinkerwire._server.handlers.user_metadata import stringify_values
+from tinkerwire._server.handlers.weights import validate_ttl
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import DONE, HttpError, Response
+from tinkerwire._server.http.responses import NO_CONTENT, HttpError, Response
 from tinkerwire._server.sessions.tokens import OWNER
 from tinkerwire._server.state import State
 from tinkerwire._server.storage.checkpoint_paths import EXTERNAL_WEIGHTS, KINDS, SAMPLER_WEIGHTS, WEIGHTS, CheckpointKey
@@ -27,19 +27,19 @@ from tinkerwire_generated.models import (
 
 def list_training_runs(state: State, request: Request) -> Response:
     """List training runs, newest first."""
-    found, cursor = page(request, state.runs.newest_first())
-    runs = [_described(state, run) for run in found]
-    return Response(body=TrainingRunsResponse(training_runs=runs, cursor=cursor))
+    runs, cursor = paginate(request, state.runs.newest_first())
+    body = TrainingRunsResponse(training_runs=[_to_wire(state, run) for run in runs], cursor=cursor)
+    return Response(body=body)
 
 
 def get_training_run(state: State, request: Request) -> Response:
     """Describe a training run."""
-    return Response(body=_described(state, state.runs.get(request.path["training_run_id"])))
+    return Response(body=_to_wire(state, state.runs.get(request.path["training_run_id"])))
 
 
-def _described(state: State, run: Run) -> TrainingRun:
+def _to_wire(state: State, run: Run) -> TrainingRun:
     checkpoints = state.checkpoints.newest_first(run.run_id)
-    newest = {saved.key.kind: saved.to_wire() for saved in reversed(checkpoints)}
+    newest = {record.key.kind: record.to_wire() for record in reversed(checkpoints)}
     return TrainingRun(
         training_run_id=run.run_id,
         base_model=run.base_model,
@@ -49,90 +49,91 @@ def _described(state: State, run: Run) -> TrainingRun:
         last_request_time=datetime.fromtimestamp(run.last_request_at, timezone.utc),
         last_checkpoint=newest.get(WEIGHTS),
         last_sampler_checkpoint=newest.get(SAMPLER_WEIGHTS),
-        user_metadata=texts(run.user_metadata),
+        user_metadata=stringify_values(run.user_metadata),
     )
 
 
 def list_checkpoints(state: State, request: Request) -> Response:
     """List the checkpoints of a training run, newest first."""
-    return _checkpoints_of(state, request.path["training_run_id"])
+    return _list_checkpoints(state, request.path["training_run_id"])
 
 
 def list_model_checkpoints(state: State, request: Request) -> Response:
-    """List the checkpoints of a model, under the address that the oldest clients use."""
-    return _checkpoints_of(state, request.path["model_id"])
+    """List the checkpoints of a model, at the path that the oldest clients use."""
+    return _list_checkpoints(state, request.path["model_id"])
 
 
-def _checkpoints_of(state: State, run_id: str) -> Response:
+def _list_checkpoints(state: State, run_id: str) -> Response:
     run = state.runs.get(run_id)
-    found = [saved.to_wire() for saved in state.checkpoints.newest_first(run.run_id)]
-    return Response(body=CheckpointsListResponse(checkpoints=found))
+    checkpoints = [record.to_wire() for record in state.checkpoints.newest_first(run.run_id)]
+    return Response(body=CheckpointsListResponse(checkpoints=checkpoints))
 
 
 def list_user_checkpoints(state: State, request: Request) -> Response:
     """List the checkpoints of all runs, newest first."""
-    found, cursor = page(request, state.checkpoints.newest_first())
-    return Response(body=CheckpointsListResponse(checkpoints=[saved.to_wire() for saved in found], cursor=cursor))
+    records, cursor = paginate(request, state.checkpoints.newest_first())
+    body = CheckpointsListResponse(checkpoints=[record.to_wire() for record in records], cursor=cursor)
+    return Response(body=body)
 
 
 def delete_checkpoint(state: State, request: Request) -> Response:
     """Delete a checkpoint."""
-    state.checkpoints.delete(_key(state, request))
-    return DONE
+    state.checkpoints.delete(_read_key(state, request))
+    return NO_CONTENT
 
 
 def publish_checkpoint(state: State, request: Request) -> Response:
     """Mark a checkpoint as public."""
-    state.checkpoints.set_public(_key(state, request), True)
-    return DONE
+    state.checkpoints.set_public(_read_key(state, request), True)
+    return NO_CONTENT
 
 
 def unpublish_checkpoint(state: State, request: Request) -> Response:
     """Mark a checkpoint as private."""
-    state.checkpoints.set_public(_key(state, request), False)
-    return DONE
+    state.checkpoints.set_public(_read_key(state, request), False)
+    return NO_CONTENT
 
 
 def set_checkpoint_ttl(state: State, request: Request) -> Response:
-    """Set or lift the time after which a checkpoint is deleted."""
+    """Set or remove the time to live of a checkpoint."""
     body: SetCheckpointTtlRequest = request.body
-    state.checkpoints.set_ttl(_key(state, request), checked_ttl(body.ttl_seconds))
-    return DONE
+    state.checkpoints.set_ttl(_read_key(state, request), validate_ttl(body.ttl_seconds))
+    return NO_CONTENT
 
 
 def get_checkpoint_archive_url(state: State, request: Request) -> Response:
-    """Redirect to the arrays of a checkpoint: at this server, or, in process, to the file itself."""
-    key = _key(state, request)
+    """Redirect to the arrays of a checkpoint: a URL of this server or, in process, of the file itself."""
+    key = _read_key(state, request)
     state.checkpoints.get(key)
-    address, expires_at = _address(state, request, key)
-    return Response(status=302, headers={"location": address, "expires": formatdate(expires_at, usegmt=True)})
+    url, expires_at = _create_url(state, request, key)
+    return Response(status=302, headers={"location": url, "expires": formatdate(expires_at, usegmt=True)})
 
 
 def get_external_weights_urls(state: State, request: Request) -> Response:
-    """Say where the file of a checkpoint lies that was saved to download."""
-    key = _key(state, request)
+    """Return the URL of a checkpoint that was saved for download."""
+    key = _read_key(state, request)
     state.checkpoints.get(key)
     if key.kind != EXTERNAL_WEIGHTS:
-        raise HttpError(404, f"{key.tinker_path} was not saved to download; save_weights_external does that")
-    address, expires_at = _address(state, request, key)
+        raise HttpError(404, f"{key.tinker_path} was not saved for download; use save_weights_external")
+    url, expires_at = _create_url(state, request, key)
     expires = datetime.fromtimestamp(expires_at, timezone.utc)
-    return Response(body=ExternalWeightsUrlsResponse(urls={f"{key.name}.npz": address}, expires=expires))
+    return Response(body=ExternalWeightsUrlsResponse(urls={f"{key.name}.npz": url}, expires=expires))
 
 
-def _address(state: State, request: Request, key: CheckpointKey) -> tuple[str, float]:
-    """Where the arrays of a checkpoint can be had, and until when, in seconds since the epoch."""
-    file = state.checkpoints.path_of(key)
-    path, expires_at = state.archives.offer(file)
+def _create_url(state: State, request: Request, key: CheckpointKey) -> tuple[str, float]:
+    """Return a URL for the arrays of a checkpoint, and its expiry in seconds since the epoch."""
+    file = state.checkpoints.arrays_path(key)
+    path, expires_at = state.archives.create_path(file)
     host = request.headers.get("host")
     return f"http://{host}{path}" if host else file.as_uri(), expires_at
 
 
-def _key(state: State, request: Request) -> CheckpointKey:
+def _read_key(state: State, request: Request) -> CheckpointKey:
     run = state.runs.get(request.path["training_run_id"])
     kind, _, name = request.path["checkpoint_id"].partition("/")
     if kind not in KINDS or not name:
-        wanted = " or ".join(f"{each}/NAME" for each in KINDS)
-        raise HttpError(404, f"{request.path['checkpoint_id']!r} is no checkpoint id; it should read {wanted}")
+        expected = " or ".join(f"{kind}/NAME" for kind in KINDS)
+        raise HttpError(404, f"checkpoint id must have the form {expected}, got {request.path['checkpoint_id']!r}")
     return CheckpointKey(run.run_id, kind, name)
 
 

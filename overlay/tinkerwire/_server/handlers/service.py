@@ -1,4 +1,4 @@
-"""What the server is and can do, and the events that clients report."""
+"""Health and capabilities of the server, and telemetry of clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tinkerwire_generated.models import (
 
 
 def healthz(state: State, request: Request) -> Response:
-    """Say that the server is up."""
+    """Report that the server is up."""
     return Response(body=HealthResponse(status="ok"))
 
 
@@ -31,7 +31,7 @@ def get_server_capabilities(state: State, request: Request) -> Response:
 
 
 def telemetry(state: State, request: Request) -> Response:
-    """Take the events and drop them."""
+    """Accept telemetry events and drop them."""
     return Response(body=TelemetryResponse(status="accepted"))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinkerwire._server.handlers.handler import Handler
-from tinkerwire._server.handlers.pagination import page
-from tinkerwire._server.handlers.user_metadata import check_depth, texts
+from tinkerwire._server.handlers.pagination import paginate
+from tinkerwire._server.handlers.user_metadata import check_depth, stringify_values
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import DONE, Response
+from tinkerwire._server.http.responses import NO_CONTENT, Response
 from tinkerwire._server.state import State
 from tinkerwire_generated.models import (
     AssignSessionProjectRequest,
@@ -23,10 +23,10 @@ from tinkerwire_generated.models import (
 
 
 def create_session(state: State, request: Request) -> Response:
-    """Open a session."""
+    """Create a session."""
     body: CreateSessionRequest = request.body
     check_depth(body.user_metadata)
-    session = state.sessions.open(body.tags, body.user_metadata, body.sdk_version, body.display_name)
+    session = state.sessions.create(body.tags, body.user_metadata, body.sdk_version, body.display_name)
     session.project_id = body.project_id
     return Response(body=CreateSessionResponse(session_id=session.session_id))
 
@@ -34,42 +34,42 @@ def create_session(state: State, request: Request) -> Response:
 def session_heartbeat(state: State, request: Request) -> Response:
     """Keep a session alive."""
     body: SessionHeartbeatRequest = request.body
-    state.sessions.alive(body.session_id)
+    state.sessions.require_active(body.session_id)
     return Response(body=SessionHeartbeatResponse())
 
 
 def list_sessions(state: State, request: Request) -> Response:
-    """List the sessions since the server started, newest first."""
-    found, _ = page(request, state.sessions.newest_first())
-    return Response(body=ListSessionsResponse(sessions=[session.session_id for session in found]))
+    """List the sessions of this server process, newest first."""
+    sessions, _ = paginate(request, state.sessions.newest_first())
+    return Response(body=ListSessionsResponse(sessions=[session.session_id for session in sessions]))
 
 
 def get_session(state: State, request: Request) -> Response:
-    """Say what was created under a session."""
+    """List the models and samplers of a session."""
     session = state.sessions.get(request.path["session_id"])
     body = GetSessionResponse(
         training_run_ids=list(session.model_ids),
         sampler_ids=list(session.sampler_ids),
-        user_metadata=texts(session.user_metadata),
+        user_metadata=stringify_values(session.user_metadata),
         display_name=session.display_name,
     )
     return Response(body=body)
 
 
 def finish_session(state: State, request: Request) -> Response:
-    """Note that a client is done; others may use the session still, so it lives until it expires."""
+    """Record that a client is done; the session stays active until it expires, because others may use it."""
     body: FinishSessionRequest = request.body
     session = state.sessions.get(request.path["session_id"])
-    session.ending = body.reason.type
-    return DONE
+    session.finish_reason = body.reason.type
+    return NO_CONTENT
 
 
 def assign_session_project(state: State, request: Request) -> Response:
-    """Note the project of a session."""
+    """Record the project of a session."""
     body: AssignSessionProjectRequest = request.body
     session = state.sessions.get(request.path["session_id"])
     session.project_id = body.project_id
-    return DONE
+    return NO_CONTENT
 
 
 HANDLERS: Mapping[str, Handler] = {

@@ -1,4 +1,4 @@
-"""How operations on a model are put into its queue, once each."""
+"""Submission of operations to the queue of their model, once each."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ from tinkerwire._server.state import State
 from tinkerwire_generated.models import UntypedAPIFuture
 
 
-def queued(request_id: str, model_id: str | None = None, num_samples: int | None = None) -> Response:
-    """The answer that promises a result; for samples, with an identifier of each."""
-    ids = None if num_samples is None else [f"{request_id}:{number}" for number in range(num_samples)]
-    return Response(body=UntypedAPIFuture(request_id=request_id, model_id=model_id, sample_sequence_ids=ids))
+def queue_response(request_id: str, model_id: str | None = None, num_samples: int | None = None) -> Response:
+    """Create the response with the request id of queued work and, for samples, an id for each sequence."""
+    sequence_ids = None if num_samples is None else [f"{request_id}:{number}" for number in range(num_samples)]
+    return Response(body=UntypedAPIFuture(request_id=request_id, model_id=model_id, sample_sequence_ids=sequence_ids))
 
 
-def resend(model: TrainedModel, request: Request, fingerprint: bytes | None = None) -> str | None:
-    """Return the request id of the same operation, if it was sent before; Refusal 409 when its seq_id is out of order.
+def find_accepted(model: TrainedModel, request: Request, fingerprint: bytes | None = None) -> str | None:
+    """Return the request id of an operation that was accepted before; None for a new operation.
 
     Args:
-        fingerprint: what makes two requests the same, when that is not all of their bytes.
+        model: the model of the operation.
+        request: the request.
+        fingerprint: replaces the fingerprint of the request, where equal operations may differ in their bytes.
+
+    Raises:
+        HttpError: 409 if the seq_id is out of order.
     """
     if request.body.seq_id is None:
         return None
-    return model.sequence.find(request.body.seq_id, request.key, fingerprint or request.fingerprint)
+    return model.seq_ids.find(request.body.seq_id, request.key, fingerprint or request.fingerprint)
 
 
 def enqueue(
@@ -36,9 +41,17 @@ def enqueue(
     work: Callable[[], Any],
     fingerprint: bytes | None = None,
 ) -> Response:
-    """Queue a new operation on its model and count its seq_id."""
+    """Queue a new operation on its model and record its seq_id.
+
+    Args:
+        state: state of the server.
+        request: the request.
+        model: the model of the operation.
+        work: the work; its return value is the result.
+        fingerprint: see :func:`find_accepted`.
+    """
     seq_id = request.body.seq_id
-    request_id = state.train(model, work, seq_id)
+    request_id = state.enqueue_training(model, work, seq_id)
     if seq_id is not None:
-        model.sequence.accept(seq_id, request.key, fingerprint or request.fingerprint, request_id)
-    return queued(request_id, model.model_id)
+        model.seq_ids.accept(seq_id, request.key, fingerprint or request.fingerprint, request_id)
+    return queue_response(request_id, model.model_id)

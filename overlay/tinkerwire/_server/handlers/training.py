@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinkerwire._server import conversion
-from tinkerwire._server.custom_loss.evaluation import train
+from tinkerwire._server.custom_loss.evaluation import compute_loss
 from tinkerwire._server.engine import EngineError, LoraSettings
-from tinkerwire._server.handlers.custom_losses import CUSTOM, loss_of
+from tinkerwire._server.handlers.custom_losses import CUSTOM, find_loss
 from tinkerwire._server.handlers.handler import Handler
-from tinkerwire._server.handlers.model_creation import Plan, check_optimizer, new_model
-from tinkerwire._server.handlers.submission import enqueue, queued, resend
+from tinkerwire._server.handlers.model_creation import ModelPlan, check_optimizer, enqueue_creation
+from tinkerwire._server.handlers.submission import enqueue, find_accepted, queue_response
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import Response, invalid
+from tinkerwire._server.http.responses import Response, field_error
 from tinkerwire._server.sessions.models import TrainedModel
 from tinkerwire._server.state import State
 from tinkerwire_generated.models import (
@@ -35,7 +35,7 @@ TOKENIZER = "tinkerwire/bytes"
 
 
 def create_model(state: State, request: Request) -> Response:
-    """Create a model; the same model_seq_id of a session is the same model."""
+    """Create a model, once for each model_seq_id of a session."""
     body: CreateModelRequest = request.body
     check_optimizer(body.optimizer_config)
 
@@ -43,18 +43,18 @@ def create_model(state: State, request: Request) -> Response:
         model.build()
         return CreateModelResponse(model_id=model.model_id)
 
-    def planned() -> Plan:
-        return Plan(body.base_model, _settings(state, body), body.user_metadata)
+    def make_plan() -> ModelPlan:
+        return ModelPlan(body.base_model, _lora_settings(state, body), body.user_metadata)
 
-    return new_model(state, request, body.session_id, body.model_seq_id, planned, build)
+    return enqueue_creation(state, request, body.session_id, body.model_seq_id, make_plan, build)
 
 
-def _settings(state: State, body: CreateModelRequest) -> LoraSettings:
+def _lora_settings(state: State, body: CreateModelRequest) -> LoraSettings:
     config = state.settings.catalogue.get(body.base_model)
     lora = body.lora_config
     seed = lora.seed if lora is not None else None
     if seed is None:
-        seed = state.seed_for("adapter", body.model_seq_id)
+        seed = state.derive_seed("adapter", body.model_seq_id)
     if lora is None:
         settings = LoraSettings(rank=min(DEFAULT_RANK, config.d_model), seed=seed)
     else:
@@ -68,7 +68,7 @@ def _settings(state: State, body: CreateModelRequest) -> LoraSettings:
     try:
         settings.check(config)
     except EngineError as error:
-        raise invalid("lora_config", str(error)) from None
+        raise field_error("lora_config", str(error)) from None
     return settings
 
 
@@ -90,43 +90,43 @@ def get_info(state: State, request: Request) -> Response:
 
 
 def unload_model(state: State, request: Request) -> Response:
-    """Forget a model once what is queued on it is done."""
+    """Remove a model after all work that is queued on it."""
     body: UnloadModelRequest = request.body
     model = state.models.get(body.model_id)
-    model.sequence.turns.flush()
-    request_id = state.train(model, lambda: UnloadModelResponse(model_id=body.model_id, type="unload_model"))
+    model.seq_ids.reorder_buffer.flush()
+    request_id = state.enqueue_training(model, lambda: UnloadModelResponse(model_id=body.model_id, type="unload_model"))
     state.models.remove(body.model_id, 404, "it was unloaded")
     model.close(finish=True)
-    return queued(request_id, model.model_id)
+    return queue_response(request_id, model.model_id)
 
 
 def forward(state: State, request: Request) -> Response:
     """Compute a loss."""
-    return _loss(state, request)
+    return _enqueue_loss(state, request)
 
 
 def forward_backward(state: State, request: Request) -> Response:
     """Compute a loss and its gradients, or only the loss."""
-    return _loss(state, request)
+    return _enqueue_loss(state, request)
 
 
-def _loss(state: State, request: Request) -> Response:
+def _enqueue_loss(state: State, request: Request) -> Response:
     model = state.models.get(request.body.model_id)
-    earlier = resend(model, request)
-    if earlier is not None:
-        return queued(earlier, model.model_id)
-    # The binary body of forward_backward may say forward_only.
-    only_forward = isinstance(request.body, ForwardRequest)
-    asked = request.body.forward_input if only_forward else request.body.forward_backward_input
-    custom = loss_of(state.sessions.get(model.session_id), asked.loss_fn_config) if asked.loss_fn == CUSTOM else None
+    accepted_id = find_accepted(model, request)
+    if accepted_id is not None:
+        return queue_response(accepted_id, model.model_id)
+    # The protobuf body of forward_backward may set forward_only.
+    forward_only = isinstance(request.body, ForwardRequest)
+    loss_input = request.body.forward_input if forward_only else request.body.forward_backward_input
+    session = state.sessions.get(model.session_id)
+    custom = find_loss(state, session, loss_input.loss_fn_config) if loss_input.loss_fn == CUSTOM else None
 
     def work() -> ForwardBackwardOutput:
+        examples = conversion.to_examples(loss_input.data)
         if custom is not None:
-            return conversion.output(
-                train(model.engine, custom, conversion.examples(asked.data), backward=not only_forward)
-            )
-        compute = model.engine.forward if only_forward else model.engine.forward_backward
-        return conversion.output(compute(conversion.examples(asked.data), asked.loss_fn, asked.loss_fn_config))
+            return conversion.to_output(compute_loss(model.engine, custom, examples, backward=not forward_only))
+        compute = model.engine.forward if forward_only else model.engine.forward_backward
+        return conversion.to_output(compute(examples, loss_input.loss_fn, loss_input.loss_fn_config))
 
     return enqueue(state, request, model, work)
 
@@ -135,14 +135,14 @@ def optim_step(state: State, request: Request) -> Response:
     """Update the weights."""
     body: OptimStepRequest = request.body
     model = state.models.get(body.model_id)
-    earlier = resend(model, request)
-    if earlier is not None:
-        return queued(earlier, model.model_id)
+    accepted_id = find_accepted(model, request)
+    if accepted_id is not None:
+        return queue_response(accepted_id, model.model_id)
     adam = body.adam_params
     if adam is None:
-        other = body.optimizer_params
-        told = "nothing" if other is None else repr(other.type)
-        raise invalid("adam_params", f"this server trains by AdamW; give its settings, not {told}")
+        optimizer = body.optimizer_params
+        name = "no settings" if optimizer is None else repr(optimizer.type)
+        raise field_error("adam_params", f"this server only supports AdamW; pass adam_params, got {name}")
 
     def work() -> OptimStepResponse:
         metrics = model.engine.optim_step(
@@ -153,7 +153,7 @@ def optim_step(state: State, request: Request) -> Response:
             weight_decay=adam.weight_decay,
             grad_clip_norm=adam.grad_clip_norm,
         )
-        return OptimStepResponse(metrics=conversion.finite(metrics))
+        return OptimStepResponse(metrics=conversion.require_finite(metrics))
 
     return enqueue(state, request, model, work)
 

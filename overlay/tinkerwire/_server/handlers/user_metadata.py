@@ -1,4 +1,4 @@
-"""Metadata of users, which requests may fill with anything and answers have as texts."""
+"""User metadata: any JSON in requests, strings in responses."""
 
 from __future__ import annotations
 
@@ -7,25 +7,29 @@ from typing import Any
 
 import orjson
 
-from tinkerwire._server.http.responses import invalid
+from tinkerwire._server.http.responses import field_error
 
-DEEPEST = 100
-"""How far objects of metadata may stand in each other: less than what JSON is written of."""
+MAX_DEPTH = 100
+"""Maximum nesting depth of metadata, below the limit of the JSON encoder."""
 
 
 def check_depth(metadata: Mapping[str, Any] | None) -> None:
-    """Refusal 422 for metadata that could be read, but neither kept nor shown."""
+    """Reject metadata that is nested too deeply to be encoded.
+
+    Raises:
+        HttpError: 422 beyond :data:`MAX_DEPTH`.
+    """
     level: list[Any] = [metadata]
-    for _ in range(DEEPEST):
-        parts = (each.values() if isinstance(each, Mapping) else each for each in level)
-        level = [inner for part in parts if not isinstance(part, str | int | float | None) for inner in part]
+    for _ in range(MAX_DEPTH):
+        containers = (value.values() if isinstance(value, Mapping) else value for value in level)
+        level = [inner for values in containers if not isinstance(values, str | int | float | None) for inner in values]
         if not level:
             return
-    raise invalid("user_metadata", f"more than {DEEPEST} objects stand in each other; keep it flatter")
+    raise field_error("user_metadata", f"must be nested at most {MAX_DEPTH} levels deep")
 
 
-def texts(metadata: Mapping[str, Any] | None) -> dict[str, str] | None:
-    """Metadata as answers have it, texts only; other values as JSON."""
+def stringify_values(metadata: Mapping[str, Any] | None) -> dict[str, str] | None:
+    """Return metadata with all values as strings; other values become JSON."""
     if metadata is None:
         return None
     return {key: value if isinstance(value, str) else orjson.dumps(value).decode() for key, value in metadata.items()}

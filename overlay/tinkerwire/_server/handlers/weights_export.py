@@ -1,4 +1,4 @@
-"""Weights that leave their run: saved to download, or copied into a run of their own."""
+"""Export of weights: saved for download, or copied into a new run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from tinkerwire._server.engine import EngineError
 from tinkerwire._server.handlers.handler import Handler
-from tinkerwire._server.handlers.submission import enqueue, queued, resend
-from tinkerwire._server.handlers.weights import checked_ttl
+from tinkerwire._server.handlers.submission import enqueue, find_accepted, queue_response
+from tinkerwire._server.handlers.weights import validate_ttl
 from tinkerwire._server.http.request import Request
-from tinkerwire._server.http.responses import Response, conflict, invalid
+from tinkerwire._server.http.responses import Response, conflict_error, field_error
 from tinkerwire._server.state import State
-from tinkerwire._server.storage.checkpoint_paths import EXTERNAL_WEIGHTS, checked_name, read_path
+from tinkerwire._server.storage.checkpoint_paths import EXTERNAL_WEIGHTS, read_path, validate_name
 from tinkerwire._server.storage.checkpoints import CheckpointOptions
 from tinkerwire_generated.models import (
     CopyWeightsRequest,
@@ -23,19 +23,19 @@ from tinkerwire_generated.models import (
 
 
 def save_weights_external(state: State, request: Request) -> Response:
-    """Save the adapter as a file to download."""
+    """Save the adapter as a file for download."""
     body: SaveWeightsExternalRequest = request.body
     model = state.models.get(body.model_id)
-    earlier = resend(model, request)
-    if earlier is not None:
-        return queued(earlier)
+    accepted_id = find_accepted(model, request)
+    if accepted_id is not None:
+        return queue_response(accepted_id)
     if body.age_encryption_recipients:
-        raise invalid("age_encryption_recipients", "this server does not encrypt; leave it out")
-    name, about = checked_name("path", body.path), CheckpointOptions(ttl_s=checked_ttl(body.ttl_seconds))
+        raise field_error("age_encryption_recipients", "this server does not support encryption; omit it")
+    name, options = validate_name("path", body.path), CheckpointOptions(ttl_s=validate_ttl(body.ttl_seconds))
 
     def work() -> SaveWeightsExternalResponseInternal:
         arrays = dict(model.engine.adapter_snapshot().params)
-        key = state.checkpoints.save(model.run, EXTERNAL_WEIGHTS, name, arrays, about)
+        key = state.checkpoints.save(model.run, EXTERNAL_WEIGHTS, name, arrays, options)
         size_bytes = state.checkpoints.get(key).size_bytes
         return SaveWeightsExternalResponseInternal(
             path=key.tinker_path, size_bytes=size_bytes, type="save_weights_external"
@@ -45,25 +45,25 @@ def save_weights_external(state: State, request: Request) -> Response:
 
 
 def copy_weights(state: State, request: Request) -> Response:
-    """Copy a checkpoint into a new run; who owns it is not asked, for all is one user's here."""
+    """Copy a checkpoint into a new run; all checkpoints belong to one user, so the owner is not checked."""
     body: CopyWeightsRequest = request.body
     source = read_path("source_path", body.source_path)
-    about = CheckpointOptions(
-        ttl_s=checked_ttl(body.ttl_seconds), user_metadata=state.checkpoints.get(source).user_metadata
+    options = CheckpointOptions(
+        ttl_s=validate_ttl(body.ttl_seconds), user_metadata=state.checkpoints.get(source).user_metadata
     )
     run_id = f"copy-{uuid.uuid4().hex}"
     if body.session_id is not None:
-        # Beside the session's models, whose numbers belong to create_model.
-        run_id = f"{state.sessions.alive(body.session_id).session_id}:copy:{body.model_seq_id}"
+        # The id differs from those of the session's models, which create_model numbers.
+        run_id = f"{state.sessions.require_active(body.session_id).session_id}:copy:{body.model_seq_id}"
         if state.runs.find(run_id) is not None:
-            raise conflict(f"model_seq_id {body.model_seq_id} was used by another copy; take the next free one")
+            raise conflict_error(f"another copy used model_seq_id {body.model_seq_id}; use the next free one")
     try:
-        arrays = state.checkpoints.arrays(source)
-        saved = state.runs.get(source.run_id)
-        run = state.runs.add(run_id, saved.base_model, saved.settings, saved.user_metadata)
-        key = state.checkpoints.save(run, source.kind, source.name, arrays, about)
+        arrays = state.checkpoints.read_arrays(source)
+        source_run = state.runs.get(source.run_id)
+        run = state.runs.add(run_id, source_run.base_model, source_run.settings, source_run.user_metadata)
+        key = state.checkpoints.save(run, source.kind, source.name, arrays, options)
     except EngineError as error:
-        raise invalid("source_path", str(error)) from None
+        raise field_error("source_path", str(error)) from None
     return Response(body=CopyWeightsResponse(tinker_path=key.tinker_path))
 
 

@@ -1,1 +1,1 @@
-"""HTTP: requests in, responses out."""
+"""HTTP without a socket: value types, routing, validation and encoding."""

@@ -1,4 +1,4 @@
-"""The hosts under which a server answers, so that a web page cannot reach it by DNS rebinding."""
+"""Allowed hosts: protection against web pages that reach the server by DNS rebinding."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?", re
 
 
 class AllowedHosts:
-    """Loopback names, the address at which a connection arrived, and the hosts that were named.
+    """Loopback names, the address at which a connection arrived, and further hosts.
 
-    A page of another site reaches the server under a name of that site, which browsers send as Host; they send the
-    page's own address as Origin.
+    A page of another site reaches the server under a name of that site, which browsers send as Host. Browsers send
+    the page's own address as Origin.
 
     Args:
-        named: names or addresses, without a port.
+        names: further names or addresses, without a port.
 
     Raises:
-        ValueError: one of them is not a host.
+        ValueError: a name is not a host.
     """
 
-    def __init__(self, named: Iterable[str] = ()) -> None:
-        self._named = {parse_host(name) for name in named}
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._hosts = {parse_host(name) for name in names}
 
     def check(self, hosts: Iterable[str], origins: Iterable[str], own_address: str | None) -> None:
-        """Refuse a request for another host, or from a page of another site.
+        """Reject a request for another host, or from a page of another site.
 
         Args:
             hosts: all Host headers of the request.
-            origins: all Origin headers.
+            origins: all Origin headers of the request.
             own_address: the address of the server's end of the connection.
 
         Raises:
-            Refusal: 421 for another host, 403 for a page of another site.
+            HttpError: 421 for another host, 403 for a page of another site.
         """
-        given = list(hosts)
-        if len(given) != 1 or not self._is_allowed(given[0], own_address):
-            shown = ", ".join(ascii(host)[:200] for host in given) or "missing"
+        values = list(hosts)
+        if len(values) != 1 or not self._is_allowed(values[0], own_address):
+            shown = ", ".join(ascii(host)[:200] for host in values) or "missing"
             raise HttpError(
                 421,
-                f"Host is {shown}, and this server answers only for loopback names, its own address and the hosts of "
+                f"Host is {shown}, but this server only accepts loopback names, its own address and the hosts of "
                 "--allow-host; start it with tinkerwire serve --allow-host HOST",
             )
         for origin in origins:
             if not self._is_allowed(_host_of(origin), own_address):
                 raise HttpError(
                     403,
-                    f"Origin is {ascii(origin)[:200]}, and pages of other sites have no access; start the server with "
-                    "tinkerwire serve --allow-host HOST to let in those of a host",
+                    f"Origin is {ascii(origin)[:200]}, but pages of other sites are not allowed; start the server with "
+                    "tinkerwire serve --allow-host HOST to allow the pages of a host",
                 )
 
     def _is_allowed(self, text: str, own_address: str | None) -> bool:
@@ -61,7 +61,7 @@ class AllowedHosts:
             host = parse_host(text)
         except ValueError:
             return False
-        if host in self._named or (own_address is not None and host == _address(own_address)):
+        if host in self._hosts or (own_address is not None and host == _parse_address(own_address)):
             return True
         if isinstance(host, str):
             return host == LOCALHOST or host.endswith(f".{LOCALHOST}")
@@ -69,27 +69,31 @@ class AllowedHosts:
 
 
 def parse_host(text: str) -> str | IPv4Address | IPv6Address:
-    """Return the name or address in a Host header, without case, port and trailing dot; ValueError without one."""
-    bare = _address(text)
-    if not isinstance(bare, str):
-        return bare
+    """Return the name or address in a Host header, in lower case, without port and trailing dot.
+
+    Raises:
+        ValueError: the text is not a host.
+    """
+    address = _parse_address(text)
+    if not isinstance(address, str):
+        return address
     match = _HOST.fullmatch(text)
     name = match["name"].lower().removesuffix(".") if match else ""
     if not name:
-        raise ValueError(f"{ascii(text)[:200]} is not a host; give a name or an address, such as gpu.example.org")
+        raise ValueError(f"{ascii(text)[:200]} is not a host; pass a name or an address, such as gpu.example.org")
     if name.startswith("["):
         return ip_address(name[1:-1])
-    return _address(name)
+    return _parse_address(name)
 
 
-def _address(text: str) -> str | IPv4Address | IPv6Address:
+def _parse_address(text: str) -> str | IPv4Address | IPv6Address:
     try:
-        found = ip_address(text.partition("%")[0])
+        address = ip_address(text.partition("%")[0])
     except ValueError:
         return text
-    # A socket for both families shows addresses of the older one as those of the newer.
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return mapped or found
+    # A dual-stack socket reports IPv4 addresses as IPv4-mapped IPv6 addresses.
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
 
 
 def _host_of(origin: str) -> str:

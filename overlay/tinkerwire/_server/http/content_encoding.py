@@ -1,4 +1,4 @@
-"""Bodies of requests as they were before they were compressed."""
+"""Decompression of request bodies."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ import zstandard
 
 from tinkerwire._server.http.responses import HttpError
 
-LARGEST_BODY_BYTES = 2**26
-"""Of a request, before it was compressed. Its objects take up to forty times that."""
-PIECE_BYTES = 4096
+MAX_BODY_BYTES = 2**26
+"""Maximum size of a request body, after decompression. Its Python objects take up to forty times as much."""
+CHUNK_BYTES = 4096
 ZSTD = "zstd"
-EVERYWHERE = ("gzip", "deflate")
-"""What any HTTP server may read; clients of no wire version send it."""
-ENCODINGS = (ZSTD, *EVERYWHERE)
+STANDARD_ENCODINGS = ("gzip", "deflate")
+"""Encodings that any HTTP server may accept; clients of no wire version send them."""
+ENCODINGS = (ZSTD, *STANDARD_ENCODINGS)
 
 
-def too_large() -> HttpError:
-    """The 413 for a body of more than :data:`LARGEST_BODY_BYTES`."""
-    return HttpError(413, f"the body is more than {LARGEST_BODY_BYTES} bytes; send smaller batches")
+def body_too_large() -> HttpError:
+    """Create the 413 for a body of more than :data:`MAX_BODY_BYTES`."""
+    return HttpError(413, f"the body must not exceed {MAX_BODY_BYTES} bytes; send smaller batches")
 
 
-def decoded(content: bytes, encoding: str) -> bytes:
-    """The body of a request.
+def decompress(content: bytes, encoding: str) -> bytes:
+    """Decompress the body of a request.
 
     Args:
-        content: as it came.
-        encoding: one of :data:`ENCODINGS`, or nothing.
+        content: the body as the client sent it.
+        encoding: one of :data:`ENCODINGS`; any other value leaves the body as it is.
 
     Raises:
-        Refusal: 400 for what is not so encoded or breaks off, 413 for what grows beyond :data:`LARGEST_BODY_BYTES`.
+        HttpError: 400 for an invalid or truncated body, 413 for a body that exceeds :data:`MAX_BODY_BYTES`.
     """
     if encoding not in ENCODINGS:
         return content
     is_zstd = encoding == ZSTD
-    # 47: zlib finds out by itself whether it is gzip or deflate.
-    reader: Any = zstandard.ZstdDecompressor().decompressobj() if is_zstd else zlib.decompressobj(47)
+    # 47: zlib detects gzip or deflate.
+    decompressor: Any = zstandard.ZstdDecompressor().decompressobj() if is_zstd else zlib.decompressobj(47)
     parts: list[bytes] = []
     size = 0
     try:
-        # In small pieces, for a few bytes can stand for very many.
-        for start in range(0, len(content), PIECE_BYTES):
-            parts.append(reader.decompress(content[start : start + PIECE_BYTES]))
+        # In small chunks, because a few bytes can expand to very many.
+        for start in range(0, len(content), CHUNK_BYTES):
+            parts.append(decompressor.decompress(content[start : start + CHUNK_BYTES]))
             size += len(parts[-1])
-            if size > LARGEST_BODY_BYTES:
-                raise too_large()
+            if size > MAX_BODY_BYTES:
+                raise body_too_large()
     except (zstandard.ZstdError, zlib.error, EOFError) as error:
-        raise HttpError(400, f"the body is not {encoding}, as Content-Encoding says: {error}") from None
-    if not reader.eof:
-        raise HttpError(400, f"the body is {encoding} that breaks off; send it again")
+        raise HttpError(400, f"the body must be valid {encoding} data, as in Content-Encoding: {error}") from None
+    if not decompressor.eof:
+        raise HttpError(400, f"the {encoding} data of the body is truncated; resend the request")
     return b"".join(parts)

@@ -1,4 +1,4 @@
-"""Answers and results as one wire version has them: cut to its fields, as JSON or as a binary message."""
+"""Encoding of responses and results for one wire version, as JSON or protobuf, without fields it does not have."""
 
 from __future__ import annotations
 
@@ -16,39 +16,40 @@ from tinkerwire_generated.availability import FIELD_VERSIONS, TYPE_VERSIONS
 from tinkerwire_generated.models import ForwardBackwardOutput, RequestFailedResponse, SampleResponse
 from tinkerwire_generated.protobuf import MESSAGE_VERSIONS
 
-BINARY = (SampleResponse, ForwardBackwardOutput)
-"""Results that have a binary form."""
+PROTOBUF_RESULTS = (SampleResponse, ForwardBackwardOutput)
+"""Results that have a protobuf message."""
 
 
 @attrs.frozen(kw_only=True)
-class Result:
-    """A result, encoded.
+class EncodedResult:
+    """An encoded result.
 
     Args:
-        media: JSON or application/x-protobuf.
-        kind: of which model it is.
+        content: the encoded bytes.
+        media: the media type, JSON or protobuf.
+        model: the model of the result.
     """
 
     content: bytes
     media: str
-    kind: type
+    model: type
 
     @property
     def failed(self) -> bool:
-        """Whether the work failed."""
-        return self.kind is RequestFailedResponse
+        """True if the work failed."""
+        return self.model is RequestFailedResponse
 
 
 class ResultEncoder:
-    """Encodes for one wire version; safe to use from any thread.
+    """An encoder for one wire version. Thread safe.
 
     Args:
-        version: the wire version that clients speak.
+        version: the wire version of the clients.
     """
 
     def __init__(self, version: str) -> None:
         self._version = version
-        self._vocabulary = VersionRules(
+        self._rules = VersionRules(
             min_version=version,
             max_version=version,
             name=f"wire {version}",
@@ -59,68 +60,67 @@ class ResultEncoder:
             scalar_types={},
         )
         self._absent: dict[type, dict[str, Any]] = {}
-        # What is absent was cut before, so the converter has nothing to refuse.
+        # The encoder drops absent fields first, so the converter never rejects a value.
         self._converter = Converter(version, FIELD_VERSIONS)
 
-    def json(self, value: Any) -> bytes:
-        """The JSON text of a model or of plain values, without the fields that the version lacks."""
-        return self._converter.encode(self._cut(value))
+    def encode_json(self, value: Any) -> bytes:
+        """Encode a model or JSON value as JSON, without fields that the version does not have."""
+        return self._converter.encode(self._drop_absent_fields(value))
 
-    def result(self, value: Any) -> Result:
-        """A result in the form that the version prefers: binary where it has that.
+    def encode_result(self, result: Any) -> EncodedResult:
+        """Encode a result as protobuf if the version supports that, otherwise as JSON.
 
         Raises:
-            ValueError, OverflowError: a binary message cannot hold it.
+            ValueError, OverflowError: protobuf cannot represent a value.
         """
-        kind = type(value)
-        if not self._has_binary(kind):
-            return Result(content=self.json(value), media=JSON, kind=kind)
-        encode: Any = encode_sample if kind is SampleResponse else encode_output
-        return Result(content=encode(value, self._version), media=PROTOBUF, kind=kind)
+        model = type(result)
+        if not self._has_protobuf(model):
+            return EncodedResult(content=self.encode_json(result), media=JSON, model=model)
+        encode: Any = encode_sample if model is SampleResponse else encode_output
+        return EncodedResult(content=encode(result, self._version), media=PROTOBUF, model=model)
 
-    def accepted(self, result: Result, accept: str) -> Result:
-        """The result in a form that ``accept``, the header, asks for; JSON unless that asks for the binary one."""
-        if result.media == JSON or self._wants_binary(result.kind, accept.lower()):
+    def convert(self, result: EncodedResult, accept: str) -> EncodedResult:
+        """Return the result in the encoding that an Accept header requests; JSON unless it requests protobuf."""
+        if result.media == JSON or self._accepts_protobuf(result.model, accept.lower()):
             return result
-        if result.kind is SampleResponse:
-            content = self.json(decode_sample(result.content))
-        else:
-            content = self.json(decode_output(result.content))
-        return Result(content=content, media=JSON, kind=result.kind)
+        decode: Any = decode_sample if result.model is SampleResponse else decode_output
+        return EncodedResult(content=self.encode_json(decode(result.content)), media=JSON, model=result.model)
 
-    def _has_binary(self, kind: type) -> bool:
-        return kind in BINARY and is_in_range(self._version, *MESSAGE_VERSIONS[kind.__name__])
+    def _has_protobuf(self, model: type) -> bool:
+        return model in PROTOBUF_RESULTS and is_in_range(self._version, *MESSAGE_VERSIONS[model.__name__])
 
-    def _wants_binary(self, kind: type, accept: str) -> bool:
+    def _accepts_protobuf(self, model: type, accept: str) -> bool:
         if PROTOBUF in accept:
             return True
-        has_json = is_in_range(self._version, *TYPE_VERSIONS[kind.__name__])
+        has_json = is_in_range(self._version, *TYPE_VERSIONS[model.__name__])
         return not has_json and "json" not in accept
 
-    def _cut(self, value: Any) -> Any:
-        """The value, with the fields that the version, or JSON, lacks at their defaults, which are never sent."""
+    def _drop_absent_fields(self, value: Any) -> Any:
+        """Set the fields that the version or JSON does not have to their defaults, which are never sent."""
         if isinstance(value, list):
-            # Numbers come by the million and have no fields.
-            is_plain = not value or isinstance(value[0], int | float | str | None)
-            return value if is_plain else [self._cut(each) for each in value]
+            # Lists of numbers may be long, and numbers have no fields.
+            is_scalar_list = not value or isinstance(value[0], int | float | str | None)
+            return value if is_scalar_list else [self._drop_absent_fields(item) for item in value]
         if isinstance(value, dict):
-            return {key: self._cut(each) for key, each in value.items()}
-        kind = type(value)
-        if not attrs.has(kind):
+            return {key: self._drop_absent_fields(item) for key, item in value.items()}
+        model = type(value)
+        if not attrs.has(model):
             return value
-        absent = self._absent_of(kind)
+        absent = self._absent_defaults(model)
         changes = {name: default for name, default in absent.items() if as_comparable(getattr(value, name)) != default}
-        for attribute in attrs.fields(kind):
+        for attribute in attrs.fields(model):
             if attribute.alias not in absent:
-                part = getattr(value, attribute.alias)
-                cut = self._cut(part)
-                if cut is not part:
-                    changes[attribute.alias] = cut
+                field = getattr(value, attribute.alias)
+                reduced = self._drop_absent_fields(field)
+                if reduced is not field:
+                    changes[attribute.alias] = reduced
         return attrs.evolve(value, **changes) if changes else value
 
-    def _absent_of(self, kind: type) -> dict[str, Any]:
-        if kind not in self._absent:
-            defaults = {attribute.alias: default_of(attribute) for attribute in attrs.fields(kind)}
-            binary = [attribute.alias for attribute in attrs.fields(kind) if is_protobuf_only(attribute)]
-            self._absent[kind] = {name: defaults[name] for name in [*self._vocabulary.absent_fields(kind), *binary]}
-        return self._absent[kind]
+    def _absent_defaults(self, model: type) -> dict[str, Any]:
+        """Return the fields that JSON of this version does not have, with their defaults."""
+        if model not in self._absent:
+            defaults = {attribute.alias: default_of(attribute) for attribute in attrs.fields(model)}
+            protobuf_only = [attribute.alias for attribute in attrs.fields(model) if is_protobuf_only(attribute)]
+            names = [*self._rules.absent_fields(model), *protobuf_only]
+            self._absent[model] = {name: defaults[name] for name in names}
+        return self._absent[model]

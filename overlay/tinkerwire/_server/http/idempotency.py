@@ -1,4 +1,4 @@
-"""First answers by idempotency key, so that a request that is sent twice is done once."""
+"""Responses by idempotency key, so that a resent request is executed once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from types import MappingProxyType
 
 import attrs
 
-from tinkerwire._server.http.responses import conflict
-from tinkerwire._server.storage.bounded import BoundedTable, compact
+from tinkerwire._server.bounded_table import BoundedTable, compact
+from tinkerwire._server.http.responses import conflict_error
 from tinkerwire_base.call import JSON, WireResponse
 
-REPEATABLE = frozenset(
+SAFE_OPERATIONS = frozenset(
     {
         "auth_token",
         "client_config",
@@ -25,46 +25,47 @@ REPEATABLE = frozenset(
         "weights_info",
     }
 )
-"""Operations that are not GET and change nothing: each time they are asked, they are answered anew."""
+"""Operations that do not use GET but change nothing: every request gets a new response."""
 
-JSON_ONLY: Mapping[str, str] = MappingProxyType({"content-type": JSON})
-"""The headers that nearly all answers have, shared by those that are kept."""
+JSON_HEADERS: Mapping[str, str] = MappingProxyType({"content-type": JSON})
+"""The headers of nearly all responses, shared by all cached responses."""
 
 
 @attrs.frozen
-class _First:
+class _Entry:
     operation: str
     fingerprint: bytes
     response: WireResponse
 
 
 class IdempotencyCache:
-    """Successful answers by key, the newest. A failed request did nothing and may be redone.
+    """The newest successful responses by key. A failed request changed nothing and may be executed again.
 
     Args:
-        max_bytes: how much memory they may take.
+        max_bytes: maximum memory of all responses.
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self.table: BoundedTable[str, _First] = BoundedTable(max_bytes)
-        """The answers."""
+        self.table: BoundedTable[str, _Entry] = BoundedTable(max_bytes)
+        """The responses by key."""
 
     def find(self, key: str, operation: str, fingerprint: bytes) -> WireResponse | None:
-        """The first answer under a key.
+        """Return the response to the first request with a key, or None.
 
         Raises:
-            Refusal: 409 when the key belonged to another request.
+            HttpError: 409 if another request used the key.
         """
-        first = self.table.get(key)
-        if first is None:
+        entry = self.table.get(key)
+        if entry is None:
             return None
-        if (first.operation, first.fingerprint) != (operation, fingerprint):
-            raise conflict(f"idempotency key {key!r} was used by another request; use a fresh one per operation")
-        return first.response
+        if (entry.operation, entry.fingerprint) != (operation, fingerprint):
+            raise conflict_error(f"another request used the idempotency key {key!r}; use a new key for each operation")
+        return entry.response
 
-    def keep(self, key: str, operation: str, fingerprint: bytes, response: WireResponse) -> None:
-        """Keep the answer that a request got."""
+    def store(self, key: str, operation: str, fingerprint: bytes, response: WireResponse) -> None:
+        """Keep the response to a request if it is a success."""
         if response.status < 300:
-            headers = JSON_ONLY if response.headers == JSON_ONLY else response.headers
-            kept = attrs.evolve(response, headers=headers, content=compact(response.content))
-            self.table.put(key, _First(operation, fingerprint, kept), len(key) + len(fingerprint) + len(kept.content))
+            headers = JSON_HEADERS if response.headers == JSON_HEADERS else response.headers
+            stored = attrs.evolve(response, headers=headers, content=compact(response.content))
+            size = len(key) + len(fingerprint) + len(stored.content)
+            self.table.put(key, _Entry(operation, fingerprint, stored), size)

@@ -1,4 +1,4 @@
-"""The contract of the wire version that is served, read once per process."""
+"""The contract of a wire version, as an OpenAPI document."""
 
 from __future__ import annotations
 
@@ -15,31 +15,29 @@ Json = dict[str, Any]
 
 
 @lru_cache(maxsize=8)
-def contract(wire_version: str) -> Json:
-    """The plain OpenAPI document of one wire version; do not change it.
+def load_contract(wire_version: str) -> Json:
+    """Return the OpenAPI document of one wire version, which callers must not modify.
 
     Raises:
-        ValueError: not a version, or one that the contract does not reach.
+        ValueError: the version is invalid, or the contract does not describe it.
     """
     if parse_version(wire_version) > parse_version(NEWEST):
-        raise ValueError(f"wire version {wire_version} is newer than {NEWEST}, the newest that the contract describes")
+        raise ValueError(f"wire version must be {NEWEST} or older, got {wire_version}")
     if parse_version(wire_version) < parse_version(OLDEST_MODELS_VERSION):
-        raise ValueError(
-            f"wire version {wire_version} is older than {OLDEST_MODELS_VERSION}, the oldest that is served"
-        )
-    document = project(_all_versions(), wire_version)
+        raise ValueError(f"wire version must be {OLDEST_MODELS_VERSION} or newer, got {wire_version}")
+    document = project(_load_all_versions(), wire_version)
     document["info"]["version"] = wire_version
     return document
 
 
 @lru_cache(maxsize=1)
-def _all_versions() -> Json:
-    found: Json = orjson.loads(files("tinkerwire_generated").joinpath("contract.json").read_bytes())
-    return found
+def _load_all_versions() -> Json:
+    document: Json = orjson.loads(files("tinkerwire_generated").joinpath("contract.json").read_bytes())
+    return document
 
 
-def resolve(document: Json, schema: Json) -> Json:
-    """The schema that a reference points to, or the schema itself."""
+def resolve_reference(document: Json, schema: Json) -> Json:
+    """Return the schema that a reference points to, or the schema itself."""
     while "$ref" in schema:
         schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     return schema

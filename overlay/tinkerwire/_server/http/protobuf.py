@@ -1,4 +1,4 @@
-"""The server's side of binary messages: requests from protobuf, and results to it."""
+"""The server's side of protobuf: decodes requests and encodes results."""
 
 from __future__ import annotations
 
@@ -44,171 +44,177 @@ _STOP_NUMBERS = {name: number for number, name in STOP_REASONS.items()}
 
 
 def decode_request(data: bytes, version: str | None = None) -> ForwardBackwardRequest | ForwardRequest:
-    """The request of a ForwardBackwardRequest message; a ForwardRequest when it is forward_only.
+    """Decode a ForwardBackwardRequest message; return a ForwardRequest if it sets forward_only.
 
     Args:
-        data: what was sent.
-        version: the wire version that is served; None for the newest.
+        data: the message.
+        version: the wire version that the server speaks; None for the newest.
 
     Raises:
-        DialectError: it holds what the version lacks.
-        ValueError: it is not sound, or holds what no model can; with the place.
+        DialectError: the version does not have a field of the message.
+        ValueError: the message is invalid, or no model can represent it; the error has the path.
     """
-    found = parsed("ForwardBackwardRequest", data)
+    parsed_message = parsed("ForwardBackwardRequest", data)
     if version is not None:
-        refuse_absent(found, version)
-    given = _sound(
+        refuse_absent(parsed_message, version)
+    loss_input = _construct(
         "request",
         ForwardBackwardInput,
-        data=[_datum(f"data[{position}]", each) for position, each in enumerate(found.data)],
-        loss_fn=found.loss_fn,
-        loss_fn_config=_config(found),
+        data=[_decode_datum(f"data[{position}]", datum) for position, datum in enumerate(parsed_message.data)],
+        loss_fn=parsed_message.loss_fn,
+        loss_fn_config=_decode_config(parsed_message),
     )
-    check_model(given, version)
-    about: dict[str, Any] = {"model_id": found.model_id, "seq_id": found.seq_id or None}
-    if found.forward_only:
-        return ForwardRequest(forward_input=given, **about)
-    return ForwardBackwardRequest(forward_backward_input=given, **about)
+    check_model(loss_input, version)
+    model_id, seq_id = parsed_message.model_id, parsed_message.seq_id or None
+    if parsed_message.forward_only:
+        return ForwardRequest(forward_input=loss_input, model_id=model_id, seq_id=seq_id)
+    return ForwardBackwardRequest(forward_backward_input=loss_input, model_id=model_id, seq_id=seq_id)
 
 
 def encode_output(output: ForwardBackwardOutput, version: str | None = None) -> bytes:
-    """The ForwardBackwardOutput message of a result.
+    """Encode a result as a ForwardBackwardOutput message.
 
     Args:
-        output: what to send.
-        version: the wire version that the client speaks; None for the newest.
+        output: the result.
+        version: the wire version of the client; None for the newest.
 
     Raises:
-        DialectError: the version lacks the message.
-        ValueError, OverflowError: it holds what the message cannot; with the place.
+        DialectError: the version does not have the message.
+        ValueError, OverflowError: the message cannot represent a value; the error has the path.
     """
-    _refuse_extra("ForwardBackwardOutput", output.extra_fields)
-    filled = message_class("ForwardBackwardOutput")(
+    _reject_extra("ForwardBackwardOutput", output.extra_fields)
+    message = message_class("ForwardBackwardOutput")(
         loss_fn_output_type=output.loss_fn_output_type, metrics=output.metrics
     )
     start = 0
-    for names, group in groupby(output.loss_fn_outputs, _kind_of):
+    for names, group in groupby(output.loss_fn_outputs, _record_key):
         outputs = list(group)
-        record = filled.loss_fn_outputs.add(type_tag=output.loss_fn_output_type, num_datums=len(outputs))
+        record = message.loss_fn_outputs.add(type_tag=output.loss_fn_output_type, num_datums=len(outputs))
         for name, *_ in names:
-            tensors = [each[name] for each in outputs]
+            tensors = [output[name] for output in outputs]
             join(record.fields[name], f"loss_fn_outputs[{start}:][{name!r}]", tensors)
         start += len(outputs)
-    return serialized(filled, version)
+    return serialized(message, version)
 
 
 def encode_sample(response: SampleResponse, version: str | None = None) -> bytes:
-    """The SampleResponse message of a result.
+    """Encode a result as a SampleResponse message.
+
+    Args:
+        response: the result.
+        version: the wire version of the client; None for the newest.
 
     Raises:
-        DialectError: the version lacks the message, or something that the result holds.
-        ValueError, OverflowError: it holds what the message cannot; with the place.
+        DialectError: the version does not have the message or a field of the result.
+        ValueError, OverflowError: the message cannot represent a value; the error has the path.
     """
-    _refuse_extra("SampleResponse", response.extra_fields)
-    filled = message_class("SampleResponse")()
-    filled.prompt_cache_hit_tokens = int32("prompt_cache_hit_tokens", response.prompt_cache_hit_tokens)
+    _reject_extra("SampleResponse", response.extra_fields)
+    message = message_class("SampleResponse")()
+    message.prompt_cache_hit_tokens = int32("prompt_cache_hit_tokens", response.prompt_cache_hit_tokens)
     for position, sequence in enumerate(response.sequences):
-        _put_sequence(filled.sequences.add(), f"sequences[{position}]", sequence)
+        _put_sequence(message.sequences.add(), f"sequences[{position}]", sequence)
     if response.prompt_logprobs is not None:
-        filled.prompt_logprobs = float32_bytes("prompt_logprobs", response.prompt_logprobs)
+        message.prompt_logprobs = float32_bytes("prompt_logprobs", response.prompt_logprobs)
     if response.topk_prompt_logprobs is not None:
-        put_topk(filled.topk_prompt_logprobs, "topk_prompt_logprobs", response.topk_prompt_logprobs)
+        put_topk(message.topk_prompt_logprobs, "topk_prompt_logprobs", response.topk_prompt_logprobs)
     if response.target_prompt_logprobs is not None:
-        put_tensor(filled.target_prompt_logprobs, "target_prompt_logprobs", response.target_prompt_logprobs)
+        put_tensor(message.target_prompt_logprobs, "target_prompt_logprobs", response.target_prompt_logprobs)
     alternatives = response.prompt_alt_tokens
     if alternatives is not None:
-        _refuse_extra("prompt_alt_tokens", alternatives.extra_fields)
-        put_tensor(filled.prompt_alt_tokens.tokens, "prompt_alt_tokens.tokens", alternatives.tokens)
-        put_tensor(filled.prompt_alt_tokens.logprobs, "prompt_alt_tokens.logprobs", alternatives.logprobs)
-    return serialized(filled, version)
+        _reject_extra("prompt_alt_tokens", alternatives.extra_fields)
+        put_tensor(message.prompt_alt_tokens.tokens, "prompt_alt_tokens.tokens", alternatives.tokens)
+        put_tensor(message.prompt_alt_tokens.logprobs, "prompt_alt_tokens.logprobs", alternatives.logprobs)
+    return serialized(message, version)
 
 
-def _datum(place: str, each: Any) -> Datum:
+def _decode_datum(place: str, datum_message: Any) -> Datum:
     chunks: list[Any] = [
-        _chunk(f"{place}.model_input[{position}]", chunk) for position, chunk in enumerate(each.model_input)
+        _decode_chunk(f"{place}.model_input[{position}]", chunk)
+        for position, chunk in enumerate(datum_message.model_input)
     ]
     tensors = {
         name: tensor_of(f"{place}.loss_fn_inputs[{name!r}]", tensor)
-        for name, tensor in sorted(each.loss_fn_inputs.items())
+        for name, tensor in sorted(datum_message.loss_fn_inputs.items())
     }
     spans: dict[str, Any] = {}
-    if each.model_input_spans or each.loss_fn_input_spans:
-        # The message does not tell an empty list from none, and they come in pairs.
+    if datum_message.model_input_spans or datum_message.loss_fn_input_spans:
+        # The message cannot distinguish an empty list from an absent one, and both lists come together.
         for name in ("model_input_spans", "loss_fn_input_spans"):
-            spans[name] = [_span(f"{place}.{name}[{i}]", span) for i, span in enumerate(getattr(each, name))]
-    datum: Datum = _sound(place, Datum, model_input=ModelInput(chunks=chunks), loss_fn_inputs=tensors, **spans)
+            messages = getattr(datum_message, name)
+            spans[name] = [_decode_span(f"{place}.{name}[{i}]", span) for i, span in enumerate(messages)]
+    datum: Datum = _construct(place, Datum, model_input=ModelInput(chunks=chunks), loss_fn_inputs=tensors, **spans)
     return datum
 
 
-def _span(place: str, each: Any) -> ProvenanceSpan:
-    kind = each.WhichOneof("span")
+def _decode_span(place: str, span_message: Any) -> ProvenanceSpan:
+    kind = span_message.WhichOneof("span")
     if kind is None:
-        raise ValueError(f"{place}: is neither from a prompt nor from a sample")
-    part = getattr(each, kind)
+        raise ValueError(f"{place}: must refer to a prompt or a sample")
+    part = getattr(span_message, kind)
     make = SampledProvenanceSpan if kind == "sampled_tokens" else PromptProvenanceSpan
-    span: ProvenanceSpan = _sound(place, make, sequence_id=part.sequence_id, offset=part.offset, length=part.length)
+    span: ProvenanceSpan = _construct(place, make, sequence_id=part.sequence_id, offset=part.offset, length=part.length)
     return span
 
 
-def _chunk(place: str, each: Any) -> EncodedTextChunk | ImageChunk | DmelChunk:
-    kind = each.WhichOneof("chunk")
+def _decode_chunk(place: str, chunk_message: Any) -> EncodedTextChunk | ImageChunk | DmelChunk:
+    kind = chunk_message.WhichOneof("chunk")
     if kind == "encoded_text":
-        return EncodedTextChunk(tokens=numbers(f"{place}.tokens", each.encoded_text.tokens, INT32))
+        return EncodedTextChunk(tokens=numbers(f"{place}.tokens", chunk_message.encoded_text.tokens, INT32))
     if kind == "dmel":
-        return DmelChunk(dmel=each.dmel.dmel)
+        return DmelChunk(dmel=chunk_message.dmel.dmel)
     if kind is None:
-        raise ValueError(f"{place}: is neither text nor an image nor a dmel")
-    image = each.image
+        raise ValueError(f"{place}: must be text, an image or a dmel")
+    image = chunk_message.image
     if image.HasField("override_dimensions"):
-        raise ValueError(f"{place}.override_dimensions: cannot be obeyed here; leave it out")
+        raise ValueError(f"{place}.override_dimensions: not supported by this server; omit it")
     expected = image.expected_tokens if image.HasField("expected_tokens") else None
-    chunk: ImageChunk = _sound(place, ImageChunk, data=image.data, format=image.format, expected_tokens=expected)
+    chunk: ImageChunk = _construct(place, ImageChunk, data=image.data, format=image.format, expected_tokens=expected)
     return chunk
 
 
-def _config(found: Any) -> dict[str, float | str] | None:
-    config: dict[str, float | str] = dict(sorted(found.loss_fn_config.items()))
-    for name, value in sorted(found.loss_fn_config_v2.items()):
+def _decode_config(parsed_message: Any) -> dict[str, float | str] | None:
+    config: dict[str, float | str] = dict(sorted(parsed_message.loss_fn_config.items()))
+    for name, value in sorted(parsed_message.loss_fn_config_v2.items()):
         kind = value.WhichOneof("value")
         if kind is None:
-            raise ValueError(f"loss_fn_config_v2[{name!r}]: is neither a number nor a text")
+            raise ValueError(f"loss_fn_config_v2[{name!r}]: must be a number or a text")
         config[name] = getattr(value, kind)
     return config or None
 
 
-def _sound(place: str, make: Any, **fields: Any) -> Any:
+def _construct(place: str, make: Any, **fields: Any) -> Any:
     try:
         return make(**fields)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{place}: {error}") from None
 
 
-def _kind_of(output: Mapping[str, TensorData]) -> Sequence[tuple[str, str, tuple[int, ...]]]:
-    """What the outputs of one record must have in common: names, dtypes, and shapes but for the first dimension."""
+def _record_key(output: Mapping[str, TensorData]) -> Sequence[tuple[str, str, tuple[int, ...]]]:
+    """Return the properties that outputs of a record share: names, dtypes and shapes without the first dimension."""
     return [
         (name, tensor.dtype, tuple(trailing_shape(f"loss_fn_outputs[{name!r}]", tensor)))
         for name, tensor in sorted(output.items())
     ]
 
 
-def _put_sequence(filled: Any, place: str, sequence: SampledSequence) -> None:
-    _refuse_extra(place, sequence.extra_fields)
+def _put_sequence(message: Any, place: str, sequence: SampledSequence) -> None:
+    _reject_extra(place, sequence.extra_fields)
     if sequence.sequence_id is not None:
-        raise ValueError(f"{place}.sequence_id: has no place in a binary message; it goes with the promise")
-    filled.stop_reason = _stop_number(f"{place}.stop_reason", sequence.stop_reason)
-    filled.tokens = int32_bytes(f"{place}.tokens", sequence.tokens)
+        raise ValueError(f"{place}.sequence_id: the protobuf message does not have this field; the future has it")
+    message.stop_reason = _stop_number(f"{place}.stop_reason", sequence.stop_reason)
+    message.tokens = int32_bytes(f"{place}.tokens", sequence.tokens)
     if sequence.logprobs is not None:
-        filled.logprobs = float32_bytes(f"{place}.logprobs", sequence.logprobs)
+        message.logprobs = float32_bytes(f"{place}.logprobs", sequence.logprobs)
     if sequence.topk_logprobs is not None:
-        put_topk(filled.topk_sampled_logprobs, f"{place}.topk_logprobs", sequence.topk_logprobs)
+        put_topk(message.topk_sampled_logprobs, f"{place}.topk_logprobs", sequence.topk_logprobs)
 
 
 def _stop_number(place: str, reason: str) -> int:
     if reason not in _STOP_NUMBERS and not reason.removeprefix("-").isdecimal():
-        raise ValueError(f"{place}: {reason!r} has no number; known are {', '.join(_STOP_NUMBERS)}")
+        raise ValueError(f"{place}: must be one of {', '.join(_STOP_NUMBERS)}, got {reason!r}")
     return _STOP_NUMBERS[reason] if reason in _STOP_NUMBERS else int32(place, int(reason))
 
 
-def _refuse_extra(place: str, names: Iterable[str]) -> None:
+def _reject_extra(place: str, names: Iterable[str]) -> None:
     for name in names:
-        raise ValueError(f"{place}.extra_fields[{name!r}]: has no place in a binary message")
+        raise ValueError(f"{place}.extra_fields[{name!r}]: the protobuf message does not have this field")

@@ -1,4 +1,4 @@
-"""A request once it is routed and validated: what handlers are given."""
+"""Requests as handlers get them: routed and validated."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class Request:
     """A request that fits the contract.
 
     Args:
-        operation: name of the endpoint.
-        path: values of the path's parameters, decoded.
-        query: values of all query parameters, converted, defaults filled in.
+        operation: name of the operation.
+        path: decoded values of the path parameters.
+        query: converted values of all query parameters, with defaults.
         body: the generated request model, or None.
-        headers: by lower-case name.
-        key: the idempotency key, if one was sent.
-        fingerprint: the same for the same bytes sent to the same endpoint.
+        headers: headers by lower-case name.
+        key: the idempotency key, if any.
+        fingerprint: hash of the bytes and the endpoint; equal for equal requests.
     """
 
     operation: str

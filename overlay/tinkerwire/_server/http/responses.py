@@ -1,4 +1,4 @@
-"""What handlers give back: an answer, or a refusal that is raised."""
+"""Responses and HTTP errors, before they are encoded."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import Any
 import attrs
 
 ErrorDetail = dict[str, Any]
-"""One fault of a request: ``loc`` (way to the field), ``msg`` and ``type``."""
+"""One validation error: ``loc`` (path to the field), ``msg`` and ``type``."""
 
 NO_RETRY: Mapping[str, str] = {"x-should-retry": "false"}
 
 
 @attrs.frozen(kw_only=True)
 class Response:
-    """An answer before it is encoded.
+    """A response before it is encoded.
 
     Args:
-        body: a generated model, a plain JSON value, or None for no body.
+        status: HTTP status.
+        body: a generated model, a JSON value, bytes, or None for an empty body.
+        headers: headers by lower-case name.
     """
 
     status: int = 200
@@ -26,11 +28,17 @@ class Response:
     headers: Mapping[str, str] = attrs.field(factory=dict)
 
 
-DONE = Response(status=204)
+NO_CONTENT = Response(status=204)
 
 
 class HttpError(Exception):
-    """A request that is not done; ``detail`` says what is wrong and what would be right."""
+    """An HTTP error response.
+
+    Args:
+        status: HTTP status.
+        detail: a text, or a list of validation errors.
+        headers: further headers of the response.
+    """
 
     def __init__(
         self, status: int, detail: str | Sequence[ErrorDetail], headers: Mapping[str, str] | None = None
@@ -40,16 +48,22 @@ class HttpError(Exception):
         self.detail = detail
         self.headers = dict(headers or {})
 
-    def answer(self) -> Response:
-        """The refusal as it goes over the wire."""
+    def to_response(self) -> Response:
+        """Return the response that reports this error."""
         return Response(status=self.status, body={"detail": self.detail}, headers=self.headers)
 
 
-def invalid(field: str, message: str, kind: str = "value_error") -> HttpError:
-    """The 422 for one field of the body, ``lora_config.rank`` for example, that fits the schema and is wrong still."""
+def field_error(field: str, message: str, kind: str = "value_error") -> HttpError:
+    """Create the 422 for a field of the body that fits the schema but has an invalid value.
+
+    Args:
+        field: path to the field, such as ``lora_config.rank``.
+        message: the reason.
+        kind: the ``type`` of the validation error.
+    """
     return HttpError(422, [{"loc": ["body", *field.split(".")], "msg": message, "type": kind}])
 
 
-def conflict(message: str) -> HttpError:
-    """The 409 for a request that sending again cannot mend."""
+def conflict_error(message: str) -> HttpError:
+    """Create a 409 that clients must not retry."""
     return HttpError(409, message, NO_RETRY)

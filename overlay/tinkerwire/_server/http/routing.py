@@ -1,4 +1,4 @@
-"""From method and path to an operation of the contract."""
+"""Routing: finds the operation of a method and a path."""
 
 from __future__ import annotations
 
@@ -18,36 +18,35 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 
 @attrs.frozen
 class Route:
-    """One path template of the contract and the operations on it, by method."""
+    """One path template of the contract, and its operations by method."""
 
     template: str
     pattern: re.Pattern[str]
     operations: Mapping[str, Operation]
 
     @property
-    def fixed_parts(self) -> int:
-        """How many parts of the path are literal: the more there are, the better a match tells."""
+    def literal_parts(self) -> int:
+        """Number of path segments without a parameter; a match with more literal segments is more specific."""
         return sum("{" not in part for part in self.template.split("/"))
 
 
 class Router:
-    """Finds operations of one wire version.
+    """The routes of one wire version.
 
     Args:
-        document: the contract of that version. Path parameters that it marks with ``x-multi-segment`` may
-            hold slashes.
+        document: the contract of that version. A path parameter with ``x-multi-segment`` may contain slashes.
     """
 
     def __init__(self, document: Json) -> None:
         self._version = document["info"]["version"]
-        routes = [_route(template, item) for template, item in document["paths"].items()]
-        self._routes = sorted(routes, key=lambda route: -route.fixed_parts)
+        routes = [_create_route(template, item) for template, item in document["paths"].items()]
+        self._routes = sorted(routes, key=lambda route: -route.literal_parts)
 
     def find(self, method: str, path: str) -> tuple[Operation, dict[str, str]]:
-        """The operation, and its path parameters, decoded.
+        """Return the operation and the decoded path parameters.
 
         Raises:
-            Refusal: 404 for a path that does not exist, 405 with Allow for a method that the path does not take.
+            HttpError: 404 for an unknown path, 405 with Allow for a method that the path does not support.
         """
         allowed: set[str] = set()
         for route in self._routes:
@@ -60,22 +59,22 @@ class Router:
             allowed |= route.operations.keys()
         if allowed:
             methods = ", ".join(sorted(allowed))
-            raise HttpError(405, f"{path} takes {methods}, not {method}", {"allow": methods})
-        raise HttpError(404, f"{method} {path} does not exist here")
+            raise HttpError(405, f"{path} must be requested with {methods}, got {method}", {"allow": methods})
+        raise HttpError(404, f"{method} {path} is not an endpoint of this server")
 
 
-def _route(template: str, item: Json) -> Route:
+def _create_route(template: str, item: Json) -> Route:
     operations = {method.upper(): operation for method, operation in item.items()}
-    many = {
+    multi_segment = {
         parameter["name"]
         for operation in item.values()
         for parameter in operation.get("parameters", [])
         if parameter.get("x-multi-segment")
     }
-    parts = _PARAMETER.split(template)
+    # The split alternates between literal parts and names of parameters.
     pattern = "".join(
-        (f"(?P<{part}>.+)" if part in many else f"(?P<{part}>[^/]+)") if odd % 2 else re.escape(part)
-        for odd, part in enumerate(parts)
+        (f"(?P<{part}>.+)" if part in multi_segment else f"(?P<{part}>[^/]+)") if index % 2 else re.escape(part)
+        for index, part in enumerate(_PARAMETER.split(template))
     )
-    rows = {method: OPERATIONS[operation["operationId"]] for method, operation in operations.items()}
-    return Route(template, re.compile(pattern), rows)
+    by_method = {method: OPERATIONS[operation["operationId"]] for method, operation in operations.items()}
+    return Route(template, re.compile(pattern), by_method)

@@ -1,4 +1,4 @@
-"""From the faults that a JSON Schema validator finds to items that name a field and a reason."""
+"""Error details: JSON Schema errors as a list of fields, each with a reason."""
 
 from __future__ import annotations
 
@@ -11,102 +11,106 @@ from jsonschema_rs import ValidationError
 
 from tinkerwire._server.http.responses import ErrorDetail
 
-MAX_ITEMS = 20
-"""A list of a million wrong numbers is told in this many items."""
+MAX_DETAILS = 20
+"""Maximum number of error details in a response; a list may contain a million wrong numbers."""
+MAX_TEXT_LENGTH = 200
 
 
-def items(errors: Iterable[ValidationError], where: str) -> list[ErrorDetail]:
-    """One item per fault, at most :data:`MAX_ITEMS`.
+def error_details(errors: Iterable[ValidationError], source: str) -> list[ErrorDetail]:
+    """Return one detail per error, at most :data:`MAX_DETAILS`.
 
     Args:
-        where: what was validated, the first part of every ``loc``: body or query.
+        errors: errors of the JSON Schema validator.
+        source: the validated part of the request, body or query: the first part of every ``loc``.
     """
-    found = (item for error in errors for item in _items(error, where))
-    return list(islice(found, MAX_ITEMS))
+    details = (detail for error in errors for detail in _details(error, source))
+    return list(islice(details, MAX_DETAILS))
 
 
-def _items(error: ValidationError, where: str) -> Iterator[ErrorDetail]:
+def _details(error: ValidationError, source: str) -> Iterator[ErrorDetail]:
     kind: Any = error.kind
-    place = [where, *error.instance_path]
+    path = [source, *error.instance_path]
     name = kind.name
     if name in ("anyOf", "oneOf"):
-        yield from _union_items(error, where)
+        yield from _union_details(error, source)
     elif name == "required":
-        yield _item([*place, kind.property], "this field is required", "missing")
+        yield _detail([*path, kind.property], "this field is required", "missing")
     elif name == "additionalProperties":
         for key in kind.unexpected:
-            yield _item(
-                [*place, key], "this field is not known here; check its name or leave it out", "extra_forbidden"
-            )
+            yield _detail([*path, key], "unknown field; check its name or omit it", "extra_forbidden")
     elif name == "type":
         types = sorted(kind.types, key=lambda name: name == "null")
-        yield _item(place, f"expected {' or '.join(types)}, got {_shown(error.instance)}", f"{types[0]}_type")
+        yield _detail(path, f"expected {' or '.join(types)}, got {_format(error.instance)}", f"{types[0]}_type")
     elif name == "enum":
         options = ", ".join(map(str, kind.options))
-        yield _item(place, f"expected one of {options}; got {_shown(error.instance)}", "enum")
+        yield _detail(path, f"expected one of {options}; got {_format(error.instance)}", "enum")
     elif name == "const":
-        yield _item(place, f"expected {_shown(kind.expected_value)}, got {_shown(error.instance)}", "literal_error")
+        yield _detail(path, f"expected {_format(kind.expected_value)}, got {_format(error.instance)}", "literal_error")
     elif name in ("minimum", "maximum"):
         bound = "at least" if name == "minimum" else "at most"
-        yield _item(place, f"expected {bound} {kind.limit}, got {_shown(error.instance)}", name)
+        yield _detail(path, f"expected {bound} {kind.limit}, got {_format(error.instance)}", name)
     else:
-        yield _item(place, _cut(error.message), name)
+        yield _detail(path, _truncate(error.message), name)
 
 
-def _union_items(error: ValidationError, where: str) -> Iterator[ErrorDetail]:
-    """The faults of the member that was most likely meant; of all, what was expected, when none looks alike."""
+def _union_details(error: ValidationError, source: str) -> Iterator[ErrorDetail]:
+    """Return the details of the union member that fits best, or the expected types if none has the right type."""
     kind: Any = error.kind
     members: list[list[ValidationError]] = kind.context
-    own_place = list(error.instance_path)
-    alike = [errors for errors in members if not any(_is_foreign(each, own_place) for each in errors)]
-    if alike:
-        best = min(alike, key=lambda errors: (_has_other_tag(errors, own_place), _strangeness(errors), len(errors)))
-        for each in best:
-            yield from _items(each, where)
+    path = list(error.instance_path)
+    candidates = [errors for errors in members if not any(_is_other_type(error, path) for error in errors)]
+    if candidates:
+        best = min(
+            candidates, key=lambda errors: (_has_other_tag(errors, path), _key_mismatch_count(errors), len(errors))
+        )
+        for member_error in best:
+            yield from _details(member_error, source)
         return
-    types = sorted(dict.fromkeys(_types(error)), key=lambda name: name == "null")
-    yield _item([where, *own_place], f"expected {' or '.join(types)}, got {_shown(error.instance)}", "union_type")
+    types = sorted(dict.fromkeys(_expected_types(error)), key=lambda name: name == "null")
+    yield _detail([source, *path], f"expected {' or '.join(types)}, got {_format(error.instance)}", "union_type")
 
 
-def _is_foreign(error: ValidationError, place: list[Any]) -> bool:
-    """Whether the value is of another JSON type than this member of the union."""
+def _is_other_type(error: ValidationError, path: list[Any]) -> bool:
+    """Return whether the value at ``path`` has another JSON type than this member of the union."""
     kind: Any = error.kind
-    if list(error.instance_path) != place:
+    if list(error.instance_path) != path:
         return False
-    inner = getattr(kind, "context", None)
-    return kind.name == "type" or bool(inner and all(any(_is_foreign(x, place) for x in member) for member in inner))
+    members = getattr(kind, "context", None)
+    return kind.name == "type" or bool(
+        members and all(any(_is_other_type(inner, path) for inner in member) for member in members)
+    )
 
 
-def _types(error: ValidationError) -> list[str]:
-    """All JSON types that would have done in place of the value."""
+def _expected_types(error: ValidationError) -> list[str]:
+    """Return all JSON types that the schema allows for the value."""
     kind: Any = error.kind
-    inner = [name for member in getattr(kind, "context", []) for each in member for name in _types(each)]
-    return [*getattr(kind, "types", []), *inner]
+    nested = [name for member in getattr(kind, "context", []) for inner in member for name in _expected_types(inner)]
+    return [*getattr(kind, "types", []), *nested]
 
 
-def _has_other_tag(errors: list[ValidationError], place: list[Any]) -> bool:
-    """Whether the value says by a tag that it is another member."""
-    return any(each.kind.name == "const" and len(each.instance_path) == len(place) + 1 for each in errors)
+def _has_other_tag(errors: list[ValidationError], path: list[Any]) -> bool:
+    """Return whether the value has the tag of another union member."""
+    return any(error.kind.name == "const" and len(error.instance_path) == len(path) + 1 for error in errors)
 
 
-def _strangeness(errors: list[ValidationError]) -> int:
-    """How many keys are missing or unknown."""
-    kinds: list[Any] = [each.kind for each in errors]
+def _key_mismatch_count(errors: list[ValidationError]) -> int:
+    """Return the number of missing and unknown keys."""
+    kinds: list[Any] = [error.kind for error in errors]
     unknown: list[str] = [key for kind in kinds if kind.name == "additionalProperties" for key in kind.unexpected]
     missing: list[str] = [kind.property for kind in kinds if kind.name == "required"]
     return len(unknown) + len(missing)
 
 
-def _item(place: list[Any], message: str, kind: str) -> ErrorDetail:
-    return {"loc": place, "msg": message, "type": kind}
+def _detail(path: list[Any], message: str, kind: str) -> ErrorDetail:
+    return {"loc": path, "msg": message, "type": kind}
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     try:
-        return _cut(orjson.dumps(value).decode())
+        return _truncate(orjson.dumps(value).decode())
     except orjson.JSONEncodeError:
-        return _cut(repr(value))
+        return _truncate(repr(value))
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= 200 else text[:200] + " ..."
+def _truncate(text: str) -> str:
+    return text if len(text) <= MAX_TEXT_LENGTH else text[:MAX_TEXT_LENGTH] + " ..."

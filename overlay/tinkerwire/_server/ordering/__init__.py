@@ -1,1 +1,1 @@
-"""Ordering: operations of a model run in the order of their seq_ids, each once."""
+"""Ordering: each operation of a model runs once, in the order of the seq_ids."""

@@ -1,4 +1,4 @@
-"""The order of a model's operations, and what is a resend rather than a second order."""
+"""Sequence numbers: detects resent requests and keeps the order of a model's operations."""
 
 from __future__ import annotations
 
@@ -7,31 +7,37 @@ from typing import TypeAlias
 
 import attrs
 
-from tinkerwire._server.http.responses import HttpError, conflict
+from tinkerwire._server.bounded_table import BoundedTable
+from tinkerwire._server.http.responses import HttpError, conflict_error
 from tinkerwire._server.ordering.reorder_buffer import Job, ReorderBuffer
-from tinkerwire._server.storage.bounded import BoundedTable
 
 
 @attrs.frozen
-class Accepted:
-    """A request that was accepted, and the id that it was given: of the request, or of what it created."""
+class AcceptedRequest:
+    """An accepted request.
+
+    Args:
+        key: the idempotency key, if any.
+        fingerprint: fingerprint of the request.
+        assigned_id: request id, or the id of the object that the request created.
+    """
 
     key: str | None
     fingerprint: bytes
-    given_id: str
+    assigned_id: str
 
 
-NumberedRequests: TypeAlias = BoundedTable[tuple[str, int], Accepted]
-"""Accepted requests of all counters, by the counter's owner and the number."""
+NumberedRequests: TypeAlias = BoundedTable[tuple[str, int], AcceptedRequest]
+"""Accepted requests of all counters, by owner of the counter and number."""
 
 
 class Deduplicator:
-    """Recognizes requests by a number: same number and same key or bytes, same id.
+    """Detects resent requests of one counter: equal number and equal key or fingerprint return the same id.
 
     Args:
-        counter: what the number counts, for the text of conflicts.
-        owner: whose counter it is: the id of a session, model or sampling session.
-        requests: where accepted requests are kept.
+        counter: name of the counter, for errors.
+        owner: id of the session, model or sampling session that the counter belongs to.
+        requests: table of accepted requests.
     """
 
     def __init__(self, counter: str, owner: str, requests: NumberedRequests) -> None:
@@ -40,60 +46,63 @@ class Deduplicator:
         self._requests = requests
 
     def find(self, number: int, key: str | None, fingerprint: bytes) -> str | None:
-        """Return the id that the request was given if it was accepted before, None for a new number.
+        """Return the assigned id of a resent request; None for a new number.
 
         Raises:
-            Refusal: 409 when another request was accepted under the number.
+            HttpError: 409 if another request used the number.
         """
-        earlier = self._requests.get((self._owner, number))
-        if earlier is None:
+        accepted = self._requests.get((self._owner, number))
+        if accepted is None:
             return None
-        if earlier.fingerprint != fingerprint and (key is None or earlier.key != key):
-            raise self.conflict(number)
-        return earlier.given_id
+        if accepted.fingerprint != fingerprint and (key is None or accepted.key != key):
+            raise self.create_conflict(number)
+        return accepted.assigned_id
 
-    def accept(self, number: int, key: str | None, fingerprint: bytes, given_id: str) -> None:
-        """Keep a request under its number."""
-        size = len(key or "") + len(fingerprint) + len(given_id)
-        self._requests.put((self._owner, number), Accepted(key, fingerprint, given_id), size)
+    def accept(self, number: int, key: str | None, fingerprint: bytes, assigned_id: str) -> None:
+        """Record a request under its number."""
+        size = len(key or "") + len(fingerprint) + len(assigned_id)
+        self._requests.put((self._owner, number), AcceptedRequest(key, fingerprint, assigned_id), size)
 
-    def conflict(self, number: int) -> HttpError:
-        """Return the refusal of a number that was used."""
-        return conflict(f"{self._counter} {number} was used by another request; take the next free one")
+    def create_conflict(self, number: int) -> HttpError:
+        """Create the error for a number that another request used."""
+        return conflict_error(f"another request used {self._counter} {number}; use the next free one")
 
 
 class SeqIdLog:
-    """The seq_ids of one model: each is one operation, and operations run in their order.
+    """The seq_ids of one model: each belongs to one operation, and operations run in order.
 
     Args:
-        go: takes a job whose turn it is.
-        resends: recognizes the model's requests by seq_id.
-        strict: whether each seq_id must follow the one before it at once; else one that is ahead is held back.
-        gap_wait_s: seconds for which it is; see :class:`~tinkerwire._server.ordering.reorder_buffer.Turns`.
+        release: receives the jobs in order.
+        requests: detects resent requests by seq_id.
+        strict: reject a seq_id that leaves a gap; otherwise operations behind a gap are held.
+        gap_wait_s: seconds to hold operations behind a gap; see
+            :class:`~tinkerwire._server.ordering.reorder_buffer.ReorderBuffer`.
     """
 
-    def __init__(self, go: Callable[[Job], None], resends: Deduplicator, *, strict: bool, gap_wait_s: float) -> None:
+    def __init__(
+        self, release: Callable[[Job], None], requests: Deduplicator, *, strict: bool, gap_wait_s: float
+    ) -> None:
         self._strict = strict
-        self._resends = resends
-        self.turns = ReorderBuffer(go, 0.0 if strict else gap_wait_s)
+        self._requests = requests
+        self.reorder_buffer = ReorderBuffer(release, 0.0 if strict else gap_wait_s)
 
     def find(self, seq_id: int, key: str | None, fingerprint: bytes) -> str | None:
-        """Return the request id of a resend, None for a request that may be accepted now.
+        """Return the request id of a resent request; None for a request that can be accepted now.
 
         Raises:
-            Refusal: 409 for a seq_id that comes too late, one that another request has, and in strict sequences one
-                that is ahead.
+            HttpError: 409 for a seq_id that is too low or that another request used, and, if the log is strict, for a
+                seq_id that is too high.
         """
-        earlier = self._resends.find(seq_id, key, fingerprint) if seq_id > 0 else None
-        expected = self.turns.passed + 1
-        if earlier is not None or expected == seq_id:
-            return earlier
+        request_id = self._requests.find(seq_id, key, fingerprint) if seq_id > 0 else None
+        expected = self.reorder_buffer.last_released + 1
+        if request_id is not None or expected == seq_id:
+            return request_id
         if seq_id < expected:
-            raise conflict(f"seq_id {seq_id} is too low: expected {expected} or higher; seq_ids only go up")
+            raise conflict_error(f"seq_id {seq_id} is too low: expected {expected} or higher; seq_ids must increase")
         if self._strict:
-            raise conflict(f"seq_id {seq_id} is too high: expected {expected}; send the operations in order")
+            raise conflict_error(f"seq_id {seq_id} is too high: expected {expected}; send the operations in order")
         return None
 
     def accept(self, seq_id: int, key: str | None, fingerprint: bytes, request_id: str) -> None:
-        """Keep a request under its seq_id."""
-        self._resends.accept(seq_id, key, fingerprint, request_id)
+        """Record a request under its seq_id."""
+        self._requests.accept(seq_id, key, fingerprint, request_id)

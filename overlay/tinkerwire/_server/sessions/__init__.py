@@ -1,1 +1,1 @@
-"""Sessions: sessions, models and samplers that live as long as the server process."""
+"""Sessions, models and samplers, which exist as long as the server process."""

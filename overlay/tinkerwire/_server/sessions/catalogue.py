@@ -1,4 +1,4 @@
-"""The base models that a server offers, by the names that it offers them under."""
+"""The catalogue of base models and their aliases."""
 
 from __future__ import annotations
 
@@ -9,38 +9,46 @@ from tinkerwire._server.http.responses import HttpError
 
 
 class Catalogue:
-    """The engine's base models, and the same ones under further names.
+    """The engine's base models, under their own names and under aliases.
 
     Args:
-        aliases: further names, each with the name of the engine's model that it stands for.
+        aliases: further names, each with the name of a model of the engine.
 
     Raises:
-        ValueError: an alias of a model that the engine does not have, or one that names such a model already.
+        ValueError: the model of an alias is unknown, or the alias is empty or the name of a model.
     """
 
     def __init__(self, aliases: Mapping[str, str]) -> None:
         for alias, name in aliases.items():
             if name not in BASE_MODELS:
-                raise ValueError(f"alias {alias!r}: there is no model {name!r}; choose one of {', '.join(BASE_MODELS)}")
+                raise ValueError(f"alias {alias!r}: unknown model {name!r}; choose one of {', '.join(BASE_MODELS)}")
             if not alias or alias in BASE_MODELS:
-                raise ValueError(f"alias {alias!r} of {name!r}: choose a name that is not empty and that no model has")
+                raise ValueError(f"alias {alias!r} of {name!r}: must not be empty or the name of a model")
         self.models: Mapping[str, ModelConfig] = {
             **BASE_MODELS,
             **{alias: BASE_MODELS[name] for alias, name in aliases.items()},
         }
-        """The engine's model behind each name."""
+        """The config of the engine's model by name."""
 
     def get(self, name: str) -> ModelConfig:
-        """The engine's model of that name, or Refusal 404."""
+        """Return the config of a model.
+
+        Raises:
+            HttpError: 404 for an unknown name.
+        """
         config = self.models.get(name)
         if config is None:
-            raise HttpError(404, f"there is no base model {name[:200]!r}; this server has {', '.join(self.models)}")
+            raise HttpError(404, f"unknown base model {name[:200]!r}; choose one of {', '.join(self.models)}")
         return config
 
 
 def parse_alias(text: str) -> tuple[str, str]:
-    """The alias and the model of ``NAME=MODEL``; ValueError without either."""
+    """Return the alias and the model of ``NAME=MODEL``.
+
+    Raises:
+        ValueError: the alias or the model is missing.
+    """
     alias, _, name = text.partition("=")
     if not alias or not name:
-        raise ValueError(f"alias {text!r} is not NAME=MODEL, such as org/model={next(iter(BASE_MODELS))}")
+        raise ValueError(f"alias {text!r} must have the form NAME=MODEL, such as org/model={next(iter(BASE_MODELS))}")
     return alias, name

@@ -1,4 +1,4 @@
-"""What the server wants of its clients: flags that client/config and client/dynamic_config answer with."""
+"""Client configuration: the flags in the responses of client/config and client/dynamic_config."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import orjson
 from tinkerwire._server.http.openapi import Json
 from tinkerwire_base.tensors import is_torch_installed
 
-REFUSED: Mapping[str, str] = {
-    "enable_grpc_retrieve_future": "this server does not speak gRPC",
-    "grpc_target": "this server does not speak gRPC",
+UNSUPPORTED_FLAGS: Mapping[str, str] = {
+    "enable_grpc_retrieve_future": "this server does not support gRPC",
+    "grpc_target": "this server does not support gRPC",
 }
-"""Flags that stay off, and why."""
+"""Flags that must keep their defaults, each with the reason."""
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),
@@ -25,62 +25,69 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 class ClientConfig:
-    """The flags of one wire version: its defaults, with what was set over them.
+    """The flags of one wire version: its defaults, overridden by the settings of the server.
 
     Args:
         document: the contract of the version.
-        given: flags to set.
-        strict_sequence: whether the server refuses operations that are ahead; clients then send chunks in turn.
+        flags: values of flags.
+        strict_sequence: the server rejects operations that leave a gap; clients then send chunks one after another.
 
     Raises:
-        ValueError: a flag that the version does not have, one that this server cannot keep, or a wrong type.
+        ValueError: the version does not have a flag, the server does not support its value, or its type is wrong.
     """
 
-    def __init__(self, document: Json, given: Mapping[str, Any], *, strict_sequence: bool = False) -> None:
+    def __init__(self, document: Json, flags: Mapping[str, Any], *, strict_sequence: bool = False) -> None:
         schemas = document["components"]["schemas"]
         self._fixed: dict[str, Json] = schemas.get("ClientConfigResponse", {}).get("properties", {})
         self._dynamic: dict[str, Json] = schemas.get("ClientDynamicConfigResponse", {}).get("properties", {})
         known = {**self._fixed, **self._dynamic}
-        for name, value in given.items():
+        for name, value in flags.items():
             if name not in known:
-                names, version = ", ".join(sorted(known)) or "none", document["info"]["version"]
-                raise ValueError(f"flag {name!r} is not in wire {version}; known are: {names}")
-            if value != known[name]["default"] and name in REFUSED:
-                raise ValueError(f"flag {name}: {REFUSED[name]}; leave it at {known[name]['default']}")
+                names, version = ", ".join(sorted(known)) or "(none)", document["info"]["version"]
+                raise ValueError(f"flag {name!r} does not exist in wire {version}; choose from {names}")
+            default = known[name]["default"]
+            if value != default and name in UNSUPPORTED_FLAGS:
+                raise ValueError(f"flag {name} must be {default}: {UNSUPPORTED_FLAGS[name]}")
             _check_type(name, value, known[name]["type"])
             if name == "custom_loss_server_side" and value and not is_torch_installed():
-                raise ValueError(f"flag {name}: the server needs torch for that; install it, or leave the flag away")
-        self._given = {"parallel_fwdbwd_chunks": False, **given} if strict_sequence else dict(given)
+                raise ValueError(
+                    f"flag {name}: requires torch in the server's environment; install it or omit the flag"
+                )
+        self._flags = {"parallel_fwdbwd_chunks": False, **flags} if strict_sequence else dict(flags)
 
     def fixed(self) -> Json:
-        """What holds for the life of a client."""
+        """Return the flags that are constant for the lifetime of a client."""
         return self._values(self._fixed)
 
     def dynamic(self) -> Json:
-        """What may change."""
+        """Return the flags that may change during the lifetime of a client."""
         return self._values(self._dynamic)
 
     @property
-    def wants_tokens(self) -> bool:
-        """Whether clients exchange their key for a token."""
-        return bool(self._given.get("pjwt_auth_enabled", False))
+    def uses_tokens(self) -> bool:
+        """True if clients exchange their API key for a token."""
+        return bool(self._flags.get("pjwt_auth_enabled", False))
 
     def _values(self, properties: Mapping[str, Json]) -> Json:
-        return {name: self._given.get(name, about["default"]) for name, about in properties.items()}
+        return {name: self._flags.get(name, schema["default"]) for name, schema in properties.items()}
 
 
 def parse_flag(text: str) -> tuple[str, Any]:
-    """The name and value of ``NAME=VALUE``; a value that is no JSON is text. ValueError without a name or value."""
-    name, mark, value = text.partition("=")
-    if not name or not mark:
-        raise ValueError(f"flag {text!r} is not NAME=VALUE, such as proto_compress_fwdbwd=true")
+    """Return the name and value of ``NAME=VALUE``; a value that is not JSON is a string.
+
+    Raises:
+        ValueError: the name or the value is missing.
+    """
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise ValueError(f"flag {text!r} must have the form NAME=VALUE, such as proto_compress_fwdbwd=true")
     try:
         return name, orjson.loads(value)
     except orjson.JSONDecodeError:
         return name, value
 
 
-def _check_type(name: str, value: Any, kind: str | list[str]) -> None:
-    kinds = [kind] if isinstance(kind, str) else kind
-    if type(value) not in [found for each in kinds for found in _TYPES[each]]:
-        raise ValueError(f"flag {name}: expected {' or '.join(kinds)}, got {value!r}")
+def _check_type(name: str, value: Any, json_type: str | list[str]) -> None:
+    json_types = [json_type] if isinstance(json_type, str) else json_type
+    if type(value) not in [python_type for json_type in json_types for python_type in _TYPES[json_type]]:
+        raise ValueError(f"flag {name}: expected {' or '.join(json_types)}, got {value!r}")

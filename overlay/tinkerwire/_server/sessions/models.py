@@ -1,28 +1,37 @@
-"""Models under training: each with a worker of its own, its place in the sequence, and the engine's model."""
+"""Models under training, each with its own worker, seq_ids and model of the engine."""
 
 from __future__ import annotations
 
+from tinkerwire._server.bounded_table import BoundedTable
 from tinkerwire._server.engine import EngineError, LoraModel, ModelConfig, base_model
 from tinkerwire._server.http.responses import HttpError
 from tinkerwire._server.ordering.seq_ids import Deduplicator, SeqIdLog
 from tinkerwire._server.ordering.worker import Worker
 from tinkerwire._server.sessions.samplers import AdapterRef
-from tinkerwire._server.storage.bounded import BoundedTable
 from tinkerwire._server.storage.runs import Run
 
-GONE_BYTES = 4 * 2**20
-"""Bytes for the reasons why models are gone; the newest are kept."""
+REMOVED_BYTES = 4 * 2**20
+"""Maximum memory of the reasons for which models were removed; the newest are kept."""
 
 
 class TrainedModel:
-    """One model. The engine's part belongs to the worker's thread: only jobs of the worker may touch it."""
+    """A model under training. Only jobs of its worker may use :attr:`engine`.
+
+    Args:
+        run: the training run.
+        config: config of the base model.
+        session_id: the session that the model belongs to.
+        requests: detects resent operations.
+        strict_sequence: reject operations that leave a gap in the seq_ids.
+        gap_wait_s: seconds for which operations behind a gap wait.
+    """
 
     def __init__(
         self,
         run: Run,
         config: ModelConfig,
         session_id: str,
-        resends: Deduplicator,
+        requests: Deduplicator,
         *,
         strict_sequence: bool,
         gap_wait_s: float,
@@ -31,82 +40,92 @@ class TrainedModel:
         self.config = config
         self.session_id = session_id
         self.worker = Worker(f"tinkerwire-{run.run_id}")
-        self.sequence = SeqIdLog(self.worker.put, resends, strict=strict_sequence, gap_wait_s=gap_wait_s)
-        self.inflight = AdapterRef()
-        """What the inflight samplers of this model sample from, since the first was opened."""
+        self.seq_ids = SeqIdLog(self.worker.put, requests, strict=strict_sequence, gap_wait_s=gap_wait_s)
+        self.inflight_weights = AdapterRef()
+        """Weights that all inflight samplers of this model share."""
         self._engine: LoraModel | None = None
 
     @property
     def model_id(self) -> str:
-        """Its identifier, and that of its training run."""
+        """Id of the model and of its training run."""
         return self.run.run_id
 
     def close(self, *, finish: bool = False) -> None:
-        """Take no more work; what is queued and held is done still when ``finish``, else dropped."""
+        """Reject further work.
+
+        Args:
+            finish: run all queued and held work first; otherwise drop it.
+        """
         if finish:
-            self.sequence.turns.flush()
-        self.sequence.turns.close()
+            self.seq_ids.reorder_buffer.flush()
+        self.seq_ids.reorder_buffer.close()
         self.worker.close(finish=finish)
 
     def build(self) -> None:
-        """Make the engine's model: the first job of the worker."""
+        """Create the engine's model: the first job of the worker."""
         self._engine = LoraModel(base_model(self.config.name), self.run.settings)
 
     @property
     def engine(self) -> LoraModel:
-        """The engine's model, or EngineError when it could not be made."""
+        """The engine's model.
+
+        Raises:
+            EngineError: the model could not be created.
+        """
         if self._engine is None:
             raise EngineError(f"{self.model_id} could not be created; see the result of its create_model")
         return self._engine
 
 
 class Models:
-    """The models that are loaded."""
+    """The loaded models."""
 
     def __init__(self) -> None:
         self._models: dict[str, TrainedModel] = {}
-        self._gone: BoundedTable[str, tuple[int, str]] = BoundedTable(GONE_BYTES)
+        self._removed: BoundedTable[str, tuple[int, str]] = BoundedTable(REMOVED_BYTES)
 
     def add(self, model: TrainedModel) -> None:
-        """Keep a new model."""
+        """Add a new model."""
         self._models[model.model_id] = model
 
     def get(self, model_id: str) -> TrainedModel:
-        """The model of that id.
+        """Return a model.
 
         Raises:
-            Refusal: 404 when there is none, or it was unloaded; 410 when its session expired.
+            HttpError: 404 if the model is unknown or was unloaded, 410 if its session expired.
         """
         model = self._models.get(model_id)
         if model is not None:
             return model
-        gone = self._gone.get(model_id)
-        if gone is None:
-            raise HttpError(404, f"there is no model {model_id!r}; create_model gives one")
-        status, reason = gone
+        removed = self._removed.get(model_id)
+        if removed is None:
+            raise HttpError(404, f"unknown model {model_id!r}; create one with create_model")
+        status, reason = removed
         raise HttpError(status, f"model {model_id} is gone: {reason}")
 
     def is_known(self, model_id: str) -> bool:
-        """Say whether there is such a model, or was one."""
-        return model_id in self._models or model_id in self._gone
+        """Return whether a model exists or existed."""
+        return model_id in self._models or model_id in self._removed
 
     def find(self, model_id: str | None) -> TrainedModel | None:
-        """The model of that id, or None."""
+        """Return a model, or None."""
         return None if model_id is None else self._models.get(model_id)
 
     def remove(self, model_id: str, status: int, reason: str) -> TrainedModel | None:
-        """Forget a model; what is queued on its worker is left to the caller.
+        """Remove a model and return it, or None; the caller closes it.
 
         Args:
-            status: by which later requests for it are refused.
+            model_id: id of the model.
+            status: HTTP status of later requests for the model.
+            reason: reason in the error of later requests.
         """
         model = self._models.pop(model_id, None)
         if model is not None:
-            self._gone.put(model_id, (status, reason), len(model_id) + len(reason))
+            self._removed.put(model_id, (status, reason), len(model_id) + len(reason))
         return model
 
     def close(self) -> list[TrainedModel]:
-        """Forget all models, and give them back."""
-        left = list(self._models.values())
+        """Remove all models and return them; the caller closes them."""
+        models = list(self._models.values())
         self._models.clear()
-        return left
+        return models

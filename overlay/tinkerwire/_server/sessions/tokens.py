@@ -1,4 +1,4 @@
-"""Short-lived tokens that stand in for an API key."""
+"""Short-lived tokens that clients use in place of an API key."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tinkerwire._server.http.responses import HttpError
 
 LIFETIME_S = 3600.0
 OWNER = "local"
-"""The one user, and the one organization."""
+"""Name of the only user and of the only organization."""
 PREFIX = "eyJ"
-"""How every JSON web token begins."""
+"""Prefix of every JSON web token."""
 
 
 class Tokens:
-    """JSON web tokens without a signature: the server knows those that it gave out by heart.
+    """JSON web tokens without a signature; the server keeps a table of the valid ones.
 
     Args:
         clock: seconds since the epoch.
@@ -29,29 +29,33 @@ class Tokens:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.RLock()
-        self._ends: dict[str, float] = {}
+        self._expires_at: dict[str, float] = {}
 
     def issue(self) -> str:
-        """A new token, good for :data:`LIFETIME_S`."""
+        """Issue a token, valid for :data:`LIFETIME_S`."""
         now = self._clock()
         claims = {"iat": int(now), "exp": int(now + LIFETIME_S), "jti": uuid.uuid4().hex, "sub": OWNER, "org_id": OWNER}
-        token = f"{_part({'alg': 'none', 'typ': 'JWT'})}.{_part(claims)}."
+        token = f"{_encode({'alg': 'none', 'typ': 'JWT'})}.{_encode(claims)}."
         with self._lock:
-            self._ends = {each: end for each, end in self._ends.items() if end > now}
-            self._ends[token] = now + LIFETIME_S
+            self._expires_at = {token: end for token, end in self._expires_at.items() if end > now}
+            self._expires_at[token] = now + LIFETIME_S
         return token
 
-    def check(self, token: str) -> None:
-        """Refusal 401, which tells clients to exchange their key again, unless the token is good."""
+    def validate(self, token: str) -> None:
+        """Accept a valid token.
+
+        Raises:
+            HttpError: 401, on which clients exchange their key again, for an expired or unknown token.
+        """
         with self._lock:
-            end = self._ends.get(token)
-        if end is None or end <= self._clock():
+            expires_at = self._expires_at.get(token)
+        if expires_at is None or expires_at <= self._clock():
             raise HttpError(
                 401,
-                "the token is over or was not given out here; ask auth/token for another",
+                "the token is expired or unknown; request a new one from auth/token",
                 {"www-authenticate": 'Bearer error="invalid_token"'},
             )
 
 
-def _part(value: dict[str, Any]) -> str:
+def _encode(value: dict[str, Any]) -> str:
     return urlsafe_b64encode(orjson.dumps(value)).rstrip(b"=").decode()

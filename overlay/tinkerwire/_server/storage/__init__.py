@@ -1,1 +1,1 @@
-"""Storage: checkpoints, training runs and other records in a folder."""
+"""Storage of checkpoints and training runs in a folder."""

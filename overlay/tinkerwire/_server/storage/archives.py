@@ -1,4 +1,4 @@
-"""Checkpoints as one file each, under addresses that stop working after a while."""
+"""Archives: checkpoints to download, at paths that expire."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LIFETIME_S = 900.0
 
 @attrs.frozen
 class _Archive:
-    path: Path
+    file: Path
     expires_at: float
 
 
 class Archives:
-    """The addresses that were given out.
+    """The paths of all archives.
 
     Args:
         clock: seconds since the epoch.
@@ -31,22 +31,26 @@ class Archives:
         self._clock = clock
         self._archives: dict[str, _Archive] = {}
 
-    def offer(self, path: Path) -> tuple[str, float]:
-        """The path of a new address for a file, and when it stops working, in seconds since the epoch."""
+    def create_path(self, file: Path) -> tuple[str, float]:
+        """Create a path for a file; return the path and its expiry in seconds since the epoch."""
         now = self._clock()
-        self._archives = {name: each for name, each in self._archives.items() if each.expires_at > now}
+        self._archives = {name: archive for name, archive in self._archives.items() if archive.expires_at > now}
         name = f"{uuid.uuid4().hex}.npz"
-        self._archives[name] = _Archive(path, now + LIFETIME_S)
+        self._archives[name] = _Archive(file, now + LIFETIME_S)
         return PREFIX + name, now + LIFETIME_S
 
     def read(self, path: str) -> bytes:
-        """The file at an address; Refusal 404 when it was never given out, 410 when it is over."""
+        """Return the content of the file at a path.
+
+        Raises:
+            HttpError: 404 for an unknown path, 410 for an expired path or a deleted file.
+        """
         archive = self._archives.get(path.removeprefix(PREFIX))
         if archive is None:
-            raise HttpError(404, f"there is no archive at {path}; ask for the address again")
+            raise HttpError(404, f"unknown archive {path}; request a new URL")
         if archive.expires_at <= self._clock():
-            raise HttpError(410, f"the address {path} is over; ask for a new one")
+            raise HttpError(410, f"the URL of archive {path} is expired; request a new one")
         try:
-            return archive.path.read_bytes()
+            return archive.file.read_bytes()
         except FileNotFoundError:
             raise HttpError(410, f"the checkpoint at {path} was deleted or replaced") from None

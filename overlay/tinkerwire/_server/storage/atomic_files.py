@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whatever happens while they are written."""
+"""Atomic writes: a file exists completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,37 +15,41 @@ import orjson
 
 Array = npt.NDArray[Any]
 UNFINISHED = ".writing-"
-"""How the names of files begin that are being written."""
+"""Prefix of the names of unfinished files."""
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file in place of any earlier one."""
-    with _replacing(path) as file:
+    """Write a JSON file and replace any earlier one."""
+    with _replace_file(path) as file:
         file.write(orjson.dumps(value, option=orjson.OPT_INDENT_2))
 
 
 def read_json(path: Path) -> Any:
-    """The value of a JSON file; ValueError when it is not JSON."""
+    """Return the value of a JSON file; raise ValueError if the content is not JSON."""
     return orjson.loads(path.read_bytes())
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write named arrays as .npz in place of any earlier file."""
-    with _replacing(path) as file:
-        # Keys may be anything; savez would take some of them for its own parameters.
+    """Write named arrays as .npz and replace any earlier file."""
+    with _replace_file(path) as file:
+        # With a prefix, because savez interprets some keys as its own parameters.
         np.savez(file, **{f"array:{name}": value for name, value in arrays.items()})  # type: ignore[arg-type]
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """The arrays of a file of :func:`write_arrays`; ValueError, OSError or zipfile.BadZipFile when it is none."""
-    # Opened here, because numpy leaves a damaged file open.
+    """Return the arrays of a file of :func:`write_arrays`.
+
+    Raises:
+        ValueError, OSError, zipfile.BadZipFile: the file is missing or damaged.
+    """
+    # Opened here, because numpy does not close a damaged file.
     with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
         return {name.removeprefix("array:"): file[name] for name in file.files}
 
 
 @contextlib.contextmanager
-def _replacing(path: Path) -> Any:
-    """A file beside ``path`` that takes its place once it is written and on the disk."""
+def _replace_file(path: Path) -> Any:
+    """Open a temporary file that replaces ``path`` once it is written and synced."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=UNFINISHED, dir=path.parent)
     try:
@@ -62,7 +66,7 @@ def _replacing(path: Path) -> Any:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the new name last too; not every system can."""
+    """Sync the new name to disk, on systems that support it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

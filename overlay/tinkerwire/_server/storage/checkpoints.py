@@ -1,4 +1,4 @@
-"""Checkpoints on disk: an .npz of the arrays and a .json about them, each written whole or not at all."""
+"""Checkpoints on disk: an .npz file with the arrays and a .json record, each written atomically."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ import attrs
 from tinkerwire._server.engine import EngineError
 from tinkerwire._server.http.responses import HttpError
 from tinkerwire._server.storage.atomic_files import Array, read_arrays, write_arrays, write_json
-from tinkerwire._server.storage.checkpoint_paths import CheckpointKey, file_name, is_name
+from tinkerwire._server.storage.checkpoint_paths import CheckpointKey, is_name, to_file_name
 from tinkerwire._server.storage.records import (
     UNREADABLE,
     Check,
     files_in,
     is_bool,
+    is_int64,
     is_metadata,
-    is_moment,
-    is_whole,
-    name_unknown,
+    is_timestamp,
+    log_unknown_files,
     optional,
     read_record,
 )
@@ -38,11 +38,11 @@ log = logging.getLogger("tinkerwire._server")
 
 @attrs.frozen(kw_only=True)
 class CheckpointOptions:
-    """What a client says of a checkpoint that it saves.
+    """Options of a client for a new checkpoint.
 
     Args:
-        ttl_s: seconds after which it is deleted; None for never.
-        user_metadata: free keys and values.
+        ttl_s: seconds after which the checkpoint is deleted; None keeps it.
+        user_metadata: metadata of the user.
     """
 
     ttl_s: float | None = None
@@ -51,10 +51,16 @@ class CheckpointOptions:
 
 @attrs.define(kw_only=True)
 class CheckpointRecord:
-    """What is known of a checkpoint; times are seconds since the epoch.
+    """The record of a checkpoint; times are seconds since the epoch.
 
     Args:
-        file: name of the file with its arrays; empty in records that do not say: it is called as they are.
+        key: identity of the checkpoint.
+        file: name of the file with the arrays; empty in old records, whose file has the name of the record.
+        saved_at: time of the save.
+        size_bytes: size of the file.
+        public: whether the checkpoint is published.
+        expires_at: expiry; None keeps the checkpoint.
+        user_metadata: metadata of the user.
     """
 
     key: CheckpointKey
@@ -66,7 +72,7 @@ class CheckpointRecord:
     user_metadata: dict[str, str] | None = None
 
     def to_wire(self) -> Checkpoint:
-        """As listings show it."""
+        """Return the entry of listings."""
         return Checkpoint(
             checkpoint_id=self.key.checkpoint_id,
             checkpoint_type=self.key.checkpoint_type,
@@ -82,23 +88,25 @@ class CheckpointRecord:
 _FIELDS: Mapping[str, Check] = {
     "key": lambda value: isinstance(value, dict),
     "file": lambda value: isinstance(value, str),
-    "saved_at": is_moment,
-    "size_bytes": lambda value: is_whole(value) and value >= 0,
+    "saved_at": is_timestamp,
+    "size_bytes": lambda value: is_int64(value) and value >= 0,
     "public": is_bool,
-    "expires_at": optional(is_moment),
+    "expires_at": optional(is_timestamp),
     "user_metadata": optional(is_metadata),
 }
 _OPTIONAL = ("file", "public", "expires_at", "user_metadata")
 
 
 class Checkpoints:
-    """The checkpoints of all runs; its methods may be called from any thread.
+    """The checkpoints of all runs. Thread safe.
 
-    A checkpoint exists once its .json does: the arrays are written before it and removed after it. One that takes
-    the place of another has arrays in a file of another name, so that the .json says at every moment which are its.
+    A checkpoint exists while its .json file exists: the arrays are written before it and removed after it. A
+    checkpoint that replaces another one uses a new file for its arrays, so that each .json refers to its own arrays.
 
     Args:
-        kinds: those that clients know; others, which a server of a newer wire version left, are not seen.
+        runs: the training runs.
+        kinds: kinds of the wire version; the server ignores others, which a newer version left.
+        clock: seconds since the epoch.
         clock: seconds since the epoch.
     """
 
@@ -106,7 +114,7 @@ class Checkpoints:
         self._runs = runs
         self._clock = clock
         self._lock = threading.RLock()
-        self._saved: dict[CheckpointKey, CheckpointRecord] = {}
+        self._records: dict[CheckpointKey, CheckpointRecord] = {}
         self._writing: set[CheckpointKey] = set()
         for run in runs.newest_first():
             for kind in kinds:
@@ -118,180 +126,207 @@ class Checkpoints:
         kind: str,
         name: str | None,
         arrays: Mapping[str, Array],
-        about: CheckpointOptions,
+        options: CheckpointOptions,
         *,
         overwrite: bool = False,
     ) -> CheckpointKey:
-        """Write a checkpoint; without a name it gets the next free number.
+        """Write a checkpoint and return its key.
 
         Args:
-            overwrite: whether it may take the place of one of the same name.
+            run: the training run.
+            kind: kind of the checkpoint.
+            name: name of the checkpoint; None selects the next free number.
+            arrays: the arrays by name.
+            options: options of the client.
+            overwrite: replace a checkpoint with the same name.
 
         Raises:
-            EngineError: the run has one of that name; nothing is changed.
+            EngineError: the name is in use; no file has changed.
         """
         key = self._reserve(run, kind, name, overwrite)
-        path = self._record(key).with_suffix(".npz")
+        path = self._record_path(key).with_suffix(".npz")
         if os.path.lexists(path):
             path = path.with_stem(f"{path.stem}~{uuid.uuid4().hex[:8]}")
         try:
-            # Nobody waits for the disk: listings go on meanwhile.
+            # Without the lock, so that listings do not wait for the disk.
             write_arrays(path, arrays)
             now = self._clock()
-            saved = CheckpointRecord(
+            record = CheckpointRecord(
                 key=key,
                 file=path.name,
                 saved_at=now,
                 size_bytes=path.stat().st_size,
-                expires_at=None if about.ttl_s is None else now + about.ttl_s,
-                user_metadata=about.user_metadata,
+                expires_at=None if options.ttl_s is None else now + options.ttl_s,
+                user_metadata=options.user_metadata,
             )
-            self._write(saved)
+            self._write_record(record)
             with self._lock:
-                before, self._saved[key] = self._saved.get(key), saved
-                if before is not None:
-                    _remove_file(self._arrays(before))
+                previous, self._records[key] = self._records.get(key), record
+                if previous is not None:
+                    _remove_file(self._record_arrays_path(previous))
         except BaseException:
             path.unlink(missing_ok=True)
             raise
         finally:
             with self._lock:
                 self._writing.discard(key)
-        self._runs.touch(run)
+        self._runs.mark_active(run)
         self._runs.write(run)
         return key
 
     def get(self, key: CheckpointKey) -> CheckpointRecord:
-        """The checkpoint, or Refusal 404."""
-        with self._lock:
-            saved = self._live(key)
-        if saved is None:
-            raise HttpError(404, f"there is no checkpoint {key.tinker_path}; list_checkpoints lists them")
-        return saved
+        """Return a checkpoint.
 
-    def arrays(self, key: CheckpointKey) -> dict[str, Array]:
-        """The arrays of a checkpoint; Refusal 404 without one, EngineError when its file is damaged."""
+        Raises:
+            HttpError: 404 if it does not exist.
+        """
         with self._lock:
-            path = self._arrays(self.get(key))
+            record = self._find_unexpired(key)
+        if record is None:
+            raise HttpError(404, f"unknown checkpoint {key.tinker_path}; see list_checkpoints")
+        return record
+
+    def read_arrays(self, key: CheckpointKey) -> dict[str, Array]:
+        """Return the arrays of a checkpoint.
+
+        Raises:
+            HttpError: 404 if it does not exist.
+            EngineError: its file is damaged.
+        """
+        with self._lock:
+            path = self._record_arrays_path(self.get(key))
             try:
                 return read_arrays(path)
             except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
                 raise EngineError(f"{key.tinker_path} cannot be read ({error}); use another checkpoint") from None
 
-    def path_of(self, key: CheckpointKey) -> Path:
-        """The file with the arrays; Refusal 404 without such a checkpoint."""
-        return self._arrays(self.get(key))
+    def arrays_path(self, key: CheckpointKey) -> Path:
+        """Return the path of the file with the arrays.
+
+        Raises:
+            HttpError: 404 if the checkpoint does not exist.
+        """
+        return self._record_arrays_path(self.get(key))
 
     def newest_first(self, run_id: str | None = None) -> list[CheckpointRecord]:
-        """The checkpoints of one run, or of all."""
+        """Return the checkpoints of one run, or of all runs."""
         with self._lock:
-            live = [saved for key in list(self._saved) if (saved := self._live(key)) is not None]
-        of_run = [saved for saved in reversed(live) if run_id in (None, saved.key.run_id)]
-        return sorted(of_run, key=lambda saved: -saved.saved_at)
+            unexpired = [record for key in list(self._records) if (record := self._find_unexpired(key)) is not None]
+        records = [record for record in reversed(unexpired) if run_id in (None, record.key.run_id)]
+        return sorted(records, key=lambda record: -record.saved_at)
 
     def delete(self, key: CheckpointKey) -> None:
-        """Remove a checkpoint; Refusal 404 without one."""
+        """Delete a checkpoint.
+
+        Raises:
+            HttpError: 404 if it does not exist.
+        """
         with self._lock:
             self.get(key)
             self._remove(key)
 
     def set_public(self, key: CheckpointKey, public: bool) -> None:
-        """Publish a checkpoint, or take that back; Refusal 404 without one."""
+        """Publish or unpublish a checkpoint.
+
+        Raises:
+            HttpError: 404 if it does not exist.
+        """
         with self._lock:
             changed = attrs.evolve(self.get(key), public=public)
-            self._write(changed)
-            self._saved[key] = changed
+            self._write_record(changed)
+            self._records[key] = changed
 
     def set_ttl(self, key: CheckpointKey, ttl_s: float | None) -> None:
-        """Let a checkpoint be deleted ``ttl_s`` seconds from now, or never; Refusal 404 without one."""
+        """Set the expiry of a checkpoint to ``ttl_s`` seconds from now, or remove it.
+
+        Raises:
+            HttpError: 404 if it does not exist.
+        """
         with self._lock:
             expires_at = None if ttl_s is None else self._clock() + ttl_s
             changed = attrs.evolve(self.get(key), expires_at=expires_at)
-            self._write(changed)
-            self._saved[key] = changed
+            self._write_record(changed)
+            self._records[key] = changed
 
     def _reserve(self, run: Run, kind: str, name: str | None, overwrite: bool) -> CheckpointKey:
         with self._lock:
-            key = CheckpointKey(run.run_id, kind, name or self._free_name(run, kind))
-            if (self._live(key) is not None and not overwrite) or key in self._writing:
+            key = CheckpointKey(run.run_id, kind, name or self._next_name(run, kind))
+            if (self._find_unexpired(key) is not None and not overwrite) or key in self._writing:
+                raise EngineError(f"{key.tinker_path} already exists; use another name or delete the checkpoint first")
+            path = self._record_path(key)
+            if key not in self._records and os.path.lexists(path):
                 raise EngineError(
-                    f"{key.tinker_path} exists already and is not replaced; save under another name, or delete it first"
-                )
-            record = self._record(key)
-            if key not in self._saved and os.path.lexists(record):
-                raise EngineError(
-                    f"{record} is in the way, and not a record that this server can read; save under another name, or "
-                    "move the file"
+                    f"{path} exists, but this server cannot read it as a record; use another name or move the file"
                 )
             self._writing.add(key)
             return key
 
-    def _live(self, key: CheckpointKey) -> CheckpointRecord | None:
-        saved = self._saved.get(key)
-        if saved is None or saved.expires_at is None or saved.expires_at > self._clock():
-            return saved
+    def _find_unexpired(self, key: CheckpointKey) -> CheckpointRecord | None:
+        record = self._records.get(key)
+        if record is None or record.expires_at is None or record.expires_at > self._clock():
+            return record
         self._remove(key)
         return None
 
     def _remove(self, key: CheckpointKey) -> None:
-        saved = self._saved.pop(key)
-        # A listing, too, removes what has expired, and does not fail with it.
-        if _remove_file(self._record(key)):
-            _remove_file(self._arrays(saved))
+        record = self._records.pop(key)
+        # A failure is logged but not raised, because listings remove expired checkpoints.
+        if _remove_file(self._record_path(key)):
+            _remove_file(self._record_arrays_path(record))
 
-    def _free_name(self, run: Run, kind: str) -> str:
-        known = [*self._saved, *self._writing]
+    def _next_name(self, run: Run, kind: str) -> str:
+        known = [*self._records, *self._writing]
         taken = {key.name for key in known if (key.run_id, key.kind) == (run.run_id, kind)}
         folder = self._runs.folder_of(run.run_id) / kind
-        # A record that could not be read has its number as well.
+        # Unreadable records keep their numbers.
         taken.update(path.stem for path in files_in(folder, ".json"))
         return next(name for number in range(1, len(taken) + 2) if (name := f"{number:04d}") not in taken)
 
-    def _record(self, key: CheckpointKey) -> Path:
-        return self._runs.folder_of(key.run_id) / key.kind / f"{file_name(key.name)}.json"
+    def _record_path(self, key: CheckpointKey) -> Path:
+        return self._runs.folder_of(key.run_id) / key.kind / f"{to_file_name(key.name)}.json"
 
-    def _arrays(self, saved: CheckpointRecord) -> Path:
-        record = self._record(saved.key)
-        return record.with_name(saved.file) if saved.file else record.with_suffix(".npz")
+    def _record_arrays_path(self, record: CheckpointRecord) -> Path:
+        path = self._record_path(record.key)
+        return path.with_name(record.file) if record.file else path.with_suffix(".npz")
 
-    def _write(self, saved: CheckpointRecord) -> None:
-        write_json(self._record(saved.key), attrs.asdict(saved))
+    def _write_record(self, record: CheckpointRecord) -> None:
+        write_json(self._record_path(record.key), attrs.asdict(record))
 
     def _read_folder(self, run: Run, kind: str) -> None:
         folder = self._runs.folder_of(run.run_id) / kind
-        kept: set[Path] = set()
+        known: set[Path] = set()
         for path in files_in(folder, ".json"):
             try:
-                saved = _read_saved(path, run.run_id, kind)
+                record = _read_record(path, run.run_id, kind)
             except UNREADABLE as error:
-                log.warning("%a is left out, it is not a checkpoint record: %s", str(path), ascii(str(error))[:300])
-                kept.add(path.with_suffix(".npz"))
+                log.warning("ignored %a, which is not a checkpoint record: %s", str(path), ascii(str(error))[:300])
+                known.add(path.with_suffix(".npz"))
                 continue
-            arrays = self._arrays(saved)
-            kept.add(arrays)
+            arrays = self._record_arrays_path(record)
+            known.add(arrays)
             if arrays.is_file():
-                self._saved[saved.key] = saved
+                self._records[record.key] = record
             else:
-                log.warning("%s is left out, its arrays are missing", path)
-        name_unknown(folder, kept)
+                log.warning("ignored %s, because the file with its arrays is missing", path)
+        log_unknown_files(folder, known)
 
 
-def _read_saved(path: Path, run_id: str, kind: str) -> CheckpointRecord:
-    """Read the record of a checkpoint, which has to be the one that belongs into its place."""
-    record = read_record(path, _FIELDS, _OPTIONAL)
-    name = record["key"].get("name")
-    if not is_name(name) or record["key"] != {"run_id": run_id, "kind": kind, "name": name}:
-        raise ValueError(f"it is the record of another checkpoint, {record['key']!a:.200}")
-    if file_name(name) != path.stem:
-        raise ValueError(f"it is the record of another checkpoint, {name!a:.200}")
-    file = record.get("file", "")
+def _read_record(path: Path, run_id: str, kind: str) -> CheckpointRecord:
+    """Read the record of a checkpoint; raise ValueError if it does not belong to its path."""
+    fields = read_record(path, _FIELDS, _OPTIONAL)
+    name = fields["key"].get("name")
+    if not is_name(name) or fields["key"] != {"run_id": run_id, "kind": kind, "name": name}:
+        raise ValueError(f"the record belongs to another checkpoint, {fields['key']!a:.200}")
+    if to_file_name(name) != path.stem:
+        raise ValueError(f"the record belongs to another checkpoint, {name!a:.200}")
+    file = fields.get("file", "")
     if file and re.fullmatch(rf"{re.escape(path.stem)}(~[0-9a-f]{{8}})?\.npz", file) is None:
         raise ValueError(f"{file!a:.200} is not a valid file name for its arrays")
-    return CheckpointRecord(**{**record, "key": CheckpointKey(run_id, kind, name)})
+    return CheckpointRecord(**{**fields, "key": CheckpointKey(run_id, kind, name)})
 
 
 def _remove_file(path: Path) -> bool:
-    """Remove a file of a checkpoint that is no more; log a failure, and return whether the file is gone."""
+    """Remove a file of a deleted checkpoint; log a failure, and return whether the file is gone."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:

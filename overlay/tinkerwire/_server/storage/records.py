@@ -1,4 +1,4 @@
-"""Records of runs and checkpoints as they are read from a folder that others may have changed."""
+"""Records of runs and checkpoints, read from a folder that other programs may have changed."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tinkerwire._server.storage.atomic_files import UNFINISHED, read_json
 
 log = logging.getLogger("tinkerwire._server")
 
-LARGEST_RECORD_BYTES = 4 * 2**20
-MAX_NAMED = 5
-"""Files that one line of the log names."""
+MAX_RECORD_BYTES = 4 * 2**20
+MAX_LOGGED_NAMES = 5
+"""Maximum number of file names in a log line."""
 Check = Callable[[Any], bool]
 
 UNREADABLE = (ValueError, TypeError, KeyError, OSError, RecursionError)
 """Errors that reading a record can raise."""
 
 
-def is_text(value: Any) -> bool:
-    """Return whether a value is a text that is not empty."""
+def is_nonempty_string(value: Any) -> bool:
+    """Return whether a value is a string that is not empty."""
     return isinstance(value, str) and value != ""
 
 
-def is_whole(value: Any) -> bool:
-    """Return whether a value is a whole number of 64 bits."""
+def is_int64(value: Any) -> bool:
+    """Return whether a value is an integer of 64 bits."""
     return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
@@ -37,8 +37,8 @@ def is_bool(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def is_moment(value: Any) -> bool:
-    """Return whether a value is a time in seconds since the epoch that a date can show."""
+def is_timestamp(value: Any) -> bool:
+    """Return whether a value is a time in seconds since the epoch that datetime can represent."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return False
     try:
@@ -49,26 +49,31 @@ def is_moment(value: Any) -> bool:
 
 
 def is_metadata(value: Any) -> bool:
-    """Return whether a value holds metadata: a map of texts."""
+    """Return whether a value is metadata: an object of strings."""
     return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
 
 
 def optional(check: Check) -> Check:
-    """Make a check that takes None as well."""
+    """Return a check that also accepts None."""
     return lambda value: value is None or check(value)
 
 
 def read_record(path: Path, checks: Mapping[str, Check], optional_fields: Iterable[str] = ()) -> dict[str, Any]:
-    """Read a record with these fields and no others.
+    """Read a record with the given fields and no others.
+
+    Args:
+        path: path of the record.
+        checks: a check for the value of each field.
+        optional_fields: fields that may be absent.
 
     Raises:
         ValueError, OSError: the file is not such a record.
     """
-    # Reading a pipe would never end, and a large file would fill the memory.
+    # A pipe would block forever, and a large file would fill the memory.
     if not path.is_file():
-        raise ValueError("it is not a file")
-    if path.stat().st_size > LARGEST_RECORD_BYTES:
-        raise ValueError(f"it is larger than {LARGEST_RECORD_BYTES} bytes")
+        raise ValueError("not a file")
+    if path.stat().st_size > MAX_RECORD_BYTES:
+        raise ValueError(f"must not exceed {MAX_RECORD_BYTES} bytes")
     record = read_json(path)
     if not isinstance(record, dict):
         raise ValueError(f"expected an object, got {type(record).__name__}")
@@ -82,28 +87,28 @@ def read_record(path: Path, checks: Mapping[str, Check], optional_fields: Iterab
     return record
 
 
-def files_in(folder: Path, ending: str) -> list[Path]:
-    """Return the entries of a folder whose names have an ending, in order; none where the folder cannot be read."""
+def files_in(folder: Path, suffix: str) -> list[Path]:
+    """Return the sorted files of a folder with an extension; an empty list if the folder cannot be read."""
     try:
         return sorted(
-            path for path in folder.iterdir() if path.suffix == ending and not path.name.startswith(UNFINISHED)
+            path for path in folder.iterdir() if path.suffix == suffix and not path.name.startswith(UNFINISHED)
         )
     except OSError:
         return []
 
 
-def name_unknown(folder: Path, known: Iterable[Path]) -> None:
-    """Log the files of a folder that the server does not know, in one line; it leaves them as they are."""
-    kept = set(known)
+def log_unknown_files(folder: Path, known: Iterable[Path]) -> None:
+    """Log the files of a folder that no record refers to, in one line; the files stay unchanged."""
+    known_paths = set(known)
     try:
         unknown = sorted(
             path.name
             for path in folder.iterdir()
-            if path not in kept and (path.suffix == ".npz" or path.name.startswith(UNFINISHED))
+            if path not in known_paths and (path.suffix == ".npz" or path.name.startswith(UNFINISHED))
         )
     except OSError:
         return
     if unknown:
-        names = ", ".join(ascii(name)[:200] for name in unknown[:MAX_NAMED])
-        more = f" and {len(unknown) - MAX_NAMED} more" if len(unknown) > MAX_NAMED else ""
-        log.warning("%s: no record names %s%s; the server leaves such files as they are", folder, names, more)
+        names = ", ".join(ascii(name)[:200] for name in unknown[:MAX_LOGGED_NAMES])
+        more = f" and {len(unknown) - MAX_LOGGED_NAMES} more" if len(unknown) > MAX_LOGGED_NAMES else ""
+        log.warning("%s: no record refers to %s%s; the server does not change these files", folder, names, more)

@@ -1,4 +1,4 @@
-"""Training runs: the lasting record of each model, which outlives the server."""
+"""Training runs: a record of each model on disk, which outlives the server."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tinkerwire._server.storage.records import (
     UNREADABLE,
     Check,
     is_bool,
+    is_int64,
     is_metadata,
-    is_moment,
-    is_text,
-    is_whole,
-    name_unknown,
+    is_nonempty_string,
+    is_timestamp,
+    log_unknown_files,
     optional,
     read_record,
 )
@@ -47,7 +47,7 @@ class Run:
 
     @property
     def settings(self) -> LoraSettings:
-        """The adapter that is trained."""
+        """Settings of the adapter."""
         return LoraSettings(
             rank=self.rank,
             seed=self.seed,
@@ -58,21 +58,26 @@ class Run:
 
 
 _FIELDS: Mapping[str, Check] = {
-    "run_id": is_text,
-    "base_model": is_text,
-    "rank": lambda value: is_whole(value) and value >= 1,
-    "seed": optional(is_whole),
+    "run_id": is_nonempty_string,
+    "base_model": is_nonempty_string,
+    "rank": lambda value: is_int64(value) and value >= 1,
+    "seed": optional(is_int64),
     "train_attn": is_bool,
     "train_mlp": is_bool,
     "train_unembed": is_bool,
     "user_metadata": optional(is_metadata),
-    "created_at": is_moment,
-    "last_request_at": is_moment,
+    "created_at": is_timestamp,
+    "last_request_at": is_timestamp,
 }
 
 
 class Runs:
-    """All runs in a folder: one folder each, with a ``run.json`` and the checkpoints."""
+    """All runs in a folder, each in a folder of its own with ``run.json`` and the checkpoints.
+
+    Args:
+        folder: the folder.
+        clock: seconds since the epoch.
+    """
 
     def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
         self._folder = folder
@@ -81,11 +86,11 @@ class Runs:
         self._runs: dict[str, Run] = {run.run_id: run for run in _read_all(folder)}
 
     def folder_of(self, run_id: str) -> Path:
-        """Where the files of a run lie."""
+        """Return the folder of a run."""
         return self._folder / quote(run_id, safe="")
 
     def add(self, run_id: str, base_model: str, settings: LoraSettings, user_metadata: dict[str, Any] | None) -> Run:
-        """A new run, on disk at once."""
+        """Create a run and write its record."""
         now = self._clock()
         run = Run(
             run_id=run_id,
@@ -101,40 +106,44 @@ class Runs:
         return run
 
     def get(self, run_id: str) -> Run:
-        """The run of that id, or Refusal 404."""
+        """Return a run.
+
+        Raises:
+            HttpError: 404 if it does not exist.
+        """
         run = self._runs.get(run_id)
         if run is None:
-            raise HttpError(404, f"there is no training run {run_id!r}; list_training_runs lists them")
+            raise HttpError(404, f"unknown training run {run_id!r}; see list_training_runs")
         return run
 
     def find(self, run_id: str) -> Run | None:
-        """The run of that id, or None."""
+        """Return a run, or None."""
         return self._runs.get(run_id)
 
     def newest_first(self) -> list[Run]:
-        """All runs, those of earlier servers on the same folder too."""
+        """Return all runs, including those of earlier servers on the same folder."""
         with self._lock:
             return sorted(self._runs.values(), key=lambda run: -run.created_at)
 
-    def touch(self, run: Run) -> None:
-        """Note that the run was worked on; reaches the disk with the next :meth:`write`."""
+    def mark_active(self, run: Run) -> None:
+        """Update the time of the last request; the next :meth:`write` brings it to disk."""
         run.last_request_at = self._clock()
 
     def write(self, run: Run) -> None:
-        """Bring the record on disk up to date."""
+        """Write the record of a run."""
         write_json(self.folder_of(run.run_id) / "run.json", attrs.asdict(run))
 
 
 def _read_all(folder: Path) -> list[Run]:
-    found = []
+    runs = []
     for path in sorted(folder.glob("*/run.json")):
         try:
             run = Run(**read_record(path, _FIELDS))
             if quote(run.run_id, safe="") != path.parent.name:
-                raise ValueError(f"it is the record of another run, {run.run_id!a:.100}")
+                raise ValueError(f"the record belongs to another run, {run.run_id!a:.100}")
         except UNREADABLE as error:
-            log.warning("%a is left out, it is not a run record: %s", str(path), ascii(str(error))[:300])
+            log.warning("ignored %a, which is not a run record: %s", str(path), ascii(str(error))[:300])
         else:
-            found.append(run)
-            name_unknown(path.parent, ())
-    return sorted(found, key=lambda run: run.created_at)
+            runs.append(run)
+            log_unknown_files(path.parent, ())
+    return sorted(runs, key=lambda run: run.created_at)

@@ -1,4 +1,4 @@
-"""Folders of embedded servers that nobody named: removed with the server, the process, or by the next one."""
+"""Temporary folders of servers, removed with the server, with the process, or by a later process."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tinkerwire._files import lock
 
 PREFIX = "tinkerwire-"
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Signals that end a process by default, before anything in it can clean up."""
+"""Signals that end a process by default without any cleanup."""
 _folders: dict[Path, int] = {}
-"""The folders in use, each with the process that made it."""
+"""The folders in use, each with the process that created it."""
 
 
 def create() -> Path:
-    """Make a folder for a server of this process, after removing those of processes that were killed."""
+    """Create a folder for a server of this process, after removing folders of killed processes."""
     _remove_abandoned()
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
     _folders[folder] = os.getpid()
@@ -36,9 +36,9 @@ def remove(folder: Path) -> None:
 
 
 def _remove_folders_on_signals() -> None:
-    """Handle signals that would end the process at once, unless the program handles or ignores them itself."""
+    """Handle signals that would end the process at once, unless the program handles or ignores them."""
     if threading.current_thread() is not threading.main_thread():
-        # Python sets handlers on the main thread only; the next process removes the folder.
+        # Python can only set handlers on the main thread; a later process removes the folder.
         return
     for number in SIGNALS:
         if signal.getsignal(number) is signal.SIG_DFL:
@@ -46,10 +46,10 @@ def _remove_folders_on_signals() -> None:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """Remove the folders of this process, and end it as the signal does by default."""
+    """Remove the folders of this process, then end it as the signal does by default."""
     for folder, pid in list(_folders.items()):
         if pid == os.getpid():
-            # A thread that is writing may put a file into the folder while it is being removed.
+            # Another thread may write a file into the folder while it is being removed.
             for _ in range(3):
                 shutil.rmtree(folder, ignore_errors=True)
     signal.signal(number, signal.SIG_DFL)
@@ -57,7 +57,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _remove_abandoned() -> None:
-    """Remove the folders of this user's processes that ended without removing them."""
+    """Remove folders of ended processes of this user."""
     if not hasattr(os, "getuid"):
         return
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}[0-9]*-*"):
@@ -66,7 +66,7 @@ def _remove_abandoned() -> None:
             status = folder.lstat()
             if status.st_uid != os.getuid() or folder.is_symlink() or folder in _folders or _is_alive(pid):
                 continue
-            # The process id alone is not enough: containers that share a folder have process ids of their own.
+            # The process id alone is not enough: containers may share a folder but not process ids.
             unlock = lock(folder, waits=False)
             try:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -76,7 +76,7 @@ def _remove_abandoned() -> None:
 
 def _is_alive(pid: int) -> bool:
     if pid == os.getpid():
-        # A process that ended had this number, or else the folder would be known here.
+        # An ended process had the same id; folders of this process are in _folders.
         return False
     try:
         os.kill(pid, 0)

@@ -1,4 +1,4 @@
-"""Tables that forget their oldest entries, so that a server that runs for long stays within its memory."""
+"""A table of bounded size that drops its oldest entries, so that memory stays bounded on a long-running server."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 ENTRY_BYTES = 512
-"""Bytes of an entry beside its contents: its place in the table, the key, and the objects that hold the value."""
+"""Memory of an entry without its contents: its slot in the table, the key, and the objects that hold the value."""
 
 
 class BoundedTable(Generic[K, V]):
-    """Values by key; when they take too much memory, the oldest are dropped, though never the newest.
+    """Values by key; if they exceed the memory limit, the oldest are dropped, but never the newest.
 
-    Not for several threads: callers hold a lock.
+    Not thread safe: callers hold a lock.
 
     Args:
-        max_bytes: how much memory all entries may take.
+        max_bytes: maximum memory of all entries.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self.size_bytes = 0
-        """Bytes that the entries take."""
+        """Memory of all entries."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -46,7 +46,9 @@ class BoundedTable(Generic[K, V]):
         """Add a value as the newest.
 
         Args:
-            content_bytes: what its contents take, beside :data:`ENTRY_BYTES`.
+            key: the key; an earlier value of the key is replaced.
+            value: the value.
+            content_bytes: memory of its contents, in addition to :data:`ENTRY_BYTES`.
         """
         self.pop(key)
         size = ENTRY_BYTES + content_bytes

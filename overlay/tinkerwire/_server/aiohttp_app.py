@@ -1,4 +1,4 @@
-"""The embedded server over HTTP."""
+"""The embedded server as an aiohttp application."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from aiohttp import web
 from tinkerwire._server.app import EmbeddedServer
 from tinkerwire._server.emulation.fault_injection import ConnectionDropped
 from tinkerwire._server.http.allowed_hosts import AllowedHosts
-from tinkerwire._server.http.content_encoding import LARGEST_BODY_BYTES, too_large
+from tinkerwire._server.http.content_encoding import MAX_BODY_BYTES, body_too_large
 from tinkerwire._server.http.responses import HttpError
 from tinkerwire_base.call import WireRequest
 
 
-def application(server: EmbeddedServer, allowed_hosts: AllowedHosts | None = None) -> web.Application:
-    """Make an aiohttp application of the server; it answers every path, for the allowed hosts.
+def create_application(server: EmbeddedServer, allowed_hosts: AllowedHosts | None = None) -> web.Application:
+    """Create an aiohttp application that passes every request to the server.
 
     Args:
-        allowed_hosts: by default loopback names and the address at which a connection arrived.
+        server: the server.
+        allowed_hosts: allowed hosts; by default loopback names and the address at which a connection arrived.
     """
     allowed = allowed_hosts or AllowedHosts()
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def handle(request: web.Request) -> web.StreamResponse:
         try:
             allowed.check(
                 request.headers.getall("Host", []), request.headers.getall("Origin", []), _own_address(request)
             )
             content = await request.read()
-        except HttpError as refusal:
-            return _unread(refusal)
+        except HttpError as error:
+            return _error_response(error)
         except web.HTTPRequestEntityTooLarge:
-            return _unread(too_large())
+            return _error_response(body_too_large())
         except web.RequestPayloadError as error:
-            return _unread(HttpError(400, f"the body cannot be read: {' '.join(str(error).split())}"))
+            return _error_response(HttpError(400, f"the body cannot be read: {' '.join(str(error).split())}"))
         wire = WireRequest(
             method=request.method,
             path=request.rel_url.raw_path,
@@ -49,12 +50,12 @@ def application(server: EmbeddedServer, allowed_hosts: AllowedHosts | None = Non
         except ConnectionDropped:
             if request.transport is not None:
                 request.transport.abort()
-            # Goes nowhere: the connection is gone.
+            # aiohttp requires a response; the connection is closed already.
             return web.Response(status=500)
         return web.Response(status=response.status, headers=dict(response.headers), body=response.content)
 
-    app = web.Application(client_max_size=LARGEST_BODY_BYTES)
-    app.router.add_route("*", "/{path:.*}", answer)
+    app = web.Application(client_max_size=MAX_BODY_BYTES)
+    app.router.add_route("*", "/{path:.*}", handle)
     return app
 
 
@@ -64,10 +65,10 @@ def _own_address(request: web.Request) -> str | None:
     return name[0] if isinstance(name, tuple) else None
 
 
-def _unread(refusal: HttpError) -> web.Response:
-    """The answer to a request whose body was not read to its end."""
-    response = web.json_response({"detail": refusal.detail}, status=refusal.status)
-    # Where the next request starts is not known.
+def _error_response(error: HttpError) -> web.Response:
+    """Create the response to a request whose body was not read completely, and close the connection."""
+    response = web.json_response({"detail": error.detail}, status=error.status)
+    # The start of the next request in the stream is unknown.
     response.force_close()
     return response
 
@@ -81,24 +82,27 @@ async def serve(
     ready: Callable[[str], None] | None = None,
     until: asyncio.Event | None = None,
 ) -> None:
-    """Serve until ``until`` is set, or, without it, until SIGINT or SIGTERM; then close the server.
+    """Serve until ``until`` is set or, without it, until SIGINT or SIGTERM; then close the server.
 
     Args:
-        port: 0 for any free one.
-        allowed_hosts: further hosts, as requests name them in Host and pages in Origin; ``host`` is one already.
-        ready: is told the address once requests are taken.
+        server: the server.
+        host: the address to listen on.
+        port: the port to listen on; 0 selects a free port.
+        allowed_hosts: further allowed values of Host and Origin, beside ``host``.
+        ready: receives the URL once the server accepts requests.
+        until: event that ends the server.
 
     Raises:
-        OSError: the port cannot be had.
+        OSError: the server cannot listen on the port.
         ValueError: an allowed host is not a host name or address.
     """
     allowed = AllowedHosts([*allowed_hosts, *([host] if host else [])])
     runner = web.AppRunner(
-        application(server, allowed),
+        create_application(server, allowed),
         access_log=None,
         handler_cancellation=True,
         shutdown_timeout=2.0,
-        # The server itself knows which encodings its wire version takes.
+        # The server checks the encodings that its wire version supports.
         auto_decompress=False,
     )
     await runner.setup()
@@ -106,10 +110,10 @@ async def serve(
         site = web.TCPSite(runner, host, port, reuse_address=True)
         await site.start()
         if ready is not None:
-            ready(f"http://{_bracketed(host)}:{runner.addresses[0][1]}")
+            ready(f"http://{_format_host(host)}:{runner.addresses[0][1]}")
         await (until or _stop_signal()).wait()
     finally:
-        # First the server: it ends the requests that wait for results.
+        # The server first, because it ends the requests that wait for results.
         await asyncio.to_thread(server.close)
         await runner.cleanup()
 
@@ -123,5 +127,5 @@ def _stop_signal() -> asyncio.Event:
     return stop
 
 
-def _bracketed(host: str) -> str:
+def _format_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host

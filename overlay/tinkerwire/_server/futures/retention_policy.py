@@ -1,0 +1,43 @@
+"""Retention policy: limits on the results and requests that a server keeps."""
+
+from __future__ import annotations
+
+import attrs
+
+
+def _validate_at_least_one(instance: object, attribute: attrs.Attribute[int], value: int) -> None:
+    if not value >= 1:
+        raise ValueError(f"{attribute.name} must be at least 1, got {value!r}")
+
+
+def _validate_positive(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
+    if not value > 0:
+        raise ValueError(f"{attribute.name} must be above 0, got {value!r}")
+
+
+@attrs.frozen(kw_only=True)
+class RetentionPolicy:
+    """Limits on the age and memory of results, and of the records that recognise resent requests.
+
+    A dropped result is answered with HTTP 410. A request that is resent after its result was dropped gets its old
+    request id, then 410: the work is not executed twice. After more than ``request_bytes`` of other requests, the
+    server treats a resent request as a new one: it rejects an operation on a model with 409, because the seq_id was
+    used, and draws a sample again.
+
+    Args:
+        seconds: age at which a result is dropped, fetched or not.
+        results: maximum number of results; fetched results are dropped first.
+        unfetched_bytes: maximum memory of results that were not fetched yet.
+        fetched_bytes: maximum memory of fetched results, which are kept in case a response was lost.
+        request_bytes: maximum memory of each of three tables: idempotency keys, seq_ids of samples, and other
+            sequence numbers.
+
+    Raises:
+        ValueError: a limit is below 1, or ``seconds`` is not above 0.
+    """
+
+    seconds: float = attrs.field(default=3600.0, validator=_validate_positive)
+    results: int = attrs.field(default=1_000_000, validator=_validate_at_least_one)
+    unfetched_bytes: int = attrs.field(default=2**30, validator=_validate_at_least_one)
+    fetched_bytes: int = attrs.field(default=256 * 2**20, validator=_validate_at_least_one)
+    request_bytes: int = attrs.field(default=32 * 2**20, validator=_validate_at_least_one)
