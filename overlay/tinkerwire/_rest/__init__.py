@@ -1,1 +1,1 @@
-"""What the server keeps: runs, checkpoints, sessions, usage."""
+"""REST clients: runs, checkpoints, sessions, usage."""

@@ -1,4 +1,4 @@
-"""What the administrators of an organization ask for: the audit log, what was used, what is stored."""
+"""AdminClient: the audit log, the usage and the storage of an organization."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .base import RestClientBase
 
 
 class AdminClient(RestClientBase):
-    """The audit log, the usage and the storage of an organization."""
+    """Client for the audit log, the usage and the storage of an organization."""
 
     def get_audit_log(self, event_type: AuditEventType = "all", day: date | None = None) -> APIFuture[AuditLogResponse]:
-        """The audit log of one day; wire 0.20.0 and later.
+        """Return the audit log of one day; wire 0.20.0 and later.
 
         Args:
             event_type: which events.
@@ -41,13 +41,13 @@ class AdminClient(RestClientBase):
     async def get_audit_log_async(
         self, event_type: AuditEventType = "all", day: date | None = None
     ) -> AuditLogResponse:
-        """:meth:`get_audit_log`, awaited."""
+        """Await :meth:`get_audit_log`, and return its result."""
         return await self.get_audit_log(event_type, day)
 
     def get_billing_usage(
         self, starting_on: datetime | str, ending_before: datetime | str
     ) -> APIFuture[BillingUsageResponse]:
-        """What was used within a span of time; wire 0.23.4 and later.
+        """Return the usage in a time range; wire 0.23.4 and later.
 
         Args:
             starting_on: its start, a datetime or RFC 3339 text; without an offset it counts as UTC.
@@ -62,20 +62,20 @@ class AdminClient(RestClientBase):
     async def get_billing_usage_async(
         self, starting_on: datetime | str, ending_before: datetime | str
     ) -> BillingUsageResponse:
-        """:meth:`get_billing_usage`, awaited."""
+        """Await :meth:`get_billing_usage`, and return its result."""
         return await self.get_billing_usage(starting_on, ending_before)
 
     def get_current_checkpoint_storage_usage(
         self, project_id: str | None = None
     ) -> APIFuture[CurrentCheckpointStorageUsageResponse]:
-        """What checkpoints take now, of one project or (None) of all; wire 0.32.0 and later."""
+        """Return the current storage of checkpoints, of one project or (None) of all; wire 0.32.0 and later."""
         require_optional_text("project_id", project_id)
         return self._start_call(get_checkpoint_storage_usage(project_id=UNSET if project_id is None else project_id))
 
     async def get_current_checkpoint_storage_usage_async(
         self, project_id: str | None = None
     ) -> CurrentCheckpointStorageUsageResponse:
-        """:meth:`get_current_checkpoint_storage_usage`, awaited."""
+        """Await :meth:`get_current_checkpoint_storage_usage`, and return its result."""
         return await self.get_current_checkpoint_storage_usage(project_id)
 
 

@@ -1,4 +1,4 @@
-"""What clients of single questions have in common: a connection, shared or their own."""
+"""Base of the REST clients: a connection, shared or their own."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 
 class RestClientBase:
-    """A client each of whose methods asks a server one thing.
+    """Client whose methods each send one call.
 
-    Made by itself it has a connection of its own: use it as a context manager, or call :meth:`close`. One that a
-    ServiceClient made uses that one's, and leaves it open.
+    A client that you create has its own connection: use it as a context manager, or call :meth:`close`. A client from
+    a ServiceClient uses the connection of the service, and leaves it open.
 
     Args:
         base_url: the server, as for ServiceClient.
@@ -33,8 +33,8 @@ class RestClientBase:
         exit_timeout: as for ServiceClient.
 
     Raises:
-        TinkerError: no API key for a server that needs one.
-        ValueError: an address that is none.
+        TinkerError: the server needs an API key, and none is set.
+        ValueError: base_url is not a URL.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class RestClientBase:
         if _connection is not None and (base_url is not None or api_key is not None):
             raise ValueError("base_url and api_key: the connection that was given has its own; leave them away")
         self._connection = open_connection(base_url, api_key) if _connection is None else _connection
-        # One of its own, or what keeps open the connection that was given.
+        # Either the lifetime of its own connection, or a reference that keeps the shared connection open.
         self._lifetime = Lifetime(self._connection, exit_timeout=exit_timeout) if _connection is None else None
         self._owner = self._connection.owner
 
@@ -76,15 +76,15 @@ class RestClientBase:
             self._lifetime.close().result()
 
     def get_server_capabilities(self) -> APIFuture[GetServerCapabilitiesResponse]:
-        """The models that the server supports."""
+        """Return the models that the server supports."""
         return self._connection.start(lambda: fetch_capabilities(self._connection), "get_server_capabilities")
 
     async def get_server_capabilities_async(self) -> GetServerCapabilitiesResponse:
-        """:meth:`get_server_capabilities`, awaited."""
+        """Await :meth:`get_server_capabilities`, and return its result."""
         return await self.get_server_capabilities()
 
     def get_telemetry(self) -> Telemetry | None:
-        """The reporter of events of the session; None where it is switched off, see TINKER_TELEMETRY."""
+        """Return the telemetry reporter of the session; None if telemetry is disabled, see TINKER_TELEMETRY."""
         return self._owner.telemetry if isinstance(self._owner, Lifetime) else None
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Training runs, checkpoints and sessions: what is there, and what is to become of it."""
+"""RestClient: training runs, checkpoints and sessions."""
 
 from __future__ import annotations
 
@@ -42,53 +42,65 @@ Scope = Literal["owned", "accessible"]
 
 
 class RestClient(AdminClient):
-    """Training runs, checkpoints and sessions of a server; with the methods of AdminClient, by older names for it."""
+    """Client for training runs, checkpoints and sessions; it also has the methods of AdminClient.
+
+    Every method sends its request at once and returns a future, which raises the errors of the server. Methods whose
+    name ends with ``from_tinker_path`` or ``by_tinker_path`` raise ValueError for a path that does not name a run.
+
+    Example:
+        >>> service = tinker.ServiceClient(base_url="local")
+        >>> rest = service.create_rest_client()
+        >>> page = rest.list_training_runs(limit=5).result()
+        >>> page.cursor.offset
+        0
+        >>> service.close().result()
+    """
 
     def whoami(self) -> APIFuture[WhoamiResponse]:
-        """Who the user is, as the token says by which the server knows it.
+        """Return the user and the organization that the token names.
 
         Raises:
-            RuntimeError: of the future: the server knows an API key, which does not say whose it is.
+            RuntimeError: raised by the future; an API key, unlike a token, does not identify the user.
         """
         return self._connection.start(lambda: read_identity(self._connection), "whoami")
 
     async def whoami_async(self) -> WhoamiResponse:
-        """:meth:`whoami`, awaited."""
+        """Await :meth:`whoami`, and return its result."""
         return await self.whoami()
 
     def get_training_run(self, training_run_id: str, access_scope: Scope = "owned") -> APIFuture[TrainingRun]:
-        """One training run; its id is the model's id."""
+        """Return one training run; its id is the id of the model."""
         return self._start_call(runs_api.get_training_run(training_run_id, access_scope=_scope(access_scope)))
 
     async def get_training_run_async(self, training_run_id: str, access_scope: Scope = "owned") -> TrainingRun:
-        """:meth:`get_training_run`, awaited."""
+        """Await :meth:`get_training_run`, and return its result."""
         return await self.get_training_run(training_run_id, access_scope)
 
     def get_training_run_by_tinker_path(
         self, tinker_path: str, access_scope: Scope = "owned"
     ) -> APIFuture[TrainingRun]:
-        """The training run that a checkpoint comes from. Raises ValueError for a path without a run."""
+        """Return the training run of a checkpoint. Raises ValueError for a path without a run."""
         return self.get_training_run(parse_checkpoint_address(tinker_path).training_run_id, access_scope)
 
     async def get_training_run_by_tinker_path_async(
         self, tinker_path: str, access_scope: Scope = "owned"
     ) -> TrainingRun:
-        """:meth:`get_training_run_by_tinker_path`, awaited."""
+        """Await :meth:`get_training_run_by_tinker_path`, and return its result."""
         return await self.get_training_run_by_tinker_path(tinker_path, access_scope)
 
     def get_weights_info_by_tinker_path(self, tinker_path: str) -> APIFuture[WeightsInfoResponse]:
-        """Of which base model and adapter the weights at a path are."""
+        """Return the base model and the adapter of the weights at a path."""
         validate_path(tinker_path, name="tinker_path")
         return self._start_call(weights_info(body=WeightsInfoRequest(tinker_path=tinker_path)))
 
     async def get_weights_info_by_tinker_path_async(self, tinker_path: str) -> WeightsInfoResponse:
-        """:meth:`get_weights_info_by_tinker_path`, awaited."""
+        """Await :meth:`get_weights_info_by_tinker_path`, and return its result."""
         return await self.get_weights_info_by_tinker_path(tinker_path)
 
     def list_training_runs(
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned", project_id: str | None = None
     ) -> APIFuture[TrainingRunsResponse]:
-        """One page of training runs, of one project or (None) of all, the latest first, with a cursor."""
+        """Return one page of training runs, newest first, with a cursor; ``project_id=None`` lists all projects."""
         require_optional_text("project_id", project_id)
         call = runs_api.list_training_runs(
             **_page(limit, offset),
@@ -100,58 +112,58 @@ class RestClient(AdminClient):
     async def list_training_runs_async(
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned", project_id: str | None = None
     ) -> TrainingRunsResponse:
-        """:meth:`list_training_runs`, awaited."""
+        """Await :meth:`list_training_runs`, and return its result."""
         return await self.list_training_runs(limit, offset, access_scope, project_id)
 
     def list_checkpoints(self, training_run_id: str) -> APIFuture[CheckpointsListResponse]:
-        """All checkpoints of one training run."""
+        """Return all checkpoints of one training run."""
         return self._start_call(runs_api.list_checkpoints(training_run_id))
 
     async def list_checkpoints_async(self, training_run_id: str) -> CheckpointsListResponse:
-        """:meth:`list_checkpoints`, awaited."""
+        """Await :meth:`list_checkpoints`, and return its result."""
         return await self.list_checkpoints(training_run_id)
 
     def list_user_checkpoints(self, limit: int = 100, offset: int = 0) -> APIFuture[CheckpointsListResponse]:
-        """One page of the checkpoints of all runs, with a cursor."""
+        """Return one page of the checkpoints of all runs, with a cursor."""
         return self._start_call(runs_api.list_user_checkpoints(**_page(limit, offset)))
 
     async def list_user_checkpoints_async(self, limit: int = 100, offset: int = 0) -> CheckpointsListResponse:
-        """:meth:`list_user_checkpoints`, awaited."""
+        """Await :meth:`list_user_checkpoints`, and return its result."""
         return await self.list_user_checkpoints(limit, offset)
 
     def delete_checkpoint(self, training_run_id: str, checkpoint_id: str) -> APIFuture[None]:
-        """Delete a checkpoint, for good; ``checkpoint_id`` reads ``weights/NAME`` or ``sampler_weights/NAME``."""
+        """Delete a checkpoint permanently; ``checkpoint_id`` reads ``weights/NAME`` or ``sampler_weights/NAME``."""
         return self._start_call(runs_api.delete_checkpoint(training_run_id, checkpoint_id))
 
     async def delete_checkpoint_async(self, training_run_id: str, checkpoint_id: str) -> None:
-        """:meth:`delete_checkpoint`, awaited."""
+        """Await :meth:`delete_checkpoint`, and return its result."""
         await self.delete_checkpoint(training_run_id, checkpoint_id)
 
     def delete_checkpoint_from_tinker_path(self, tinker_path: str) -> APIFuture[None]:
-        """Delete a checkpoint, for good. Raises ValueError for a path without a run."""
+        """Delete a checkpoint permanently. Raises ValueError for a path without a run."""
         path = parse_checkpoint_address(tinker_path)
         return self.delete_checkpoint(path.training_run_id, path.checkpoint_id)
 
     async def delete_checkpoint_from_tinker_path_async(self, tinker_path: str) -> None:
-        """:meth:`delete_checkpoint_from_tinker_path`, awaited."""
+        """Await :meth:`delete_checkpoint_from_tinker_path`, and return its result."""
         await self.delete_checkpoint_from_tinker_path(tinker_path)
 
     def publish_checkpoint_from_tinker_path(self, tinker_path: str) -> APIFuture[None]:
-        """Let everybody read a checkpoint. Raises ValueError for a path without a run."""
+        """Publish a checkpoint, so that every user can read it. Raises ValueError for a path without a run."""
         path = parse_checkpoint_address(tinker_path)
         return self._start_call(runs_api.publish_checkpoint(path.training_run_id, path.checkpoint_id))
 
     async def publish_checkpoint_from_tinker_path_async(self, tinker_path: str) -> None:
-        """:meth:`publish_checkpoint_from_tinker_path`, awaited."""
+        """Await :meth:`publish_checkpoint_from_tinker_path`, and return its result."""
         await self.publish_checkpoint_from_tinker_path(tinker_path)
 
     def unpublish_checkpoint_from_tinker_path(self, tinker_path: str) -> APIFuture[None]:
-        """Take a published checkpoint back. Raises ValueError for a path without a run."""
+        """Unpublish a checkpoint. Raises ValueError for a path without a run."""
         path = parse_checkpoint_address(tinker_path)
         return self._start_call(runs_api.unpublish_checkpoint(path.training_run_id, path.checkpoint_id))
 
     async def unpublish_checkpoint_from_tinker_path_async(self, tinker_path: str) -> None:
-        """:meth:`unpublish_checkpoint_from_tinker_path`, awaited."""
+        """Await :meth:`unpublish_checkpoint_from_tinker_path`, and return its result."""
         await self.unpublish_checkpoint_from_tinker_path(tinker_path)
 
     def set_checkpoint_ttl_from_tinker_path(self, tinker_path: str, ttl_seconds: int | None) -> APIFuture[None]:
@@ -161,19 +173,19 @@ class RestClient(AdminClient):
         return self._start_call(runs_api.set_checkpoint_ttl(path.training_run_id, path.checkpoint_id, body=body))
 
     async def set_checkpoint_ttl_from_tinker_path_async(self, tinker_path: str, ttl_seconds: int | None) -> None:
-        """:meth:`set_checkpoint_ttl_from_tinker_path`, awaited."""
+        """Await :meth:`set_checkpoint_ttl_from_tinker_path`, and return its result."""
         await self.set_checkpoint_ttl_from_tinker_path(tinker_path, ttl_seconds)
 
     def get_checkpoint_archive_url(
         self, training_run_id: str, checkpoint_id: str
     ) -> APIFuture[CheckpointArchiveUrlResponse]:
-        """Where a checkpoint can be fetched as one archive, and until when."""
+        """Return the URL of the archive of a checkpoint, and its expiry; wire versions before 0.36.0."""
         return self._connection.start(lambda: fetch_archive_url(self._connection, training_run_id, checkpoint_id))
 
     async def get_checkpoint_archive_url_async(
         self, training_run_id: str, checkpoint_id: str
     ) -> CheckpointArchiveUrlResponse:
-        """:meth:`get_checkpoint_archive_url`, awaited."""
+        """Await :meth:`get_checkpoint_archive_url`, and return its result."""
         return await self.get_checkpoint_archive_url(training_run_id, checkpoint_id)
 
     def get_checkpoint_archive_url_from_tinker_path(self, tinker_path: str) -> APIFuture[CheckpointArchiveUrlResponse]:
@@ -182,7 +194,7 @@ class RestClient(AdminClient):
         return self.get_checkpoint_archive_url(path.training_run_id, path.checkpoint_id)
 
     async def get_checkpoint_archive_url_from_tinker_path_async(self, tinker_path: str) -> CheckpointArchiveUrlResponse:
-        """:meth:`get_checkpoint_archive_url_from_tinker_path`, awaited."""
+        """Await :meth:`get_checkpoint_archive_url_from_tinker_path`, and return its result."""
         return await self.get_checkpoint_archive_url_from_tinker_path(tinker_path)
 
     def download_checkpoint_archive(self, training_run_id: str, checkpoint_id: str) -> APIFuture[bytes]:
@@ -206,10 +218,10 @@ class RestClient(AdminClient):
         return await self.download_checkpoint_archive_from_tinker_path(tinker_path)
 
     def get_external_weights_urls(self, tinker_path: str) -> APIFuture[ExternalWeightsUrlsResponse]:
-        """Where the files of weights that save_weights_external saved can be fetched; wire 0.28.1 and later.
+        """Return the URLs of the files of weights from save_weights_external; wire 0.28.1 and later.
 
         Raises:
-            ValueError: a path without a run and a checkpoint, or of other weights; nothing was sent.
+            ValueError: the path does not name a run and a checkpoint, or holds other weights; nothing was sent.
         """
         path = parse_checkpoint_address(tinker_path)
         kind = parse_checkpoint_kind(tinker_path)
@@ -218,7 +230,7 @@ class RestClient(AdminClient):
         return self._start_call(runs_api.get_external_weights_urls(path.training_run_id, path.checkpoint_id))
 
     async def get_external_weights_urls_async(self, tinker_path: str) -> ExternalWeightsUrlsResponse:
-        """:meth:`get_external_weights_urls`, awaited."""
+        """Await :meth:`get_external_weights_urls`, and return its result."""
         return await self.get_external_weights_urls(tinker_path)
 
     def copy_weights(
@@ -229,16 +241,16 @@ class RestClient(AdminClient):
         ttl_seconds: int | None = None,
         weights_access_token: str | None = None,
     ) -> APIFuture[str]:
-        """Copy saved weights of somebody else into a project; the path of the copy. Wire 0.34.0 and later.
+        """Copy saved weights of another user into a project, and return the path of the copy; wire 0.34.0 and later.
 
         Args:
-            path: of the weights.
+            path: path of the weights.
             destination_project_id: the project; default TINKER_PROJECT_ID.
-            ttl_seconds: how long the copy is kept; None: for good.
-            weights_access_token: what their owner gave; None for weights that are public.
+            ttl_seconds: lifetime of the copy in seconds; None keeps it permanently.
+            weights_access_token: token from the owner; None for public weights.
 
         Raises:
-            ValueError: an empty path, or no project; nothing was sent.
+            ValueError: the path is empty, or no project is set; nothing was sent.
         """
         validate_path(path)
         validate_access_token(weights_access_token)
@@ -258,47 +270,47 @@ class RestClient(AdminClient):
         ttl_seconds: int | None = None,
         weights_access_token: str | None = None,
     ) -> str:
-        """:meth:`copy_weights`, awaited."""
+        """Await :meth:`copy_weights`, and return its result."""
         return await self.copy_weights(
             path, destination_project_id, ttl_seconds=ttl_seconds, weights_access_token=weights_access_token
         )
 
     def get_session(self, session_id: str, access_scope: Scope = "owned") -> APIFuture[GetSessionResponse]:
-        """The training runs and samplers of a session."""
+        """Return the training runs and samplers of a session."""
         return self._start_call(get_session(session_id, access_scope=_scope(access_scope)))
 
     async def get_session_async(self, session_id: str, access_scope: Scope = "owned") -> GetSessionResponse:
-        """:meth:`get_session`, awaited."""
+        """Await :meth:`get_session`, and return its result."""
         return await self.get_session(session_id, access_scope)
 
     def list_sessions(
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned"
     ) -> APIFuture[ListSessionsResponse]:
-        """One page of session ids."""
+        """Return one page of session ids."""
         return self._start_call(list_sessions(**_page(limit, offset), access_scope=_scope(access_scope)))
 
     async def list_sessions_async(
         self, limit: int = 20, offset: int = 0, access_scope: Scope = "owned"
     ) -> ListSessionsResponse:
-        """:meth:`list_sessions`, awaited."""
+        """Await :meth:`list_sessions`, and return its result."""
         return await self.list_sessions(limit, offset, access_scope)
 
     def get_sampler(self, sampler_id: str) -> APIFuture[GetSamplerResponse]:
-        """The weights behind a sampling session."""
+        """Return the weights of a sampling session."""
         return self._start_call(get_sampler(sampler_id))
 
     async def get_sampler_async(self, sampler_id: str) -> GetSamplerResponse:
-        """:meth:`get_sampler`, awaited."""
+        """Await :meth:`get_sampler`, and return its result."""
         return await self.get_sampler(sampler_id)
 
     def search_sessions(self, request: SessionSearchRequest) -> APIFuture[SessionSearchResponse]:
-        """One page of the sessions that fit a request, with the cursor of the next; wire 0.36.0 and later."""
+        """Return one page of the sessions that match, with the cursor of the next page; wire 0.36.0 and later."""
         if not isinstance(request, SessionSearchRequest):
             raise TypeError(f"request: expected a SessionSearchRequest, got {type(request).__name__}")
         return self._start_call(search_sessions(body=request))
 
     async def search_sessions_async(self, request: SessionSearchRequest) -> SessionSearchResponse:
-        """:meth:`search_sessions`, awaited."""
+        """Await :meth:`search_sessions`, and return its result."""
         return await self.search_sessions(request)
 
     def assign_session_project(self, session_id: str, project_id: str) -> APIFuture[None]:
@@ -308,24 +320,24 @@ class RestClient(AdminClient):
         )
 
     async def assign_session_project_async(self, session_id: str, project_id: str) -> None:
-        """:meth:`assign_session_project`, awaited."""
+        """Await :meth:`assign_session_project`, and return its result."""
         await self.assign_session_project(session_id, project_id)
 
     def export_session_trace(self, session_id: str) -> APIFuture[str]:
-        """The signed address of a session's trace, once the server has made it; wire 0.24.1 and later.
+        """Return the signed URL of a session's trace, once the server has exported it; wire 0.24.1 and later.
 
         Raises:
-            TinkerError: of the future, when the server could not make it.
+            TinkerError: raised by the future; the export failed.
         """
         return self._connection.start(lambda: export_trace(self._connection, session_id))
 
     async def export_session_trace_async(self, session_id: str) -> str:
-        """:meth:`export_session_trace`, awaited."""
+        """Await :meth:`export_session_trace`, and return its result."""
         return await self.export_session_trace(session_id)
 
 
 def _page(limit: int, offset: int) -> dict[str, int]:
-    """The query of one page."""
+    """Validate and return the query of one page."""
     require_int("limit", limit)
     require_int("offset", offset)
     return {"limit": limit, "offset": offset}
@@ -333,5 +345,5 @@ def _page(limit: int, offset: int) -> dict[str, int]:
 
 def _scope(scope: Scope) -> Scope | UnsetType:
     validator_of(Scope)("access_scope", scope)
-    # The default is what servers do that have never heard of scopes.
+    # The default equals the behaviour of servers without scopes, and is not sent to them.
     return UNSET if scope == "owned" else scope

@@ -1,4 +1,4 @@
-"""Who the user of a client is, as the token says by which the server knows it."""
+"""Identity of the user, read from the token that authenticates the client."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ ORGANIZATION = "tml:organization:"
 
 
 class UnknownIdentityError(TinkerError, RuntimeError):
-    """The server does not say who the user is."""
+    """The client has no token, which alone identifies the user."""
 
 
 async def read_identity(connection: Connection) -> WhoamiResponse:
-    """The user and the organization, without asking the server for more than a token.
+    """Return the user and the organization that the token names.
 
     Raises:
-        UnknownIdentityError: the server knows the user by an API key, which says nothing.
-        TinkerError: what obtaining a token met, or a token without a user.
+        UnknownIdentityError: the client authenticates with an API key, which does not identify the user.
+        TinkerError: the client cannot get a token, or the token does not name a user.
     """
     token = await connection.token()
     if token is None:

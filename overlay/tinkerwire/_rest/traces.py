@@ -1,4 +1,4 @@
-"""The trace of a session, which a server takes its time to make."""
+"""Export of the trace of a session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ASK_EVERY_S = 5.0
 
 
 async def export_trace(connection: Connection, session_id: str) -> str:
-    """The signed address of a trace, asked for until it is there. TinkerError when it cannot be made."""
+    """Poll until a trace is exported, and return its signed URL; raise TinkerError if the export fails."""
     call = export_session_trace(session_id)
     is_first = True
     while True:

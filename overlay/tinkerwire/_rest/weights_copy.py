@@ -1,4 +1,4 @@
-"""Copies of other people's saved weights."""
+"""Copies of saved weights of other users."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ async def copy_weights_to_project(
     *,
     session: Session | None = None,
 ) -> str:
-    """The path of a copy of the weights at ``path``, in a project.
+    """Copy the weights at ``path`` into a project, and return the path of the copy.
 
     Before wire 0.34.0 the copy belongs to a session, whose project it is in, and the token is part of the body.
 
     Raises:
-        ValueError: no project, where the wire asks for one; nothing was sent.
+        ValueError: the wire version requires a project, and none is set; nothing was sent.
         DialectError: the wire version has no such call, or needs a session.
     """
     dialect = await connection.dialect()

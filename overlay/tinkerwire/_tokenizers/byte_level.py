@@ -17,14 +17,14 @@ class ByteTokenizer:
     vocab_size = 257
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
-        """The tokens of a text; no special ones, whatever is said."""
+        """Return the tokens of a text; ``add_special_tokens`` has no effect."""
         return list(text.encode())
 
     def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
-        """The text of tokens: without the end, and with U+FFFD for bytes that are no UTF-8.
+        """Return the text of tokens, without the end token; bytes that are not UTF-8 become U+FFFD.
 
         Raises:
-            ValueError: a token that is none.
+            ValueError: a token is out of range.
         """
         for position, token in enumerate(token_ids):
             if not 0 <= token < self.vocab_size:
@@ -57,7 +57,7 @@ class ByteTokenizer:
 
 
 def _letter(byte: int) -> str:
-    """What stands for a byte in byte-level vocabularies: itself where Latin-1 prints it, else one from U+0100 on."""
+    """Return the character of a byte in byte-level vocabularies: printable Latin-1 as is, others from U+0100 on."""
     printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
     if byte in printed:
         return chr(byte)

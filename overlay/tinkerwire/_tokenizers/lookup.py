@@ -1,4 +1,4 @@
-"""Which tokenizer belongs to a model, and where it is loaded from (``tinkerwire[tokenizers]``)."""
+"""Lookup of the tokenizer of a model, and its loading (``tinkerwire[tokenizers]``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from .byte_level import ByteTokenizer
 
 BYTES = "tinkerwire/byte"
-"""How the embedded server's models and their tokenizer are called."""
+"""Prefix of the names of the embedded server's models and their tokenizer."""
 UNGATED_LLAMA_3 = "thinkingmachineslabinc/meta-llama-3-instruct-tokenizer"
 """The tokenizer of Llama 3 for those without access to the model's own files."""
 ELSEWHERE = ("TML/", "thinkingmachines/")
@@ -44,7 +44,7 @@ def _usual(name: str) -> str:
 
 @lru_cache(maxsize=32)
 def load_tokenizer(tokenizer_id: str) -> Any:
-    """The tokenizer of that id, loaded once.
+    """Return the tokenizer with an id; load it once.
 
     Raises:
         ImportError: the package that loads it is not installed.
