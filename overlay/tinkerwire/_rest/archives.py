@@ -46,7 +46,7 @@ NOT_SO = 405
 async def fetch_archive_url(
     connection: Connection, training_run_id: str, checkpoint_id: str
 ) -> CheckpointArchiveUrlResponse:
-    """The address, and until when it lasts; wire versions before 0.36.0.
+    """Fetch the URL of an archive, and its expiry; wire versions before 0.36.0.
 
     Raises:
         DialectError: the server has no such call, by its wire version or by what it answers.

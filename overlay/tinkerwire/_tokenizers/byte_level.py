@@ -43,7 +43,7 @@ class ByteTokenizer:
             (folder / name).write_text(json.dumps(content, indent=1), encoding="utf-8")
 
     def _fast(self) -> dict[str, Any]:
-        """The same as a byte-level BPE without merges, in the format of the package tokenizers."""
+        """Return the same tokenizer as a byte-level BPE without merges, in the format of the package tokenizers."""
         levels = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
         end = {"id": self.eos_token_id, "content": self.eos_token, "special": True}
         sides = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)

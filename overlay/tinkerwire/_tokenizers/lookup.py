@@ -26,7 +26,7 @@ PINNED: Mapping[str, str] = {
 
 
 def tokenizer_id_of(model_name: str, tokenizer_id: str | None = None) -> str:
-    """The id of a model's tokenizer: the server's word for it, or what follows from the model's name.
+    """Return the id of a model's tokenizer: from the server, or derived from the name of the model.
 
     What follows a colon is part of neither.
     """
