@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 import attrs
 
+from .reflection import EXTRA_FIELDS
+
 T = TypeVar("T")
 PYDANTIC_VALUES, PYDANTIC_EXTRA = "__dict__", "__pydantic_extra__"
-EXTRA_FIELDS = "extra_fields"
 
 
 def accept_official_pickles(cls: type[T]) -> type[T]:

@@ -10,21 +10,21 @@ import pytest
 
 from tinkerwire._cli.main import main
 from tinkerwire._demo.corpus import Corpus, load_corpus
-from tinkerwire._demo.reinforcement import Recipe as ReinforcementRecipe
+from tinkerwire._demo.reinforcement import ReinforcementRecipe
 from tinkerwire._demo.run import DemoFailed, Plan, run_demo
-from tinkerwire._demo.supervised import Recipe, learning_rate_at
+from tinkerwire._demo.supervised import SupervisedRecipe, learning_rate_at
 
 NANO = "tinkerwire/byte-nano"
 
 
 def small_plan(steps: int, rounds: int = 10) -> Plan:
     """The demo in seconds: the smallest model, and few steps."""
-    learn = Recipe(steps=steps, batch=8, window=64, learning_rate=1e-2, held_out_windows=16)
+    learn = SupervisedRecipe(steps=steps, batch=8, window=64, learning_rate=1e-2, held_out_windows=16)
     return Plan(
         base_model=NANO,
         rank=16,
         learn=learn,
-        go_on=Recipe(steps=2, batch=8, window=64, learning_rate=1e-3, warmup=1, held_out_windows=16),
+        go_on=SupervisedRecipe(steps=2, batch=8, window=64, learning_rate=1e-3, warmup=1, held_out_windows=16),
         reinforce=ReinforcementRecipe(rounds=rounds, prompts=8, group=16, sampled_bytes=16, learning_rate=5e-3),
     )
 
@@ -69,7 +69,7 @@ def test_nothing_held_out_is_trained_on() -> None:
 
 def test_the_learning_rate_rises_and_falls() -> None:
     """It starts near nothing, peaks at the end of the warm-up, and ends at a tenth."""
-    recipe = Recipe(steps=100, batch=1, window=1, learning_rate=1.0, warmup=10)
+    recipe = SupervisedRecipe(steps=100, batch=1, window=1, learning_rate=1.0, warmup=10)
     rates = [learning_rate_at(step, recipe) for step in range(1, 101)]
     assert max(rates) == rates[9]
     assert rates[-1] == pytest.approx(0.1)

@@ -46,7 +46,7 @@ def run(program: str, *arguments: str, **variables: str) -> subprocess.Completed
 
 def temporary_folders(where: Path) -> list[str]:
     """Return the embedded servers' folders inside a temporary folder."""
-    return [path.name for path in where.glob(f"{temporary_folder.PREFIX}*")]
+    return [path.name for path in where.glob(f"{temporary_folder.FOLDER_PREFIX}*")]
 
 
 def test_a_named_folder_keeps_checkpoints(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_the_next_process_removes_what_a_killed_one_left(tmp_path: Path) -> None
         assert len(temporary_folders(tmp_path)) == 2
         run(SAVE, "local", TMPDIR=str(tmp_path))
         (left,) = temporary_folders(tmp_path)
-        assert left.startswith(f"{temporary_folder.PREFIX}{running.pid}-")
+        assert left.startswith(f"{temporary_folder.FOLDER_PREFIX}{running.pid}-")
         running.communicate("\n", timeout=60)
     assert not temporary_folders(tmp_path)
 

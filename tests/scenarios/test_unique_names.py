@@ -8,29 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 OVERLAY = Path(__file__).parents[2] / "overlay"
-CONVENTIONS = frozenset({"HANDLERS", "log", "logger", "main"})
-"""Names that each module defines by convention: tables of handlers, loggers and entry points."""
-REMAINING = frozenset(
-    {
-        "BATCHES",
-        "Check",
-        "DEEPEST",
-        "EXTRA_FIELDS",
-        "Json",
-        "LIFETIME_S",
-        "PIECE_BYTES",
-        "PREFIX",
-        "Plan",
-        "Recipe",
-        "SCALARS",
-        "Session",
-        "TopkLogprobs",
-        "forward",
-        "register",
-        "token_ids",
-        "train",
-    }
-)
+CONVENTIONS = frozenset({"HANDLERS", "log", "logger", "main", "register"})
+"""Names that each module defines by convention: tables of handlers, loggers, entry points and commands."""
+REMAINING = frozenset({"BATCHES", "SEQ_IDS_PER_COPY"})
 """Names that still have several definitions. Only remove from this list."""
 
 

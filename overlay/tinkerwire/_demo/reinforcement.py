@@ -17,7 +17,7 @@ VOWELS = frozenset(b"aeiouAEIOU")
 
 
 @attrs.frozen(kw_only=True)
-class Recipe:
+class ReinforcementRecipe:
     """How the demo reinforces."""
 
     rounds: int = 20
@@ -34,7 +34,11 @@ def reward_of(sequence: SampledSequence) -> float:
 
 
 def reinforce(
-    client: TrainingClient, corpus: Corpus, recipe: Recipe, seed: int, on_round: Callable[[list[float]], None]
+    client: TrainingClient,
+    corpus: Corpus,
+    recipe: ReinforcementRecipe,
+    seed: int,
+    on_round: Callable[[list[float]], None],
 ) -> list[float]:
     """The mean reward of each round. Every round samples from the weights of the round before."""
     rng = np.random.default_rng(seed)

@@ -14,14 +14,14 @@ from .._training.client import TrainingClient
 from ..types import ModelInput, SamplingParams
 from . import display, reinforcement
 from .corpus import Corpus, load_corpus
-from .supervised import Curve, Recipe, held_out_loss, train
+from .supervised import Curve, SupervisedRecipe, held_out_loss, train
 
 MARGIN = 0.3
 """How far below the unigram entropy the loss on held-out text has to end, in nats per byte."""
 
-LEARN = Recipe(steps=500, batch=8, window=128, learning_rate=3e-3)
-GO_ON = Recipe(steps=10, batch=8, window=128, learning_rate=3e-4, warmup=1)
-REINFORCE = reinforcement.Recipe()
+LEARN = SupervisedRecipe(steps=500, batch=8, window=128, learning_rate=3e-3)
+GO_ON = SupervisedRecipe(steps=10, batch=8, window=128, learning_rate=3e-4, warmup=1)
+REINFORCE = reinforcement.ReinforcementRecipe()
 
 
 class DemoFailed(Exception):
@@ -36,9 +36,9 @@ class Plan:
     base_model: str = "tinkerwire/byte-small"
     rank: int = 32
     seed: int = 0
-    learn: Recipe = LEARN
-    go_on: Recipe = GO_ON
-    reinforce: reinforcement.Recipe = REINFORCE
+    learn: SupervisedRecipe = LEARN
+    go_on: SupervisedRecipe = GO_ON
+    reinforce: reinforcement.ReinforcementRecipe = REINFORCE
 
 
 def run_demo(text: Path | None, out: Path, plan: Plan) -> None:

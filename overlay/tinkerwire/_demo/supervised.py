@@ -15,7 +15,7 @@ from .corpus import Bytes, Corpus
 
 
 @attrs.frozen(kw_only=True)
-class Recipe:
+class SupervisedRecipe:
     """How the demo trains."""
 
     steps: int
@@ -41,7 +41,9 @@ def datum_of(window: Bytes) -> Datum:
     return Datum(model_input=ModelInput.from_ints(window[:-1]), loss_fn_inputs=inputs)
 
 
-def train(client: TrainingClient, corpus: Corpus, recipe: Recipe, seed: int, on_step: Callable[[Curve], None]) -> Curve:
+def train(
+    client: TrainingClient, corpus: Corpus, recipe: SupervisedRecipe, seed: int, on_step: Callable[[Curve], None]
+) -> Curve:
     """Train for ``recipe.steps`` steps. One step is always being computed while the next one is on its way."""
     rng = np.random.default_rng(seed)
     curve = Curve()
@@ -66,12 +68,12 @@ def train(client: TrainingClient, corpus: Corpus, recipe: Recipe, seed: int, on_
     return curve
 
 
-def learning_rate_at(step: int, recipe: Recipe) -> float:
+def learning_rate_at(step: int, recipe: SupervisedRecipe) -> float:
     """Up in a straight line during the warm-up, and down in one to a tenth over all steps."""
     return recipe.learning_rate * min(1.0, step / recipe.warmup) * (1 - 0.9 * step / recipe.steps)
 
 
-def held_out_loss(client: TrainingClient, corpus: Corpus, recipe: Recipe) -> float:
+def held_out_loss(client: TrainingClient, corpus: Corpus, recipe: SupervisedRecipe) -> float:
     """Nats per byte on the held-out text."""
     windows = corpus.held_out_windows(recipe.held_out_windows, recipe.window)
     output = client.forward([datum_of(window) for window in windows], "cross_entropy").result()

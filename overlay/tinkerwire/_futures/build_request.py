@@ -13,7 +13,7 @@ from tinkerwire_base.conversion.converter import parse_json
 
 SHOWN_KEYS = ("model_id", "base_model", "path", "model_path", "source_path", "name", "sampling_session_id", "loss_id")
 """Keys of requests and responses that tell people what is built; the others are settings or secrets."""
-PREFIX = "/api/v1/"
+API_PREFIX = "/api/v1/"
 
 
 @attrs.define(eq=False, slots=False, kw_only=True)
@@ -35,7 +35,7 @@ class BuildRequest:
     @property
     def kind(self) -> str:
         """The name of the operation as polls give it, such as ``CreateModel``."""
-        return "".join(part.title() for part in self.request.path.removeprefix(PREFIX).split("_"))
+        return "".join(part.title() for part in self.request.path.removeprefix(API_PREFIX).split("_"))
 
     @cached_property
     def body(self) -> dict[str, Any]:

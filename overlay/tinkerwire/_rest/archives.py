@@ -37,7 +37,7 @@ DOWNLOAD_SILENCE_S = 60.0
 """Timeout of a download for its connection and for each piece."""
 MAX_DOWNLOAD_BYTES = 16 * 2**30
 """The size of an archive that is not downloaded into memory any more."""
-PIECE_BYTES = 1 << 20
+DOWNLOAD_PIECE_BYTES = 1 << 20
 
 NOT_SO = 405
 """What a server answers that has something else at the address: deleting, since there are no archives."""
@@ -120,7 +120,7 @@ async def _download(url: str) -> bytes:
                     f"the download of the archive from {origin}: HTTP {response.status}", response=info
                 )
             content = bytearray()
-            async for piece in response.content.iter_chunked(PIECE_BYTES):
+            async for piece in response.content.iter_chunked(DOWNLOAD_PIECE_BYTES):
                 content += piece
                 if len(content) > MAX_DOWNLOAD_BYTES:
                     raise TinkerError(

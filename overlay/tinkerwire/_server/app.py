@@ -29,11 +29,11 @@ from tinkerwire._server.http.routing import Router
 from tinkerwire._server.http.validation import Validator
 from tinkerwire._server.sessions.catalogue import Catalogue
 from tinkerwire._server.sessions.client_config import ClientConfig
-from tinkerwire._server.sessions.tokens import PREFIX as TOKEN_PREFIX
+from tinkerwire._server.sessions.tokens import TOKEN_PREFIX
 from tinkerwire._server.settings import Settings
 from tinkerwire._server.state import State
 from tinkerwire._server.storage import temporary_folder
-from tinkerwire._server.storage.archives import PREFIX as ARCHIVES
+from tinkerwire._server.storage.archives import ARCHIVE_PREFIX
 from tinkerwire.version import DEFAULT_WIRE
 from tinkerwire_base.call import JSON, Operation, WireRequest, WireResponse
 from tinkerwire_generated.operations import OPERATIONS
@@ -151,7 +151,7 @@ class EmbeddedServer:
         headers = {name.lower(): value for name, value in request.headers.items()}
         try:
             self._authenticate(request, headers)
-            if request.path.startswith(ARCHIVES):
+            if request.path.startswith(ARCHIVE_PREFIX):
                 return self._read_archive(request)
             operation, path = self._router.find(request.method, request.path)
             call_next: CallNext = partial(self._respond, operation, path)
@@ -192,7 +192,7 @@ class EmbeddedServer:
     def _authenticate(self, request: WireRequest, headers: Mapping[str, str]) -> None:
         self._require_open()
         # The URL of an archive is a secret itself, and clients of object stores do not send a key.
-        is_open = request.path in OPEN_PATHS or request.path.startswith(ARCHIVES)
+        is_open = request.path in OPEN_PATHS or request.path.startswith(ARCHIVE_PREFIX)
         api_key = self._settings.api_key
         if api_key is None or is_open:
             return

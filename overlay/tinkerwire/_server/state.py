@@ -21,7 +21,7 @@ from tinkerwire._server.ordering.seq_ids import Deduplicator, NumberedRequests
 from tinkerwire._server.ordering.worker import Worker
 from tinkerwire._server.sessions.models import Models, TrainedModel
 from tinkerwire._server.sessions.samplers import SamplingSessions
-from tinkerwire._server.sessions.sessions import Session, Sessions
+from tinkerwire._server.sessions.sessions import ServerSession, Sessions
 from tinkerwire._server.sessions.tokens import Tokens
 from tinkerwire._server.settings import Settings
 from tinkerwire._server.storage.archives import Archives
@@ -125,7 +125,7 @@ class State:
         ended = [worker.join(JOIN_TIMEOUT_S) for worker in workers]
         return all(ended)
 
-    def _release_session(self, session: Session) -> None:
+    def _release_session(self, session: ServerSession) -> None:
         log.info("session %s expired", session.session_id)
         reason = f"session {session.session_id} expired"
         for model_id in session.model_ids:

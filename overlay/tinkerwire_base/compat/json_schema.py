@@ -13,7 +13,7 @@ import orjson
 from ..conversion.versioning import SCHEMAS, union_document
 from ..reflection import factory_of, field_name, fields_of, resolve_types
 
-Json = dict[str, Any]
+JsonSchema = dict[str, Any]
 
 
 @attrs.frozen
@@ -57,7 +57,7 @@ def model_fields(cls: Any) -> Mapping[str, ModelField]:
     return found
 
 
-def json_schema(cls: Any, ref_template: str) -> Json:
+def json_schema(cls: Any, ref_template: str) -> JsonSchema:
     """Return the JSON Schema of a model, with the schemas it refers to under ``$defs``."""
     cls = _described(cls)
     schemas, used = _schemas(cls.__module__), [cls.__name__]
@@ -69,7 +69,7 @@ def json_schema(cls: Any, ref_template: str) -> Json:
     return {**own, "$defs": {name: described[name] for name in referred}} if referred else own
 
 
-def inline_schema(cls: Any) -> Json:
+def inline_schema(cls: Any) -> JsonSchema:
     """Return the JSON Schema of a model without ``$defs``, for use inside another schema."""
     cls = _described(cls)
     return {"title": cls.__name__, **_inlined(_schemas(cls.__module__), cls.__name__, ())}
@@ -107,7 +107,7 @@ def _described(cls: Any) -> Any:
 
 
 @cache
-def _schemas(module: str) -> Json:
+def _schemas(module: str) -> JsonSchema:
     """Return the schemas of the contract that a module of models was generated from, of all its versions at once.
 
     Base classes of models live in a package without a contract, and have no schemas.
@@ -115,7 +115,7 @@ def _schemas(module: str) -> Json:
     contract = files(module.rpartition(".")[0]).joinpath("contract.json")
     if not contract.is_file():
         return {}
-    found: Json = union_document(orjson.loads(contract.read_bytes()))["components"]["schemas"]
+    found: JsonSchema = union_document(orjson.loads(contract.read_bytes()))["components"]["schemas"]
     return {name: _plain(schema) for name, schema in found.items()}
 
 
@@ -145,7 +145,7 @@ def _names(node: Any) -> list[str]:
     return [name for item in node for name in _names(item)] if isinstance(node, list) else []
 
 
-def _inlined(schemas: Json, name: str, outer: tuple[str, ...]) -> Any:
+def _inlined(schemas: JsonSchema, name: str, outer: tuple[str, ...]) -> Any:
     def put(node: Any) -> Any:
         if isinstance(node, list):
             return [put(item) for item in node]

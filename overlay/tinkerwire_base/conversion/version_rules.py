@@ -21,7 +21,7 @@ ValueVersions = Mapping[str, Mapping[str, Mapping[str, VersionRange]]]
 ScalarTypeVersions = ValueVersions
 """Class name to field name to JSON type to span: only scalar types that the field has not always taken."""
 
-Check = Callable[[Any], None]
+FieldRule = Callable[[Any], None]
 
 
 @attrs.frozen(kw_only=True)
@@ -48,7 +48,7 @@ class VersionRules:
     scalar_types: ScalarTypeVersions
 
     def __attrs_post_init__(self) -> None:
-        """Check that the range is not empty."""
+        """FieldRule that the range is not empty."""
         if parse_version(self.min_version) > parse_version(self.max_version):
             raise ValueError(f"wire {self.min_version} to {self.max_version}: the first is the newer one")
 
@@ -60,7 +60,7 @@ class VersionRules:
         """Return the fields of a model that some versions of the range have and others lack."""
         return [name for name, span in self._spans(cls).items() if self._has(span) and not self._always_has(span)]
 
-    def checks(self, cls: type) -> Iterator[Check]:
+    def checks(self, cls: type) -> Iterator[FieldRule]:
         """Yield the checks of a model before it is sent; each raises DialectError."""
         owner, absent = cls.__name__, self.absent_fields(cls)
         if owner in self.types and not self._has(self.types[owner]):
@@ -92,7 +92,7 @@ class VersionRules:
     def _always_has(self, span: VersionRange) -> bool:
         return is_in_range(self.min_version, *span) and is_in_range(self.max_version, *span)
 
-    def _only_default(self, what: str, attribute: attrs.Attribute[Any], span: VersionRange) -> Check:
+    def _only_default(self, what: str, attribute: attrs.Attribute[Any], span: VersionRange) -> FieldRule:
         name, default = field_name(attribute), default_of(attribute)
 
         def check(model: Any) -> None:
@@ -101,14 +101,14 @@ class VersionRules:
 
         return check
 
-    def _forbid_extra(self, what: str, span: VersionRange) -> Check:
+    def _forbid_extra(self, what: str, span: VersionRange) -> FieldRule:
         def check(model: Any) -> None:
             if model.extra_fields:
                 self._refuse(what, span)
 
         return check
 
-    def _not_left_out(self, what: str, name: str) -> Check:
+    def _not_left_out(self, what: str, name: str) -> FieldRule:
         def check(model: Any) -> None:
             value = getattr(model, name)
             if value is None or value is UNSET:
@@ -117,7 +117,7 @@ class VersionRules:
 
         return check
 
-    def _forbid_values(self, what: str, name: str, lacking: Mapping[str, VersionRange]) -> Check:
+    def _forbid_values(self, what: str, name: str, lacking: Mapping[str, VersionRange]) -> FieldRule:
         def check(model: Any) -> None:
             value = getattr(model, name)
             if isinstance(value, str) and value in lacking:
@@ -125,7 +125,7 @@ class VersionRules:
 
         return check
 
-    def _forbid_scalar_type(self, kind: str, what: str, name: str, span: VersionRange) -> Check:
+    def _forbid_scalar_type(self, kind: str, what: str, name: str, span: VersionRange) -> FieldRule:
         python_type = SCALAR_TYPES[kind]
 
         def check(model: Any) -> None:
@@ -138,14 +138,14 @@ class VersionRules:
         raise dialect_error(what, self.max_version, *span, name=self.name)
 
 
-def protobuf_only_checks(cls: type, version: str | None) -> Iterator[Check]:
+def protobuf_only_checks(cls: type, version: str | None) -> Iterator[FieldRule]:
     """Yield the checks that the protobuf-only fields of a model, which JSON cannot carry, are at their defaults."""
     for attribute in fields_of(cls):
         if is_protobuf_only(attribute):
             yield _not_in_json(f"{cls.__name__}.{field_name(attribute)}", attribute, version)
 
 
-def _not_in_json(what: str, attribute: attrs.Attribute[Any], version: str | None) -> Check:
+def _not_in_json(what: str, attribute: attrs.Attribute[Any], version: str | None) -> FieldRule:
     name, default = field_name(attribute), default_of(attribute)
 
     def check(model: Any) -> None:

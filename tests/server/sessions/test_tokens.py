@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from support.server_fixtures import ServerFactory
-from tinkerwire._server.sessions.tokens import LIFETIME_S
+from tinkerwire._server.sessions.tokens import TOKEN_LIFETIME_S
 
 FLAGS = {"pjwt_auth_enabled": True}
 
@@ -19,11 +19,11 @@ def test_a_token_lets_in_until_it_is_over(serve: ServerFactory, clock: Any) -> N
     assert call.post("auth/token", {}).status == 401
     token = call.post("auth/token", {}, headers={"x-api-key": "tml-k"}).body["jwt"]
     claims = orjson.loads(urlsafe_b64decode(token.split(".")[1] + "=="))
-    assert claims["exp"] - claims["iat"] == LIFETIME_S
+    assert claims["exp"] - claims["iat"] == TOKEN_LIFETIME_S
     assert claims["iat"] == int(clock.now)
     assert call("GET", "sessions", headers={"x-api-key": token}).status == 200
     assert call("GET", "sessions", headers={"x-api-key": token + "x"}).status == 401
-    clock.now += LIFETIME_S
+    clock.now += TOKEN_LIFETIME_S
     refused = call("GET", "sessions", headers={"x-api-key": token})
     assert refused.status == 401
     assert 'error="invalid_token"' in refused.headers["www-authenticate"]

@@ -15,7 +15,7 @@ from tinkerwire._server.emulation.middleware import CallNext
 from tinkerwire_base.call import JSON, WireRequest, WireResponse
 from tinkerwire_generated.operations import OPERATIONS
 
-SERVER_ERRORS = (500, 502, 503, 504)
+INJECTED_STATUSES = (500, 502, 503, 504)
 HEADERS = {"content-type": JSON}
 
 
@@ -146,7 +146,7 @@ class FaultInjection:
         return None, rng
 
     def _error_response(self, kind: str, rng: random.Random) -> WireResponse:
-        status = rng.choice(SERVER_ERRORS) if kind == "5xx" else int(kind)
+        status = rng.choice(INJECTED_STATUSES) if kind == "5xx" else int(kind)
         headers = {**HEADERS, "retry-after": f"{self.retry_after_s:g}"} if status == 429 else HEADERS
         body = orjson.dumps({"detail": f"fault injection: this server answers some requests with {status} on purpose"})
         return WireResponse(status=status, headers=headers, content=body)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tinkerwire._server.engine.arrays import AnyArray, FloatArray, IntArray
 from tinkerwire._server.engine.config import ModelConfig
 from tinkerwire._server.engine.errors import EngineError
-from tinkerwire._server.engine.example import Example, float_input, token_array, token_ids
+from tinkerwire._server.engine.example import Example, array_of_token_ids, float_input, token_array
 from tinkerwire._server.engine.losses import Loss
 
 __all__ = ["Batch", "Piece", "flatten", "pieces"]
@@ -118,7 +118,7 @@ def _targets(where: str, values: AnyArray, length: int, loss: Loss, config: Mode
     if values.shape[1] > config.vocab_size:
         # All positions of the batch are padded to the widest one.
         raise EngineError(f"{where} must have at most {config.vocab_size} targets per token, got {values.shape[1]}")
-    return token_ids(where, values.reshape(-1), config).reshape(values.shape)
+    return array_of_token_ids(where, values.reshape(-1), config).reshape(values.shape)
 
 
 def _stack(parts: Sequence[NDArray[T]]) -> NDArray[T]:

@@ -12,7 +12,7 @@ from tinkerwire._server.engine.arrays import AnyArray, FloatArray, IntArray
 from tinkerwire._server.engine.config import ModelConfig
 from tinkerwire._server.engine.errors import EngineError
 
-__all__ = ["Example", "float_input", "token_array", "token_ids"]
+__all__ = ["Example", "array_of_token_ids", "float_input", "token_array"]
 
 
 def _input_arrays(inputs: Mapping[str, Any]) -> dict[str, AnyArray]:
@@ -53,10 +53,10 @@ def token_array(where: str, values: AnyArray, config: ModelConfig) -> IntArray:
             f"{where} must have at most {config.max_context} tokens for {config.name}, got {values.size}; "
             "shorten or split the sequence"
         )
-    return token_ids(where, values, config)
+    return array_of_token_ids(where, values, config)
 
 
-def token_ids(where: str, values: AnyArray, config: ModelConfig) -> IntArray:
+def array_of_token_ids(where: str, values: AnyArray, config: ModelConfig) -> IntArray:
     """Convert values, one dimension of any length, to int64 token ids.
 
     Raises:

@@ -14,7 +14,7 @@ from tinkerwire._server.engine.errors import EngineError
 from tinkerwire._server.engine.logits import log_softmax
 from tinkerwire._server.engine.losses import Loss, TokenLosses
 from tinkerwire._server.engine.parallel import run_all
-from tinkerwire._server.engine.transformer import Weights, backward, forward
+from tinkerwire._server.engine.transformer import Weights, backward, run_forward
 
 __all__ = ["LossPass", "PassResult", "accumulate"]
 
@@ -39,7 +39,7 @@ class LossPass:
         batch: the batch.
         loss: the loss.
         settings: settings of the loss.
-        trained: names of the matrices to compute gradients of; empty for a forward pass.
+        trained: names of the matrices to compute gradients of; empty for a run_forward pass.
     """
 
     where: str
@@ -85,11 +85,11 @@ def accumulate(total: dict[str, FloatArray], addends: Mapping[str, FloatArray]) 
 
 
 class _PieceRun:
-    """The forward pass of a piece, and its gradient."""
+    """The run_forward pass of a piece, and its gradient."""
 
     def __init__(self, base: BaseModel, weights: Weights, piece: Piece, batch: Batch, *, keep: bool) -> None:
         self._config, self._weights, self._piece = base.config, weights, piece
-        hidden, self._tape = forward(base.config, weights, piece.tokens, keep=keep)
+        hidden, self._tape = run_forward(base.config, weights, piece.tokens, keep=keep)
         self._hidden = hidden[piece.real]
         self._rows = np.arange(len(piece.positions))[:, None]
         self._targets = batch.targets[piece.positions]

@@ -13,11 +13,11 @@ from tinkerwire._server.engine.base import BaseModel
 from tinkerwire._server.engine.cache import KeyValueCache
 from tinkerwire._server.engine.config import ModelConfig
 from tinkerwire._server.engine.errors import EngineError
-from tinkerwire._server.engine.example import token_array, token_ids
+from tinkerwire._server.engine.example import array_of_token_ids, token_array
 from tinkerwire._server.engine.logits import log_softmax
 from tinkerwire._server.engine.sampling_rule import SamplingRule
 from tinkerwire._server.engine.stopping import Stop, StopRule
-from tinkerwire._server.engine.transformer import forward
+from tinkerwire._server.engine.transformer import run_forward
 
 __all__ = ["SampledSequence", "Sampler", "Samples"]
 
@@ -29,7 +29,7 @@ MAX_CACHED = 2**25
 """Maximum number of cached keys and values of parallel samples: 128 MiB, at peaks up to four times as much."""
 MAX_REPORTED = 2**22
 """Maximum number of (token, logprob) pairs in the samples of a request: half a GiB while they are collected."""
-TopkLogprobs = list[list[tuple[int, float]] | None]
+SampledTopk = list[list[tuple[int, float]] | None]
 
 
 @attrs.define
@@ -72,7 +72,7 @@ class Samples:
 
     sequences: list[SampledSequence]
     prompt_logprobs: list[float | None] | None = None
-    topk_prompt_logprobs: TopkLogprobs | None = None
+    topk_prompt_logprobs: SampledTopk | None = None
     target_logprobs: FloatArray | None = None
     alternatives: Alternatives | None = None
 
@@ -150,7 +150,7 @@ class Sampler:
         length = max_length if max_tokens is None else min(max_tokens, max_length)
         _require_topk_limit(num_samples, length, min(topk_sample_logprobs, self._config.vocab_size))
         cache = KeyValueCache()
-        hidden, _ = forward(self._config, self._weights, tokens[None], cache)
+        hidden, _ = run_forward(self._config, self._weights, tokens[None], cache)
         last = self._logprobs(hidden[:, -1])
         draws = _draws(seed, num_samples, length)
         rows = _max_parallel_rows(self._config, len(tokens) + length)
@@ -207,7 +207,7 @@ class Sampler:
                 break
             if remaining.size < active.size:
                 active, chosen, cache = active[remaining], chosen[remaining], cache.select(remaining)
-            hidden, _ = forward(self._config, self._weights, chosen[:, None], cache)
+            hidden, _ = run_forward(self._config, self._weights, chosen[:, None], cache)
             logprobs = self._logprobs(hidden[:, 0])
         return sequences
 
@@ -229,7 +229,7 @@ def _parse_targets(values: AnyArray, length: int, config: ModelConfig) -> IntArr
             f"{values.shape}"
         )
     flat = values.reshape(-1)
-    token_ids("sample: target tokens", np.where(flat == NO_TARGET, 0, flat), config)
+    array_of_token_ids("sample: target tokens", np.where(flat == NO_TARGET, 0, flat), config)
     return values.astype(np.int64)
 
 

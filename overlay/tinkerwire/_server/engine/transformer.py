@@ -1,4 +1,4 @@
-"""A pre-norm decoder over plain weight matrices: forward and exact backward.
+"""A pre-norm decoder over plain weight matrices: run_forward and exact backward.
 
 It is independent of LoRA: adapters are merged into the matrices before a pass, and their gradients are computed from
 the gradients of the merged matrices. Shapes: B sequences, T positions, C = d_model, V = vocabulary.
@@ -16,7 +16,7 @@ from tinkerwire._server.engine.attention import AttentionTape, attend, attend_ba
 from tinkerwire._server.engine.cache import KeyValueCache
 from tinkerwire._server.engine.config import ModelConfig
 
-__all__ = ["Tape", "Weights", "backward", "forward"]
+__all__ = ["Tape", "Weights", "backward", "run_forward"]
 
 Weights = Mapping[str, FloatArray]
 
@@ -77,7 +77,7 @@ def _join_heads(x: FloatArray) -> FloatArray:
     return joined
 
 
-def forward(
+def run_forward(
     config: ModelConfig,
     weights: Weights,
     tokens: IntArray,
@@ -142,7 +142,7 @@ def backward(
     Args:
         config: config of the base model.
         weights: merged weights.
-        tape: tape of `forward`.
+        tape: tape of `run_forward`.
         d_hidden: gradient of the hidden state.
         trained: names of the matrices to compute gradients of.
     """

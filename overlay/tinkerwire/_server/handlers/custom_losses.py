@@ -9,7 +9,7 @@ from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.handlers.submission import queue_response
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import NO_RETRY, HttpError, Response, field_error
-from tinkerwire._server.sessions.sessions import Session
+from tinkerwire._server.sessions.sessions import ServerSession
 from tinkerwire._server.state import State
 from tinkerwire_base.tensors import is_torch_installed
 from tinkerwire_generated.models import CreateCustomLossRequest, CreateCustomLossResponse
@@ -49,7 +49,7 @@ def create_custom_loss(state: State, request: Request) -> Response:
     return queue_response(request_id)
 
 
-def find_loss(state: State, session: Session, config: Mapping[str, float | str] | None) -> LossGraph:
+def find_loss(state: State, session: ServerSession, config: Mapping[str, float | str] | None) -> LossGraph:
     """Return the custom loss that a loss_fn_config names.
 
     Raises:

@@ -11,11 +11,11 @@ import orjson
 from tinkerwire_base.conversion.versioning import OLDEST_MODELS_VERSION, parse_version, project
 from tinkerwire_generated.availability import NEWEST
 
-Json = dict[str, Any]
+Document = dict[str, Any]
 
 
 @lru_cache(maxsize=8)
-def load_contract(wire_version: str) -> Json:
+def load_contract(wire_version: str) -> Document:
     """Return the OpenAPI document of one wire version, which callers must not modify.
 
     Raises:
@@ -31,12 +31,12 @@ def load_contract(wire_version: str) -> Json:
 
 
 @lru_cache(maxsize=1)
-def _load_all_versions() -> Json:
-    document: Json = orjson.loads(files("tinkerwire_generated").joinpath("contract.json").read_bytes())
+def _load_all_versions() -> Document:
+    document: Document = orjson.loads(files("tinkerwire_generated").joinpath("contract.json").read_bytes())
     return document
 
 
-def resolve_reference(document: Json, schema: Json) -> Json:
+def resolve_reference(document: Document, schema: Document) -> Document:
     """Return the schema that a reference points to, or the schema itself."""
     while "$ref" in schema:
         schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import attrs
 
-from tinkerwire._server.http.openapi import Json
+from tinkerwire._server.http.openapi import Document
 from tinkerwire._server.http.responses import HttpError
 from tinkerwire_base.call import Operation
 from tinkerwire_generated.operations import OPERATIONS
@@ -37,7 +37,7 @@ class Router:
         document: the contract of that version. A path parameter with ``x-multi-segment`` may contain slashes.
     """
 
-    def __init__(self, document: Json) -> None:
+    def __init__(self, document: Document) -> None:
         self._version = document["info"]["version"]
         routes = [_create_route(template, item) for template, item in document["paths"].items()]
         self._routes = sorted(routes, key=lambda route: -route.literal_parts)
@@ -63,7 +63,7 @@ class Router:
         raise HttpError(404, f"{method} {path} is not an endpoint of this server")
 
 
-def _create_route(template: str, item: Json) -> Route:
+def _create_route(template: str, item: Document) -> Route:
     operations = {method.upper(): operation for method, operation in item.items()}
     multi_segment = {
         parameter["name"]

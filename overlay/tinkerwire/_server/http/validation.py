@@ -11,7 +11,7 @@ import orjson
 
 from tinkerwire._server.http import validation_errors
 from tinkerwire._server.http.content_encoding import STANDARD_ENCODINGS, ZSTD, decompress
-from tinkerwire._server.http.openapi import Json, resolve_reference
+from tinkerwire._server.http.openapi import Document, resolve_reference
 from tinkerwire._server.http.protobuf import decode_request
 from tinkerwire._server.http.responses import ErrorDetail, HttpError
 from tinkerwire_base.call import JSON, PROTOBUF, Operation
@@ -29,10 +29,10 @@ class Validator:
         document: the contract of one wire version.
     """
 
-    def __init__(self, document: Json) -> None:
+    def __init__(self, document: Document) -> None:
         self._document = document
         self._version = document["info"]["version"]
-        self._operations: dict[str, Json] = {
+        self._operations: dict[str, Document] = {
             operation["operationId"]: operation for item in document["paths"].values() for operation in item.values()
         }
         self._converter = Converter()
@@ -114,18 +114,18 @@ class Validator:
         schema = content[JSON]["schema"]
         return self._bodies.setdefault(name, self._compile(schema))
 
-    def _create_query_validator(self, name: str, schemas: Mapping[str, Json]) -> jsonschema_rs.Validator:
+    def _create_query_validator(self, name: str, schemas: Mapping[str, Document]) -> jsonschema_rs.Validator:
         schema = {"type": "object", "additionalProperties": False, "properties": dict(schemas)}
         return self._queries.setdefault(name, self._compile(schema))
 
-    def _query_schemas(self, name: str) -> dict[str, Json]:
+    def _query_schemas(self, name: str) -> dict[str, Document]:
         return {
             parameter["name"]: resolve_reference(self._document, parameter["schema"])
             for parameter in self._operations[name].get("parameters", [])
             if parameter["in"] == "query"
         }
 
-    def _compile(self, schema: Json) -> jsonschema_rs.Validator:
+    def _compile(self, schema: Document) -> jsonschema_rs.Validator:
         return jsonschema_rs.Draft202012Validator({**schema, "components": self._document["components"]})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from tinkerwire._server.http.openapi import Json
+from tinkerwire._server.http.openapi import Document
 from tinkerwire_base.tensors import is_torch_installed
 
 UNSUPPORTED_FLAGS: Mapping[str, str] = {
@@ -36,10 +36,10 @@ class ClientConfig:
         ValueError: the version does not have a flag, the server does not support its value, or its type is wrong.
     """
 
-    def __init__(self, document: Json, flags: Mapping[str, Any], *, strict_sequence: bool = False) -> None:
+    def __init__(self, document: Document, flags: Mapping[str, Any], *, strict_sequence: bool = False) -> None:
         schemas = document["components"]["schemas"]
-        self._fixed: dict[str, Json] = schemas.get("ClientConfigResponse", {}).get("properties", {})
-        self._dynamic: dict[str, Json] = schemas.get("ClientDynamicConfigResponse", {}).get("properties", {})
+        self._fixed: dict[str, Document] = schemas.get("ClientConfigResponse", {}).get("properties", {})
+        self._dynamic: dict[str, Document] = schemas.get("ClientDynamicConfigResponse", {}).get("properties", {})
         known = {**self._fixed, **self._dynamic}
         for name, value in flags.items():
             if name not in known:
@@ -55,11 +55,11 @@ class ClientConfig:
                 )
         self._flags = {"parallel_fwdbwd_chunks": False, **flags} if strict_sequence else dict(flags)
 
-    def fixed(self) -> Json:
+    def fixed(self) -> Document:
         """Return the flags that are constant for the lifetime of a client."""
         return self._values(self._fixed)
 
-    def dynamic(self) -> Json:
+    def dynamic(self) -> Document:
         """Return the flags that may change during the lifetime of a client."""
         return self._values(self._dynamic)
 
@@ -68,7 +68,7 @@ class ClientConfig:
         """True if clients exchange their API key for a token."""
         return bool(self._flags.get("pjwt_auth_enabled", False))
 
-    def _values(self, properties: Mapping[str, Json]) -> Json:
+    def _values(self, properties: Mapping[str, Document]) -> Document:
         return {name: self._flags.get(name, schema["default"]) for name, schema in properties.items()}
 
 

@@ -22,7 +22,7 @@ JSON_TO_OBJECT_RATIO = 8
 
 
 @attrs.define(kw_only=True)
-class Session:
+class ServerSession:
     """A session and the ids of the objects that were created in it, in order of creation."""
 
     session_id: str
@@ -63,7 +63,7 @@ class Sessions:
         self,
         ttl_s: float | None,
         clock: Callable[[], float],
-        on_expired: Callable[[Session], None],
+        on_expired: Callable[[ServerSession], None],
         requests: NumberedRequests,
     ) -> None:
         self._ttl_s = ttl_s
@@ -71,8 +71,8 @@ class Sessions:
         self._on_expired = on_expired
         self._requests = requests
         self._count = 0
-        self._active: dict[str, Session] = {}
-        self._expired: BoundedTable[str, Session] = BoundedTable(EXPIRED_BYTES)
+        self._active: dict[str, ServerSession] = {}
+        self._expired: BoundedTable[str, ServerSession] = BoundedTable(EXPIRED_BYTES)
 
     def create(
         self,
@@ -80,13 +80,13 @@ class Sessions:
         user_metadata: Mapping[str, Any] | None,
         sdk_version: str,
         display_name: str | None = None,
-    ) -> Session:
+    ) -> ServerSession:
         """Create a session."""
         self.expire()
         now = self._clock()
         session_id = f"s-{uuid.uuid4().hex}"
         self._count += 1
-        session = Session(
+        session = ServerSession(
             session_id=session_id,
             tags=tuple(tags),
             user_metadata=dict(user_metadata or {}),
@@ -102,7 +102,7 @@ class Sessions:
         self._active[session_id] = session
         return session
 
-    def get(self, session_id: str) -> Session:
+    def get(self, session_id: str) -> ServerSession:
         """Return a session, active or expired.
 
         Raises:
@@ -113,7 +113,7 @@ class Sessions:
             raise HttpError(404, f"unknown session {session_id!r}; create one with create_session")
         return session
 
-    def require_active(self, session_id: str) -> Session:
+    def require_active(self, session_id: str) -> ServerSession:
         """Return an active session and restart its time to live.
 
         Raises:
@@ -126,7 +126,7 @@ class Sessions:
         session.last_request_at = self._clock()
         return session
 
-    def newest_first(self) -> list[Session]:
+    def newest_first(self) -> list[ServerSession]:
         """Return all known sessions, active and expired."""
         sessions = [*self._active.values(), *self._expired.values()]
         return sorted(sessions, key=lambda session: session.number, reverse=True)
@@ -143,7 +143,7 @@ class Sessions:
             self._on_expired(session)
 
 
-def _estimate_bytes(session: Session) -> int:
+def _estimate_bytes(session: ServerSession) -> int:
     """Estimate the memory of an expired session from its texts."""
     texts = orjson.dumps([session.tags, session.user_metadata, session.display_name], default=str)
     object_ids = [*session.model_ids, *session.sampler_ids, *session.loss_ids]

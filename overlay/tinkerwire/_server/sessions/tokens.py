@@ -12,10 +12,10 @@ import orjson
 
 from tinkerwire._server.http.responses import HttpError
 
-LIFETIME_S = 3600.0
+TOKEN_LIFETIME_S = 3600.0
 OWNER = "local"
 """Name of the only user and of the only organization."""
-PREFIX = "eyJ"
+TOKEN_PREFIX = "eyJ"
 """Prefix of every JSON web token."""
 
 
@@ -32,13 +32,19 @@ class Tokens:
         self._expires_at: dict[str, float] = {}
 
     def issue(self) -> str:
-        """Issue a token, valid for :data:`LIFETIME_S`."""
+        """Issue a token, valid for :data:`TOKEN_LIFETIME_S`."""
         now = self._clock()
-        claims = {"iat": int(now), "exp": int(now + LIFETIME_S), "jti": uuid.uuid4().hex, "sub": OWNER, "org_id": OWNER}
+        claims = {
+            "iat": int(now),
+            "exp": int(now + TOKEN_LIFETIME_S),
+            "jti": uuid.uuid4().hex,
+            "sub": OWNER,
+            "org_id": OWNER,
+        }
         token = f"{_encode({'alg': 'none', 'typ': 'JWT'})}.{_encode(claims)}."
         with self._lock:
             self._expires_at = {token: end for token, end in self._expires_at.items() if end > now}
-            self._expires_at[token] = now + LIFETIME_S
+            self._expires_at[token] = now + TOKEN_LIFETIME_S
         return token
 
     def validate(self, token: str) -> None:

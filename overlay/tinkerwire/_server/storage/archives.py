@@ -10,8 +10,8 @@ import attrs
 
 from tinkerwire._server.http.responses import HttpError
 
-PREFIX = "/archives/"
-LIFETIME_S = 900.0
+ARCHIVE_PREFIX = "/archives/"
+ARCHIVE_LIFETIME_S = 900.0
 
 
 @attrs.frozen
@@ -36,8 +36,8 @@ class Archives:
         now = self._clock()
         self._archives = {name: archive for name, archive in self._archives.items() if archive.expires_at > now}
         name = f"{uuid.uuid4().hex}.npz"
-        self._archives[name] = _Archive(file, now + LIFETIME_S)
-        return PREFIX + name, now + LIFETIME_S
+        self._archives[name] = _Archive(file, now + ARCHIVE_LIFETIME_S)
+        return ARCHIVE_PREFIX + name, now + ARCHIVE_LIFETIME_S
 
     def read(self, path: str) -> bytes:
         """Return the content of the file at a path.
@@ -45,7 +45,7 @@ class Archives:
         Raises:
             HttpError: 404 for an unknown path, 410 for an expired path or a deleted file.
         """
-        archive = self._archives.get(path.removeprefix(PREFIX))
+        archive = self._archives.get(path.removeprefix(ARCHIVE_PREFIX))
         if archive is None:
             raise HttpError(404, f"unknown archive {path}; request a new URL")
         if archive.expires_at <= self._clock():

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import attrs
 
-from tinkerwire._server.http.openapi import Json
+from tinkerwire._server.http.openapi import Document
 from tinkerwire._server.http.responses import field_error
 from tinkerwire_base.mixins.checkpoints import CHECKPOINT_KINDS, TINKER_SCHEME
 from tinkerwire_generated.models import ParsedCheckpointTinkerPath
@@ -24,7 +24,7 @@ KINDS: Mapping[str, str] = {**CHECKPOINT_KINDS, EXTERNAL_WEIGHTS: "external"}
 """Checkpoint types by the middle part of a path."""
 
 
-def list_kinds(document: Json) -> list[str]:
+def list_kinds(document: Document) -> list[str]:
     """Return the kinds of checkpoints in the contract of one wire version."""
     types = document["components"]["schemas"]["CheckpointType"]["enum"]
     return [kind for kind, checkpoint_type in KINDS.items() if checkpoint_type in types]

@@ -20,7 +20,7 @@ from tinkerwire._server.storage.atomic_files import Array, read_arrays, write_ar
 from tinkerwire._server.storage.checkpoint_paths import CheckpointKey, is_name, to_file_name
 from tinkerwire._server.storage.records import (
     UNREADABLE,
-    Check,
+    RecordCheck,
     files_in,
     is_bool,
     is_int64,
@@ -85,7 +85,7 @@ class CheckpointRecord:
         )
 
 
-_FIELDS: Mapping[str, Check] = {
+_FIELDS: Mapping[str, RecordCheck] = {
     "key": lambda value: isinstance(value, dict),
     "file": lambda value: isinstance(value, str),
     "saved_at": is_timestamp,

@@ -16,7 +16,7 @@ log = logging.getLogger("tinkerwire._server")
 MAX_RECORD_BYTES = 4 * 2**20
 MAX_LOGGED_NAMES = 5
 """Maximum number of file names in a log line."""
-Check = Callable[[Any], bool]
+RecordCheck = Callable[[Any], bool]
 
 UNREADABLE = (ValueError, TypeError, KeyError, OSError, RecursionError)
 """Errors that reading a record can raise."""
@@ -53,12 +53,12 @@ def is_metadata(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
 
 
-def optional(check: Check) -> Check:
+def optional(check: RecordCheck) -> RecordCheck:
     """Return a check that also accepts None."""
     return lambda value: value is None or check(value)
 
 
-def read_record(path: Path, checks: Mapping[str, Check], optional_fields: Iterable[str] = ()) -> dict[str, Any]:
+def read_record(path: Path, checks: Mapping[str, RecordCheck], optional_fields: Iterable[str] = ()) -> dict[str, Any]:
     """Read a record with the given fields and no others.
 
     Args:

@@ -16,7 +16,7 @@ from tinkerwire._server.http.responses import HttpError
 from tinkerwire._server.storage.atomic_files import write_json
 from tinkerwire._server.storage.records import (
     UNREADABLE,
-    Check,
+    RecordCheck,
     is_bool,
     is_int64,
     is_metadata,
@@ -57,7 +57,7 @@ class Run:
         )
 
 
-_FIELDS: Mapping[str, Check] = {
+_FIELDS: Mapping[str, RecordCheck] = {
     "run_id": is_nonempty_string,
     "base_model": is_nonempty_string,
     "rank": lambda value: is_int64(value) and value >= 1,

@@ -13,7 +13,7 @@ from types import FrameType
 
 from tinkerwire._files import lock
 
-PREFIX = "tinkerwire-"
+FOLDER_PREFIX = "tinkerwire-"
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that end a process by default without any cleanup."""
 _folders: dict[Path, int] = {}
@@ -23,7 +23,7 @@ _folders: dict[Path, int] = {}
 def create() -> Path:
     """Create a folder for a server of this process, after removing folders of killed processes."""
     _remove_abandoned()
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-"))
     _folders[folder] = os.getpid()
     _remove_folders_on_signals()
     return folder
@@ -60,7 +60,7 @@ def _remove_abandoned() -> None:
     """Remove folders of ended processes of this user."""
     if not hasattr(os, "getuid"):
         return
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}[0-9]*-*"):
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}[0-9]*-*"):
         with contextlib.suppress(OSError, ValueError):
             pid = int(folder.name.split("-")[1])
             status = folder.lstat()

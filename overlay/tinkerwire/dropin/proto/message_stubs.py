@@ -15,7 +15,18 @@ from google.protobuf.message import Message
 
 DESCRIPTOR: FileDescriptor
 """
-SCALARS = {1: "float", 2: "float", 3: "int", 4: "int", 5: "int", 8: "bool", 9: "str", 12: "bytes", 13: "int", 14: "int"}
+PROTOBUF_SCALARS = {
+    1: "float",
+    2: "float",
+    3: "int",
+    4: "int",
+    5: "int",
+    8: "bool",
+    9: "str",
+    12: "bytes",
+    13: "int",
+    14: "int",
+}
 """The Python types of protobuf's, by number."""
 MESSAGE_TYPE = 11
 
@@ -37,7 +48,7 @@ def _message(descriptor: Any) -> Iterator[str]:
     yield f"class {descriptor.name}(Message):"
     for field in descriptor.fields:
         if _is_single(field) and field.type != MESSAGE_TYPE:
-            yield f"    {field.name}: {SCALARS[field.type]}"
+            yield f"    {field.name}: {PROTOBUF_SCALARS[field.type]}"
         else:
             yield "    @property"
             yield f"    def {field.name}(self) -> {_read(field)}: ..."
@@ -56,7 +67,7 @@ def _is_single(field: Any) -> bool:
 
 
 def _item(field: Any) -> str:
-    return str(field.message_type.name) if field.type == MESSAGE_TYPE else SCALARS[field.type]
+    return str(field.message_type.name) if field.type == MESSAGE_TYPE else PROTOBUF_SCALARS[field.type]
 
 
 def _read(field: Any) -> str:
