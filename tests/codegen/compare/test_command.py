@@ -1,4 +1,4 @@
-"""Two contracts from a command line: folders, documents and versions in; text, JSON, Markdown and exit codes out."""
+"""The diff command: folders, documents and versions in; text, JSON, Markdown and exit codes out."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def diff(*arguments: object) -> int:
     return main(["diff", *map(str, arguments)])
 
 
-def test_equal_contracts(contracts: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is said of two that are the same, and nothing fails."""
+def test_equal_contracts_have_no_changes(contracts: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """Equal contracts have no changes, and the command succeeds."""
     assert diff(*contracts, "--fail-on", "any") == 0
     assert "no change" in capsys.readouterr().out
 
@@ -49,8 +49,8 @@ def test_equal_contracts(contracts: tuple[Path, Path], capsys: pytest.CaptureFix
         ("enum: [fast, slow]", "enum: [fast]", "breaking"),
     ],
 )
-def test_exit_codes(contracts: tuple[Path, Path], old: str, new: str, level: str) -> None:
-    """--fail-on fails from that level on; without it the command only tells."""
+def test_fail_on_sets_the_exit_code(contracts: tuple[Path, Path], old: str, new: str, level: str) -> None:
+    """With --fail-on the command fails from that level on; without it the command succeeds."""
     edit(contracts[1], old, new)
     order = ["safe", "risky", "breaking"]
     assert diff(*contracts) == 0
@@ -58,8 +58,10 @@ def test_exit_codes(contracts: tuple[Path, Path], old: str, new: str, level: str
         assert diff(*contracts, "--fail-on", name) == int(order.index(level) >= order.index(least))
 
 
-def test_reports(contracts: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    """All forms say the operation, the place, the reason and an example."""
+def test_reports_show_place_reason_and_example(
+    contracts: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All formats show the operation, the place, the reason and an example."""
     edit(contracts[1], "enum: [fast, slow]", "enum: [fast]")
     diff(*contracts)
     text = capsys.readouterr().out
@@ -67,9 +69,9 @@ def test_reports(contracts: tuple[Path, Path], capsys: pytest.CaptureFixture[str
     assert "in POST /api/v1/start" in text
     assert "for example, valid before and not now as body application/json:" in text
     diff(*contracts, "--format", "json")
-    found = json.loads(capsys.readouterr().out)
-    assert found["counts"] == {"breaking": 1, "risky": 0, "safe": 0}
-    (change,) = found["changes"]
+    report = json.loads(capsys.readouterr().out)
+    assert report["counts"] == {"breaking": 1, "risky": 0, "safe": 0}
+    (change,) = report["changes"]
     assert (change["where"], change["operations"]) == ("Mode", ["POST /api/v1/start"])
     assert change["example"]["mode"] == "slow"
     diff(*contracts, "--format", "markdown")
@@ -78,15 +80,15 @@ def test_reports(contracts: tuple[Path, Path], capsys: pytest.CaptureFixture[str
     assert "| request | `Mode` |" in markdown
 
 
-def test_a_document_and_a_folder_are_the_same(contracts: tuple[Path, Path], tmp_path: Path) -> None:
-    """A bundled document is compared like the folder it came from."""
+def test_document_compares_like_its_folder(contracts: tuple[Path, Path], tmp_path: Path) -> None:
+    """A bundled document compares like the folder that it came from."""
     bundled = tmp_path / "bundled.json"
     bundled.write_text(json.dumps(load(contracts[0])))
     assert diff(contracts[0], bundled, "--fail-on", "any") == 0
 
 
-def test_versions_of_one_contract(contracts: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    """DIR@VERSION and @VERSION take one contract at a wire version."""
+def test_versions_of_one_contract_compare(contracts: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """The forms DIR@VERSION and @VERSION open a contract at a wire version."""
     edit(contracts[0], NEW_FIELD, "        heat: {type: number, default: 0.5, x-since: 0.6.0}\n")
     assert diff(f"{contracts[0]}@0.5.0", f"{contracts[0]}@0.6.0", "--fail-on", "any") == 1
     assert diff("@0.5.0", "@0.6.0", "--schema", contracts[0], "--fail-on", "any") == 1
@@ -94,28 +96,28 @@ def test_versions_of_one_contract(contracts: tuple[Path, Path], capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("argument", "message"),
     [
         ("no/such/place", "does not exist"),
         ("@0.0.1", "older than"),
         ("@new", "must be numbers with dots"),
     ],
 )
-def test_unusable_sides_name_the_way_out(given: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """2, with what was given and what would do."""
-    assert diff(given, "@0.16.1") == 2
-    assert says in capsys.readouterr().err
+def test_unusable_input_exits_with_2(argument: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command exits with 2; the error quotes the input and lists the valid forms."""
+    assert diff(argument, "@0.16.1") == 2
+    assert message in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_contract(tmp_path: Path) -> None:
-    """A document without paths is named."""
+def test_document_without_paths_is_rejected(tmp_path: Path) -> None:
+    """The error names a document without paths."""
     (tmp_path / "list.json").write_text("[]")
     with pytest.raises(ValueError, match="has no paths"):
         open_contract(str(tmp_path / "list.json"), tmp_path)
 
 
-def test_shared_parts_of_a_document_are_followed(tmp_path: Path) -> None:
-    """References to shared parameters and responses are written out."""
+def test_shared_parts_of_a_document_are_inlined(tmp_path: Path) -> None:
+    """References to shared parameters and responses are replaced by their targets."""
     document = {
         "openapi": "3.1.0",
         "info": {"title": "t", "version": "draft"},
@@ -147,31 +149,33 @@ def test_shared_parts_of_a_document_are_followed(tmp_path: Path) -> None:
         ("  // Its place.\n  int64 x = 1;\n", "", ("risky", "Point.x")),
     ],
 )
-def test_messages(
+def test_protobuf_changes_have_the_right_level(
     contracts: tuple[Path, Path], old: str, new: str, expected: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Protobuf fields that come, go, or mean something else."""
+    """Protobuf fields that are added, removed or redefined have the right level."""
     edit(contracts[1], old, new, "tinker_public.proto")
     diff(*contracts, "--format", "json")
     (change,) = json.loads(capsys.readouterr().out)["changes"]
     assert (change["level"], change["where"], change["direction"]) == (*expected, "protobuf")
 
 
-def test_the_sources_of_these_tests_hold_what_they_edit() -> None:
-    """An edit that finds nothing would prove nothing."""
+def test_replaced_texts_exist() -> None:
+    """The texts that the tests replace exist."""
     assert NEW_FIELD in JOBS
     assert "int64 x = 1;" in PROTO
 
 
-def test_results_of_queued_work_count_each_by_itself() -> None:
-    """One result takes any object, so the union hides changes of the others; they are found all the same."""
+def test_each_result_of_queued_work_is_compared() -> None:
+    """One result accepts any object, so the union hides changes of the others; the comparison finds them anyway."""
     old, new = project(CONTRACT, "0.16.1"), project(CONTRACT, "0.16.1")
     new["components"]["schemas"]["SampledSequence"]["properties"]["tokens"] = {"type": "string"}
     new["components"]["schemas"]["FutureRetrieveResponse"]["anyOf"].append({"$ref": "#/components/schemas/Cursor"})
-    found = {change.key[0]: change.key for change in compare_contracts(old, new) if "tokens" in change.where}
-    assert "breaking" in found
-    members = [each for each in compare_contracts(old, new) if each.where == "FutureRetrieveResponse"]
-    assert [(each.level, each.reason.partition(";")[0]) for each in members] == [("risky", "Cursor is a new member")]
+    keys = {change.key[0]: change.key for change in compare_contracts(old, new) if "tokens" in change.where}
+    assert "breaking" in keys
+    members = [change for change in compare_contracts(old, new) if change.where == "FutureRetrieveResponse"]
+    assert [(change.level, change.reason.partition(";")[0]) for change in members] == [
+        ("risky", "Cursor is a new member")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -183,8 +187,8 @@ def test_results_of_queued_work_count_each_by_itself() -> None:
         ("0.6.3", "0.7.0", ("safe", "request", "AdamParams.weight_decay", "a property of this name is accepted now")),
     ],
 )
-def test_versions_of_the_real_contract(old: str, new: str, expected: tuple[str, ...]) -> None:
-    """What is known of the wire's history is found between its versions."""
+def test_known_changes_of_the_wire_are_found(old: str, new: str, expected: tuple[str, ...]) -> None:
+    """Known changes in the wire's history are found between its versions."""
     changes = compare_contracts(project(CONTRACT, old), project(CONTRACT, new))
     assert expected in [change.key for change in changes]
     assert all(change.example is not NO_EXAMPLE for change in changes if "is rejected now" in change.reason)

@@ -1,4 +1,4 @@
-"""One change per pair of contracts: each is classed right, at its place, and its example proves it."""
+"""One change per pair of contracts; each has the right level and place, and an example proves it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ AUDIO = {
 
 
 def schema(document: Json, name: str) -> Json:
-    found: Json = document["components"]["schemas"][name]
-    return found
+    node: Json = document["components"]["schemas"][name]
+    return node
 
 
 def fields(document: Json, name: str) -> Json:
-    found: Json = schema(document, name)["properties"]
-    return found
+    properties: Json = schema(document, name)["properties"]
+    return properties
 
 
 def ref(name: str) -> Json:
@@ -71,8 +71,8 @@ def grow_pair(d: Json) -> None:
 
 
 def operation(d: Json, path: str, method: str = "post") -> Json:
-    found: Json = d["paths"][path][method]
-    return found
+    node: Json = d["paths"][path][method]
+    return node
 
 
 def media(d: Json, holder: Json) -> None:
@@ -85,9 +85,9 @@ def parameter(d: Json, **more: Any) -> None:
 
 def rename_variable(d: Json) -> None:
     item = d["paths"].pop(RUNS)
-    for each in item["get"]["parameters"]:
-        if each["in"] == "path":
-            each["name"] = "id"
+    for parameter_ in item["get"]["parameters"]:
+        if parameter_["in"] == "path":
+            parameter_["name"] = "id"
     d["paths"][RUNS.replace("run_id", "id")] = item
 
 
@@ -295,17 +295,17 @@ MORE: dict[str, tuple[Edit, str, str, str]] = {
 }
 
 
-def edited(edit: Edit) -> Json:
+def apply_edit(edit: Edit) -> Json:
     document = copy.deepcopy(BASE)
     edit(document)
     return document
 
 
 @pytest.mark.parametrize("pair", sorted(PAIRS | MORE))
-def test_each_pair_is_classed_right(pair: str) -> None:
-    """The worst change of each pair has the level, the place and the reason that an old client deserves."""
+def test_each_change_has_the_right_level_and_place(pair: str) -> None:
+    """The worst change of each pair has the level, place and reason that an old client needs."""
     edit, level, where, reason = (PAIRS | MORE)[pair]
-    changes = compare_contracts(BASE, edited(edit))
+    changes = compare_contracts(BASE, apply_edit(edit))
     if level == "none":
         assert changes == []
         return
@@ -315,57 +315,59 @@ def test_each_pair_is_classed_right(pair: str) -> None:
 
 
 @pytest.mark.parametrize("pair", sorted(PAIRS | MORE))
-def test_each_example_is_taken_by_one_side_only(pair: str) -> None:
-    """An example is valid before and refused after, or the reverse, judged by a validator of its own."""
+def test_each_example_is_valid_in_one_contract_only(pair: str) -> None:
+    """An independent validator accepts each example for one contract and rejects it for the other."""
     edit, *_ = (PAIRS | MORE)[pair]
-    new = edited(edit)
+    new = apply_edit(edit)
     for change in compare_contracts(BASE, new):
         if change.example is not NO_EXAMPLE:
-            takes, refuses = (BASE, new) if takes_before(change) else (new, BASE)
+            takes, refuses = (BASE, new) if is_valid_before(change) else (new, BASE)
             assert is_valid(takes, change), change
             assert not is_valid(refuses, change), change
 
 
-def takes_before(change: Change) -> bool:
+def is_valid_before(change: Change) -> bool:
     return (change.direction == "request") == (change.level == "breaking")
 
 
 def is_valid(document: Json, change: Change) -> bool:
-    """Whether any part of the operation in the direction of the change takes the example."""
+    """Report whether any part of the operation in the direction of the change accepts the example."""
     key = change.operations[0]
-    found = [each for each in list_parts(key, index_operations(document)[key]) if each.direction == change.direction]
-    whole = {"components": {"schemas": {n: strip_annotations(s) for n, s in document["components"]["schemas"].items()}}}
-    schemas = [each.schema for each in found if each.part == change.example_of] or [ref(change.example_of)]
+    parts = [part for part in list_parts(key, index_operations(document)[key]) if part.direction == change.direction]
+    components = {
+        "components": {"schemas": {n: strip_annotations(s) for n, s in document["components"]["schemas"].items()}}
+    }
+    schemas = [part.schema for part in parts if part.part == change.example_of] or [ref(change.example_of)]
     return any(
-        jsonschema_rs.Draft202012Validator({**strip_annotations(each), **whole}).is_valid(change.example)
-        for each in schemas
+        jsonschema_rs.Draft202012Validator({**strip_annotations(part), **components}).is_valid(change.example)
+        for part in schemas
     )
 
 
-def test_the_sample_has_thirty_three_pairs() -> None:
-    """None was lost on the way from the trial."""
+def test_sample_has_thirty_three_pairs() -> None:
+    """All pairs of the trial are still here."""
     assert len(PAIRS) == 33
 
 
-def test_a_contract_equals_itself() -> None:
-    """No change is made up."""
+def test_contract_equals_itself() -> None:
+    """A contract has no changes against itself."""
     assert compare_contracts(BASE, copy.deepcopy(BASE)) == []
 
 
 @pytest.mark.parametrize("pair", sorted(PAIRS))
-def test_another_judge_agrees_on_schemas(pair: str) -> None:
-    """jsoncompat, which judges a pair of schemas, finds a break where we do; what it cannot see is left out."""
+def test_jsoncompat_agrees(pair: str) -> None:
+    """The package jsoncompat, which compares two schemas, finds the same breaks, apart from what it cannot see."""
     jsoncompat = pytest.importorskip("jsoncompat")
     edit, level, *_ = PAIRS[pair]
-    new = edited(edit)
+    new = apply_edit(edit)
     before, after = index_operations(BASE), index_operations(new)
     verdicts = []
     for key in before.keys() & after.keys():
-        old = {(each.direction, each.part): each.schema for each in list_parts(key, before[key])}
-        for each in list_parts(key, after[key]):
-            if (each.direction, each.part) in old:
-                role = "deserializer" if each.direction == "request" else "serializer"
-                pairs = (standalone(BASE, old[each.direction, each.part]), standalone(new, each.schema))
+        old = {(part.direction, part.part): part.schema for part in list_parts(key, before[key])}
+        for part in list_parts(key, after[key]):
+            if (part.direction, part.part) in old:
+                role = "deserializer" if part.direction == "request" else "serializer"
+                pairs = (to_standalone(BASE, old[part.direction, part.part]), to_standalone(new, part.schema))
                 verdicts.append(pairs[0] == pairs[1] or jsoncompat.check_compat(*pairs, role))
     unseen = {"operation", "parameter", "media type", "default"}
     # Of a union that grows by a member with another tag that judge fears the worst.
@@ -374,8 +376,8 @@ def test_another_judge_agrees_on_schemas(pair: str) -> None:
         assert all(verdicts) == (level in ("safe", "none"))
 
 
-def standalone(document: Json, part: Json) -> str:
-    """A schema with all components, as that judge wants it."""
+def to_standalone(document: Json, part: Json) -> str:
+    """Return a schema with all components, as jsoncompat requires."""
     text = json.dumps(
         {"allOf": [strip_annotations(part)], "$defs": strip_annotations(document["components"])["schemas"]}
     )

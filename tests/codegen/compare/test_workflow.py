@@ -1,4 +1,4 @@
-"""The workflow that users copy: its commands exist, parse, and do what its steps say."""
+"""The CI workflow that users copy: its commands exist, parse and work."""
 
 from __future__ import annotations
 
@@ -24,50 +24,50 @@ STEPS: list[dict[str, Any]] = WORKFLOW["jobs"]["contract"]["steps"]
 COMMAND = re.compile(r"python -m tinkerwire_codegen ((?:[^\n\\]|\\\n)*)")
 
 
-def commands() -> list[list[str]]:
-    """The arguments of each call of the generator in the workflow."""
+def read_commands() -> list[list[str]]:
+    """Return the arguments of each call of the generator in the workflow."""
     texts = [match for step in STEPS for match in COMMAND.findall(step.get("run", ""))]
-    found = []
+    commands = []
     for text in texts:
         words = shlex.split(text.replace("\\\n", " "))
         ends = [index for index, word in enumerate(words) if word.startswith((">", "|", "&"))]
-        found.append(words[: min(ends, default=len(words))])
-    return found
+        commands.append(words[: min(ends, default=len(words))])
+    return commands
 
 
-def test_the_commands_exist_and_parse() -> None:
-    """Every call of the generator is one that its parser takes."""
-    parsed = [build_parser().parse_args(words) for words in commands()]
-    assert [each.command for each in parsed] == ["generate", "diff"]
+def test_commands_parse() -> None:
+    """The parser accepts every call of the generator."""
+    parsed = [build_parser().parse_args(words) for words in read_commands()]
+    assert [arguments.command for arguments in parsed] == ["generate", "diff"]
     assert parsed[1].fail_on == "breaking"
     assert parsed[1].format == "markdown"
 
 
-def test_the_trigger_is_a_pull_request_with_leave_to_comment() -> None:
-    """YAML reads the key `on` as true; the comment needs the permission to write."""
+def test_workflow_runs_on_pull_requests_and_may_comment() -> None:
+    """YAML reads the key `on` as true; the comment needs write permission."""
     assert "pull_request" in WORKFLOW[True]
     assert WORKFLOW["permissions"]["pull-requests"] == "write"
 
 
 @pytest.mark.parametrize("step", [step for step in STEPS if "run" in step], ids=lambda step: str(step["name"]))
-def test_each_script_is_shell(step: dict[str, Any]) -> None:
-    """No step has a mistake that the shell would find."""
+def test_each_script_is_valid_shell(step: dict[str, Any]) -> None:
+    """The shell accepts the syntax of every step."""
     bash = shutil.which("bash")
     assert bash
     run = subprocess.run([bash, "-n"], input=step["run"], text=True, capture_output=True, check=False)
     assert run.returncode == 0, run.stderr
 
 
-def script(name: str) -> str:
+def read_script(name: str) -> str:
     return str(next(step["run"] for step in STEPS if step.get("name") == name))
 
 
-def shell(text: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+def run_shell(text: str, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     bins = folder.parent / "bin"
     bins.mkdir(exist_ok=True)
     if not (bins / "python").exists():
         (bins / "python").symlink_to(sys.executable)
-    path = [str(ROOT / each) for each in ("codegen", "generated", "overlay")]
+    path = [str(ROOT / folder_name) for folder_name in ("codegen", "generated", "overlay")]
     env = {
         **os.environ,
         "PATH": f"{bins}{os.pathsep}{os.environ['PATH']}",
@@ -89,7 +89,7 @@ def git(folder: Path, *arguments: str) -> None:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository with a contract, whose base branch is known as origin/main."""
+    """Create a repository with a contract, whose base branch is known as origin/main."""
     folder = tmp_path / "repository"
     write_contract(folder / "schema")
     (folder / "generated").mkdir()
@@ -102,26 +102,26 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("old", "new", "status"), [("", "", "0"), ("enum: [fast, slow]", "enum: [fast]", "1")])
-def test_the_comparison_runs(repository: Path, old: str, new: str, status: str) -> None:
-    """The step writes the comment and says whether something breaks, and does not fail for that."""
+def test_comparison_step_writes_comment_and_status(repository: Path, old: str, new: str, status: str) -> None:
+    """The step writes the comment and the status, and succeeds even for a breaking change."""
     file = repository / "schema" / "jobs.yaml"
     file.write_text(file.read_text().replace(old, new, 1))
-    run = shell(script("Compare with the base branch"), repository, GITHUB_BASE_REF="main")
+    run = run_shell(read_script("Compare with the base branch"), repository, GITHUB_BASE_REF="main")
     assert run.returncode == 0, run.stderr
     assert (repository.parent / "output").read_text() == f"status={status}\n"
     assert (repository.parent / "contract.md").read_text().startswith("## Contract ")
 
 
-def test_an_unusable_contract_fails_the_comparison(repository: Path) -> None:
-    """What cannot be compared is no success."""
+def test_unusable_contract_fails_the_comparison(repository: Path) -> None:
+    """A contract that cannot be compared is an error."""
     (repository / "schema" / "jobs.yaml").write_text("paths: [")
-    assert shell(script("Compare with the base branch"), repository, GITHUB_BASE_REF="main").returncode != 0
+    assert run_shell(read_script("Compare with the base branch"), repository, GITHUB_BASE_REF="main").returncode != 0
 
 
 @pytest.mark.parametrize(("name", "clean"), [(None, True), ("a.py", False), ("new.py", False)])
-def test_a_dirty_tree_is_found(repository: Path, name: str | None, clean: bool) -> None:
+def test_changed_generated_files_fail(repository: Path, name: str | None, clean: bool) -> None:
     """Changed and new files in the generated folder both fail."""
     if name:
         (repository / "generated" / name).write_text("A = 2\n")
-    run = shell(script("The committed code is what the contract says"), repository)
+    run = run_shell(read_script("Check that the committed code is current"), repository)
     assert (run.returncode == 0) is clean

@@ -1,4 +1,4 @@
-"""The contract is sound: valid OpenAPI at every version, described, dated, and as generators need it."""
+"""The contract is valid OpenAPI at every version, described, dated, and as the generators need it."""
 
 from __future__ import annotations
 
@@ -44,32 +44,32 @@ def parts(node: Any, place: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
             yield from parts(item, f"{place}/{key}")
 
 
-def test_the_whole_document_is_openapi() -> None:
-    """The bundled document, with all its time in it, passes the validator."""
+def test_bundled_document_is_openapi() -> None:
+    """The bundled document with all its marks passes the validator."""
     OpenAPIV31SpecValidator(CONTRACT).validate()
 
 
 @pytest.mark.parametrize("version", PINNED)
 def test_each_version_is_openapi(version: str) -> None:
-    """The document of one version passes the validator and has no trace of time."""
+    """The document of one version passes the validator and has no version marks."""
     document = project(CONTRACT, version)
     OpenAPIV31SpecValidator(document).validate()
     assert not re.search(r"x-(since|until|absent|history|enum-since|enum-until)", repr(document))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_no_version_refers_to_what_it_lacks(version: str) -> None:
-    """In every version that was read, each reference leads somewhere."""
+def test_each_reference_has_a_target_in_its_version(version: str) -> None:
+    """In every version that was read, each reference has a target."""
     check_refs(project(CONTRACT, version))
 
 
-def test_all_versions_at_once_are_openapi() -> None:
+def test_union_of_all_versions_is_openapi() -> None:
     """The document that models are generated from passes the validator."""
     OpenAPIV31SpecValidator(union_document(CONTRACT)).validate()
 
 
 def test_everything_is_described() -> None:
-    """Every schema, property, parameter, header and response says in a sentence what it is."""
+    """Every schema, property, parameter, header and response has a description that ends in a full stop."""
     described = {f"schema {name}": schema for name, schema in SCHEMAS.items()}
     for name, schema in SCHEMAS.items():
         described |= {f"{name}.{field}": detail for field, detail in schema.get("properties", {}).items()}
@@ -83,23 +83,23 @@ def test_everything_is_described() -> None:
     assert not bad, [(b, described[b].get("description")) for b in bad]
 
 
-def test_every_time_is_a_version_that_was_read() -> None:
-    """A date between two versions would be a guess."""
+def test_every_mark_names_a_version_that_was_read() -> None:
+    """Only versions that were read can appear; any other would be a guess."""
     for place, node in parts(CONTRACT):
-        found = [node.get("x-since"), node.get("x-until"), *node.get("x-enum-since", {}).values()]
-        found += [entry["until"] for entry in node.get("x-history", [])]
-        found += [end for gap in node.get("x-absent", []) for end in gap.values()]
-        assert {v for v in found if v is not None} <= set(VERSIONS), place
+        versions = [node.get("x-since"), node.get("x-until"), *node.get("x-enum-since", {}).values()]
+        versions += [entry["until"] for entry in node.get("x-history", [])]
+        versions += [end for gap in node.get("x-absent", []) for end in gap.values()]
+        assert {v for v in versions if v is not None} <= set(VERSIONS), place
 
 
 def test_every_schema_and_operation_is_dated() -> None:
-    """Schemas and operations say since when they exist."""
+    """Schemas and operations have x-since."""
     assert [name for name, schema in SCHEMAS.items() if "x-since" not in schema] == []
     assert [path for path, operation in operations(CONTRACT) if "x-since" not in operation] == []
 
 
 def test_every_enum_union_and_object_has_a_name() -> None:
-    """Generators name nothing themselves; null, and a string beside an enum, make no union."""
+    """Generators invent no names; null, and a string beside an enum, do not count as union members."""
     for place, node in parts(SCHEMAS):
         if place.count("/") == 1 or re.fullmatch(r"#/\w+/x-history/\d+/schema", place):
             continue
@@ -112,7 +112,7 @@ def test_every_enum_union_and_object_has_a_name() -> None:
             assert text == {"type": "string"}, place
 
 
-def test_no_schema_uses_what_generators_cannot_digest() -> None:
+def test_schemas_use_only_what_generators_support() -> None:
     """Unions are anyOf, pairs are closed, and every integer has the bounds of 64 bits or its own."""
     for place, node in parts(SCHEMAS):
         assert not {"oneOf", "allOf", "not", "if", "patternProperties"} & node.keys(), place
@@ -127,8 +127,8 @@ def _listed(kind: Any) -> list[str]:
     return kind if isinstance(kind, list) else []
 
 
-def test_tags_are_constant_and_may_be_left_out() -> None:
-    """Clients of wire 0.3.0 to 0.16.1 send no type tag, so every server must do without; older chunks had it."""
+def test_type_tags_are_constant_and_optional() -> None:
+    """Clients of wire 0.3.0 to 0.16.1 send no type tag, so servers cannot require it; older chunks had it."""
     for name, schema in SCHEMAS.items():
         if name in ("EncodedTextChunkParam", "ImageAssetPointerChunkParam"):
             continue
@@ -138,7 +138,7 @@ def test_tags_are_constant_and_may_be_left_out() -> None:
             assert "type" not in schema.get("required", []), name
 
 
-def test_operations_are_named_and_placed() -> None:
+def test_operations_have_names_tags_and_parameters() -> None:
     """Operation names are unique, each has one tag of the document, and its path parameters are declared."""
     names = [operation["operationId"] for _, operation in operations(CONTRACT)]
     assert len(names) == len(set(names))
@@ -154,14 +154,14 @@ def test_operations_are_named_and_placed() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_protobuf_bodies_are_messages_of_their_version(version: str) -> None:
-    """What the contract says a protobuf body may be is in the .proto at that version."""
+    """The messages of protobuf bodies exist in the .proto at each version."""
     named = [name for names in list_protobuf_messages(project(CONTRACT, version)["paths"]).values() for name in names]
     assert set(named) <= describe_proto(project_proto(PROTO, version))["messages"].keys()
     assert bool(named) == (parse_version(version) >= parse_version("0.18.2"))
 
 
-def test_loading_twice_gives_the_same() -> None:
-    """The bundle depends on nothing but its files, not even in the order of its keys."""
+def test_loading_is_deterministic() -> None:
+    """The bundle depends on its files only, including the order of its keys."""
     again = load(Path(__file__).parents[3] / "schema")
     assert repr(again) == repr(CONTRACT)
 
@@ -175,27 +175,27 @@ def write(folder: Path, **files: str) -> Path:
     return folder
 
 
-def test_a_name_in_two_files_is_refused(tmp_path: Path) -> None:
-    """The error says what is there twice and in which files."""
+def test_schema_in_two_files_is_rejected(tmp_path: Path) -> None:
+    """The error names the schema and both files."""
     twice = "components: {schemas: {A: {type: string}}}"
     with pytest.raises(ValueError, match=r"schemas A is defined in one\.yaml and in two\.yaml"):
         load(write(tmp_path, one=twice, two=twice))
 
 
-def test_a_path_in_two_files_is_refused(tmp_path: Path) -> None:
-    """Also paths belong to one family."""
+def test_path_in_two_files_is_rejected(tmp_path: Path) -> None:
+    """A path belongs to one family too."""
     with pytest.raises(ValueError, match=r"path /a is defined in one\.yaml and in two\.yaml"):
         load(write(tmp_path, one="paths: {/a: {}}", two="paths: {/a: {}}"))
 
 
-def test_a_reference_to_nothing_is_refused(tmp_path: Path) -> None:
-    """The error names the reference and the place where it stands."""
+def test_reference_without_target_is_rejected(tmp_path: Path) -> None:
+    """The error names the reference and its place."""
     text = "components: {schemas: {A: {properties: {b: {$ref: '#/components/schemas/B'}}}}}"
     with pytest.raises(ValueError, match=r"#/components/schemas/A/properties/b: #/components/schemas/B does not exist"):
         load(write(tmp_path, one=text))
 
 
-def test_a_tag_for_nothing_is_refused(tmp_path: Path) -> None:
+def test_discriminator_without_target_is_rejected(tmp_path: Path) -> None:
     """Targets of discriminators are references too."""
     tag = "{propertyName: type, mapping: {b: '#/components/schemas/B'}}"
     text = f"components: {{schemas: {{A: {{discriminator: {tag}}}}}}}"
@@ -211,22 +211,22 @@ def test_a_tag_for_nothing_is_refused(tmp_path: Path) -> None:
         ("components: {examples: {}}", r"components\.examples"),
     ],
 )
-def test_a_file_in_another_form_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    """The error names the file and what is wrong with it."""
+def test_malformed_file_is_rejected(tmp_path: Path, text: str, message: str) -> None:
+    """The error names the file and the problem."""
     with pytest.raises(ValueError, match=rf"two\.yaml: .*{message}"):
         load(write(tmp_path, two=text))
 
 
-def test_a_missing_family_is_refused(tmp_path: Path) -> None:
-    """The error names the file that is not there."""
+def test_missing_family_is_rejected(tmp_path: Path) -> None:
+    """The error names the missing file."""
     folder = write(tmp_path)
     (folder / "two.yaml").unlink()
     with pytest.raises(ValueError, match=r"two\.yaml: file does not exist"):
         load(folder)
 
 
-def test_shared_parameters_and_responses_are_written_out(tmp_path: Path) -> None:
-    """What is shared stands in full at each place, and each place can change without the others."""
+def test_shared_parameters_and_responses_are_copied(tmp_path: Path) -> None:
+    """Each place gets a full copy that can change independently."""
     text = """
 components:
   parameters: {P: {name: p, in: query, schema: {type: integer}}}
@@ -242,7 +242,7 @@ components:
     assert first["parameters"][0] is not second["parameters"][0]
 
 
-def test_given_bounds_of_integers_stay(tmp_path: Path) -> None:
-    """Bounds of 64 bits fill in only what is not there."""
+def test_existing_integer_bounds_stay(tmp_path: Path) -> None:
+    """The bounds of 64 bits only fill in missing bounds."""
     document = load(write(tmp_path, one="components: {schemas: {A: {type: [integer, 'null'], minimum: 0}}}"))
     assert document["components"]["schemas"]["A"] == {**INT64, "type": ["integer", "null"], "minimum": 0}

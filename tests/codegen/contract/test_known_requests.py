@@ -1,4 +1,4 @@
-"""What clients written by hand sent wrong, each in its exact wire form."""
+"""Mistakes of hand-written clients in requests, each in its exact wire form."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ WEIGHTS_REQUESTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(("name", "body"), WEIGHTS_REQUESTS.items())
-def test_weights_requests_say_path(name: str, body: dict[str, Any]) -> None:
-    """The name of a checkpoint goes as path, not as checkpoint_name or name; only loading requires it."""
+def test_checkpoint_name_is_sent_as_path(name: str, body: dict[str, Any]) -> None:
+    """The name of a checkpoint is in path, not in checkpoint_name or name; only loading requires it."""
     assert fits(name, body)
     assert not fits(name, without(body, "path") | {"checkpoint_name": "a"})
     assert not fits(name, without(body, "path") | {"name": "a"})
@@ -33,16 +33,16 @@ def test_weights_requests_say_path(name: str, body: dict[str, Any]) -> None:
         ("LoadWeightsRequest", "load_weights"),
     ],
 )
-def test_weights_requests_have_their_type(name: str, tag: str) -> None:
-    """The type tag is the name of the endpoint, may be left out, and may be nothing else."""
+def test_type_tag_is_the_endpoint_name(name: str, tag: str) -> None:
+    """The type tag is the name of the endpoint; it may be omitted, but not differ."""
     body = WEIGHTS_REQUESTS[name]
     assert fits(name, body | {"type": tag})
     assert not fits(name, body | {"type": name})
     assert not fits(name, body | {"type": None})
 
 
-def test_saving_for_a_sampler_can_open_a_sampling_session() -> None:
-    """sampling_session_seq_id stands on the request for a sampler only, and counts from 0."""
+def test_save_for_sampler_can_open_a_sampling_session() -> None:
+    """Only the request for a sampler has sampling_session_seq_id, which counts from 0."""
     assert fits("SaveWeightsForSamplerRequest", {"model_id": "m", "seq_id": 6, "sampling_session_seq_id": 0})
     assert not fits("SaveWeightsRequest", {"model_id": "m", "seq_id": 6, "sampling_session_seq_id": 0})
     answer = {"sampling_session_id": "s", "path": None}
@@ -50,8 +50,8 @@ def test_saving_for_a_sampler_can_open_a_sampling_session() -> None:
     assert not fits("SaveWeightsForSamplerResponse", answer)
 
 
-def test_loading_says_whether_the_optimizer_is_loaded_since_0_6_0() -> None:
-    """optimizer is required from 0.6.0 on and refused before."""
+def test_load_requires_optimizer_since_0_6_0() -> None:
+    """The field optimizer is required from 0.6.0 on and rejected before."""
     body = WEIGHTS_REQUESTS["LoadWeightsRequest"]
     assert fits("LoadWeightsRequest", body, "0.6.0")
     assert not fits("LoadWeightsRequest", without(body, "optimizer"), "0.6.0")
@@ -59,8 +59,8 @@ def test_loading_says_whether_the_optimizer_is_loaded_since_0_6_0() -> None:
     assert fits("LoadWeightsRequest", without(body, "optimizer"), "0.5.1")
 
 
-def test_create_session_says_tags_and_sdk_version() -> None:
-    """tags, user_metadata (null counts as said) and sdk_version are required; the tag is create_session."""
+def test_create_session_requires_tags_metadata_and_sdk_version() -> None:
+    """The fields tags, user_metadata (null is enough) and sdk_version are required; the tag is create_session."""
     body: dict[str, Any] = {"tags": [], "user_metadata": None, "sdk_version": "0.16.1", "type": "create_session"}
     assert fits("CreateSessionRequest", body)
     assert fits("CreateSessionRequest", without(body, "type") | {"user_metadata": {"a": [1]}})
@@ -72,8 +72,8 @@ def test_create_session_says_tags_and_sdk_version() -> None:
     assert not fits("CreateSessionRequest", body | {"project_id": None}, "0.14.0")
 
 
-def test_create_sampling_session_belongs_to_a_session() -> None:
-    """session_id and sampling_session_seq_id are required, and there is no user_metadata."""
+def test_create_sampling_session_requires_a_session() -> None:
+    """The fields session_id and sampling_session_seq_id are required; user_metadata does not exist."""
     body = {"session_id": "s", "sampling_session_seq_id": 0, "base_model": "b", "model_path": None}
     assert fits("CreateSamplingSessionRequest", body)
     assert fits("CreateSamplingSessionRequest", body | {"type": "create_sampling_session"})
@@ -82,8 +82,8 @@ def test_create_sampling_session_belongs_to_a_session() -> None:
     assert not fits("CreateSamplingSessionRequest", body | {"user_metadata": {}})
 
 
-def test_lora_config_is_optional_and_its_rank_is_not() -> None:
-    """A model without lora_config, or with null, is trained whole; an adapter has a rank."""
+def test_lora_config_is_optional_but_its_rank_required() -> None:
+    """A model without lora_config, or with null, is trained in full; an adapter needs a rank."""
     body = {"session_id": "s", "model_seq_id": 0, "base_model": "b"}
     assert fits("CreateModelRequest", body)
     assert fits("CreateModelRequest", body | {"lora_config": None})
@@ -94,8 +94,8 @@ def test_lora_config_is_optional_and_its_rank_is_not() -> None:
 
 
 @pytest.mark.parametrize(("value", "good"), [(True, True), (False, True), (None, True), (1, False), ("true", False)])
-def test_prompt_logprobs_of_a_request_has_three_values(value: Any, good: bool) -> None:
-    """true, false and null are different, and null, the default, is neither."""
+def test_requested_prompt_logprobs_has_three_values(value: Any, good: bool) -> None:
+    """The values true, false and null differ; null is the default."""
     body = {"prompt": PROMPT, "sampling_params": {}}
     assert fits("SampleRequest", body)
     assert fits("SampleRequest", body | {"prompt_logprobs": value}) is good
@@ -104,14 +104,14 @@ def test_prompt_logprobs_of_a_request_has_three_values(value: Any, good: bool) -
 
 @pytest.mark.parametrize("stop", [None, "\n", ["a", "b"], [], [13, 198]])
 def test_stop_is_a_string_strings_or_token_ids(stop: Any) -> None:
-    """Three forms and null; a mixture, a single token id and lists of lists are none of them."""
+    """Null and three forms are valid; a mixture, a single token id or lists of lists are not."""
     assert fits("SamplingParams", {"stop": stop})
     for bad in (13, ["a", 13], [[13]]):
         assert not fits("SamplingParams", {"stop": bad})
 
 
-def test_telemetry_has_four_fields() -> None:
-    """events, platform, sdk_version and session_id, all required, and none besides."""
+def test_telemetry_has_four_required_fields() -> None:
+    """The fields events, platform, sdk_version and session_id are required; others are rejected."""
     event = {
         "event": "GENERIC_EVENT",
         "event_id": "e",
@@ -129,8 +129,8 @@ def test_telemetry_has_four_fields() -> None:
     assert not fits("TelemetrySendRequest", body | {"events": [event | {"event": "generic_event"}]})
 
 
-def test_defaults_of_adam() -> None:
-    """Step size 1e-4, beta1 0.9, beta2 0.95, eps 1e-12; decay and clipping, both off, came with 0.7.0."""
+def test_adam_defaults_by_version() -> None:
+    """The defaults are 1e-4, 0.9, 0.95 and 1e-12; decay and clipping, both off, came with 0.7.0."""
     defaults = {name: detail["default"] for name, detail in schema_of("AdamParams", "0.6.3")["properties"].items()}
     assert defaults == {"learning_rate": 1e-4, "beta1": 0.9, "beta2": 0.95, "eps": 1e-12}
     later = {name: detail["default"] for name, detail in schema_of("AdamParams", "0.7.0")["properties"].items()}
@@ -140,8 +140,8 @@ def test_defaults_of_adam() -> None:
         assert not fits("AdamParams", {wrong: 0.1})
 
 
-def test_image_chunks_since_0_6_0() -> None:
-    """Bytes in base64 under data, or a location; both with a format, and with expected_tokens if wanted."""
+def test_image_chunk_fields_since_0_6_0() -> None:
+    """A chunk has base64 bytes under data, or a location; both have a format, and optionally expected_tokens."""
     sent = {"data": "iVBORw0KGgo=", "format": "png", "type": "image"}
     stored = {"location": "https://example.com/a.jpg", "format": "jpeg", "type": "image_asset_pointer"}
     assert schema_of("ImageChunk")["properties"]["data"]["contentEncoding"] == "base64"
@@ -156,8 +156,8 @@ def test_image_chunks_since_0_6_0() -> None:
     assert not fits("ImageAssetPointerChunk", without(stored, "location") | {"url": "https://example.com/a.jpg"})
 
 
-def test_image_chunks_before_0_6_0() -> None:
-    """height, width and tokens were required then, and expected_tokens refused."""
+def test_image_chunk_fields_before_0_6_0() -> None:
+    """The fields height, width and tokens were required then, and expected_tokens was rejected."""
     body = {"data": "iVBORw0KGgo=", "format": "png"}
     size = {"height": 8, "width": 8, "tokens": 64}
     assert fits("ImageChunk", body | size, "0.5.1")
@@ -168,8 +168,8 @@ def test_image_chunks_before_0_6_0() -> None:
     assert not fits("ImageAssetPointerChunk", pointer, "0.5.1")
 
 
-def test_chunks_of_text_need_no_tag() -> None:
-    """Clients of these versions send {tokens: [...]}; with a tag it must be the right one."""
+def test_text_chunk_needs_no_tag() -> None:
+    """Clients of these versions send {tokens: [...]}; a tag must be the right one."""
     assert fits("ModelInput", PROMPT)
     assert fits("ModelInput", {"chunks": [{"tokens": [1], "type": "encoded_text"}]})
     assert not fits("ModelInput", {"chunks": [{"tokens": [1], "type": "text"}]})
@@ -177,8 +177,8 @@ def test_chunks_of_text_need_no_tag() -> None:
     assert not fits("ModelInput", {"chunks": [[1, 2]]})
 
 
-def test_losses_by_version() -> None:
-    """cispo and dro came with 0.6.0."""
+def test_loss_names_by_version() -> None:
+    """The losses cispo and dro came with 0.6.0."""
     first = ["cross_entropy", "importance_sampling", "ppo"]
     assert schema_of("LossFnType", "0.5.1")["enum"] == first
     assert schema_of("LossFnType", "0.6.0")["enum"] == [*first, "cispo", "dro"]
@@ -189,7 +189,7 @@ def test_losses_by_version() -> None:
 
 
 def test_shape_may_be_null() -> None:
-    """A tensor without shape, or with null, is one-dimensional; an empty shape is that of a single number."""
+    """A tensor with shape null or without shape is one-dimensional; an empty shape means a single number."""
     body = {"data": [1, 2], "dtype": "int64"}
     assert schema_of("TensorData")["properties"]["shape"]["default"] is None
     for shape in (None, [2], [1, 2], []):
@@ -200,15 +200,15 @@ def test_shape_may_be_null() -> None:
     assert not fits("TensorData", body | {"data": [[1, 2]]})
 
 
-def test_a_checkpoint_can_be_kept_for_ever() -> None:
-    """ttl_seconds: null is an order of its own, which cannot be left out."""
+def test_null_ttl_keeps_a_checkpoint() -> None:
+    """The value null of ttl_seconds has a meaning, and the field is required."""
     assert fits("SetCheckpointTtlRequest", {"ttl_seconds": 3600})
     assert fits("SetCheckpointTtlRequest", {"ttl_seconds": None})
     assert not fits("SetCheckpointTtlRequest", {})
 
 
-def test_requests_refuse_unknown_keys_and_answers_do_not() -> None:
-    """All bodies that clients send are strict but for what SamplingParams and telemetry events hold."""
+def test_requests_reject_unknown_keys_and_responses_accept_them() -> None:
+    """All request bodies are strict, except SamplingParams and the contents of telemetry events."""
     for path, item in plain(NEWEST)["paths"].items():
         for operation in item.values():
             body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")

@@ -1,4 +1,4 @@
-"""What clients and servers written by hand took or gave wrong as answers, each in its exact wire form."""
+"""Mistakes of hand-written clients and servers in responses, each in its exact wire form."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from support.wire_forms import NEWEST, OLDEST, fits, plain, schema_of, without
 TENSOR = {"data": [0.5, 1.0], "dtype": "float32", "shape": [2]}
 
 
-def test_optim_step_gives_metrics_and_no_success() -> None:
-    """The result is a map of numbers by name, which may be null or left out."""
+def test_optim_step_returns_metrics_without_success() -> None:
+    """The result is a map of numbers by name, which may be null or omitted."""
     assert list(schema_of("OptimStepResponse")["properties"]) == ["metrics"]
     assert fits("OptimStepResponse", {"metrics": {"grad_norm:mean": 0.5}})
     assert fits("OptimStepResponse", {"metrics": None})
@@ -32,8 +32,8 @@ RESULTS = {
 }
 
 
-def test_results_of_futures_are_the_real_result_types() -> None:
-    """A 200 of retrieve_future is a result itself, a failure or a wait; since 0.14.0 also its size alone."""
+def test_future_results_are_the_result_types_themselves() -> None:
+    """A 200 of retrieve_future is a result, a failure or a wait; since 0.14.0 also its size alone."""
     assert members(OLDEST) == RESULTS | {"TryAgainResponse", "RequestFailedResponse"}
     assert members("0.13.1") == members(OLDEST)
     assert members("0.14.0") == members(OLDEST) | {"CompleteMetadataResponse"}
@@ -48,8 +48,8 @@ def test_results_of_futures_are_the_real_result_types() -> None:
     assert not fits("FutureRetrieveResponse", [])
 
 
-def test_no_status_wraps_the_result_of_a_future() -> None:
-    """No answer has result or response_data; status is only on the answer that gives the size."""
+def test_future_results_have_no_wrapper() -> None:
+    """No response has result or response_data; only the response with the size has status."""
     for name in members(NEWEST):
         fields = schema_of(name).get("properties", {})
         assert not {"result", "response", "response_data", "data"} & fields.keys(), name
@@ -59,8 +59,8 @@ def test_no_status_wraps_the_result_of_a_future() -> None:
     assert not fits("CompleteMetadataResponse", {"status": "complete_metadata"})
 
 
-def test_try_again_says_why() -> None:
-    """queue_state is required and open for new values; the reason in words came with 0.7.0."""
+def test_try_again_has_a_queue_state() -> None:
+    """The field queue_state is required and open for new values; queue_state_reason came with 0.7.0."""
     body = {"request_id": "r", "queue_state": "paused_capacity"}
     assert fits("TryAgainResponse", body)
     assert fits("TryAgainResponse", body | {"queue_state": "paused_for_lunch"})
@@ -85,13 +85,13 @@ def test_try_again_says_why() -> None:
         ([[[1, None]]], False),
     ],
 )
-def test_topk_prompt_logprobs_are_pairs_by_place(value: Any, good: bool) -> None:
-    """A list with one entry per place of the prompt: null, or a list of pairs [token, logprob]."""
+def test_topk_prompt_logprobs_are_pairs_by_position(value: Any, good: bool) -> None:
+    """The list has one entry per prompt position: null, or a list of pairs [token, logprob]."""
     assert fits("SampleResponse", {"sequences": [], "topk_prompt_logprobs": value}) is good
 
 
-def test_stop_reason_survives_a_new_value() -> None:
-    """The reasons are length and stop, and a server may add one."""
+def test_stop_reason_accepts_new_values() -> None:
+    """The reasons are length and stop, and a server may add others."""
     assert schema_of("StopReason")["enum"] == ["length", "stop"]
     for reason in ("length", "stop", "content_filter"):
         assert fits("SampledSequence", {"stop_reason": reason, "tokens": []})
@@ -99,8 +99,8 @@ def test_stop_reason_survives_a_new_value() -> None:
     assert not fits("SampledSequence", {"tokens": []})
 
 
-def test_archive_addresses_expire() -> None:
-    """The address comes as a redirect with Location and Expires, and becomes url and expires, both required."""
+def test_archive_url_has_an_expiry() -> None:
+    """The URL comes as a redirect with Location and Expires, and becomes url and expires, both required."""
     assert schema_of("CheckpointArchiveUrlResponse")["required"] == ["url", "expires"]
     path = "/api/v1/training_runs/{training_run_id}/checkpoints/{checkpoint_id}/archive"
     answers = plain(NEWEST)["paths"][path]["get"]["responses"]
@@ -109,7 +109,7 @@ def test_archive_addresses_expire() -> None:
 
 
 def test_supported_models_are_open_objects() -> None:
-    """A model of the server is an object whose other keys are kept, never a string."""
+    """A model of the server is an object that keeps unknown keys, never a string."""
     assert fits("GetServerCapabilitiesResponse", {"supported_models": [{"model_name": "b", "context": 32768}]})
     assert fits("GetServerCapabilitiesResponse", {"supported_models": [{}]})
     assert not fits("GetServerCapabilitiesResponse", {"supported_models": ["b"]})
@@ -128,8 +128,8 @@ MOMENTS = {
 
 
 @pytest.mark.parametrize(("name", "fields"), MOMENTS.items())
-def test_moments_carry_their_zone(name: str, fields: tuple[str, ...]) -> None:
-    """Every moment is an RFC 3339 text with Z or an offset; a naive one is no moment, nor is a number."""
+def test_times_have_a_zone(name: str, fields: tuple[str, ...]) -> None:
+    """Every time is an RFC 3339 string with Z or an offset; naive times and numbers are invalid."""
     for field in fields:
         check = jsonschema_rs.validator_for(schema_of(name)["properties"][field], validate_formats=True)
         assert check.is_valid("2025-10-01T12:00:00.5Z")
@@ -138,8 +138,8 @@ def test_moments_carry_their_zone(name: str, fields: tuple[str, ...]) -> None:
         assert not check.is_valid(1759320000)
 
 
-def test_cursors_are_typed_everywhere() -> None:
-    """Each cursor is offset, limit and total_count; lists of runs always have one, of checkpoints since 0.4.0."""
+def test_cursors_have_three_fields() -> None:
+    """A cursor has offset, limit and total_count; lists of runs always have one, lists of checkpoints since 0.4.0."""
     cursor = {"offset": 0, "limit": 20, "total_count": 1}
     assert fits("TrainingRunsResponse", {"training_runs": [], "cursor": cursor})
     assert not fits("TrainingRunsResponse", {"training_runs": []})
@@ -153,8 +153,8 @@ def test_cursors_are_typed_everywhere() -> None:
         assert not fits("CheckpointsListResponse", {"checkpoints": [], "cursor": bad})
 
 
-def test_outputs_of_losses_are_maps_of_tensors() -> None:
-    """loss_fn_outputs has one map per datum, from names to tensors with data and dtype."""
+def test_loss_outputs_are_maps_of_tensors() -> None:
+    """The field loss_fn_outputs has one map per datum, from names to tensors with data and dtype."""
     body = {"loss_fn_output_type": "scalar", "metrics": {"loss:sum": 1.5}}
     assert fits("ForwardBackwardOutput", body | {"loss_fn_outputs": [{"logprobs": TENSOR}, {}]})
     assert not fits("ForwardBackwardOutput", body | {"loss_fn_outputs": [{"logprobs": [0.5]}]})
@@ -162,15 +162,15 @@ def test_outputs_of_losses_are_maps_of_tensors() -> None:
     assert not fits("ForwardBackwardOutput", body | {"loss_fn_outputs": {"logprobs": TENSOR}})
 
 
-def test_the_loss_is_a_metric() -> None:
-    """ForwardBackwardOutput has three fields, all required, and no loss among them."""
+def test_loss_is_a_metric() -> None:
+    """ForwardBackwardOutput has three required fields; the loss is in the metrics."""
     schema = schema_of("ForwardBackwardOutput")
     assert list(schema["properties"]) == ["loss_fn_output_type", "loss_fn_outputs", "metrics"]
     assert schema["required"] == list(schema["properties"])
 
 
-def test_categories_of_errors_are_three() -> None:
-    """unknown, server and user, in lower case; another word passes, for the reader to make of it what it can."""
+def test_error_categories() -> None:
+    """The categories are unknown, server and user, in lower case; the contract accepts other values."""
     assert schema_of("RequestErrorCategory")["enum"] == ["unknown", "server", "user"]
     for category in ("unknown", "server", "user", "User", "quota"):
         assert fits("RequestFailedResponse", {"error": "e", "category": category})
@@ -178,8 +178,8 @@ def test_categories_of_errors_are_three() -> None:
     assert not fits("RequestFailedResponse", {"category": "user"})
 
 
-def test_parsed_tinker_paths_have_four_parts() -> None:
-    """The whole path, run, type and checkpoint; the checkpoint keeps its folder, and its slash stays in paths."""
+def test_parsed_tinker_path_has_four_parts() -> None:
+    """The parts are path, run, type and checkpoint; the checkpoint keeps its folder, and its slash stays in URLs."""
     body = {
         "tinker_path": "tinker://run/weights/0001",
         "training_run_id": "run",

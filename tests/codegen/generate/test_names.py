@@ -1,4 +1,4 @@
-"""Names and texts that Python, the templates or the base need for themselves do not break what is generated."""
+"""Names and texts that Python, the templates or the base use themselves do not break the generated code."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ for mix in ("s", {"branches": []}, [{"parent": {}}]):
 for mix in (4, [4], {"branches": "abc"}):
     try:
         converter.structure({"mix": mix}, OddAnswer)
-    except ValueError as fault:
-        print(fault)
+    except ValueError as error:
+        print(error)
 print(odd.__doc__)
 print(Odd.__doc__.splitlines()[0])
 """
@@ -121,7 +121,7 @@ print(Odd.__doc__.splitlines()[0])
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a package that is generated from the contract with the odd family added."""
+    """Generate a package from the contract with the family of difficult names added."""
     folder = tmp_path_factory.mktemp("odd")
     schema = Path(shutil.copytree(SCHEMA, folder / "schema"))
     (schema / "odd.yaml").write_text(FAMILY, encoding="utf-8")
@@ -132,8 +132,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_odd_names_work_from_end_to_end(package: Path) -> None:
-    """Fields are renamed in Python alone, recursive and mixed types convert, texts stay what they are."""
+def test_difficult_names_work_from_end_to_end(package: Path) -> None:
+    """Only Python names of fields change; recursive and mixed types convert, and texts stay as they are."""
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM],
         env=os.environ
@@ -143,22 +143,22 @@ def test_odd_names_work_from_end_to_end(package: Path) -> None:
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    said = run.stdout.splitlines()
+    output = run.stdout.splitlines()
     keys = ["Any", "None", "_private", "dict", "extra_fields", "field", "field_validator", "float", "int", "list"]
-    assert said[0] == str([*keys, "matches", "self", "str"])
-    assert said[1] == "/api/v1/odd/a%2Fb/c/d (('import', 'x'),)"
-    assert said[2] == "OddAnswer(extra_fields={'new': 1}, extra_fields_='w', mix='s')"
-    assert said[3] == "OddAnswer(extra_fields={'new': 1}, extra_fields_='w', mix=Tree())"
-    assert said[4] == "OddAnswer(extra_fields={'new': 1}, extra_fields_='w', mix=[Tree(parent=Tree())])"
-    assert said[5].startswith("4 fits none of str, Tree, list[") and said[5].endswith("@ OddAnswer.mix")
-    assert said[6].startswith("[4] fits none of str, Tree, list[")
-    assert said[7] == "expected array, got string @ OddAnswer.mix.branches"
-    assert said[8] == 'Says "yes", \\d and three quotes """.'
-    assert said[9] == 'Has "quotes", \\d, """ and ümlauts ✓ and ends in "quotes"'
+    assert output[0] == str([*keys, "matches", "self", "str"])
+    assert output[1] == "/api/v1/odd/a%2Fb/c/d (('import', 'x'),)"
+    assert output[2] == "OddAnswer(extra_fields={'new': 1}, extra_fields_='w', mix='s')"
+    assert output[3] == "OddAnswer(extra_fields={'new': 1}, extra_fields_='w', mix=Tree())"
+    assert output[4] == "OddAnswer(extra_fields={'new': 1}, extra_fields_='w', mix=[Tree(parent=Tree())])"
+    assert output[5].startswith("4 fits none of str, Tree, list[") and output[5].endswith("@ OddAnswer.mix")
+    assert output[6].startswith("[4] fits none of str, Tree, list[")
+    assert output[7] == "expected array, got string @ OddAnswer.mix.branches"
+    assert output[8] == 'Says "yes", \\d and three quotes """.'
+    assert output[9] == 'Has "quotes", \\d, """ and ümlauts ✓ and ends in "quotes"'
 
 
-def test_type_checkers_accept_it(package: Path) -> None:
-    """mypy --strict has nothing to say about what is generated."""
+def test_generated_code_passes_mypy_strict(package: Path) -> None:
+    """The generated code passes mypy --strict."""
     command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", str(package / "tinkerwire_generated")]
     run = subprocess.run(command, cwd=package, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout

@@ -1,4 +1,4 @@
-"""Generation: the same bytes everywhere, a gate against drift, small differences, and contracts of users."""
+"""Generation: the same bytes everywhere, a check against drift, small differences, and contracts of users."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ NEW_FIELD = """        alpha:
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts)
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-def codegen(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_codegen(*arguments: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-W", "error", "-m", "tinkerwire_codegen", *arguments]
     return subprocess.run(
         command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False, timeout=100
     )
 
 
-def python(program: str, path: Path) -> str:
-    """What a program prints that sees the package generated into ``path``."""
+def run_python(program: str, path: Path) -> str:
+    """Run a program that imports the package generated into ``path``; return its output."""
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         env=os.environ
@@ -55,7 +55,7 @@ def python(program: str, path: Path) -> str:
 
 @pytest.fixture
 def schema(tmp_path: Path) -> Path:
-    """A copy of the contract to change."""
+    """Copy the contract, to change it."""
     return Path(shutil.copytree(SCHEMA, tmp_path / "schema"))
 
 
@@ -65,42 +65,42 @@ def replace(file: Path, old: str, new: str) -> None:
     file.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def difference(before: bytes, after: bytes) -> list[str]:
+def diff_lines(before: bytes, after: bytes) -> list[str]:
     lines = difflib.unified_diff(before.decode().splitlines(), after.decode().splitlines(), n=0)
     return [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
 
 
-def test_generation_is_the_same_everywhere(tmp_path: Path) -> None:
-    """Another hash seed, folder, time zone, locale and user settings give the bytes that are committed.
+def test_generation_is_deterministic(tmp_path: Path) -> None:
+    """Another hash seed, folder, time zone, locale and user settings give the committed bytes.
 
-    Modules of an earlier contract do not stay behind; files beside the package do.
+    Modules of an earlier contract are removed; files beside the package stay.
     """
     (tmp_path / "ruff.toml").write_text("line-length = 40\n")
     (tmp_path / "pyproject.toml").write_text("[tool.datamodel-codegen]\nsnake-case-field = true\n")
     (tmp_path / PACKAGE / "api").mkdir(parents=True)
     (tmp_path / PACKAGE / "api" / "old.py").write_text("")
     settings = {"PYTHONHASHSEED": "4242", "TZ": "Asia/Tokyo", "LC_ALL": "C", "PYTHONUTF8": "0"}
-    run = codegen("generate", "--schema", str(SCHEMA), "--out", str(tmp_path), cwd=tmp_path, **settings)
+    run = run_codegen("generate", "--schema", str(SCHEMA), "--out", str(tmp_path), cwd=tmp_path, **settings)
     assert run.returncode == 0, run.stderr
     assert files_of(tmp_path / PACKAGE) == files_of(GENERATED / PACKAGE)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pyproject.toml", "ruff.toml", PACKAGE]
 
 
-def test_generation_says_where_it_comes_from() -> None:
-    """Every module names the command that makes it."""
+def test_generated_modules_name_their_command() -> None:
+    """Every module names the command that generates it."""
     for name, content in files_of(GENERATED / PACKAGE).items():
         if name.endswith(".py"):
             assert content.startswith(b"# Generated from schema/ by `python -m tinkerwire_codegen generate`"), name
 
 
-def test_the_gate_is_open_for_what_is_committed() -> None:
-    """check finds nothing in this tree and says nothing."""
-    run = codegen("check")
+def test_check_succeeds_for_committed_files() -> None:
+    """The check of this tree succeeds and prints nothing."""
+    run = run_codegen("check")
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
-def test_the_gate_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One byte more, a file less, a stray file: exit 1, each file by name, and the way out."""
+def test_check_lists_differing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A changed, a missing and an extra file: exit 1, each file by name, and the remedy."""
     package = Path(shutil.copytree(GENERATED / PACKAGE, tmp_path / PACKAGE))
     (package / "models.py").write_bytes((package / "models.py").read_bytes() + b" ")
     (package / "api" / "training" / "forward.py").unlink()
@@ -111,23 +111,23 @@ def test_the_gate_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert way_out == f"{tmp_path} does not match {SCHEMA}; run `make generate` and commit the result"
 
 
-def test_the_gate_is_shut_where_there_is_no_package(tmp_path: Path) -> None:
-    """Every file of the package is missing then."""
+def test_check_fails_without_a_package(tmp_path: Path) -> None:
+    """Without a package, every file is missing."""
     fresh = tmp_path / "fresh"
     fresh.mkdir()
     (fresh / "models.py").write_text("")
     assert _differences(fresh, tmp_path / "nowhere") == ["missing: models.py"]
 
 
-def test_one_new_field_is_a_small_difference(schema: Path, tmp_path: Path) -> None:
-    """A field more in the YAML changes a few lines of three files, and works: in its version, and not before."""
+def test_new_field_changes_few_lines_and_works(schema: Path, tmp_path: Path) -> None:
+    """A new field in the YAML changes a few lines of three files, and works from its version on."""
     replace(schema / "training.yaml", FIELD, FIELD + NEW_FIELD)
     assert main(["generate", "--schema", str(schema), "--out", str(tmp_path)]) == 0
     before, after = files_of(GENERATED / PACKAGE), files_of(tmp_path / PACKAGE)
     assert before.keys() == after.keys()
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {"models.py", "availability.py", "contract.json"}
-    lines = {name: difference(before[name], after[name]) for name in changed}
+    lines = {name: diff_lines(before[name], after[name]) for name in changed}
     assert len(lines["models.py"]) <= 3
     assert len(lines["availability.py"]) <= 2
     assert len(lines["contract.json"]) <= 12
@@ -140,18 +140,18 @@ for version, alpha in (("0.16.1", 0.5), ("0.15.0", None), ("0.15.0", 0.5)):
     try:
         text = converter.encode(LoraConfig(rank=8, alpha=alpha))
         print(text.decode(), converter.decode(text, LoraConfig).alpha)
-    except ValueError as fault:
-        print(fault)
+    except ValueError as error:
+        print(error)
 """
     switches = '"train_unembed":true,"train_mlp":true,"train_attn":true'
-    said = python(program, tmp_path).splitlines()
-    assert said[0] == '{"rank":8,"alpha":0.5,' + switches + "} 0.5"
-    assert said[1] == '{"rank":8,' + switches + "} None"
-    assert said[2].startswith("LoraConfig.alpha is not in wire 0.15.0: it exists from 0.16.1 on;")
+    output = run_python(program, tmp_path).splitlines()
+    assert output[0] == '{"rank":8,"alpha":0.5,' + switches + "} 0.5"
+    assert output[1] == '{"rank":8,' + switches + "} None"
+    assert output[2].startswith("LoraConfig.alpha is not in wire 0.15.0: it exists from 0.16.1 on;")
 
 
-def test_a_users_own_optional_field_can_be_absent_or_null(schema: Path, tmp_path: Path) -> None:
-    """Without a default and nullable there are three states; without null there are two, and null is refused."""
+def test_optional_field_can_be_absent_or_null(schema: Path, tmp_path: Path) -> None:
+    """A nullable field without a default has three states; without null it has two, and null is rejected."""
     own = (
         "        note: {type: [string, 'null'], description: Own.}\n        level: {type: integer, description: Own.}\n"
     )
@@ -167,10 +167,10 @@ for more in ({}, {"note": None}, {"note": "x"}, {"level": 3}, {"level": None}):
         wire = converter.unstructure(model)
         again = converter.structure(wire, LoraConfig)
         print({k: v for k, v in wire.items() if k in ("note", "level")}, again.note, again.level, again == model)
-    except TypeError as fault:
-        print(fault)
+    except TypeError as error:
+        print(error)
 """
-    assert python(program, tmp_path).splitlines() == [
+    assert run_python(program, tmp_path).splitlines() == [
         "{} UNSET UNSET True",
         "{'note': None} None UNSET True",
         "{'note': 'x'} x UNSET True",
@@ -229,45 +229,45 @@ for more in ({}, {"note": None}, {"note": "x"}, {"level": 3}, {"level": None}):
         ),
     ],
 )
-def test_a_broken_contract_leaves_the_old_package(
+def test_broken_contract_leaves_the_old_package(
     file: str, old: str, new: str, words: str, schema: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A contract that is not sound: exit 2, the place and the value, and nothing is touched."""
+    """A contract with errors: exit 2, the place and the value, and the old package stays."""
     replace(schema / file, old, new)
-    kept = tmp_path / PACKAGE / "models.py"
-    kept.parent.mkdir()
-    kept.write_text("# old")
+    old_file = tmp_path / PACKAGE / "models.py"
+    old_file.parent.mkdir()
+    old_file.write_text("# old")
     assert main(["generate", "--schema", str(schema), "--out", str(tmp_path)]) == 2
-    said = capsys.readouterr().err
-    assert words in said
-    assert str(schema) in said
+    output = capsys.readouterr().err
+    assert words in output
+    assert str(schema) in output
     assert files_of(tmp_path / PACKAGE) == {"models.py": b"# old"}
 
 
-def test_nothing_is_touched_when_a_generator_fails(
+def test_failing_generator_leaves_the_old_package(
     schema: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tool that is not installed ends in exit 2 and its own words, and the old package stays."""
+    """A missing tool: exit 2 with the text of the tool, and the old package stays."""
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "hidden"))
     (tmp_path / "hidden" / "ruff").mkdir(parents=True)
     (tmp_path / "hidden" / "ruff" / "__init__.py").write_text("")
     (tmp_path / "hidden" / "ruff" / "__main__.py").write_text("raise SystemExit('no ruff')")
-    kept = tmp_path / PACKAGE / "models.py"
-    kept.parent.mkdir()
-    kept.write_text("# old")
+    old_file = tmp_path / PACKAGE / "models.py"
+    old_file.parent.mkdir()
+    old_file.write_text("# old")
     assert main(["generate", "--schema", str(schema), "--out", str(tmp_path)]) == 2
     assert "ruff" in capsys.readouterr().err
     assert files_of(tmp_path / PACKAGE) == {"models.py": b"# old"}
 
 
-def test_a_users_contract_generates_beside_itself(tmp_path: Path) -> None:
-    """Without --out the package lands beside the contract, never in another one's folder."""
+def test_package_is_generated_beside_the_contract(tmp_path: Path) -> None:
+    """Without --out the package is written beside the contract, never into another folder."""
     assert default_out(tmp_path / "mine" / "schema") == tmp_path / "mine" / "generated"
     assert default_out(default_schema()) == GENERATED
 
 
-def test_without_the_extra() -> None:
-    """Who installed the client alone is told how to get the generator."""
+def test_missing_extra_is_reported() -> None:
+    """Without the extra, the error names the command that installs it."""
     script = (
         "import runpy, sys\nsys.modules['yaml'] = None\nrunpy.run_module('tinkerwire_codegen', run_name='__main__')"
     )

@@ -1,4 +1,4 @@
-"""The generated descriptors: the same bytes always, in a pool of their own, and no protobuf before the first use."""
+"""The generated descriptors: deterministic bytes, a separate pool, and no import of protobuf before the first use."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tinkerwire_generated.protobuf import MESSAGE_FIELD_VERSIONS, MESSAGE_VERSIO
 SCHEMA = Path(__file__).parents[3] / "schema"
 
 
-def test_the_same_bytes_on_every_run_and_those_that_are_committed() -> None:
-    """Two generations are alike to the byte, and so is the committed file."""
-    found = generate_protobuf(SCHEMA)
-    assert found == generate_protobuf(SCHEMA)
-    assert found[1] == Path(protobuf.__file__).with_name("protobuf.binpb").read_bytes()
+def test_descriptors_are_deterministic_and_committed() -> None:
+    """Two generations and the committed file are equal to the byte."""
+    generated = generate_protobuf(SCHEMA)
+    assert generated == generate_protobuf(SCHEMA)
+    assert generated[1] == Path(protobuf.__file__).with_name("protobuf.binpb").read_bytes()
 
 
-def test_comments_do_not_reach_the_bytes(tmp_path: Path) -> None:
+def test_comments_do_not_change_the_bytes(tmp_path: Path) -> None:
     """A reworded description changes nothing; a renumbered field does."""
     text = (SCHEMA / FILE).read_text()
     (tmp_path / FILE).write_text(text.replace("// The model.", "// Some model."))
@@ -36,22 +36,22 @@ def test_comments_do_not_reach_the_bytes(tmp_path: Path) -> None:
     assert generate_protobuf(tmp_path)[1] != generate_protobuf(SCHEMA)[1]
 
 
-def test_classes_have_the_messages_of_the_contract() -> None:
-    """Every message has a class, with the fields, numbers and presence that protoc sees."""
+def test_message_classes_match_the_contract() -> None:
+    """Every message has a class with the fields, numbers and presence that protoc reads."""
     compiled = descriptor_pb2.FileDescriptorSet.FromString(compile_descriptors(SCHEMA / FILE)).file[0]
-    for each in compiled.message_type:
-        mine = descriptor_pb2.DescriptorProto()
-        message_class(each.name).DESCRIPTOR.CopyToProto(mine)
-        for part in (each, *each.nested_type, mine, *mine.nested_type):
+    for expected in compiled.message_type:
+        generated = descriptor_pb2.DescriptorProto()
+        message_class(expected.name).DESCRIPTOR.CopyToProto(generated)
+        for part in (expected, *expected.nested_type, generated, *generated.nested_type):
             for field in part.field:
                 field.ClearField("json_name")
-        assert mine == each
+        assert generated == expected
     with pytest.raises(KeyError):
         message_class("Nothing")
 
 
-def test_times_are_those_of_the_contract() -> None:
-    """Of messages all, of fields those that did not come and go with their message."""
+def test_version_tables_match_the_contract() -> None:
+    """The tables list all messages, and the fields that differ from their message."""
     declarations = {
         declaration.name: declaration
         for declaration in load_proto(SCHEMA).declarations
@@ -71,23 +71,26 @@ def test_times_are_those_of_the_contract() -> None:
     )
 
 
-def test_other_packages_of_the_same_messages_do_not_clash() -> None:
-    """The default pool may hold another release's messages, under the same file and message names."""
+def test_other_packages_with_the_same_messages_do_not_clash() -> None:
+    """The default pool may hold another release's messages under the same file and message names."""
     other = descriptor_pb2.FileDescriptorProto(name=FILE, package=protobuf.PACKAGE, syntax="proto3")
     other.message_type.add(name="Tensor").field.add(name="else", number=1, type=9, label=1)
     pools = [descriptor_pool.Default(), descriptor_pool.DescriptorPool()]
-    made = []
+    other_classes = []
     for number, pool in enumerate(pools, start=1):
         other.message_type[0].field[0].number = number
         pool.AddSerializedFile(other.SerializeToString())
-        made.append(message_factory.GetMessageClass(pool.FindMessageTypeByName("tinker_public.Tensor")))
-    assert [each(**{"else": "x"}).SerializeToString() for each in made] == [b"\x0a\x01x", b"\x12\x01x"]
+        other_classes.append(message_factory.GetMessageClass(pool.FindMessageTypeByName("tinker_public.Tensor")))
+    assert [other_class(**{"else": "x"}).SerializeToString() for other_class in other_classes] == [
+        b"\x0a\x01x",
+        b"\x12\x01x",
+    ]
     assert message_class("Tensor")(dense=b"x").SerializeToString() == b"\x0a\x01x"
-    assert message_class("Tensor") is message_class("Tensor") is not made[0]
+    assert message_class("Tensor") is message_class("Tensor") is not other_classes[0]
 
 
-def test_nothing_loads_protobuf_before_the_first_use() -> None:
-    """Neither the generated package nor the client's binary modules do, and threads get the same classes."""
+def test_protobuf_loads_at_first_use() -> None:
+    """Importing the generated package and the client's protobuf modules does not; threads get the same classes."""
     code = """
 import sys
 from concurrent.futures import ThreadPoolExecutor

@@ -1,9 +1,10 @@
-"""One change made to a release is reported as exactly that change, and its snippet records it."""
+"""One change of a release is reported as that change, and its snippet records it."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ FOLLOWS = {
     "field added": {("changed", "default", "StartRequest.default_knobs")},
     "made required": {("changed", "default", "StartRequest.default_knobs")},
 }
-"""What one change of the source changes besides: a model made without arguments is the default of a field."""
+"""Other changes that follow: a model created without arguments is the default of a field."""
 
 
 def drift_of(folder: Path, files: dict[str, str], wire: str = "0.8.0") -> list[Drift]:
@@ -83,7 +84,7 @@ def drift_of(folder: Path, files: dict[str, str], wire: str = "0.8.0") -> list[D
     return find_drift(folder / "schema", read_facts(open_release(str(wheel))), wire)
 
 
-def changed(what: str) -> dict[str, str]:
+def change_release(what: str) -> dict[str, str]:
     file, old, new = CHANGES[what]
     files = sources()
     assert old in files[file]
@@ -96,24 +97,24 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_nothing_is_reported_of_what_the_contract_says(folder: Path) -> None:
+def test_described_release_has_no_drift(folder: Path) -> None:
     """A release that the contract describes has no drift."""
     assert drift_of(folder, sources()) == []
 
 
 @pytest.mark.parametrize("what", sorted(EXPECTED))
-def test_one_change_is_reported_as_itself(folder: Path, what: str) -> None:
-    """Each kind of change gives one report, of its kind and place, and nothing else."""
-    found = [(d.change, d.kind, d.where, d.contract, d.release) for d in drift_of(folder, changed(what))]
-    others = {each[:3] for each in found if each != EXPECTED[what]}
-    assert EXPECTED[what] in found
+def test_each_change_is_reported_once(folder: Path, what: str) -> None:
+    """Each kind of change gives one report with its kind and place, and nothing else."""
+    reports = [(d.change, d.kind, d.where, d.contract, d.release) for d in drift_of(folder, change_release(what))]
+    others = {report[:3] for report in reports if report != EXPECTED[what]}
+    assert EXPECTED[what] in reports
     assert others <= FOLLOWS.get(what, set())
 
 
 @pytest.mark.parametrize("what", sorted(set(EXPECTED) - {"response changed"}))
-def test_the_snippet_records_the_change(folder: Path, what: str) -> None:
-    """With the snippets written into the contract there is no drift, and none at the version before."""
-    files = changed(what)
+def test_snippet_records_the_change(folder: Path, what: str) -> None:
+    """With the snippets in the contract neither the new version nor the one before has drift."""
+    files = change_release(what)
     for drift in drift_of(folder, files):
         record(folder / "schema" / "jobs.yaml", drift.snippet)
     assert drift_of(folder, files) == []
@@ -121,7 +122,7 @@ def test_the_snippet_records_the_change(folder: Path, what: str) -> None:
 
 
 def record(file: Path, snippet: str) -> None:
-    """Do what a person would: put each node of the snippet in its place."""
+    """Put each node of a snippet in its place, as a person would."""
     content = yaml.safe_load(file.read_text())
     merge(content, yaml.safe_load(re.sub(r"(?m)^ *default: *\n *\$ref.*Failed.*$|^ *'422':\n.*$", "", snippet)))
     file.write_text(yaml.safe_dump(content, sort_keys=False))
@@ -130,8 +131,8 @@ def record(file: Path, snippet: str) -> None:
 def merge(target: dict[str, Any], fresh: dict[str, Any], parent: str = "") -> None:
     for key, value in fresh.items():
         if parent != "properties" and isinstance(value, dict) and isinstance(target.get(key), dict):
-            whole = parent == "schemas" and "properties" not in target[key] and "enum" not in target[key]
-            if whole:
+            is_replaced = parent == "schemas" and "properties" not in target[key] and "enum" not in target[key]
+            if is_replaced:
                 target[key] = value
             else:
                 merge(target[key], value, key)
@@ -139,10 +140,10 @@ def merge(target: dict[str, Any], fresh: dict[str, Any], parent: str = "") -> No
             target[key] = value
 
 
-def test_a_type_that_is_gone_is_removed_where_it_was_used(folder: Path) -> None:
-    """A type that is no model any more is gone as a type and as a member of its union."""
-    found = {(d.change, d.kind, d.where, d.contract) for d in drift_of(folder, changed("type removed"))}
-    assert ("removed", "type", "types", "StopResponse") in found
+def test_removed_type_is_removed_from_its_union(folder: Path) -> None:
+    """A removed model is reported as a removed type and as a removed member of its union."""
+    reports = {(d.change, d.kind, d.where, d.contract) for d in drift_of(folder, change_release("type removed"))}
+    assert ("removed", "type", "types", "StopResponse") in reports
 
 
 def add_field(file: FileDescriptorProto) -> None:
@@ -175,8 +176,8 @@ def add_enum(file: FileDescriptorProto) -> None:
         (add_enum, ("added", "protobuf enum", "enums", None, "Side"), "enum Side {  // since: 0.8.0"),
     ],
 )
-def test_one_change_of_the_messages_is_reported_as_itself(
-    folder: Path, change: Any, expected: tuple[Any, ...], snippet: str
+def test_each_protobuf_change_is_reported_once(
+    folder: Path, change: Callable[[FileDescriptorProto], None], expected: tuple[Any, ...], snippet: str
 ) -> None:
     """Messages, fields, types and numbers: one change, one report, with the line for the .proto."""
     proto = descriptor()
@@ -191,26 +192,26 @@ def run(folder: Path, files: dict[str, str], *more: str) -> int:
     return main(["upstream", str(wheel), "--schema", str(folder / "schema"), *more])
 
 
-def test_exit_codes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """0 without drift, 1 with, 2 when the input cannot be used."""
+def test_upstream_exit_codes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command exits with 0 without drift, 1 with drift, 2 for unusable input."""
     assert run(folder, sources()) == 0
-    assert run(folder, changed("field added"), "--wire", "0.8.0") == 1
+    assert run(folder, change_release("field added"), "--wire", "0.8.0") == 1
     assert main(["upstream", "no/such/thing", "--schema", str(folder / "schema")]) == 2
     assert "give the path of a .whl" in capsys.readouterr().err
     assert main(["upstream", str(folder / "made.whl"), "--schema", str(folder)]) == 2
 
 
-def test_a_release_without_a_version_needs_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The error says which option helps."""
+def test_release_without_version_needs_wire_option(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error names the option that helps."""
     files = {name: text for name, text in sources().items() if "version" not in name and "info" not in name}
     release = write_folder(folder / "release", files)
     assert main(["upstream", str(release), "--schema", str(folder / "schema")]) == 2
     assert "--wire" in capsys.readouterr().err
 
 
-def test_reports(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Text, JSON and Markdown say the change and the YAML that records it."""
-    files = changed("enum value added")
+def test_reports_show_change_and_snippet(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Text, JSON and Markdown show the change and the YAML that records it."""
+    files = change_release("enum value added")
     run(folder, files, "--wire", "0.8.0")
     text = capsys.readouterr().out
     assert "added: value top added to Level" in text

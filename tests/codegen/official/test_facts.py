@@ -1,8 +1,9 @@
-"""The contract says of each wire version what the official SDK of that version says."""
+"""The contract matches the official SDK at each wire version."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,29 +30,29 @@ def facts_of(version: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_contract_differs_from_the_facts_for_given_reasons_only(version: str) -> None:
-    """What one release of the SDK says, the contract says of its version."""
+def test_contract_matches_the_facts(version: str) -> None:
+    """The contract at a version differs from the release in known differences only."""
     assert not list(map(str, exclude_known(compare_facts(project(CONTRACT, version), facts_of(version)))))
 
 
 @pytest.mark.parametrize("version", HISTORY["versions"])
-def test_contract_says_what_the_history_says(version: str) -> None:
-    """Types, fields, defaults, values, members and endpoints are there at all 38 versions that were read."""
+def test_contract_matches_the_history(version: str) -> None:
+    """Types, fields, defaults, values, members and endpoints match at all 38 versions that were read."""
     facts = restore_facts(HISTORY, version)
     assert not list(map(str, exclude_known(compare_facts(project(CONTRACT, version), facts))))
 
 
-def test_no_reason_is_stale() -> None:
-    """Nothing is among the reasons that differs at no version any more."""
-    found = [
+def test_every_known_difference_occurs() -> None:
+    """Every known difference occurs at some version."""
+    differences = [
         str(d) for v in HISTORY["versions"] for d in compare_facts(project(CONTRACT, v), restore_facts(HISTORY, v))
     ]
-    assert set(found) == set(REASONS)
+    assert set(differences) == set(REASONS)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_history_at_a_version_is_what_its_facts_say(version: str) -> None:
-    """Types, endpoints and results that are read out of the history are those of the fact file."""
+def test_history_matches_the_fact_files(version: str) -> None:
+    """Types, endpoints and results restored from the history match the fact file."""
     ours, theirs = restore_facts(HISTORY, version), facts_of(version)
     assert ours["types"].keys() == theirs["types"].keys()
     assert ours["endpoints"].keys() == theirs["endpoints"].keys()
@@ -62,8 +63,8 @@ def test_the_history_at_a_version_is_what_its_facts_say(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", HISTORY["versions"])
-def test_meaningful_headers_are_there_when_they_are_read_or_sent(version: str) -> None:
-    """Each header with a meaning for the API is in the contract in exactly the versions whose SDK knows it."""
+def test_headers_exist_in_the_versions_that_use_them(version: str) -> None:
+    """Each header with a meaning for the API is in the contract in exactly the versions whose SDK uses it."""
     document = project(CONTRACT, version)
     named = {scheme["name"] for scheme in document["components"]["securitySchemes"].values() if "name" in scheme}
     named |= {header["name"] for header in document["x-headers"]["request"]} | set(document["x-headers"]["response"])
@@ -74,8 +75,8 @@ def test_meaningful_headers_are_there_when_they_are_read_or_sent(version: str) -
     known = {name.lower() for name in HISTORY["headers"]}
     there = {
         name.lower()
-        for name, each in HISTORY["headers"].items()
-        if is_available({"x-since": each["first"], "x-until": each["removed_in"]}, parse_version(version))
+        for name, header in HISTORY["headers"].items()
+        if is_available({"x-since": header["first"], "x-until": header["removed_in"]}, parse_version(version))
     }
     assert {name.lower() for name in named} & known == there
 
@@ -121,8 +122,8 @@ def test_meaningful_headers_are_there_when_they_are_read_or_sent(version: str) -
         ),
     ],
 )
-def test_a_wrong_schema_is_found(change: Any, expected: str) -> None:
-    """Each kind of fault in a schema shows as a difference that names the place."""
+def test_wrong_schema_is_found(change: Callable[[dict[str, Any]], object], expected: str) -> None:
+    """Each kind of error in a schema shows as a difference that names the place."""
     document = project(CONTRACT, "0.16.1")
     change(document["components"]["schemas"])
     assert expected in map(str, compare_facts(document, facts_of("0.16.1")))
@@ -157,23 +158,23 @@ def test_a_wrong_schema_is_found(change: Any, expected: str) -> None:
         ),
     ],
 )
-def test_a_wrong_endpoint_is_found(change: Any, expected: str) -> None:
-    """Each kind of fault in an endpoint shows as a difference that names the place."""
+def test_wrong_endpoint_is_found(change: Callable[[dict[str, Any]], object], expected: str) -> None:
+    """Each kind of error in an endpoint shows as a difference that names the place."""
     document = project(CONTRACT, "0.16.1")
     change(document["paths"])
     assert expected in map(str, compare_facts(document, facts_of("0.16.1")))
 
 
-def test_union_order_does_not_count() -> None:
-    """Types are compared with the members of every union in one order, also inside lists and quotes."""
+def test_union_order_is_ignored() -> None:
+    """Types compare with union members in one order, also inside lists and quotes."""
     assert canonicalize("null | list[str | int]") == canonicalize("list[int | str] | null")
     assert canonicalize('"b | a" | "a"') == '"a" | "b | a"'
     assert canonicalize("map[str, tuple[int, float]] | null") == "map[str, tuple[int, float]] | null"
     assert canonicalize("tuple[int, float]") != canonicalize("tuple[float, int]")
 
 
-def test_the_command_prints_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Facts that fit give no line and 0, others a line each and 1, and what are no facts an error and 2."""
+def test_facts_command_prints_differences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Matching facts print nothing and give 0, others print one line each and give 1, a malformed file gives 2."""
     file = tmp_path / "facts.json"
     facts = facts_of("0.38.0")
     file.write_text(json.dumps(facts))

@@ -13,17 +13,17 @@ from tinkerwire_codegen.official.release.archive import Release, open_release
 from tinkerwire_codegen.official.release.read import read_facts
 
 
-def read(files: dict[str, str] | None = None) -> dict[str, Any]:
+def read_release(files: dict[str, str] | None = None) -> dict[str, Any]:
     return read_facts(Release(VERSION, {k: v for k, v in (files or sources()).items() if k.endswith(".py")}))
 
 
 def fields(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = read()["types"][name]["fields"]
-    return found
+    facts: dict[str, Any] = read_release()["types"][name]["fields"]
+    return facts
 
 
-def test_a_wheel_and_a_folder_give_the_same(tmp_path: Path) -> None:
-    """It does not matter how a release comes; its version is in its metadata."""
+def test_wheel_and_folder_give_the_same_facts(tmp_path: Path) -> None:
+    """A wheel and a folder give the same facts; the version is in the metadata."""
     wheel = open_release(str(write_wheel(tmp_path / "made-0.7.0.whl", sources())))
     folder = open_release(str(write_folder(tmp_path / "unpacked", sources())))
     assert wheel.version == folder.version == VERSION
@@ -31,13 +31,13 @@ def test_a_wheel_and_a_folder_give_the_same(tmp_path: Path) -> None:
     assert read_facts(wheel) == read_facts(folder)
 
 
-def test_without_metadata_the_package_says_its_version(tmp_path: Path) -> None:
+def test_version_comes_from_the_package_without_metadata(tmp_path: Path) -> None:
     """A folder of sources has no metadata, but a version module."""
     files = {name: text for name, text in sources().items() if "dist-info" not in name}
     assert open_release(str(write_folder(tmp_path / "src", files))).version == VERSION
 
 
-def test_nothing_of_the_release_is_run(tmp_path: Path) -> None:
+def test_release_is_not_run(tmp_path: Path) -> None:
     """A release that would end the process on import is read like any other."""
     files = {**sources(), "tinker/__init__.py": "raise SystemExit(3)\n"}
     facts = read_facts(open_release(str(write_wheel(tmp_path / "bad.whl", files))))
@@ -46,33 +46,33 @@ def test_nothing_of_the_release_is_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("argument", "message"),
     [
         ("no/such.whl", "must be a wheel, a folder or a version"),
         ("empty", "has no package tinker"),
         ("text.whl", "not a wheel"),
     ],
 )
-def test_unusable_input_names_the_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, says: str
+def test_unusable_input_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argument: str, message: str
 ) -> None:
-    """What cannot be read is named, with what to give in its place."""
+    """The error names the input and the valid kinds of input."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.whl").write_text("no zip")
-    with pytest.raises(ValueError, match=says):
-        open_release(given)
+    with pytest.raises(ValueError, match=message):
+        open_release(argument)
 
 
-def test_a_broken_file_is_named() -> None:
-    """A file that is no Python is said, not left out."""
+def test_broken_file_is_reported() -> None:
+    """A file that is not Python is an error; it is not skipped."""
     with pytest.raises(ValueError, match=r"tinker/_kinds.py: cannot be parsed as Python"):
-        read({**sources(), "tinker/_kinds.py": "def"})
+        read_release({**sources(), "tinker/_kinds.py": "def"})
 
 
-def test_kinds_of_types() -> None:
-    """Models, typed dicts, enums, literals, unions and aliases are told apart; dataclasses are not of the wire."""
-    facts = read()
+def test_types_are_classified() -> None:
+    """Models, typed dicts, enums, literals, unions and aliases are distinguished; dataclasses are not on the wire."""
+    facts = read_release()
     kinds = {name: fact["kind"] for name, fact in facts["types"].items()}
     assert kinds == {
         **dict.fromkeys(
@@ -94,14 +94,14 @@ def test_kinds_of_types() -> None:
 
 
 def test_strictness_is_inherited() -> None:
-    """A model is as strict as what it stands on says."""
-    types = read()["types"]
+    """A model inherits the strictness of its base."""
+    types = read_release()["types"]
     assert types["StartRequest"]["strict"] is True
     assert types["StartResponse"]["strict"] is False
 
 
-def test_fields() -> None:
-    """Types as text, required or not, defaults computed where they are written as sums, factories or models."""
+def test_fields_have_types_and_defaults() -> None:
+    """Types are text; defaults are evaluated from sums, factories and models."""
     assert fields("StartRequest") == {
         "parts": {"type": "list[Part]", "required": True},
         "mode": {"type": "Mode", "required": True},
@@ -124,21 +124,21 @@ def test_fields() -> None:
     }
 
 
-def test_a_dataclass_in_a_type_is_marked() -> None:
-    """Where a Python class stands in the place of a type, its name says so."""
-    assert read()["inmemory_types"]["Fast"]["fields"]["more"]["type"] == "map[str, Fast#inmem]"
+def test_dataclass_in_a_type_is_marked() -> None:
+    """A Python class used as a type has the suffix #inmem."""
+    assert read_release()["inmemory_types"]["Fast"]["fields"]["more"]["type"] == "map[str, Fast#inmem]"
 
 
-def test_a_default_that_must_be_run_is_shown_as_source() -> None:
-    """No value is made up for a default that only running the code would tell."""
+def test_dynamic_default_is_kept_as_source() -> None:
+    """A default that only running the code would give is kept as source text."""
     text = sources()["tinker/types/all.py"].replace("heat: float = 0.5", "heat: float = read_heat()")
-    facts = read({**sources(), "tinker/types/all.py": text})
+    facts = read_release({**sources(), "tinker/types/all.py": text})
     assert facts["types"]["Knobs"]["fields"]["heat"]["default"] == {"python": "read_heat()"}
 
 
-def test_endpoints() -> None:
-    """Each call of an HTTP method: dumped models, bodies in place, queries with defaults, no answer."""
-    endpoints = read()["endpoints"]
+def test_endpoints_are_read_from_calls() -> None:
+    """Each call of an HTTP method: dumped models, inline bodies, queries with defaults, no response body."""
+    endpoints = read_release()["endpoints"]
     for endpoint in endpoints.values():
         del endpoint["sites"]
     assert endpoints == {
@@ -170,14 +170,14 @@ def test_endpoints() -> None:
     }
 
 
-def test_results_of_queued_work() -> None:
-    """Which result belongs to which kind of request is read from the calls that wait."""
-    assert read()["futures"] == [{"request_type": "Start", "result": "StartResponse"}]
+def test_results_of_queued_work_are_read() -> None:
+    """The calls that wait give the result type of each kind of request."""
+    assert read_release()["futures"] == [{"request_type": "Start", "result": "StartResponse"}]
 
 
-def test_messages() -> None:
+def test_protobuf_messages_are_read() -> None:
     """Protobuf messages come from the serialized descriptor, with numbers and presence."""
-    proto = read()["proto"]["tinker_public_pb2"]
+    proto = read_release()["proto"]["tinker_public_pb2"]
     assert proto["messages"] == {
         "Point": {
             "fields": {

@@ -25,7 +25,7 @@ RELEASES = (
     *("0.1.0", "0.3.0", "0.4.1", "0.6.3", "0.9.0", "0.12.0", "0.14.0", "0.16.1", "0.18.2", "0.21.0", "0.22.7"),
     *("0.25.0", "0.26.2", "0.29.1", "0.30.4", "0.34.0", "0.36.0", "0.38.0"),
 )
-BESIDE = frozenset({"sites", "headers", "reachable_as", "properties"})
+IGNORED_KEYS = frozenset({"sites", "headers", "reachable_as", "properties"})
 """Parts of the fact files that are not compared with the contract."""
 
 
@@ -35,24 +35,24 @@ def release(version: str) -> Release:
 
 
 def comparable(facts: dict[str, Any]) -> dict[str, Any]:
-    return {name: {k: v for k, v in fact.items() if k not in BESIDE} for name, fact in facts.items()}
+    return {name: {k: v for k, v in fact.items() if k not in IGNORED_KEYS} for name, fact in facts.items()}
 
 
 @pytest.mark.parametrize("version", FACTS)
-def test_what_is_read_equals_the_fact_files(version: str) -> None:
+def test_read_facts_equal_the_fact_files(version: str) -> None:
     """Types, endpoints, results and messages equal the facts to the last field."""
     facts = json.loads((ROOT / "tests" / "facts" / f"{version}.json").read_text())
-    found = read_facts(release(version))
+    read = read_facts(release(version))
     for part in ("types", "inmemory_types", "endpoints", "proto"):
-        assert comparable(found[part]) == comparable(facts[part]), part
+        assert comparable(read[part]) == comparable(facts[part]), part
     for part in ("futures", "proto_response_types"):
-        assert found[part] == facts[part], part
+        assert read[part] == facts[part], part
 
 
 @pytest.mark.parametrize("version", RELEASES)
 def test_releases_have_no_drift(version: str) -> None:
-    """The contract equals each release."""
-    assert [each.title for each in find_drift(SCHEMA, read_facts(release(version)), version)] == []
+    """The contract matches each release."""
+    assert [report.title for report in find_drift(SCHEMA, read_facts(release(version)), version)] == []
 
 
 TYPES, RESOURCES = "tinker/types/", "tinker/resources/"
@@ -94,13 +94,13 @@ CHANGES = {
 
 
 def drift_of(source: Release) -> list[tuple[Any, ...]]:
-    found = find_drift(SCHEMA, read_facts(source), "0.39.0")
-    return [(each.change, each.kind, each.where, each.contract, each.release) for each in found]
+    reports = find_drift(SCHEMA, read_facts(source), "0.39.0")
+    return [(report.change, report.kind, report.where, report.contract, report.release) for report in reports]
 
 
 @pytest.mark.parametrize("expected", CHANGES, ids=lambda each: " ".join(map(str, each[:3])))
-def test_one_change_in_a_real_release_is_reported_as_itself(expected: tuple[Any, ...]) -> None:
-    """In a copy of the newest known release, each kind of change causes its one report."""
+def test_each_change_in_a_real_release_is_reported_once(expected: tuple[Any, ...]) -> None:
+    """In a copy of the newest known release, each kind of change causes one report."""
     file, old, new = CHANGES[expected]
     source = release("0.38.0")
     assert old in source.files[file]
@@ -109,15 +109,15 @@ def test_one_change_in_a_real_release_is_reported_as_itself(expected: tuple[Any,
 
 
 @pytest.mark.parametrize("change", ["added", "renumbered"])
-def test_one_change_of_real_messages_is_reported_as_itself(change: str) -> None:
-    """A protobuf field that is new or has another number is found in the serialized descriptor."""
+def test_each_change_of_real_messages_is_reported_once(change: str) -> None:
+    """A new or renumbered protobuf field is found in the serialized descriptor."""
     source = release("0.38.0")
     file = "tinker/proto/tinker_public_pb2.py"
     text = source.files[file]
     start = text.index("AddSerializedFile(") + len("AddSerializedFile(")
     end = text.index(")\n", start)
     proto = FileDescriptorProto.FromString(ast.literal_eval(text[start:end]))
-    message = next(each for each in proto.message_type if each.name == "DmelChunk")
+    message = next(candidate for candidate in proto.message_type if candidate.name == "DmelChunk")
     expected: tuple[Any, ...]
     if change == "added":
         message.field.add(name="rate", number=2, type=5, label=1)
