@@ -65,27 +65,29 @@ class _Comparison:
         if old.part.partition(" ")[0] in ("query", "header", "cookie", "path") and old.required != new.required:
             reason = "the parameter is required now" if new.required else "the parameter may be omitted now"
             yield Change("breaking" if new.required else "safe", "request", old.part, reason, [old.operation])
-        one, two = self._old.serialize_closure(old.schema), self._new.serialize_closure(new.schema)
-        known = (old.direction, one + str(old.schema), two + str(new.schema))
-        if known not in self._known:
-            self._known[known] = list(self._compare_schemas(old, new, same=one == two))
-        for change in self._known[known]:
+        old_closure, new_closure = self._old.serialize_closure(old.schema), self._new.serialize_closure(new.schema)
+        key = (old.direction, old_closure + str(old.schema), new_closure + str(new.schema))
+        if key not in self._known:
+            self._known[key] = list(self._compare_schemas(old, new, same=old_closure == new_closure))
+        for change in self._known[key]:
             where, shown_in = change.where or old.part, change.example_of or old.part
             example_of = "" if change.example is NO_EXAMPLE else shown_in
             operation = [old.operation]
             yield Change(change.level, change.direction, where, change.reason, operation, change.example, example_of)
 
-    def _compare_values(self, direction: str, one: Json, two: Json) -> list[Change]:
+    def _compare_values(self, direction: str, old: Json, new: Json) -> list[Change]:
         """Compare two schemas by trying example values."""
         changes = [
             _rejected_change(direction, *rejection)
-            for rejection in find_rejected_values(self._old, self._new, one, two)
+            for rejection in find_rejected_values(self._old, self._new, old, new)
         ]
-        missing = {change.where for change in changes if change.reason == REQUIRED}
-        accepted = find_rejected_values(self._new, self._old, two, one)
+        now_required = {change.where for change in changes if change.reason == REQUIRED}
+        accepted = find_rejected_values(self._new, self._old, new, old)
         # A property that is now required needs no second report as new.
         news = [
-            rejection for rejection in accepted if not (rejection[0].what == UNKNOWN and rejection[0].where in missing)
+            rejection
+            for rejection in accepted
+            if not (rejection[0].what == UNKNOWN and rejection[0].where in now_required)
         ]
         return changes + [_accepted_change(direction, *rejection) for rejection in news]
 

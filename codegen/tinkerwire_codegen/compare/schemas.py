@@ -21,11 +21,11 @@ ANNOTATIONS = frozenset(
 class Schemas:
     """The schemas of one document, ready to generate and to validate values."""
 
-    def __init__(self, document: Json, other: Json) -> None:
+    def __init__(self, document: Json, other_document: Json) -> None:
         """Initialize with a document, and the other document that it is compared with."""
         self.components: Json = document.get("components", {}).get("schemas", {})
-        components = [document_.get("components", {}).get("schemas", {}) for document_ in (document, other)]
-        paths = [document_.get("paths", {}) for document_ in (document, other)]
+        components = [source.get("components", {}).get("schemas", {}) for source in (document, other_document)]
+        paths = [source.get("paths", {}) for source in (document, other_document)]
         self.examples = ExampleGenerator(document, [*components, *paths])
         self.mismatches = MismatchFinder(document)
         self._plain = {name: strip_annotations(schema) for name, schema in self.components.items()}
@@ -61,14 +61,16 @@ class Schemas:
         return seen
 
 
-def find_rejected_values(here: Schemas, there: Schemas, one: Json, other: Json) -> Iterator[tuple[Mismatch, Any]]:
-    """Yield each reason why ``other`` rejects a value of ``one``, with the smallest value that shows it."""
-    accepting, rejecting = here.validator(one), there.validator(other)
-    candidates = sorted(here.examples.generate(one), key=lambda value: len(json.dumps(value)))
+def find_rejected_values(
+    here: Schemas, there: Schemas, accepted_schema: Json, rejected_schema: Json
+) -> Iterator[tuple[Mismatch, Any]]:
+    """Yield each reason why ``there`` rejects a value that ``here`` accepts, with the smallest value that shows it."""
+    accepting, rejecting = here.validator(accepted_schema), there.validator(rejected_schema)
+    candidates = sorted(here.examples.generate(accepted_schema), key=lambda value: len(json.dumps(value)))
     seen = set()
     for value in candidates:
         if accepting.is_valid(value) and not rejecting.is_valid(value):
-            errors = there.mismatches.find(other, value) or [Mismatch("", "the value is rejected")]
+            errors = there.mismatches.find(rejected_schema, value) or [Mismatch("", "the value is rejected")]
             new_errors = [error for error in errors if error not in seen]
             seen.update(new_errors)
             for error in new_errors:

@@ -28,39 +28,39 @@ class _Walk:
         self._old, self._new, self._direction, self._reported = old, new, direction, reported
         self._seen: set[tuple[str, str]] = set()
 
-    def compare(self, one: Any, two: Any, where: str) -> Iterator[Change]:
+    def compare(self, old: Any, new: Any, where: str) -> Iterator[Change]:
         """Yield the changes between two schemas, and between all parts that they share."""
-        if not isinstance(one, dict) or not isinstance(two, dict):
+        if not isinstance(old, dict) or not isinstance(new, dict):
             return
-        yield from self._default(one, two, where)
-        names = [schema["$ref"].rpartition("/")[2] if "$ref" in schema else "" for schema in (one, two)]
+        yield from self._default(old, new, where)
+        names = [schema["$ref"].rpartition("/")[2] if "$ref" in schema else "" for schema in (old, new)]
         if any(names):
             if (names[0], names[1]) in self._seen:
                 return
             self._seen.add((names[0], names[1]))
-            if not all(names) and (pairs := list(_members(*(_as_union(schema) for schema in (one, two))))):
+            if not all(names) and (pairs := list(_members(*(_as_union(schema) for schema in (old, new))))):
                 for left, right in pairs:
                     yield from self.compare(left, right, where)
                 return
-            one = self._old.components.get(names[0], {}) if names[0] else one
-            two = self._new.components.get(names[1], {}) if names[1] else two
+            old = self._old.components.get(names[0], {}) if names[0] else old
+            new = self._new.components.get(names[1], {}) if names[1] else new
             if all(names):
                 where = names[1]
-                yield from self._default(one, two, where)
-        yield from self._properties(one, two, where)
+                yield from self._default(old, new, where)
+        yield from self._properties(old, new, where)
         for key, mark in (("items", "[]"), ("additionalProperties", "[*]")):
-            yield from self.compare(one.get(key), two.get(key), where + mark)
+            yield from self.compare(old.get(key), new.get(key), where + mark)
         for index, (left, right) in enumerate(
-            zip(one.get("prefixItems", []), two.get("prefixItems", []), strict=False)
+            zip(old.get("prefixItems", []), new.get("prefixItems", []), strict=False)
         ):
             yield from self.compare(left, right, f"{where}[{index}]")
-        for left, right in _members(one, two):
+        for left, right in _members(old, new):
             yield from self.compare(left, right, where)
         if where not in self._reported:
-            yield from self._one_sided_members(one, two, where)
+            yield from self._one_sided_members(old, new, where)
 
-    def _properties(self, one: Json, two: Json, where: str) -> Iterator[Change]:
-        before, after = one.get("properties", {}), two.get("properties", {})
+    def _properties(self, old: Json, new: Json, where: str) -> Iterator[Change]:
+        before, after = old.get("properties", {}), new.get("properties", {})
         for name in sorted(before.keys() | after.keys()):
             place = f"{where}.{name}" if where else name
             if name in before and name in after:
@@ -83,9 +83,9 @@ class _Walk:
             )
         return Change("risky" if removed else "safe", self._direction, place, reason)
 
-    def _one_sided_members(self, one: Json, two: Json, where: str) -> Iterator[Change]:
+    def _one_sided_members(self, old: Json, new: Json, where: str) -> Iterator[Change]:
         """Yield members of a union that were added or removed while another member accepts the same values."""
-        before, after = ({member["$ref"] for member in _union(side) if "$ref" in member} for side in (one, two))
+        before, after = ({member["$ref"] for member in _union(side) if "$ref" in member} for side in (old, new))
         if not (before and after):
             return
         for removed, names in ((True, before - after), (False, after - before)):
@@ -95,12 +95,15 @@ class _Walk:
                 reason = f"{name.rpartition('/')[2]} {verb}; another member accepts its values"
                 yield Change(level, self._direction, where, reason)
 
-    def _default(self, one: Json, two: Json, where: str) -> Iterator[Change]:
-        old, new = one.get("default", NO_DEFAULT), two.get("default", NO_DEFAULT)
-        is_same = old is new or (NO_DEFAULT not in (old, new) and json.dumps(old) == json.dumps(new))
-        if not is_same and ("const" not in one or one.get("const") == two.get("const")):
+    def _default(self, old: Json, new: Json, where: str) -> Iterator[Change]:
+        old_default, new_default = old.get("default", NO_DEFAULT), new.get("default", NO_DEFAULT)
+        is_same = old_default is new_default or (
+            NO_DEFAULT not in (old_default, new_default) and json.dumps(old_default) == json.dumps(new_default)
+        )
+        if not is_same and ("const" not in old or old.get("const") == new.get("const")):
             texts = [
-                "nothing" if value is NO_DEFAULT else json.dumps(value, ensure_ascii=False) for value in (old, new)
+                "nothing" if value is NO_DEFAULT else json.dumps(value, ensure_ascii=False)
+                for value in (old_default, new_default)
             ]
             reason = f"omitting it meant {texts[0]}, now means {texts[1]}"
             yield Change("risky", self._direction, where, reason)
@@ -115,11 +118,11 @@ def _as_union(schema: Json) -> Json:
     return {"anyOf": [{"$ref": schema["$ref"]}]} if "$ref" in schema else schema
 
 
-def _members(one: Json, two: Json) -> Iterator[tuple[Any, Any]]:
+def _members(old: Json, new: Json) -> Iterator[tuple[Any, Any]]:
     """Yield pairs of corresponding union members: those of the same name, otherwise those at the same place."""
     for key in ("anyOf", "oneOf", "allOf"):
-        left, right = one.get(key, []), two.get(key, [])
-        named = {member["$ref"]: member for member in right if "$ref" in member}
-        yield from ((member, named[member["$ref"]]) for member in left if member.get("$ref") in named)
+        left, right = old.get(key, []), new.get(key, [])
+        named_members = {member["$ref"]: member for member in right if "$ref" in member}
+        yield from ((member, named_members[member["$ref"]]) for member in left if member.get("$ref") in named_members)
         unnamed = [[member for member in side if "$ref" not in member] for side in (left, right)]
         yield from zip(*unnamed, strict=False)

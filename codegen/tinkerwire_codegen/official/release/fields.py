@@ -71,9 +71,11 @@ def _read_details(statement: ast.AnnAssign) -> dict[str, ast.expr]:
     return details
 
 
-def _read_default(classifier: Classifier, module: str, given: ast.expr | None, details: dict[str, ast.expr]) -> Facts:
-    is_details = given is None or defaults.field_arguments(given) is not None
-    expression = details.get("default") if is_details else given
+def _read_default(
+    classifier: Classifier, module: str, assigned: ast.expr | None, details: dict[str, ast.expr]
+) -> Facts:
+    is_details = assigned is None or defaults.field_arguments(assigned) is not None
+    expression = details.get("default") if is_details else assigned
     try:
         if expression is not None:
             if _evaluate_constant(expression) is Ellipsis:
