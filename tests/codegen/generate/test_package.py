@@ -214,7 +214,7 @@ for more in ({}, {"note": None}, {"note": "x"}, {"level": 3}, {"level": None}):
             "x-essential: [runs]",
             "TrainingRunsResponse: x-essential 'runs' is not one of its properties",
         ),
-        ("runs.yaml", "x-since: 0.13.1", "x-since: soon", "wire version 'soon' is not numbers"),
+        ("runs.yaml", "x-since: 0.13.1", "x-since: soon", "wire version 'soon' must be numbers"),
         ("service.yaml", "HealthResponse:", "Health-Response:", "HealthResponse does not exist"),
         ("service.yaml", "operationId: healthz", "operationId: the health", "operationId must be an identifier"),
         ("sampling.yaml", "/{sampler_id}", "/{sampler}", "Path parameter 'sampler'"),
