@@ -59,8 +59,8 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def test_from_login_to_logout(home: Home, server: ScriptedServer) -> None:
-    """The server is asked once, with the key itself; the key is kept, listed by its fingerprint and removed."""
+def test_login_use_list_and_logout(home: Home, server: ScriptedServer) -> None:
+    """Login sends one request with the key itself; list shows its fingerprint and logout removes it."""
     home.environment["TINKER_BASE_URL"] = server.url
     server.rules["auth/apikey/me"] = lambda asked: ScriptedResponse(
         {**MINE, "key_id": 7 if asked.headers["x-api-key"] == KEY else 8}
@@ -71,7 +71,7 @@ def test_from_login_to_logout(home: Home, server: ScriptedServer) -> None:
     assert [(a.method, a.name, a.headers["x-api-key"]) for a in server.asked] == [("GET", "auth/apikey/me", KEY)]
     code, out, _ = home.run("login", "--stdin", typed=OTHER)
     assert code == 0
-    assert "`tinkerwire auth use 7` goes back" in out
+    assert "`tinkerwire auth use 7` restores it" in out
     code, out, _ = home.run("use", "7")
     assert code == 0
     assert home.content()["default"] == "7"
@@ -81,7 +81,7 @@ def test_from_login_to_logout(home: Home, server: ScriptedServer) -> None:
     assert len({row[-1] for row in rows[1:]}) == 2
     code, out, _ = home.run("logout")
     assert code == 0
-    assert "None of the others is the default" in out
+    assert "No default key is set" in out
     assert list(home.content()["keys"]) == ["8"]
     code, _, err = home.run("logout")
     assert code == 1
@@ -90,12 +90,12 @@ def test_from_login_to_logout(home: Home, server: ScriptedServer) -> None:
     assert "has no keys" in home.run("list")[1]
 
 
-def test_the_embedded_server_knows_its_key(home: Home) -> None:
-    """From wire 0.26.2 on: the right key is kept, a wrong one is not."""
+def test_embedded_server_accepts_only_its_key(home: Home) -> None:
+    """From wire 0.26.2, login stores the right key and rejects another one."""
     with embedded_http_server("--wire", "0.38.0", "--api-key", KEY) as url:
         code, _, err = home.run("login", "--stdin", "--base-url", url, typed=OTHER)
         assert code == 1
-        assert "was tried and not kept" in err
+        assert "was tested and not stored" in err
         assert "401" in err
         assert not home.file.exists()
         assert home.run("login", "--stdin", "--base-url", url, typed=KEY)[0] == 0
@@ -110,8 +110,10 @@ def test_the_embedded_server_knows_its_key(home: Home) -> None:
         (ScriptedResponse(KEY.encode()), "does not fit the contract"),
     ],
 )
-def test_an_answer_that_shows_the_key(home: Home, server: ScriptedServer, answer: ScriptedResponse, text: str) -> None:
-    """Its error does not, and nothing is kept."""
+def test_error_hides_a_key_of_the_response(
+    home: Home, server: ScriptedServer, answer: ScriptedResponse, text: str
+) -> None:
+    """The error hides the key, and login stores nothing."""
     server.rules["auth/apikey/me"] = lambda _: answer
     code, _, err = home.run("login", "--stdin", "--base-url", server.url, typed=KEY)
     assert code == 1
@@ -120,11 +122,11 @@ def test_an_answer_that_shows_the_key(home: Home, server: ScriptedServer, answer
 
 
 @pytest.mark.parametrize("words", [[KEY], ["--key", KEY], [f"--api-key={KEY}"], ["--stdin", KEY, "x"]])
-def test_a_key_on_the_command_line_is_refused(home: Home, words: list[str]) -> None:
-    """Without showing it once more, and before anything is asked."""
+def test_login_rejects_a_key_on_the_command_line(home: Home, words: list[str]) -> None:
+    """The error hides the key, and login sends no request."""
     code, _, err = home.run("login", *words, typed=KEY)
     assert code == 1
-    assert "on the command line a key can be read by others" in err
+    assert "do not pass the key on the command line" in err
 
 
 @pytest.mark.parametrize(
@@ -139,25 +141,25 @@ def test_a_key_on_the_command_line_is_refused(home: Home, words: list[str]) -> N
         ["use", KEY, KEY],
     ],
 )
-def test_wrong_usage_shows_no_key(home: Home, words: list[str]) -> None:
-    """The exit code is 2, and the error names the command that was meant."""
+def test_usage_error_hides_values(home: Home, words: list[str]) -> None:
+    """The exit code is 2, and the error names the command."""
     code, out, err = home.run(*words)
     assert (code, out) == (2, "")
     command = "tinkerwire auth" if words[0] in (KEY, "--api-key") else f"tinkerwire auth {words[0]}"
     assert err.startswith(f"{command}: error: ")
-    assert "these arguments do not fit; they are not shown" in err
+    assert "invalid arguments; their values are hidden" in err
 
 
-def test_wrong_usage_names_what_lacks(home: Home) -> None:
-    """Nothing that was given is in that."""
+def test_usage_error_names_a_missing_argument(home: Home) -> None:
+    """That error contains no value of the user."""
     code, _, err = home.run("use")
     assert code == 2
     assert "the following arguments are required: key" in err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the shell closes it")
-def test_closed_standard_input(home: Home) -> None:
-    """As of a service that was started without one."""
+def test_login_fails_if_standard_input_is_closed(home: Home) -> None:
+    """A service may start without standard input."""
     ran = subprocess.run(
         f'"{sys.executable}" -m tinkerwire auth login --stdin <&-',
         shell=True,
@@ -168,54 +170,56 @@ def test_closed_standard_input(home: Home) -> None:
         timeout=100,
     )
     assert ran.returncode == 1
-    assert ran.stderr == "tinkerwire auth: standard input is closed, from which the key is to be read\n"
+    assert ran.stderr == (
+        "tinkerwire auth: standard input is closed; open it, because the command reads the key from it\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "typed", "text"),
     [
-        (["login"], KEY, "no terminal to ask for the key on; `tinkerwire auth login --stdin` reads"),
-        (["login", "--stdin"], "\n", "no API key was given"),
-        (["login", "--stdin"], "", "no API key was given"),
+        (["login"], KEY, "the prompt needs a terminal; `tinkerwire auth login --stdin` reads"),
+        (["login", "--stdin"], "\n", "the API key must not be empty"),
+        (["login", "--stdin"], "", "the API key must not be empty"),
         (["login", "--stdin"], f"{KEY} x", "holds blanks"),
         (["login", "--stdin", "--base-url", "local"], KEY, "the embedded server, needs no key"),
         (["login", "--stdin", "--base-url", "http://192.0.2.1"], KEY, "over plain http"),
         (["use", KEY], "", "no key of that id or name; there is none so far"),
     ],
 )
-def test_what_is_refused_before_anything_is_sent(home: Home, words: list[str], typed: str, text: str) -> None:
-    """Exit code 1, and the way out."""
+def test_invalid_login_fails_before_a_request(home: Home, words: list[str], typed: str, text: str) -> None:
+    """The exit code is 1, and the error names a remedy."""
     code, out, err = home.run(*words, typed=typed)
     assert (code, out) == (1, "")
     assert text in err
 
 
-def test_what_goes_before_is_told(home: Home, server: ScriptedServer) -> None:
-    """A key in the environment is neither stored in place of the one that is given, nor forgotten."""
+def test_login_names_overriding_variables(home: Home, server: ScriptedServer) -> None:
+    """Login stores the entered key, and warns that the environment overrides it."""
     server.rules["auth/apikey/me"] = lambda _: ScriptedResponse(MINE)
     home.environment["TINKER_API_KEY"] = OTHER
     code, out, _ = home.run("login", "--stdin", "--base-url", server.url, typed=KEY)
     assert code == 0
-    assert "TINKER_API_KEY is set, and goes before it" in out
+    assert "TINKER_API_KEY is set and overrides the default key" in out
     assert home.content()["keys"]["7"]["key"] == KEY
 
 
 @pytest.mark.parametrize(("status", "code"), [(204, 0), (403, 1)])
-def test_a_generated_key_is_deleted_on_the_server(home: Home, server: ScriptedServer, status: int, code: int) -> None:
-    """Nobody else has it. It goes from the file whatever the server says, which is told."""
+def test_logout_deletes_a_generated_key(home: Home, server: ScriptedServer, status: int, code: int) -> None:
+    """Logout removes the key from the file even if the server rejects the deletion, and reports the error."""
     home.file.parent.mkdir()
     home.file.write_text(json.dumps({"default": "a", "keys": {"a": {"type": "generated", "key": KEY, "name": "n"}}}))
     home.file.chmod(0o600)
     server.rules["auth/apikey/me"] = lambda _: ScriptedResponse({"detail": "no"}, status=status)
     found, _, err = home.run("logout", "--base-url", server.url)
     assert found == code
-    assert ("the server still has it" in err) == bool(code)
+    assert ("the server still has the key" in err) == bool(code)
     assert [(asked.method, asked.headers["x-api-key"]) for asked in server.asked] == [("DELETE", KEY)]
     assert home.content()["keys"] == {}
 
 
 def has_terminals() -> bool:
-    """Whether this machine makes terminals; a container may not."""
+    """Return whether this machine provides terminals; a container may not."""
     try:
         for end in os.openpty():
             os.close(end)
@@ -224,9 +228,9 @@ def has_terminals() -> bool:
     return True
 
 
-@pytest.mark.skipif(not has_terminals(), reason="this machine makes no terminals")
-def test_the_prompt_does_not_show_what_is_typed(home: Home, server: ScriptedServer) -> None:
-    """On a real terminal, whose echo would be seen."""
+@pytest.mark.skipif(not has_terminals(), reason="this machine provides no terminals")
+def test_prompt_does_not_echo_the_key(home: Home, server: ScriptedServer) -> None:
+    """A real terminal shows any echo."""
     import pty  # noqa: PLC0415
 
     server.rules["auth/apikey/me"] = lambda _: ScriptedResponse(MINE)
@@ -241,7 +245,7 @@ def test_the_prompt_does_not_show_what_is_typed(home: Home, server: ScriptedServ
     try:
         while part := os.read(terminal, 1000):
             shown += part
-    except OSError:  # how Linux says that the other end is gone
+    except OSError:  # Linux reports a closed terminal so
         pass
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

@@ -1,4 +1,4 @@
-"""The commands ``tinkerwire auth login``, ``logout``, ``list`` and ``use``: the API keys of the credentials file."""
+"""The commands ``tinkerwire auth login``, ``logout``, ``list`` and ``use`` for the keys of the credentials file."""
 
 from __future__ import annotations
 
@@ -22,140 +22,141 @@ from .._transport.address import DEFAULT_BASE_URL, is_embedded, resolve_base_url
 
 T = TypeVar("T")
 
-PATIENCE_S = 30.0
-"""How long the server is asked whose a key is."""
-GO_BEFORE = ("TINKER_API_KEY", "TINKER_CREDENTIAL_CMD")
-INTERRUPTED = 130
+LOGIN_TIMEOUT_S = 30.0
+"""Time limit of a request about a key."""
+OVERRIDING_VARIABLES = ("TINKER_API_KEY", "TINKER_CREDENTIAL_CMD")
+"""Variables that the client reads before the credentials file."""
+EXIT_INTERRUPTED = 130
 
 
-def register(commands: Any) -> None:
-    """Add the commands to a parser's commands."""
-    parser = commands.add_parser("auth", is_discreet=True, help="the API keys that are kept in the home folder")
-    deeds = parser.add_subparsers(required=True, metavar="COMMAND")
+def register(subparsers: Any) -> None:
+    """Add the commands to the subparsers of a parser."""
+    parser = subparsers.add_parser("auth", hide_values=True, help="manage the API keys of the credentials file")
+    actions = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    login = deeds.add_parser("login", is_discreet=True, help="ask for an API key, try it, and keep it as the default")
-    login.add_argument("--stdin", action="store_true", help="read the key from standard input rather than a prompt")
+    login = actions.add_parser("login", hide_values=True, help="ask for an API key, test and store it")
+    login.add_argument("--stdin", action="store_true", help="read the key from standard input instead of a prompt")
     _add_base_url(login)
-    # Taken so that the parser does not show in its error what may be a key.
-    login.add_argument("given", nargs="*", help=argparse.SUPPRESS)
-    login.add_argument("--key", "--api-key", dest="named", help=argparse.SUPPRESS)
+    # The parser accepts these arguments, because its own error would show a value that may be a key.
+    login.add_argument("positional_key", nargs="*", help=argparse.SUPPRESS)
+    login.add_argument("--key", "--api-key", dest="option_key", help=argparse.SUPPRESS)
     login.set_defaults(run=lambda options: _run(_login, options))
 
-    logout = deeds.add_parser("logout", is_discreet=True, help="take a key out of the file")
-    logout.add_argument("key", nargs="?", help="its id or name; without, the default")
+    logout = actions.add_parser("logout", hide_values=True, help="remove a key from the file")
+    logout.add_argument("key", nargs="?", help="id or name of the key; by default the default key")
     _add_base_url(logout)
     logout.set_defaults(run=lambda options: _run(_logout, options))
 
-    keys = deeds.add_parser("list", is_discreet=True, help="say which keys there are; none is shown")
+    keys = actions.add_parser("list", hide_values=True, help="list the keys without their values")
     keys.set_defaults(run=lambda options: _run(_list, options))
 
-    use = deeds.add_parser("use", is_discreet=True, help="make a key the default")
-    use.add_argument("key", help="its id or name")
+    use = actions.add_parser("use", hide_values=True, help="make a key the default")
+    use.add_argument("key", help="id or name of the key")
     use.set_defaults(run=lambda options: _run(_use, options))
 
 
 def _add_base_url(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--base-url", help="the server; default TINKER_BASE_URL, then the Tinker service")
+    parser.add_argument("--base-url", help="URL of the server; by default TINKER_BASE_URL, then the Tinker service")
 
 
 def _run(command: Any, options: argparse.Namespace) -> int:
     try:
         command(options)
     except (TinkerError, ValueError) as error:
-        sys.stderr.write(f"tinkerwire auth: {_plain(str(error))}\n")
+        sys.stderr.write(f"tinkerwire auth: {_escape(str(error))}\n")
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("\n")
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     return 0
 
 
 def _login(options: argparse.Namespace) -> None:
-    if options.given or options.named is not None:
-        raise ValueError("on the command line a key can be read by others; leave it away and give it to the prompt")
+    if options.positional_key or options.option_key is not None:
+        raise ValueError("do not pass the key on the command line, other users can see it; use the prompt or --stdin")
     url = resolve_base_url(options.base_url)
     if is_embedded(url):
         raise ValueError(f"base_url={url!r}, the embedded server, needs no key")
-    secret = _typed(with_prompt=not options.stdin, url=url)
-    before = next((each for each in list_keys() if each.is_default), None)
+    secret = _read_key(with_prompt=not options.stdin, url=url)
+    previous = next((key for key in list_keys() if key.is_default), None)
     try:
-        about = _ask(url, secret, get_own_api_key())
+        metadata = _send(url, secret, get_own_api_key())
     except TinkerError as error:
-        raise TinkerError(f"the key was tried and not kept: {error}") from error
-    kept = add_key(secret, about)
-    _say(f"Signed in as {kept.email} ({kept.organization}). The key {_named(kept)} is the default now.")
-    if before is not None and before.id != kept.id:
-        _say(f"Before, it was {_named(before)}; `tinkerwire auth use {before.id}` goes back.")
-    _say_what_goes_before()
+        raise TinkerError(f"the key was tested and not stored: {error}") from error
+    stored = add_key(secret, metadata)
+    _print(f"Signed in as {stored.email} ({stored.organization}). The default key is now {_label(stored)}.")
+    if previous is not None and previous.id != stored.id:
+        _print(f"The previous default was {_label(previous)}; `tinkerwire auth use {previous.id}` restores it.")
+    _print_overrides()
 
 
 def _logout(options: argparse.Namespace) -> None:
-    found = find_key(options.key)
+    key = find_key(options.key)
     error = None
-    if found.type == "generated":
-        # Nobody else has it, so it is of no use once it is gone from here.
+    if key.type == "generated":
+        # The file holds the only copy of a generated key, so the server need not keep it.
         try:
-            _ask(resolve_base_url(options.base_url), found.secret, delete_own_api_key())
-        except TinkerError as met:
-            error = met
-    remove_key(found.id)
-    _say(f"Removed the key {_named(found)} from {credentials_path()}.")
+            _send(resolve_base_url(options.base_url), key.secret, delete_own_api_key())
+        except TinkerError as deletion_error:
+            error = deletion_error
+    remove_key(key.id)
+    _print(f"Removed the key {_label(key)} from {credentials_path()}.")
     if error is not None:
-        raise TinkerError(f"the server still has it, delete it in the console ({console_urls.KEYS}): {error}")
-    if found.type != "generated":
-        _say(f"On the server it is as it was; the console ({console_urls.KEYS}) deletes keys of the Tinker service.")
-    if found.is_default and list_keys():
-        _say("None of the others is the default; `tinkerwire auth use KEY` makes one it.")
+        raise TinkerError(f"the server still has the key; delete it in the console ({console_urls.KEYS}): {error}")
+    if key.type != "generated":
+        _print(f"The key stays valid on the server; delete it in the console ({console_urls.KEYS}).")
+    if key.is_default and list_keys():
+        _print("No default key is set; choose one with `tinkerwire auth use KEY`.")
 
 
 def _list(_: argparse.Namespace) -> None:
     keys = list_keys()
     if not keys:
-        _say(f"{credentials_path()} has no keys; `tinkerwire auth login` adds one.")
+        _print(f"{credentials_path()} has no keys; `tinkerwire auth login` adds one.")
         return
     rows = [("", "ID", "NAME", "TYPE", "ORGANIZATION", "USER", "FINGERPRINT")]
-    for each in keys:
-        mark = "*" if each.is_default else ""
-        shown = each.secret.fingerprint if each.secret.reveal() else ""
-        rows.append((mark, each.id, each.name, each.type, each.organization, each.email, shown))
-    rows = [tuple(_plain(cell) or "-" * bool(place) for place, cell in enumerate(row)) for row in rows]  # type: ignore[misc]
+    for key in keys:
+        mark = "*" if key.is_default else ""
+        fingerprint = key.secret.fingerprint if key.secret.reveal() else ""
+        rows.append((mark, key.id, key.name, key.type, key.organization, key.email, fingerprint))
+    rows = [tuple(_escape(cell) or "-" * bool(place) for place, cell in enumerate(row)) for row in rows]  # type: ignore[misc]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        _say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    _say_what_goes_before()
+        _print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    _print_overrides()
 
 
 def _use(options: argparse.Namespace) -> None:
-    _say(f"The key {_named(use_key(options.key))} is the default now.")
-    _say_what_goes_before()
+    _print(f"The default key is now {_label(use_key(options.key))}.")
+    _print_overrides()
 
 
-def _typed(*, with_prompt: bool, url: str) -> Secret:
+def _read_key(*, with_prompt: bool, url: str) -> Secret:
     if sys.stdin is None:
-        raise ValueError("standard input is closed, from which the key is to be read")
+        raise ValueError("standard input is closed; open it, because the command reads the key from it")
     if with_prompt and not sys.stdin.isatty():
-        raise ValueError("no terminal to ask for the key on; `tinkerwire auth login --stdin` reads it from a pipe")
+        raise ValueError("the prompt needs a terminal; `tinkerwire auth login --stdin` reads the key from a pipe")
     if with_prompt and url == DEFAULT_BASE_URL:
-        _say(f"Make an API key: {console_urls.new_key_page(f'tinkerwire-{platform.node()}')}")
+        _print(f"Create an API key: {console_urls.new_key_page(f'tinkerwire-{platform.node()}')}")
     try:
-        # The prompt does not show what is typed.
+        # getpass does not echo the key.
         secret = Secret((getpass.getpass("API key: ") if with_prompt else sys.stdin.readline()).strip())
     except EOFError:
         secret = Secret("")
     if not secret.reveal():
-        raise ValueError("no API key was given")
+        raise ValueError("the API key must not be empty")
     return secret
 
 
-def _ask(url: str, secret: Secret, call: Call[T]) -> T:
-    # What sends is loaded only where something is sent.
+def _send(url: str, secret: Secret, call: Call[T]) -> T:
+    # Only commands that send a request load the transport.
     from .._connection.retry import RetryConfig  # noqa: PLC0415
     from .._lifecycle.connecting import open_connection  # noqa: PLC0415
     from .._lifecycle.lifetime import Lifetime  # noqa: PLC0415
     from .._transport.backpressure import Traffic  # noqa: PLC0415
 
-    # With the version given, the key itself is sent, and nothing is asked for beforehand.
-    retry = RetryConfig(progress_timeout=PATIENCE_S)
+    # An explicit version skips discovery, and the request carries the key itself.
+    retry = RetryConfig(progress_timeout=LOGIN_TIMEOUT_S)
     connection = open_connection(url, secret.reveal(), wire_version=NEWEST, retry=retry)
     lifetime = Lifetime(connection)
     try:
@@ -164,20 +165,20 @@ def _ask(url: str, secret: Secret, call: Call[T]) -> T:
         lifetime.close().result()
 
 
-def _named(key: StoredKey) -> str:
+def _label(key: StoredKey) -> str:
     return f"{key.name!r} ({key.id}, fingerprint {key.secret.fingerprint})"
 
 
-def _say_what_goes_before() -> None:
-    for name in GO_BEFORE:
+def _print_overrides() -> None:
+    for name in OVERRIDING_VARIABLES:
         if os.environ.get(name):
-            _say(f"{name} is set, and goes before it.")
+            _print(f"{name} is set and overrides the default key.")
 
 
-def _say(text: str) -> None:
-    sys.stdout.write(f"{_plain(text)}\n")
+def _print(text: str) -> None:
+    sys.stdout.write(f"{_escape(text)}\n")
 
 
-def _plain(text: str) -> str:
-    """What a terminal shows and does not obey: names come from servers."""
-    return "".join(each if each.isprintable() else "?" for each in text)
+def _escape(text: str) -> str:
+    """Replace control characters, which a terminal would obey: names come from servers."""
+    return "".join(character if character.isprintable() else "?" for character in text)

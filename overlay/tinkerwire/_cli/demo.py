@@ -10,24 +10,24 @@ from typing import Any
 from tinkerwire_base.errors import TinkerError
 
 
-def register(commands: Any) -> None:
-    """Add the command to a parser's commands."""
-    parser = commands.add_parser(
+def register(subparsers: Any) -> None:
+    """Add the command to the subparsers of a parser."""
+    parser = subparsers.add_parser(
         "demo",
         help="train, sample and reinforce a small model on real text, offline",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--text", type=Path, help="file to learn; default the text that CPython ships")
+    parser.add_argument("--text", type=Path, help="file to train on; by default a text that CPython ships")
     parser.add_argument("--out", type=Path, default=Path("demo-output"), help="folder for the loss curve")
-    parser.add_argument("--base-url", default="local", help="the server; 'local' is the embedded one")
+    parser.add_argument("--base-url", default="local", help="URL of the server; 'local' is the embedded server")
     parser.add_argument("--base-model", default="tinkerwire/byte-small", help="a model whose tokens are bytes")
-    parser.add_argument("--seed", type=int, default=0, help="makes the run repeatable")
+    parser.add_argument("--seed", type=int, default=0, help="seed that makes the run repeatable")
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     try:
-        # Its libraries draw, and are not needed by anybody who does not run it.
+        # Only this command needs the plotting libraries.
         from .._demo.run import DemoFailed, Plan, run_demo  # noqa: PLC0415
     except ImportError as error:
         sys.stderr.write(f"tinkerwire demo: {error}; install the extra: pip install 'tinkerwire[demo]'\n")

@@ -1,33 +1,32 @@
-"""Parsers of the command line, of which some do not show in their errors what was given: it may be an API key."""
+"""An argument parser that can hide values in usage errors, because they may be API keys."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any, NoReturn
 
-OF_ITS_OWN = "the following arguments are required"
-"""How an error begins that names what the parser knows, and nothing that was given."""
-WRONG_USAGE = 2
-"""The exit code of wrong usage."""
+MISSING_ARGUMENTS = "the following arguments are required"
+"""Beginning of the one argparse error that never contains a value of the user."""
+EXIT_WRONG_USAGE = 2
 
 
 class RedactingArgumentParser(argparse.ArgumentParser):
-    """The usual one; ``is_discreet`` keeps what was given out of its errors, unknown arguments included."""
+    """An argument parser; ``hide_values`` keeps values, unknown arguments included, out of its errors."""
 
-    def __init__(self, *args: Any, is_discreet: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, hide_values: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._is_discreet = is_discreet
+        self._hide_values = hide_values
 
     def error(self, message: str) -> NoReturn:
-        """Exit with code 2, after one line that names the flag."""
-        if self._is_discreet and not message.startswith(OF_ITS_OWN):
-            message = "these arguments do not fit; they are not shown, as one may be a key"
-        self.exit(WRONG_USAGE, f"{self.prog}: error: {message}; see `{self.prog} --help`\n")
+        """Exit with code 2 after one line that names the flag."""
+        if self._hide_values and not message.startswith(MISSING_ARGUMENTS):
+            message = "invalid arguments; their values are hidden, because one may be a key"
+        self.exit(EXIT_WRONG_USAGE, f"{self.prog}: error: {message}; see `{self.prog} --help`\n")
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
-        """The options, and what is unknown."""
-        found, unknown = super().parse_known_args(*args, **kwargs)
-        # The parser above would show it.
-        if unknown and self._is_discreet:
+        """Return the options and the unknown arguments; hide unknown arguments in an error."""
+        options, unknown = super().parse_known_args(*args, **kwargs)
+        # Without this check the parent parser would show the unknown arguments.
+        if unknown and self._hide_values:
             self.error("unknown")
-        return found, unknown
+        return options, unknown
