@@ -25,7 +25,7 @@ ANSWERS: dict[str, tuple[int, Any]] = {
 
 @attrs.define
 class FixedServer:
-    """Where it listens, what it was asked, and with which body each request came."""
+    """Server with fixed responses: its address, and the requests with their bodies."""
 
     url: str
     asked: list[str] = attrs.field(factory=list)

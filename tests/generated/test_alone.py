@@ -94,8 +94,8 @@ with httpx.Client(base_url={server.url!r}) as http:
     print(sample(http).sequences[0].tokens)
 try:
     import tinkerwire
-except ImportError as fault:
-    print(fault)
+except ImportError as error:
+    print(error)
 """
     run = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
     assert run.stdout == "[3, 4]\ntinkerwire is blocked\n", run.stderr

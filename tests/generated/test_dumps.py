@@ -32,7 +32,7 @@ few = settings(
 @few
 @given(data=st.data())
 def test_dumps_survive_a_round_trip(name: str, data: Any) -> None:
-    """Copies and pickles are equal, too; without defaults a dump has the fields that say something."""
+    """Copies and pickles are equal; a dump without defaults has only fields with other values."""
     cls = getattr(models, name)
     value = cls.model_validate(data.draw(EVERYTHING.of(name)))
     assert cls.model_validate(value.model_dump()) == value
@@ -48,7 +48,7 @@ def test_dumps_survive_a_round_trip(name: str, data: Any) -> None:
 @few
 @given(data=st.data())
 def test_dumps_fit_their_schema(name: str, data: Any) -> None:
-    """What model_dump gives as JSON is what model_json_schema says."""
+    """The JSON of model_dump fits model_json_schema."""
     cls = getattr(models, name)
     value = cls.model_validate(data.draw(EVERYTHING.of(name)))
     schema = cls.model_json_schema()

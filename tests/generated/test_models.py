@@ -36,7 +36,7 @@ EVERYTHING = Instances(union_document(CONTRACT))
 AT = {version: Instances(project(CONTRACT, version)) for version in ERAS}
 TYPES = [(version, name) for version in ERAS for name in AT[version].schemas]
 BINARY = {name for name, schema in EVERYTHING.schemas.items() if is_marked_protobuf_only(schema)}
-# What came and went between two eras is tried at the version that brought it.
+# Types that came and went between two tested versions are tested at the version that introduced them.
 UNTESTED = EVERYTHING.schemas.keys() - {name for _, name in TYPES} - BINARY
 SHORT_LIVED = {name: TYPE_VERSIONS[name][0] for name in UNTESTED}
 AT |= {version: Instances(project(CONTRACT, version)) for version in sorted(set(SHORT_LIVED.values()))}
@@ -74,7 +74,7 @@ def assert_valid(instances: Instances, name: str, value: Any) -> None:
 @few
 @given(data=st.data())
 def test_valid_json_keeps_its_meaning(version: str, name: str, data: st.DataObject) -> None:
-    """JSON that fits the schema of a version is read, written, fits again, and says the same."""
+    """JSON that fits the schema of a version is read, written, fits again, and means the same."""
     instances, conv, kind = AT[version], CONVERTERS[version], getattr(models, name)
     # Members of a union of results are told apart by their keys, so that unknown ones would blur them.
     value = data.draw(instances.of(name, unknown_keys=name != "FutureRetrieveResponse"))
@@ -89,7 +89,7 @@ def test_valid_json_keeps_its_meaning(version: str, name: str, data: st.DataObje
 @few
 @given(data=st.data())
 def test_models_survive_a_round_trip(name: str, data: st.DataObject) -> None:
-    """A model is the same after pickling and, at each version, encoding and decoding, or a DialectError says why."""
+    """Pickling and, at each version, encoding keep a model, or a DialectError gives the reason."""
     kind = getattr(models, name)
     model = CONVERTERS[NEWEST].structure(data.draw(EVERYTHING.of(name)), kind)
     assert pickle.loads(pickle.dumps(model)) == model
@@ -122,7 +122,7 @@ def test_names_equal_those_of_the_schemas() -> None:
 
 
 def test_every_name_has_a_docstring_with_its_version() -> None:
-    """Classes and aliases say what they are and in which wire versions; fields say what they are."""
+    """Classes and aliases have a description and their wire versions; fields have a description."""
     body = ast.parse(inspect.getsource(models)).body
     for node, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.ClassDef):

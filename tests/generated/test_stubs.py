@@ -54,7 +54,7 @@ def test_operations_equal_those_of_the_contract() -> None:
 
 @pytest.mark.parametrize(("path", "method", "row"), ROWS, ids=NAMES)
 def test_results_equal_those_of_the_contract(path: str, method: str, row: dict[str, Any]) -> None:
-    """Each status of the contract has its type, or None where there is no content."""
+    """Each status of the contract has its type, or None without content."""
     results = OPERATIONS[row["operationId"]].results
     assert sorted(map(str, results)) == sorted(status for status in row["responses"] if status != "default")
     for status, kind in results.items():
@@ -66,7 +66,7 @@ def test_results_equal_those_of_the_contract(path: str, method: str, row: dict[s
 @settings(max_examples=3)
 @given(data=st.data())
 def test_stubs_make_the_right_request(path: str, method: str, row: dict[str, Any], data: st.DataObject) -> None:
-    """Method, path, query, headers and body are as the contract says, for each operation."""
+    """Method, path, query, headers and body equal those of the contract, for each operation."""
     arguments: dict[str, Any] = {}
     for parameter in row.get("parameters", []):
         if parameter["in"] == "path":
@@ -136,6 +136,6 @@ def test_ids_with_dot_segments_are_rejected(value: str) -> None:
 
 @pytest.mark.parametrize("value", [None, 5, UNSET, b"id"])
 def test_ids_must_be_text(value: Any) -> None:
-    """What is no text is refused, rather than asked for as None or UNSET."""
+    """An id that is not text is rejected, instead of being sent as None or UNSET."""
     with pytest.raises(ValueError, match="sampler_id: expected the id as a str, got"):
         sampling.get_sampler(value).encode(CONVERTER)

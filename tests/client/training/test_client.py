@@ -283,12 +283,12 @@ def test_unknown_weights_raise_the_reason(
 
 def test_a_path_of_no_known_form(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A path in a server's own form works with weights_info; otherwise, operations raise the server's error."""
-    client.create_training_client_from_state("tinker://odd").result(PATIENCE_S)
+    client.create_training_client_from_state("tinker://bad").result(PATIENCE_S)
     server.rules["weights_info"] = lambda _: ScriptedResponse(status=404)
-    training = client.create_training_client_from_state("tinker://odd")
-    with pytest.raises(ValueError, match="tinker://odd' must name a run and a checkpoint"):
+    training = client.create_training_client_from_state("tinker://bad")
+    with pytest.raises(ValueError, match="tinker://bad' must name a run and a checkpoint"):
         training.result(PATIENCE_S)
-    with pytest.raises(tw.TinkerError, match=r"not created: .*tinker://odd"):
+    with pytest.raises(tw.TinkerError, match=r"not created: .*tinker://bad"):
         training.optim_step(ADAM).result(PATIENCE_S)
 
 
@@ -326,8 +326,8 @@ WRONG: dict[str, tuple[Attempt, type[Exception], str]] = {
         ValueError,
         "at least one of train_mlp, train_attn and train_unembed must be True",
     ),
-    "nothing to sample from": (lambda c, _: c.create_sampling_client(), ValueError, "either"),
-    "two to sample from": (lambda c, _: c.create_sampling_client(SAMPLER_PATH, "base"), ValueError, "either"),
+    "nothing to sample from": (lambda c, _: c.create_sampling_client(), ValueError, "exactly one"),
+    "two to sample from": (lambda c, _: c.create_sampling_client(SAMPLER_PATH, "base"), ValueError, "exactly one"),
 }
 
 

@@ -50,7 +50,7 @@ class ClientRun(NamedTuple):
     version: str
     flags: tuple[str, ...] = ()
     has_settings: bool = False
-    """Whether our client gets the version and the flags, instead of discovering them."""
+    """True if our client gets the version and the flags, instead of discovering them."""
 
     @property
     def title(self) -> str:

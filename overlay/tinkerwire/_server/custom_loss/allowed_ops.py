@@ -69,7 +69,7 @@ METHODS = _under(
 """Methods of tensors."""
 
 ATTRIBUTES = frozenset(("T", "device", "dtype", "mT", "ndim", "shape"))
-"""What getattr may read of a tensor."""
+"""Attributes of a tensor that getattr may read."""
 
 CONSTANTS = {
     "dtype": _under("", "bfloat16 bool float16 float32 float64 int16 int32 int64 int8 uint8"),
