@@ -1,4 +1,4 @@
-"""What the embedded server computes of the graph of a custom loss, and what it refuses to."""
+"""Tests of the evaluation of custom loss graphs by the embedded server, and of the graphs it rejects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.timeout(120), pytest.mark.skipif(not is_torch_installe
 
 
 def graph(*steps: dict[str, Any], inputs: Sequence[tuple[str, int]] = (("logprobs", 1),)) -> LossGraph:
-    """The graph of a request."""
+    """Build the graph of a request."""
     return validate_graph(Converter().structure(body(*steps, inputs=inputs), CreateCustomLossRequest))
 
 
@@ -96,8 +96,8 @@ LOGPROBS = np.array([-1.0, -2.0], np.float32)
         ),
     ],
 )
-def test_what_cannot_be_computed(steps: list[dict[str, Any]], error: str) -> None:
-    """The fault of the loss, with the step and the datum; nothing fills the memory or the time."""
+def test_failing_graph_is_a_user_error_with_step_and_datum(steps: list[dict[str, Any]], error: str) -> None:
+    """The error names the step and the datum; the failure exhausts neither memory nor time."""
     with pytest.raises(EngineError, match=f"datum 3: loss mine: .*{error}"):
         evaluate("datum 3", graph(*steps), LOGPROBS, [])
 
@@ -144,8 +144,8 @@ HUGE = 10**11
     ],
     ids=lambda steps: steps[-1]["target"],
 )
-def test_what_would_fill_the_memory(steps: list[dict[str, Any]]) -> None:
-    """A loss that would take gigabytes is refused before it takes them, also those of its gradients."""
+def test_graph_beyond_the_memory_limit_is_rejected(steps: list[dict[str, Any]]) -> None:
+    """A loss that needs gigabytes is rejected before it allocates them; gradients count too."""
     import resource  # noqa: PLC0415
 
     last = node("call_method", "total", "sum", ref(steps[-1]["name"]))
@@ -158,8 +158,8 @@ def test_what_would_fill_the_memory(steps: list[dict[str, Any]]) -> None:
     assert grown < 1.2 * MAX_BYTES / 1024
 
 
-def test_small_steps_are_not_measured_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That takes many times as long as the steps themselves, also where they have three long operands."""
+def test_small_steps_skip_the_memory_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The estimate takes many times as long as the steps, also for steps with three long operands."""
     import torch  # noqa: PLC0415
 
     measured = []
@@ -181,8 +181,8 @@ def test_small_steps_are_not_measured_beforehand(monkeypatch: pytest.MonkeyPatch
     assert not measured
 
 
-def test_all_names_are_of_this_torch() -> None:
-    """Each name that is let in stands for something, and torch.fx calls it so."""
+def test_every_allowed_name_exists_in_torch() -> None:
+    """Each allowed name resolves to a function, and torch.fx uses the same name."""
     import torch  # noqa: PLC0415
 
     found = dict(_functions())
@@ -193,8 +193,8 @@ def test_all_names_are_of_this_torch() -> None:
             assert torch.fx.node._get_qualified_name(value) == name
 
 
-def test_arguments_of_every_form() -> None:
-    """Slices, tuples, ellipses, infinities, dtypes and the like mean what they say."""
+def test_every_argument_form_is_evaluated() -> None:
+    """Slices, tuples, ellipses, infinities and dtypes keep their meaning."""
     steps = [
         node("call_function", "c", "torch.clamp", ref("logprobs"), min={"float": "-inf"}, max={"float": "inf"}),
         node(
@@ -213,8 +213,8 @@ def test_arguments_of_every_form() -> None:
     assert found.gradient.tolist() == [1.0, 3.0]
 
 
-def test_a_sparse_gradient() -> None:
-    """It is a gradient like others."""
+def test_sparse_gradient_is_accepted() -> None:
+    """A sparse gradient has the same effect as a dense one."""
     steps = [
         node("call_function", "i", "torch.ones", [1], dtype={"dtype": "int64"}),
         node("call_function", "g", "torch.gather", ref("logprobs"), 0, ref("i"), sparse_grad=True),

@@ -1,4 +1,4 @@
-"""Custom losses on the embedded server: which graphs it takes, and what it computes of them."""
+"""Tests of custom losses on the embedded server: accepted graphs and their results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PATIENCE_S = 60.0
 
 @pytest.fixture
 def call(serve: ServerFactory, tmp_path: Any) -> Any:
-    """A caller of a server of the newest version."""
+    """Return a caller of a server of the newest version."""
     return serve(wire_version=NEWEST, folder=tmp_path / "data")
 
 
@@ -39,7 +39,7 @@ PLAIN = body(SUM)
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
-    """The plain request with another value at a path."""
+    """Replace the value at a path of the basic request."""
     found = copy.deepcopy(PLAIN)
     *way, last = (int(part) if part.isdecimal() else part for part in path.split("."))
     place: Any = found
@@ -108,16 +108,16 @@ for _ in range(20):
         (changed("graph.nodes.2.args", [[ref("sum_1"), {"dict": {"a": ref("sum_1")}}]]), "metric 'a' must match"),
     ],
 )
-def test_graphs_that_are_refused(call: Caller, request_body: dict[str, Any], error: str) -> None:
-    """422, with the place, whether or not there is torch."""
+def test_invalid_graph_is_422_with_its_place(call: Caller, request_body: dict[str, Any], error: str) -> None:
+    """The status is 422 and the error names the place, with and without torch."""
     reply = call.post("create_custom_loss", {**request_body, "session_id": call.create_session()})
     assert reply.status == 422
     assert reply.body["detail"][0]["loc"] == ["body", "graph"]
     assert re.search(error, reply.body["detail"][0]["msg"]), reply.body
 
 
-def test_without_torch(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    """501 and the way out, to a request that is right; and nobody is told that losses are computed here."""
+def test_valid_graph_without_torch_is_501(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the remedy; the server does not advertise custom losses."""
     monkeypatch.setattr(custom_losses, "is_torch_installed", lambda: False)
     monkeypatch.setattr(client_config, "is_torch_installed", lambda: False)
     reply = call.post("create_custom_loss", {**PLAIN, "session_id": call.create_session()})
@@ -129,8 +129,8 @@ def test_without_torch(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
         client_config.ClientConfig(load_contract(NEWEST), {"custom_loss_server_side": True})
 
 
-def test_losses_belong_to_sessions(call: Caller, batch: BatchFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Number by number; what another session made is not there."""
+def test_losses_are_numbered_by_session(call: Caller, batch: BatchFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each session counts its own losses; losses of other sessions do not exist for it."""
     monkeypatch.setattr(custom_losses, "is_torch_installed", lambda: True)
     session_id = call.create_session()
     mine = {**PLAIN, "session_id": session_id}
@@ -160,7 +160,7 @@ RANKS = {"logprobs": 1, "advantages": 1, "old": 1}
 
 
 def ratio(logprobs: Any, advantages: Any, old: Any) -> Any:
-    """A clipped policy gradient."""
+    """Compute a clipped policy gradient."""
     import torch  # noqa: PLC0415
 
     r = torch.exp(logprobs - old)
@@ -170,7 +170,7 @@ def ratio(logprobs: Any, advantages: Any, old: Any) -> Any:
 
 
 def examples() -> list[tw.Datum]:
-    """Datums of several lengths."""
+    """Create datums of several lengths."""
     rng = np.random.default_rng(0)
     found = []
     for length in (8, 12, 9, 20, 5):
@@ -185,7 +185,7 @@ def examples() -> list[tw.Datum]:
 
 
 def bare(datums: list[tw.Datum]) -> list[tw.Datum]:
-    """The same, with nothing but targets."""
+    """Create datums of several lengths with targets only."""
     return [
         tw.Datum(model_input=each.model_input, loss_fn_inputs={"target_tokens": each.loss_fn_inputs["target_tokens"]})
         for each in datums
@@ -193,7 +193,7 @@ def bare(datums: list[tw.Datum]) -> list[tw.Datum]:
 
 
 def rehearsal(version: str, *flags: str) -> tuple[tw.LossHandle, list[dict[str, float]]]:
-    """The metrics of four steps on a loss of one's own, and the loss of plain cross-entropy after them."""
+    """Return the metrics of four steps on a custom loss, and the cross-entropy loss after them."""
     with (
         embedded_http_server("--wire", version, *flags) as url,
         tw.ServiceClient(base_url=url, chunk_limits=tw.ChunkLimits(max_datums=2)) as client,
@@ -210,8 +210,8 @@ def rehearsal(version: str, *flags: str) -> tuple[tw.LossHandle, list[dict[str, 
 
 
 @needs_torch
-def test_here_and_there_are_the_same() -> None:
-    """What the server computes and what the client does by itself: metrics, weights after a step, and it trains."""
+def test_server_and_client_evaluation_agree() -> None:
+    """Metrics and weights after a step are equal, and the model trains."""
     handle, here = rehearsal(NEWEST, "--flag", "custom_loss_server_side=true")
     assert handle.loss_id is not None
     for version in (NEWEST, "0.16.1"):
@@ -225,8 +225,8 @@ def test_here_and_there_are_the_same() -> None:
 
 
 @needs_torch
-def test_only_forward() -> None:
-    """The loss without gradients; what a datum lacks is told by the server, too."""
+def test_forward_returns_the_loss_without_gradients() -> None:
+    """The server also reports what a datum lacks."""
     with (
         embedded_http_server("--wire", NEWEST, "--flag", "custom_loss_server_side=true") as url,
         tw.ServiceClient(base_url=url) as client,

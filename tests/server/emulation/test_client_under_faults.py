@@ -1,4 +1,4 @@
-"""The client against a server that fails on purpose."""
+"""Tests of the client against a server that fails on purpose."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEPS, SAMPLES = 12, 30
 
 
 def _train_and_sample(fault_injection: FaultInjection | None) -> tuple[float, list[list[int]]]:
-    """The loss after training, and samples of the trained weights."""
+    """Return the loss after training, and samples of the trained weights."""
     types: Any = tinkerwire.types
     retry = tinkerwire.RetryConfig(retry_delay_base=0.01, retry_delay_max=0.05, max_attempts=30)
     datum = types.Datum(
@@ -39,8 +39,8 @@ def _train_and_sample(fault_injection: FaultInjection | None) -> tuple[float, li
     return loss, samples
 
 
-def test_failures_on_the_way_change_nothing() -> None:
-    """With a third of all requests failing, every step is taken once: the same loss and samples, to the bit."""
+def test_injected_failures_do_not_change_results() -> None:
+    """With a third of all requests failing, every step runs once: loss and samples are the same to the bit."""
     fault_injection = FaultInjection(seed=1, p_408=0.05, p_429=0.05, p_5xx=0.1, p_reset=0.05, p_lost_reply=0.1)
     assert _train_and_sample(fault_injection) == _train_and_sample(None)
     assert set(fault_injection.counts) == {"408", "429", "5xx", "reset", "lost_reply"}

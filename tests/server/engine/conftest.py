@@ -25,7 +25,7 @@ COLUMNS = {
 
 @pytest.fixture
 def make_model() -> MakeModel:
-    """A nano model whose adapter is away from zero, so that every gradient is alive."""
+    """Create a nano model whose adapter is away from zero, so that every gradient is nonzero."""
 
     def make(*, dtype: type = np.float64, seed: int = 7, moved: bool = True, **settings: object) -> LoraModel:
         model = LoraModel(base_model(NANO, dtype), LoraSettings(**{"rank": 3, "seed": seed, **settings}))
@@ -42,7 +42,7 @@ def make_model() -> MakeModel:
 
 @pytest.fixture
 def make_examples() -> MakeExamples:
-    """Random examples of the given lengths with what the loss reads."""
+    """Create random examples of the given lengths with the inputs of the loss."""
 
     def make(loss_fn: str, lengths: Sequence[int] = (5, 2, 9), seed: int = 3) -> list[Example]:
         rng = np.random.default_rng(seed)

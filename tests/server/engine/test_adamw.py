@@ -1,4 +1,4 @@
-"""The optimizer against a second, plain writing of AdamW, and its edges."""
+"""Tests of the optimizer against a second, simple implementation of AdamW, and of its edge cases."""
 
 import math
 
@@ -10,7 +10,7 @@ from tinkerwire._server.engine.adamw import AdamW, AdamWSettings
 
 
 def _scalar_adamw(value, grads, lr, beta1, beta2, eps, decay):
-    """One number through the textbook's loop, in Python floats."""
+    """Run the textbook's loop for one number in Python floats."""
     m = v = 0.0
     for t, grad in enumerate(grads, start=1):
         m = beta1 * m + (1 - beta1) * grad
@@ -20,7 +20,7 @@ def _scalar_adamw(value, grads, lr, beta1, beta2, eps, decay):
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
-def test_it_is_the_textbooks_adamw(decay):
+def test_steps_equal_textbook_adamw(decay):
     """Five steps of four numbers equal the textbook's loop for each of them."""
     rng = np.random.default_rng(0)
     start, grads = rng.standard_normal(4), rng.standard_normal((5, 4))
@@ -34,7 +34,7 @@ def test_it_is_the_textbooks_adamw(decay):
 
 
 def test_clipping_scales_the_whole_gradient():
-    """Above the norm a step equals one with the gradient scaled to it; below, and at 0, nothing is scaled."""
+    """Above the norm the gradient is scaled to the norm; below the norm, and at 0, nothing is scaled."""
     grads = {"a": np.array([3.0]), "b": np.array([4.0])}
 
     def second_moment(clip: float, scale: float = 1.0) -> list[float]:
@@ -50,8 +50,8 @@ def test_clipping_scales_the_whole_gradient():
     assert second_moment(clip=1.0) != second_moment(clip=0.0)
 
 
-def test_a_step_without_gradients_decays_only(make_model):
-    """With no gradient gathered a first step counts, applies weight decay and moves nothing else."""
+def test_step_without_gradients_applies_weight_decay_only(make_model):
+    """A first step without gradients increments the step count and applies weight decay only."""
     model = make_model()
     before = {name: value.copy() for name, value in model.params.items()}
     model.optim_step(0.1)
@@ -63,8 +63,8 @@ def test_a_step_without_gradients_decays_only(make_model):
         np.testing.assert_allclose(value, before[name] * 0.95)
 
 
-def test_metrics_carry_a_reduction(make_model, make_examples):
-    """Every metric's name ends in a known reduction and every value is a plain float."""
+def test_metric_names_end_in_a_reduction(make_model, make_examples):
+    """Every metric's name ends in a known reduction and every value is a float."""
     model = make_model()
     model.forward_backward(make_examples("ppo"), "ppo")
     for key, value in model.optim_step(1e-3).items():
@@ -84,8 +84,8 @@ def test_metrics_carry_a_reduction(make_model, make_examples):
         ("grad_clip_norm", -1.0),
     ],
 )
-def test_numbers_out_of_range_are_named(name, value, make_model, make_examples):
-    """The error names the argument and its value, and neither weights nor gathered gradients change."""
+def test_out_of_range_argument_is_named_in_the_error(name, value, make_model, make_examples):
+    """The error names the argument and its value; weights and accumulated gradients stay unchanged."""
     model = make_model()
     model.forward_backward(make_examples("cross_entropy"), "cross_entropy")
     with pytest.raises(EngineError, match=f"{name} must be .*, got {value}"):
@@ -94,8 +94,8 @@ def test_numbers_out_of_range_are_named(name, value, make_model, make_examples):
     assert model.grads
 
 
-def test_a_gradient_that_is_not_finite_moves_nothing():
-    """An infinite gradient is an error that leaves parameters, moments and step count alone."""
+def test_infinite_gradient_is_an_error_that_changes_nothing():
+    """Parameters, moments and step count stay unchanged."""
     params = {"w": np.ones(2)}
     optimizer = AdamW.zeros(params)
     with pytest.raises(EngineError, match="must be finite, got inf"):

@@ -1,4 +1,4 @@
-"""Requests that cannot be computed: each error names its place, the fact and the way out."""
+"""Tests of the engine's errors: each names the place, the problem and the remedy."""
 
 import numpy as np
 import pytest
@@ -42,8 +42,8 @@ BAD_EXAMPLES = [
 
 
 @pytest.mark.parametrize(("changes", "text"), BAD_EXAMPLES, ids=[text[:24] for _, text in BAD_EXAMPLES])
-def test_a_bad_example_is_named_by_datum_key_and_position(changes, text, make_model):
-    """The text starts with call and datum, names key, position and value, and gathered gradients stay."""
+def test_invalid_example_is_named_by_datum_key_and_position(changes, text, make_model):
+    """The error names call, datum, key, position and value; accumulated gradients stay unchanged."""
     model = make_model(dtype=np.float32)
     model.forward_backward([_policy()], "ppo")
     before = {name: value.copy() for name, value in model.grads.items()}
@@ -64,20 +64,20 @@ def test_a_bad_example_is_named_by_datum_key_and_position(changes, text, make_mo
         ("dro", {"beta": True}, "config 'beta' must be a finite number, got True"),
     ],
 )
-def test_bad_losses_and_configs_are_named(loss_fn, config, text, make_model):
-    """The text names the loss, the key and the value, and lists what exists."""
+def test_invalid_loss_or_config_is_named(loss_fn, config, text, make_model):
+    """The error names the loss, the key and the value, and lists the valid names."""
     with pytest.raises(EngineError, match=text):
         make_model().forward([_policy()], loss_fn, config)
 
 
-def test_no_example_is_an_error(make_model):
-    """An empty batch is named as such."""
+def test_empty_batch_is_an_error(make_model):
+    """The error names the empty batch."""
     with pytest.raises(EngineError, match=r"^forward: must have at least one datum"):
         make_model().forward([], "cross_entropy")
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float32, np.bool_])
-def test_any_numeric_dtype_is_read(dtype, make_model):
+def test_any_numeric_dtype_is_accepted(dtype, make_model):
     """Inputs of other numeric dtypes give the result of the usual ones."""
     tokens = np.array([1, 0, 1])
     plain = Example(tokens, {"target_tokens": tokens, "weights": tokens.astype(float)})
@@ -112,14 +112,14 @@ def test_any_numeric_dtype_is_read(dtype, make_model):
         ({"stop": [1.5]}, r"stop\[0\] must be a text or a token id, got 1.5"),
     ],
 )
-def test_bad_sampling_requests_are_named(arguments, text):
-    """The text names the argument, its value and the range."""
+def test_invalid_sampling_argument_is_named(arguments, text):
+    """The error names the argument, its value and the range."""
     with pytest.raises(EngineError, match=text):
         Sampler(base_model(NANO)).sample(**{"prompt": [65], **arguments})
 
 
-def test_an_adapter_of_another_base_is_named(make_model):
-    """A sampler refuses an adapter that was trained on another base."""
+def test_sampler_rejects_an_adapter_of_another_base(make_model):
+    """The error names the base on which the adapter was trained."""
     snapshot = make_model().adapter_snapshot()
     with pytest.raises(EngineError, match=r"base must be tinkerwire/byte-nano for this adapter, got .*byte-small"):
         Sampler(base_model("tinkerwire/byte-small"), snapshot)

@@ -1,4 +1,4 @@
-"""Gradients against central differences in float64, and how batches add up."""
+"""Tests of gradients against central differences in float64, and of the sums over batches."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def _loss(model: LoraModel, examples: list[Example], loss_fn: str) -> float:
 
 
 def _surrogate(model: LoraModel, examples: list[Example], loss_fn: str):
-    """The function whose gradient the engine claims; for cispo with the clipped ratio held still."""
+    """Evaluate the function of the engine's gradient; cispo has its clipped ratio fixed."""
     if loss_fn != "cispo":
         return lambda: _loss(model, examples, loss_fn)
     held = []
@@ -38,7 +38,7 @@ def _surrogate(model: LoraModel, examples: list[Example], loss_fn: str):
 
 
 def _worst_relative_error(model: LoraModel, examples: list[Example], loss_fn: str) -> float:
-    """Of one random direction through each trained matrix and three single entries of it."""
+    """Return the error along a random direction of each trained matrix and at three of its entries."""
     model.forward_backward(examples, loss_fn)
     grads = {name: value.copy() for name, value in model.grads.items()}
     value_of = _surrogate(model, examples, loss_fn)
@@ -63,14 +63,14 @@ def _worst_relative_error(model: LoraModel, examples: list[Example], loss_fn: st
 
 
 @pytest.mark.parametrize("loss_fn", LOSSES)
-def test_every_matrix_has_the_gradient_of_every_loss(loss_fn, make_model, make_examples):
-    """On a batch of unequal lengths, with B away from zero, claimed and measured slopes agree."""
+def test_every_gradient_of_every_loss_equals_central_differences(loss_fn, make_model, make_examples):
+    """The batch has unequal lengths, and B is nonzero."""
     assert _worst_relative_error(make_model(), make_examples(loss_fn), loss_fn) < BOUND
 
 
 @pytest.mark.parametrize("loss_fn", LOSSES)
-def test_a_new_adapter_has_exact_gradients_too(loss_fn, make_model, make_examples):
-    """While B is zero, A's gradient is zero and B's is the measured one."""
+def test_new_adapter_has_exact_gradients(loss_fn, make_model, make_examples):
+    """While B is zero, A's gradient is zero and B's equals the measured one."""
     model = make_model(moved=False)
     assert _worst_relative_error(model, make_examples(loss_fn), loss_fn) < BOUND
     assert all(not value.any() for name, value in model.grads.items() if name.endswith(".A"))
@@ -78,8 +78,8 @@ def test_a_new_adapter_has_exact_gradients_too(loss_fn, make_model, make_example
 
 
 @pytest.mark.parametrize("loss_fn", LOSSES)
-def test_a_batch_is_the_sum_of_its_examples(loss_fn, make_model, make_examples):
-    """Loss, logprobs and gradients of a batch equal those of its examples one by one."""
+def test_batch_equals_the_sum_of_its_examples(loss_fn, make_model, make_examples):
+    """Loss, logprobs and gradients of a batch equal those of its examples, computed singly."""
     together, apart = make_model(), make_model()
     examples = make_examples(loss_fn, lengths=(4, 11, 1, 7, 7))
     whole = together.forward_backward(examples, loss_fn)
@@ -91,8 +91,8 @@ def test_a_batch_is_the_sum_of_its_examples(loss_fn, make_model, make_examples):
         np.testing.assert_allclose(value, apart.grads[name], rtol=1e-9, atol=1e-12)
 
 
-def test_calls_add_their_gradients_until_the_step(make_model, make_examples):
-    """Two calls of one batch leave twice its gradient, and optim_step leaves none."""
+def test_gradients_accumulate_until_optim_step(make_model, make_examples):
+    """Two calls of one batch accumulate twice its gradient, and optim_step clears it."""
     model, examples = make_model(), make_examples("cross_entropy")
     model.forward_backward(examples, "cross_entropy")
     once = {name: value.copy() for name, value in model.grads.items()}
@@ -103,8 +103,8 @@ def test_calls_add_their_gradients_until_the_step(make_model, make_examples):
     assert not model.grads
 
 
-def test_padding_does_not_leak(make_model, make_examples):
-    """A short example has the same result alone and beside a long one that pads it, to the last digits."""
+def test_padding_does_not_change_results(make_model, make_examples):
+    """A short example has the same result alone and beside a long one that pads it, up to rounding."""
     model = make_model()
     short, long = make_examples("cross_entropy", lengths=(18, 20))
     alone = model.forward([short], "cross_entropy").outputs[0]["logprobs"]
@@ -112,8 +112,8 @@ def test_padding_does_not_leak(make_model, make_examples):
     np.testing.assert_allclose(beside, alone, rtol=1e-6)
 
 
-def test_a_position_sees_no_later_token(make_model, make_examples):
-    """Changing the last token leaves every earlier log probability as it was."""
+def test_later_tokens_do_not_change_earlier_logprobs(make_model, make_examples):
+    """A change of the last token leaves every earlier log probability unchanged."""
     model = make_model()
     (example,) = make_examples("cross_entropy", lengths=(12,))
     changed = Example(np.append(example.tokens[:-1], 99), example.inputs)
@@ -123,16 +123,16 @@ def test_a_position_sees_no_later_token(make_model, make_examples):
     assert before[-1] != after[-1]
 
 
-def test_forward_changes_nothing(make_model, make_examples):
-    """forward gathers no gradient and returns what forward_backward does."""
+def test_forward_accumulates_no_gradient(make_model, make_examples):
+    """Forward returns the same result as forward_backward."""
     model, examples = make_model(), make_examples("ppo")
     seen = model.forward(examples, "ppo")
     assert not model.grads
     assert model.forward_backward(examples, "ppo").metrics == seen.metrics
 
 
-def test_many_pieces_give_the_result_of_one(make_model, make_examples, monkeypatch):
-    """The size of the pieces a batch is cut into does not show in its gradient."""
+def test_chunk_size_does_not_change_the_gradient(make_model, make_examples, monkeypatch):
+    """A batch that is cut into many chunks has the gradient of the same batch in one chunk."""
     examples = make_examples("cross_entropy", lengths=range(1, 30))
     small, large = make_model(), make_model()
     monkeypatch.setattr("tinkerwire._server.engine.batch.PIECE_TOKENS", 16)

@@ -1,4 +1,4 @@
-"""The losses against their public definitions, written out once more."""
+"""Tests of the losses against a second implementation of their public definitions."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from tinkerwire._server.engine import LOSSES, Example, LoraModel, LoraSettings, 
 
 
 def _expected(loss_fn: str, p: np.ndarray, inputs: dict[str, np.ndarray], low: float, high: float) -> float:
-    """The sums of the documentation, position by position."""
+    """Compute the documented sums, position by position."""
     total = 0.0
     for t, own in enumerate(p):
         if loss_fn == "cross_entropy":
@@ -28,7 +28,7 @@ def _expected(loss_fn: str, p: np.ndarray, inputs: dict[str, np.ndarray], low: f
 
 
 @pytest.mark.parametrize("loss_fn", LOSSES)
-def test_the_loss_is_the_documented_sum(loss_fn, make_model, make_examples):
+def test_loss_equals_the_documented_sum(loss_fn, make_model, make_examples):
     """With default thresholds and beta, the loss equals the documented sum over all positions."""
     model, examples = make_model(), make_examples(loss_fn)
     for example in examples:
@@ -43,8 +43,8 @@ def test_the_loss_is_the_documented_sum(loss_fn, make_model, make_examples):
 
 
 @pytest.mark.parametrize("loss_fn", ["ppo", "cispo"])
-def test_thresholds_come_by_config_or_by_token(loss_fn, make_model, make_examples):
-    """A threshold in the config acts like the same number at every token, which wins over the config."""
+def test_thresholds_per_token_override_the_config(loss_fn, make_model, make_examples):
+    """A threshold in the config acts like the same number at every token."""
     model, (example,) = make_model(), make_examples(loss_fn, lengths=(40,))
     plain = {key: value for key, value in example.inputs.items() if not key.startswith("clip")}
     by_token = {**plain, "clip_low_threshold": np.full(40, 0.95), "clip_high_threshold": np.full(40, 1.05)}
@@ -56,8 +56,8 @@ def test_thresholds_come_by_config_or_by_token(loss_fn, make_model, make_example
     assert model.forward([bare], loss_fn).metrics != expected
 
 
-def test_beta_weighs_the_quadratic_term(make_model, make_examples):
-    """dro with beta 0 is the plain policy gradient objective, and beta adds its part linearly."""
+def test_beta_scales_the_quadratic_term_of_dro(make_model, make_examples):
+    """With beta 0 dro is the basic policy gradient objective, and beta adds its term linearly."""
     model, examples = make_model(), make_examples("dro")
     loss = [model.forward(examples, "dro", {"beta": beta}).metrics["loss:sum"] for beta in (0.0, 1.0, 2.0)]
     assert loss[2] - loss[1] == pytest.approx(loss[1] - loss[0])
@@ -65,7 +65,7 @@ def test_beta_weighs_the_quadratic_term(make_model, make_examples):
 
 
 def test_weights_default_to_one(make_model, make_examples):
-    """cross_entropy without weights counts every token once."""
+    """Without weights cross_entropy counts every token once."""
     model, (example,) = make_model(), make_examples("cross_entropy", lengths=(6,))
     bare = Example(example.tokens, {"target_tokens": example.inputs["target_tokens"]})
     result = model.forward([bare], "cross_entropy")
@@ -74,8 +74,8 @@ def test_weights_default_to_one(make_model, make_examples):
 
 
 @pytest.mark.parametrize("loss_fn", ["cross_entropy", "importance_sampling", "ppo", "cispo"])
-def test_zero_weight_or_advantage_counts_nothing(loss_fn, make_model, make_examples):
-    """An example of zero weight or advantage has zero loss and zero gradient."""
+def test_zero_weight_or_advantage_has_zero_loss_and_gradient(loss_fn, make_model, make_examples):
+    """An example of zero weight or advantage contributes nothing."""
     model, (example,) = make_model(), make_examples(loss_fn, lengths=(8,))
     key = "weights" if loss_fn == "cross_entropy" else "advantages"
     example.inputs[key] = np.zeros(8)
@@ -85,7 +85,7 @@ def test_zero_weight_or_advantage_counts_nothing(loss_fn, make_model, make_examp
 
 @settings(max_examples=15)
 @given(lengths=st.lists(st.integers(1, 30), min_size=2, max_size=12), cut=st.integers(1, 11))
-def test_metrics_of_halves_combine_to_those_of_the_whole(make_examples_once, make_model_once, lengths, cut):
+def test_metrics_of_halves_combine_to_those_of_the_batch(make_examples_once, make_model_once, lengths, cut):
     """Sums add, and means weighted by examples average, to the metrics of the uncut batch."""
     examples = make_examples_once("ppo", lengths=lengths)
     halves = [half for half in (examples[:cut], examples[cut:]) if half]
@@ -99,13 +99,13 @@ def test_metrics_of_halves_combine_to_those_of_the_whole(make_examples_once, mak
 
 @pytest.fixture(scope="module")
 def make_model_once():
-    """A model for hypothesis, which keeps its fixtures over all examples of a test."""
+    """Create a model for hypothesis, which keeps its fixtures over all examples of a test."""
     return LoraModel(base_model("tinkerwire/byte-nano", np.float64), LoraSettings(rank=2, seed=1))
 
 
 @pytest.fixture(scope="module")
 def make_examples_once():
-    """Random ppo examples, as make_examples gives them."""
+    """Create random ppo examples, as make_examples does."""
 
     def make(loss_fn: str, lengths: list[int]) -> list[Example]:
         rng = np.random.default_rng(len(lengths))

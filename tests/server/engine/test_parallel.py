@@ -1,4 +1,4 @@
-"""Work of the engine on several threads: its order, its errors, and its end with the process."""
+"""Tests of the engine's work on several threads: order, errors, and the exit of the process."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ while not rounds:
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several threads on every machine."""
+    """Use several threads on every machine."""
     monkeypatch.setattr(parallel.os, "cpu_count", lambda: 4)
 
 
-def test_order_and_threads() -> None:
-    """Results come in the order of the items, from more than one thread."""
+def test_results_keep_the_order_of_items_over_threads() -> None:
+    """More than one thread computes the results."""
     meeting = threading.Barrier(2, timeout=60)
 
     def work(item: int) -> int:
@@ -59,8 +59,8 @@ def test_order_and_threads() -> None:
     assert list(run_all(work, [7])) == [49]
 
 
-def test_first_error() -> None:
-    """The error of the first item that has one, and no work after it was told."""
+def test_first_error_in_item_order_is_raised() -> None:
+    """The error of the first failing item is raised, and no work starts after that."""
     begun: list[int] = []
 
     def work(item: int) -> int:
@@ -74,8 +74,8 @@ def test_first_error() -> None:
     assert len(begun) < 10
 
 
-def test_numpy_is_told_to_ignore_on_every_thread() -> None:
-    """What a caller has numpy ignore it ignores on all threads: no warning of them goes astray."""
+def test_numpy_errstate_applies_on_every_thread() -> None:
+    """Floating-point errors that the caller ignores raise no warning on any thread."""
     meeting = threading.Barrier(2, timeout=60)
 
     def work(item: int) -> dict[str, str]:
@@ -87,7 +87,7 @@ def test_numpy_is_told_to_ignore_on_every_thread() -> None:
     assert [set(each.values()) for each in found] == [{"ignore"}, {"ignore"}]
 
 
-def test_process_that_ends() -> None:
-    """Work that is under way when the process ends goes on, without an error that nobody can mend."""
+def test_process_exits_without_error_during_work() -> None:
+    """Running work continues while the process exits, and prints no error."""
     done = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "went on: True\n")

@@ -1,4 +1,4 @@
-"""Seeds, flags, saving and resuming."""
+"""Tests of seeds, flags, saving and resuming."""
 
 import os
 import subprocess
@@ -24,8 +24,8 @@ def _assert_same(left: LoraModel, right: LoraModel) -> None:
         np.testing.assert_array_equal(value, arrays[name], err_msg=name)
 
 
-def test_one_seed_gives_one_model_to_the_bit(make_model, make_examples):
-    """Two models of one seed have the same bits before and after training; another seed has not."""
+def test_equal_seeds_give_equal_models_to_the_bit(make_model, make_examples):
+    """The bits are equal before and after training; another seed gives other bits."""
     examples = make_examples("cross_entropy", lengths=(60, 40, 33, 5) * 12)
     first, second = (make_model(dtype=np.float32, moved=False, seed=5) for _ in range(2))
     other = make_model(dtype=np.float32, moved=False, seed=6)
@@ -36,7 +36,7 @@ def test_one_seed_gives_one_model_to_the_bit(make_model, make_examples):
     assert any((first.params[name] != other.params[name]).any() for name in first.params)
 
 
-def test_one_seed_gives_the_same_bits_in_another_process():
+def test_equal_seeds_give_equal_bits_in_another_process():
     """A checksum of trained weights is the same in two processes with different hash seeds."""
     code = (
         "import hashlib, numpy as np\n"
@@ -67,8 +67,8 @@ def test_without_a_seed_models_differ():
     assert any((one.params[name] != two.params[name]).any() for name in one.params)
 
 
-def test_a_new_adapter_changes_nothing(make_model, make_examples):
-    """Before training, two seeds give the same log probabilities: the base's own."""
+def test_new_adapter_does_not_change_logprobs(make_model, make_examples):
+    """Before training, two seeds give the log probabilities of the base."""
     examples = make_examples("cross_entropy")
     results = [make_model(moved=False, seed=seed).forward(examples, "cross_entropy") for seed in (1, 2)]
     for one, two in zip(results[0].outputs, results[1].outputs, strict=True):
@@ -76,8 +76,8 @@ def test_a_new_adapter_changes_nothing(make_model, make_examples):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_resuming_equals_never_having_stopped(dtype, make_model, make_examples):
-    """Loaded with the optimizer, the next steps give the same bits; without it, they do not."""
+def test_resumed_training_equals_uninterrupted_training(dtype, make_model, make_examples):
+    """Loaded with the optimizer, the next steps give the same bits; without the optimizer, they do not."""
     examples = make_examples("cross_entropy", lengths=(30, 20, 7))
     straight = make_model(dtype=dtype)
     _train(straight, examples, range(3))
@@ -93,7 +93,7 @@ def test_resuming_equals_never_having_stopped(dtype, make_model, make_examples):
 
 
 def test_saved_arrays_are_copies(make_model, make_examples):
-    """Training after saving leaves the saved arrays, and a snapshot, as they were."""
+    """Training after saving changes neither the saved arrays nor a snapshot."""
     model = make_model()
     saved, snapshot = model.state_arrays(), model.adapter_snapshot()
     _train(model, make_examples("cross_entropy"), range(2))
@@ -104,8 +104,8 @@ def test_saved_arrays_are_copies(make_model, make_examples):
         next(iter(snapshot.params.values()))[0] = 1.0
 
 
-def test_loading_drops_gathered_gradients(make_model, make_examples):
-    """Gradients of the weights that were replaced do not reach the next step."""
+def test_loading_clears_accumulated_gradients(make_model, make_examples):
+    """Gradients of the replaced weights do not affect the next step."""
     model = make_model()
     saved = model.state_arrays()
     model.forward_backward(make_examples("cross_entropy"), "cross_entropy")
@@ -146,7 +146,7 @@ def test_rank_is_the_inner_width(rank, make_model):
         ),
     ],
 )
-def test_settings_that_do_not_fit_are_named(settings, text):
+def test_invalid_setting_is_named_in_the_error(settings, text):
     """The error names the setting, its value and the range."""
     with pytest.raises(EngineError, match=text):
         LoraModel(base_model(NANO), LoraSettings(**{"rank": 2, "seed": 0, **settings}))
@@ -173,8 +173,8 @@ def _without(arrays, name):
         ),
     ],
 )
-def test_a_state_that_does_not_fit_is_named_and_not_taken(spoil, text, make_model):
-    """The error names the array, and the model stays as it was."""
+def test_mismatching_state_is_rejected_and_changes_nothing(spoil, text, make_model):
+    """The error names the array, and the model stays unchanged."""
     model = make_model()
     before = model.state_arrays()
     with pytest.raises(EngineError, match=text):
@@ -183,8 +183,8 @@ def test_a_state_that_does_not_fit_is_named_and_not_taken(spoil, text, make_mode
         np.testing.assert_array_equal(value, before[name])
 
 
-def test_unknown_base_models_are_named():
-    """The error lists the names that exist, and the dtypes."""
+def test_unknown_base_model_error_lists_the_valid_names():
+    """The error lists the base models, and the dtypes."""
     with pytest.raises(EngineError, match=r"unknown base model 'gpt-9'; choose one of tinkerwire/byte-nano"):
         base_model("gpt-9")
     with pytest.raises(EngineError, match="dtype must be float32 or float64, got float16"):
@@ -192,7 +192,7 @@ def test_unknown_base_models_are_named():
 
 
 def test_base_weights_are_shared_and_read_only():
-    """A base is made once, its float64 twin is the same numbers, and nobody can write to it."""
+    """A base is created once, its float64 copy has the same numbers, and its arrays are read-only."""
     base, twin = base_model(NANO), base_model(NANO, np.float64)
     assert base_model(NANO) is base
     for name, value in base.weights.items():

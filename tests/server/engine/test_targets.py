@@ -1,4 +1,4 @@
-"""Several targets a position, as distillation has them: each weighted cross-entropy of its own, summed."""
+"""Tests of several targets a position, as distillation uses them: the sum of weighted cross-entropies."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ def _grads(model, *examples):
     return result, dict(model.grads)
 
 
-def test_two_targets_are_the_sum_of_each(make_model):
-    """Losses and gradients add up, also where one token is a target twice; logprobs stand beside each other."""
+def test_losses_and_gradients_of_two_targets_add_up(make_model):
+    """This also holds where a token is a target twice; the logprobs form one column a target."""
     both, together = _grads(make_model(), BOTH)
     one, other = _grads(make_model(), FIRST)[0], _grads(make_model(), SECOND)[0]
     assert both.outputs[0]["logprobs"].shape == (4, 2)
@@ -34,8 +34,8 @@ def test_two_targets_are_the_sum_of_each(make_model):
         np.testing.assert_allclose(together[name], value, rtol=1e-7, atol=1e-12)
 
 
-def test_a_batch_may_mix_them(make_model):
-    """Examples of one, two and no second dimension give what each gives alone, in its own shape."""
+def test_batch_may_mix_target_shapes(make_model):
+    """Examples with one, two or no target columns give the same results as alone, in their own shapes."""
     single = Example(TOKENS[:2], {"target_tokens": np.array([[6], [7]])})
     mixed = make_model().forward([FIRST, BOTH, single], "cross_entropy").outputs
     for found, example in zip(mixed, (FIRST, BOTH, single), strict=True):
@@ -67,7 +67,7 @@ def test_a_batch_may_mix_them(make_model):
         ),
     ],
 )
-def test_what_does_not_fit_is_named(make_model, inputs, loss_fn, text):
-    """Datum, key and shape; other losses have one target a position."""
+def test_mismatching_targets_are_named_by_datum_key_and_shape(make_model, inputs, loss_fn, text):
+    """Losses other than cross-entropy accept one target a position only."""
     with pytest.raises(EngineError, match=f"datum 0: .*{text}"):
         make_model().forward([Example(TOKENS, inputs)], loss_fn)

@@ -1,4 +1,4 @@
-"""Checkpoints: saved whole or not at all, listed, changed, deleted, and there after a restart."""
+"""Tests of checkpoints: atomic saves, listings, changes, deletion, and restarts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tinkerwire._server.storage import atomic_files, checkpoints
 NEWEST = "0.38.0"
 
 
-def test_loading_resumes_as_if_never_stopped(call: Caller) -> None:
-    """With the optimizer the next step is the same to the bit; without it, it is another."""
+def test_loaded_training_equals_uninterrupted_training(call: Caller) -> None:
+    """With the optimizer the next step is the same to the bit; without the optimizer it differs."""
     session_id = call.create_session()
     model_id = call.create_model(session_id, 0)
     call.train_step(model_id)
@@ -37,8 +37,8 @@ def test_loading_resumes_as_if_never_stopped(call: Caller) -> None:
     assert losses[True] == call.loss(model_id) != losses[False]
 
 
-def test_a_restarted_server_lists_and_loads(serve: ServerFactory, tmp_path: Path) -> None:
-    """Runs and checkpoints outlive the server; what was saved can be trained on and sampled."""
+def test_restarted_server_lists_and_loads_checkpoints(serve: ServerFactory, tmp_path: Path) -> None:
+    """Runs and checkpoints outlive the server; saved weights can be trained and sampled."""
     first = serve(folder=tmp_path)
     model_id = first.create_model()
     first.train_step(model_id)
@@ -60,8 +60,8 @@ def test_a_restarted_server_lists_and_loads(serve: ServerFactory, tmp_path: Path
     assert second.post("create_sampling_session", body).status == 200
 
 
-def test_an_existing_name_is_not_replaced(call: Caller) -> None:
-    """A second save under a name fails as the user's fault, and the first is still what is loaded."""
+def test_existing_checkpoint_name_is_not_overwritten(call: Caller) -> None:
+    """A second save under a name fails as a user error, and the first checkpoint is still loaded."""
     model_id = call.create_model()
     before = call.loss(model_id)
     body = {"model_id": model_id, "path": "a"}
@@ -74,7 +74,7 @@ def test_an_existing_name_is_not_replaced(call: Caller) -> None:
 
 
 def test_checkpoints_without_a_name_are_numbered(call: Caller) -> None:
-    """The next free number, per kind."""
+    """The name is the next free number of the kind."""
     model_id = call.create_model()
     paths = [call.run("save_weights", {"model_id": model_id})["path"] for _ in range(2)]
     paths.append(call.run("save_weights_for_sampler", {"model_id": model_id})["path"])
@@ -85,8 +85,8 @@ def test_checkpoints_without_a_name_are_numbered(call: Caller) -> None:
 @pytest.mark.parametrize(
     "name", ["", "..", "../../x", "a/b", ".hidden", "a\\b", "a\0", "é", "x" * 129, "a b", "-x", "a" + 127 * ":"]
 )
-def test_a_name_cannot_leave_its_folder(call: Caller, name: str, tmp_path: Path) -> None:
-    """Names that are no names are refused at once, with the rule."""
+def test_invalid_checkpoint_name_is_rejected(call: Caller, name: str, tmp_path: Path) -> None:
+    """The error comes at once and contains the rule; a name cannot leave its folder."""
     reply = call.post("save_weights", {"model_id": call.create_model(), "path": name})
     assert (reply.status, reply.body["detail"][0]["loc"]) == (422, ["body", "path"])
     assert "1 to 128" in reply.body["detail"][0]["msg"]
@@ -94,16 +94,16 @@ def test_a_name_cannot_leave_its_folder(call: Caller, name: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["step=10", "epoch:1", "v1.0+x@y", "_", "x" * 128, "a" + 66 * ":", "CON"])
-def test_usual_names_are_taken(call: Caller, name: str) -> None:
-    """What users write is a name, and comes back as it was."""
+def test_usual_checkpoint_names_are_accepted(call: Caller, name: str) -> None:
+    """Names that users write are returned unchanged."""
     model_id = call.create_model()
     assert call.run("save_weights", {"model_id": model_id, "path": name})["path"].endswith(f"/weights/{name}")
     [listed] = call("GET", f"training_runs/{model_id}/checkpoints").body["checkpoints"]
     assert listed["checkpoint_id"] == f"weights/{name}"
 
 
-def test_only_a_fitting_checkpoint_is_loaded(call: Caller) -> None:
-    """Another rank, other parts, a missing one, a sampler's: each is refused by name, and changes nothing."""
+def test_mismatching_checkpoint_is_not_loaded(call: Caller) -> None:
+    """The error names the wrong rank, parts, path or kind, and the model stays unchanged."""
     session_id = call.create_session()
     source, smaller = call.create_model(session_id, 0), call.create_model(session_id, 1, rank=2)
     path = call.run("save_weights", {"model_id": source, "path": "a"})["path"]
@@ -118,8 +118,8 @@ def test_only_a_fitting_checkpoint_is_loaded(call: Caller) -> None:
     assert refused.status == 422
 
 
-def test_a_damaged_checkpoint_is_named(call: Caller, tmp_path: Path) -> None:
-    """A file that was cut short fails the load, not the server."""
+def test_truncated_checkpoint_fails_the_load_only(call: Caller, tmp_path: Path) -> None:
+    """The error names the checkpoint, and the server keeps running."""
     model_id = call.create_model()
     path = call.run("save_weights", {"model_id": model_id, "path": "a"})["path"]
     [file] = tmp_path.rglob("a.npz")
@@ -128,8 +128,8 @@ def test_a_damaged_checkpoint_is_named(call: Caller, tmp_path: Path) -> None:
     assert (failed["category"], path in failed["error"]) == ("user", True)
 
 
-def test_publish_ttl_and_delete(call: Caller) -> None:
-    """Each change shows in the listing; what does not exist is 404."""
+def test_publish_ttl_and_delete_change_the_listing(call: Caller) -> None:
+    """Each operation on a missing checkpoint is 404."""
     model_id = call.create_model()
     call.run("save_weights", {"model_id": model_id, "path": "a"})
     address = f"training_runs/{model_id}/checkpoints"
@@ -155,8 +155,8 @@ def test_publish_ttl_and_delete(call: Caller) -> None:
     assert listed() == []
 
 
-def test_a_checkpoint_expires(serve: ServerFactory, clock: Any, tmp_path: Path) -> None:
-    """After its time to live it is neither listed nor loaded, and its files are gone."""
+def test_expired_checkpoint_is_removed(serve: ServerFactory, clock: Any, tmp_path: Path) -> None:
+    """After its time to live it is neither listed nor loaded, and its files are deleted."""
     call = serve(clock=clock, folder=tmp_path)
     model_id = call.create_model()
     path = call.run("save_weights", {"model_id": model_id, "path": "a", "ttl_seconds": 60})["path"]
@@ -168,8 +168,8 @@ def test_a_checkpoint_expires(serve: ServerFactory, clock: Any, tmp_path: Path) 
     assert list(tmp_path.rglob("a.*")) == []
 
 
-def test_an_archive_is_a_redirect(call: Caller) -> None:
-    """302 with Location and Expires; in process the location is the file itself."""
+def test_archive_is_a_redirect(call: Caller) -> None:
+    """The status is 302 with Location and Expires; in process the location is the file."""
     model_id = call.create_model()
     call.run("save_weights", {"model_id": model_id, "path": "a"})
     reply = call("GET", f"training_runs/{model_id}/checkpoints/weights/a/archive")
@@ -179,8 +179,8 @@ def test_an_archive_is_a_redirect(call: Caller) -> None:
         assert len(arrays.files) > 10
 
 
-def test_lists_come_in_pages(call: Caller) -> None:
-    """Newest first, with a cursor."""
+def test_listings_have_pages(call: Caller) -> None:
+    """The newest come first; a cursor leads to the next page."""
     session_id = call.create_session()
     runs = [call.create_model(session_id, number) for number in range(3)]
     body = call("GET", "training_runs", query=[("limit", "1"), ("offset", "1")]).body
@@ -190,8 +190,8 @@ def test_lists_come_in_pages(call: Caller) -> None:
     assert call("GET", "training_runs/none").status == 404
 
 
-def test_metadata_is_kept_as_texts(call: Caller) -> None:
-    """create_model takes any values; the answer has texts."""
+def test_metadata_values_become_strings(call: Caller) -> None:
+    """The operation create_model accepts any values; the response has strings."""
     body = {
         "session_id": call.create_session(),
         "model_seq_id": 0,
@@ -204,8 +204,8 @@ def test_metadata_is_kept_as_texts(call: Caller) -> None:
 
 
 @pytest.mark.parametrize("depth", [100, 300, 900])
-def test_metadata_that_is_too_deep_is_refused(call: Caller, depth: int) -> None:
-    """Where it comes, rather than fail what writes or shows it later."""
+def test_too_deep_metadata_is_rejected_on_arrival(call: Caller, depth: int) -> None:
+    """Otherwise the metadata would fail when the server writes or lists it."""
     metadata: Any = {}
     for _ in range(depth):
         metadata = {"a": metadata}
@@ -220,8 +220,8 @@ def test_metadata_that_is_too_deep_is_refused(call: Caller, depth: int) -> None:
 
 
 @pytest.mark.parametrize("step", ["write", "fsync", "replace"])
-def test_a_crash_leaves_the_old_or_the_new(tmp_path: Path, step: str) -> None:
-    """A process killed at any step of a write leaves the file as it was, and no other file is taken for it."""
+def test_crash_during_a_write_leaves_the_old_or_the_new_file(tmp_path: Path, step: str) -> None:
+    """A process killed at any step leaves the file unchanged, and no other file is mistaken for it."""
     target = tmp_path / "state.npz"
     atomic_files.write_arrays(target, {"a": np.arange(3)})
     script = f"""
@@ -241,18 +241,18 @@ def test_a_crash_leaves_the_old_or_the_new(tmp_path: Path, step: str) -> None:
     assert atomic_files.read_arrays(target)["a"].tolist() == [0, 1, 2]
 
 
-def test_a_failed_write_leaves_no_litter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error on the way removes the unfinished file."""
+def test_failed_write_removes_the_unfinished_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error during the write leaves no file behind."""
     monkeypatch.setattr(os, "fsync", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         atomic_files.write_json(tmp_path / "a.json", {})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_leaves_files_that_it_does_not_know(
+def test_server_keeps_files_that_it_does_not_know(
     serve: ServerFactory, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Copies, links and the rest of a crash stay; what misses a half is left out; one line of the log names them."""
+    """Copies, links and remains of a crash stay; incomplete pairs are skipped; one line of the log names them."""
     call = serve(folder=tmp_path)
     model_id = call.create_model()
     for name in ("whole", "half"):
@@ -280,8 +280,8 @@ def test_a_server_leaves_files_that_it_does_not_know(
 
 
 @pytest.mark.parametrize("dies", ["write_arrays", "_write_record", "unlink"])
-def test_a_crash_while_one_takes_the_place_of_another(serve: ServerFactory, tmp_path: Path, dies: str) -> None:
-    """Killed before, at or after the turn, a server has the old or the new: weights and word of them together."""
+def test_crash_during_a_replacement_leaves_the_old_or_the_new(serve: ServerFactory, tmp_path: Path, dies: str) -> None:
+    """After a kill before, at or after the replacement, weights and record belong together."""
     call = serve(folder=tmp_path, wire_version=NEWEST)
     model_id = call.create_model()
     save = {"model_id": model_id, "path": "a", "overwrite": True}
@@ -311,8 +311,8 @@ def test_a_crash_while_one_takes_the_place_of_another(serve: ServerFactory, tmp_
     assert (sorted(found) == ["x"]) if dies == "unlink" else (sorted(found) == sorted(old))
 
 
-def test_one_takes_the_place_of_another(serve: ServerFactory, tmp_path: Path) -> None:
-    """As often as is asked for: the last is loaded, here and after a restart, and no file of the others is left."""
+def test_checkpoint_is_replaced_on_request(serve: ServerFactory, tmp_path: Path) -> None:
+    """The last one is loaded, before and after a restart, and no file of an earlier one remains."""
     call = serve(folder=tmp_path, wire_version=NEWEST)
     model_id = call.create_model()
     losses = []
@@ -332,10 +332,8 @@ def test_one_takes_the_place_of_another(serve: ServerFactory, tmp_path: Path) ->
     assert list(tmp_path.rglob("*.npz")) == []
 
 
-def test_a_save_that_fails_leaves_nothing(
-    serve: ServerFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor does it stand in the way of the next."""
+def test_failed_save_leaves_nothing(serve: ServerFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failed save does not block the next one."""
     call = serve(folder=tmp_path)
     save = {"model_id": call.create_model(), "path": "a"}
     with monkeypatch.context() as broken:
@@ -346,13 +344,13 @@ def test_a_save_that_fails_leaves_nothing(
 
 
 def _weights(folder: Path) -> Any:
-    """The arrays of the one checkpoint in a folder."""
+    """Return the arrays of the only checkpoint in a folder."""
     [path] = folder.rglob("*.npz")
     return atomic_files.read_arrays(path)
 
 
-def test_a_temporary_folder_goes_with_the_server(serve: ServerFactory) -> None:
-    """Without a folder of its own, nothing is left after close."""
+def test_temporary_folder_is_removed_on_close(serve: ServerFactory) -> None:
+    """Without a configured folder, no file remains after close."""
     call = serve()
     call.run("save_weights", {"model_id": call.create_model()})
     assert call.server.folder.exists()

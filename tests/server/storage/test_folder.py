@@ -1,4 +1,4 @@
-"""A folder belongs to one server at a time, whatever becomes of that."""
+"""Tests that a folder belongs to one server at a time, also after a kill or a fork."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tinkerwire.local import EmbeddedServer
 pytestmark = [pytest.mark.timeout(120), pytest.mark.skipif(fcntl is None, reason="the system has no such locks")]
 
 
-def test_a_second_server_is_refused(tmp_path: Path) -> None:
-    """By the folder's name; the first one's end, or its failed beginning, leaves it to the next."""
+def test_second_server_on_a_folder_is_rejected(tmp_path: Path) -> None:
+    """The error names the folder; a server that closes, or fails to start, releases it."""
     folder = tmp_path / "data"
     with pytest.raises(ValueError, match="alias"):
         EmbeddedServer(folder=folder, aliases={"a": "no-such-model"})
@@ -25,8 +25,8 @@ def test_a_second_server_is_refused(tmp_path: Path) -> None:
             EmbeddedServer(folder=folder)
 
 
-def test_a_killed_server_has_nothing(tmp_path: Path) -> None:
-    """A process that runs has the folder, and one that was killed does not."""
+def test_killed_server_releases_its_folder(tmp_path: Path) -> None:
+    """A running process holds the folder, and a killed one does not."""
     code = f"""
 import time, tinkerwire.local
 server = tinkerwire.local.EmbeddedServer(folder={str(tmp_path)!r})
@@ -47,8 +47,8 @@ time.sleep(600)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
-def test_a_forked_child_does_not_keep_it(tmp_path: Path) -> None:
-    """It has the handle as well, and may live longer."""
+def test_forked_child_does_not_hold_the_folder(tmp_path: Path) -> None:
+    """The child inherits the handle, and may live longer."""
     code = f"""
 import os, time, tinkerwire.local
 server = tinkerwire.local.EmbeddedServer(folder={str(tmp_path)!r})
@@ -66,8 +66,8 @@ os.wait()
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 @pytest.mark.parametrize("is_given", [True, False], ids=["a folder", "a temporary folder"])
-def test_a_forked_child_that_ends_leaves_it_to_the_parent(tmp_path: Path, is_given: bool) -> None:
-    """Its copy of the server neither gives the folder back nor removes it."""
+def test_exit_of_a_forked_child_keeps_the_folder_of_the_parent(tmp_path: Path, is_given: bool) -> None:
+    """The child's copy of the server neither releases nor removes the folder."""
     code = f"""
 import os, sys, tinkerwire.local
 server = tinkerwire.local.EmbeddedServer(folder={str(tmp_path) if is_given else None!r})

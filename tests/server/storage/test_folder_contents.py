@@ -1,4 +1,4 @@
-"""A folder that others have changed costs a server what was changed, and no more."""
+"""Tests of folders that others have changed: a server loses the changed records only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ODD = (None, True, -1, 2**63, 1e300, "", "..", "../../evil", "a/b", "weights", [
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with two runs; both have a checkpoint for training, and one for sampling."""
+    """Create a folder with two runs; both have a training checkpoint and a sampler checkpoint."""
     folder = tmp_path_factory.mktemp("saved")
     with EmbeddedServer(folder=folder) as server:
         state = server._state
@@ -33,7 +33,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _spoil(rng: random.Random, folder: Path) -> set[Path]:
-    """Change a folder in a few ways; return the records that are spoiled."""
+    """Damage a folder in a few ways; return the damaged records."""
     spoiled: set[Path] = set()
     records = sorted(path for path in folder.rglob("*.json") if path.name != "run.json")
     for _ in range(rng.choice((1, 2, 3))):
@@ -80,8 +80,10 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_spoiled_record_costs_that_record_only(serve: ServerFactory, saved: Path, tmp_path: Path, seed: int) -> None:
-    """Every listing is answered, has all checkpoints but those, and no file of the folder is gone."""
+def test_damaged_record_does_not_affect_other_records(
+    serve: ServerFactory, saved: Path, tmp_path: Path, seed: int
+) -> None:
+    """Every listing succeeds with all other checkpoints, and no file of the folder is removed."""
     folder = tmp_path / "data"
     shutil.copytree(saved, folder)
     spoiled = _spoil(random.Random(seed), folder)
@@ -101,8 +103,8 @@ def test_a_spoiled_record_costs_that_record_only(serve: ServerFactory, saved: Pa
 
 
 @pytest.mark.parametrize("field", ["run_id", "rank", "created_at", "user_metadata", "base_model", "unknown"])
-def test_a_spoiled_run_costs_that_run_only(serve: ServerFactory, saved: Path, tmp_path: Path, field: str) -> None:
-    """Also where its id leads out of the folder, or to another run."""
+def test_damaged_run_does_not_affect_other_runs(serve: ServerFactory, saved: Path, tmp_path: Path, field: str) -> None:
+    """This includes an id that leads out of the folder, or to another run."""
     folder = tmp_path / "data"
     shutil.copytree(saved, folder)
     path, other = sorted(folder.rglob("run.json"))
@@ -121,8 +123,8 @@ def test_a_spoiled_run_costs_that_run_only(serve: ServerFactory, saved: Path, tm
         assert runs == [others], (field, value)
 
 
-def test_a_record_that_cannot_be_read_is_not_overwritten(serve: ServerFactory, saved: Path, tmp_path: Path) -> None:
-    """A save under its name is refused with the name of the file; one without a name takes another."""
+def test_unreadable_record_is_not_overwritten(serve: ServerFactory, saved: Path, tmp_path: Path) -> None:
+    """A save under its name is rejected with the name of the file; an unnamed save takes another name."""
     folder = tmp_path / "data"
     shutil.copytree(saved, folder)
     run = orjson.loads(min(folder.rglob("run.json")).read_bytes())["run_id"]
@@ -138,8 +140,8 @@ def test_a_record_that_cannot_be_read_is_not_overwritten(serve: ServerFactory, s
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes")
-def test_a_pipe_does_not_hold_up_the_start(serve: ServerFactory, saved: Path, tmp_path: Path) -> None:
-    """It is no record, and is not read."""
+def test_pipe_in_the_folder_does_not_block_the_start(serve: ServerFactory, saved: Path, tmp_path: Path) -> None:
+    """The server does not open a pipe as a record."""
     folder = tmp_path / "data"
     shutil.copytree(saved, folder)
     record = min(path for path in folder.rglob("*.json") if path.name != "run.json")
