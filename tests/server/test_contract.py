@@ -1,4 +1,4 @@
-"""The server does all that the contract has, under the addresses that the contract gives."""
+"""Tests that the server implements every operation of the contract, at the contract's paths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SERVED_VERSIONS = ("0.3.0", SERVED, "0.25.0", "0.26.2", "0.38.0")
 
 
 def there(version: str) -> set[str]:
-    """The operations of one wire version."""
+    """Return the operations of one wire version."""
     return {
         name
         for name in OPERATIONS
@@ -36,13 +36,13 @@ def router() -> Router:
 
 
 def test_every_operation_has_a_handler() -> None:
-    """No operation that is served is left out, and no handler is for none."""
+    """Every served operation has a handler, and every handler has an operation."""
     assert HANDLERS.keys() == {name for version in SERVED_VERSIONS for name in there(version)}
 
 
 @pytest.mark.parametrize("name", TODAY)
 def test_every_operation_is_found_by_its_path(router: Router, name: str) -> None:
-    """A path filled with ids as the service gives them leads to its operation, and the ids come back."""
+    """A path with ids in the service's format leads to its operation and returns the ids."""
     ids = {
         "session_id": "s-1",
         "sampler_id": "s-1:sample:0",
@@ -54,28 +54,28 @@ def test_every_operation_is_found_by_its_path(router: Router, name: str) -> None
     assert found.items() <= ids.items()
 
 
-def test_an_id_with_escapes_is_decoded(router: Router) -> None:
-    """Colons, slashes and spaces may come escaped."""
+def test_escaped_id_is_decoded(router: Router) -> None:
+    """Colons, slashes and spaces may be escaped."""
     path = "/api/v1/training_runs/s%3Atrain%3A0/checkpoints/weights%2Fa%20b/publish"
     assert router.find("POST", path)[1] == {"training_run_id": "s:train:0", "checkpoint_id": "weights/a b"}
 
 
-def test_an_unknown_path_is_404(router: Router) -> None:
-    """What the contract does not have is not there."""
+def test_unknown_path_is_404(router: Router) -> None:
+    """Paths that the contract lacks do not exist."""
     with pytest.raises(HttpError, match="/api/v1/nothing") as refused:
         router.find("GET", "/api/v1/nothing")
     assert refused.value.status == 404
 
 
-def test_a_wrong_method_is_405_with_allow(router: Router) -> None:
-    """The answer to a wrong method says which would be right."""
+def test_wrong_method_is_405_with_allow(router: Router) -> None:
+    """The response names the valid method."""
     with pytest.raises(HttpError) as refused:
         router.find("PATCH", "/api/v1/training_runs/r/checkpoints/weights/a/publish")
     assert (refused.value.status, refused.value.headers["allow"]) == (405, "DELETE, POST")
 
 
-def test_an_operation_of_another_version_is_404() -> None:
-    """Each wire version has its own addresses."""
+def test_operation_of_another_version_is_404() -> None:
+    """Each wire version has its own paths."""
     old = "/api/v1/models/m/checkpoints"
     assert Router(load_contract("0.3.0")).find("GET", old)[0].name == "list_model_checkpoints"
     with pytest.raises(HttpError):

@@ -1,4 +1,4 @@
-"""Whatever is sent, the server answers it, and never with a fault of its own."""
+"""Tests that the server responds to any request, and never with a server error."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KNOWN: dict[str, Any] = {}
 
 
 def _valid(schema: dict[str, Any], name: str = "") -> st.SearchStrategy[Any]:
-    """Values that fit a schema, small ones mostly, real ids for names that are known."""
+    """Generate values that fit a schema: mostly small, with real ids for known names."""
     schema = resolve_reference(DOCUMENT, schema)
     if name in KNOWN:
         return st.just(KNOWN[name]) if name != "path" else WORDS | st.just(KNOWN[name])
@@ -74,7 +74,7 @@ def _of_type(kind: str | None, schema: dict[str, Any]) -> st.SearchStrategy[Any]
 
 
 def _spoiled(value: Any, data: st.DataObject) -> Any:
-    """The value with one part replaced, dropped or added, somewhere inside."""
+    """Replace, drop or add one part somewhere inside a value."""
     if isinstance(value, dict) and value and data.draw(st.booleans()):
         key = data.draw(st.sampled_from(sorted(value)))
         return {**value, key: _spoiled(value[key], data)}
@@ -88,7 +88,7 @@ def _spoiled(value: Any, data: st.DataObject) -> Any:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
-    """A server with a session, a model, a sampler and a checkpoint."""
+    """Start a server with a session, a model, a sampler and a checkpoint."""
     with EmbeddedServer(long_poll_s=2.0, seed=1) as server:
         session = _post(server, "create_session", {"tags": [], "user_metadata": None, "sdk_version": "1"})
         KNOWN.update(session_id=session["session_id"])
@@ -136,10 +136,10 @@ FUZZED = sorted(name for name, op in SERVED.items() if "requestBody" in op and n
 @pytest.mark.parametrize("spoil", [False, True])
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_no_body_is_a_fault_of_the_server(
+def test_mutated_body_causes_no_server_error(
     server: EmbeddedServer, caplog: pytest.LogCaptureFixture, operation: str, spoil: bool, data: st.DataObject
 ) -> None:
-    """Bodies from the schema, and with one part spoiled: a 4xx, or a result, or a failure of the user's."""
+    """Valid bodies, and bodies with one mutated part, give a 4xx, a result, or a user error."""
     body = data.draw(_valid(SERVED[operation]["requestBody"]["content"]["application/json"]["schema"]))
     if spoil:
         body = _spoiled(body, data)
@@ -151,10 +151,10 @@ def test_no_body_is_a_fault_of_the_server(
 
 @settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_no_path_or_query_is_a_fault_of_the_server(
+def test_arbitrary_path_or_query_causes_no_server_error(
     server: EmbeddedServer, caplog: pytest.LogCaptureFixture, data: st.DataObject
 ) -> None:
-    """Odd ids and query parameters on every address without a body."""
+    """The test sends arbitrary ids and query parameters to every path without a body."""
     row = OPERATIONS[data.draw(st.sampled_from(sorted(SERVED.keys() - set(FUZZED))))]
     text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
     known = st.just(KNOWN["model_id"]) | WORDS | text
@@ -167,10 +167,10 @@ def test_no_path_or_query_is_a_fault_of_the_server(
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(content=st.binary(max_size=40), operation=st.sampled_from(FUZZED))
-def test_no_bytes_are_a_fault_of_the_server(
+def test_invalid_json_causes_no_server_error(
     server: EmbeddedServer, caplog: pytest.LogCaptureFixture, content: bytes, operation: str
 ) -> None:
-    """Bodies that are not JSON at all."""
+    """The bodies are not JSON."""
     row = OPERATIONS[operation]
     path = row.path.format(training_run_id="r", checkpoint_id="weights/a")
     _check(server, WireRequest(method=row.method, path=path, headers={}, content=content), caplog)

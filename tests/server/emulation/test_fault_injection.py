@@ -29,7 +29,7 @@ def send_many(call: Caller, count: int = 200) -> list[int | str]:
     return asyncio.run(run())
 
 
-def test_the_same_seed_injects_the_same_faults(serve: ServerFactory) -> None:
+def test_equal_seeds_inject_equal_faults(serve: ServerFactory) -> None:
     """Equal seeds fail the same requests; another seed fails others."""
     first, repeated, other = (send_many(serve(fault_injection=FaultInjection(seed=seed, **ALL))) for seed in (3, 3, 4))
     assert first == repeated != other
@@ -65,7 +65,7 @@ def test_429_has_retry_after(serve: ServerFactory) -> None:
     assert (reply.status, reply.headers["retry-after"]) == (429, "2")
 
 
-def test_a_lost_reply_was_handled_and_a_reset_was_not(serve: ServerFactory) -> None:
+def test_lost_reply_was_handled_and_reset_was_not(serve: ServerFactory) -> None:
     """After a lost reply, a resend with the same key returns the first outcome."""
     body = {"tags": [], "user_metadata": None, "sdk_version": "0.16.1"}
     for kind, created in (("p_lost_reply", 1), ("p_reset", 0)):
@@ -79,7 +79,7 @@ def test_a_lost_reply_was_handled_and_a_reset_was_not(serve: ServerFactory) -> N
         assert len(call("GET", "sessions").body["sessions"]) == 1
 
 
-def test_a_delay_holds_requests_in_parallel(serve: ServerFactory) -> None:
+def test_delayed_requests_run_in_parallel(serve: ServerFactory) -> None:
     """Twenty delayed requests take as long as one."""
     call = serve(fault_injection=FaultInjection(delay_s=7.0))
 

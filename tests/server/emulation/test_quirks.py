@@ -124,7 +124,7 @@ def test_results_ignore_accept(
 
 @pytest.mark.parametrize("missing_status", ["404", "405"])
 def test_missing_operations_have_the_configured_status(serve: ServerFactory, missing_status: str) -> None:
-    """Other operations exist; "optional" stands for all optional operations."""
+    """Other operations exist; "optional" names all optional operations."""
     call = serve_with_quirks(serve, "0.38.0", missing="client_config", missing_status=missing_status)
     assert call.post("client/config", {"sdk_version": "0.38.0"}).status == int(missing_status)
     assert call.post("client/dynamic_config", {"sdk_version": "0.38.0"}).status == 200

@@ -5,10 +5,10 @@ import pytest
 
 from tinkerwire._server.engine import LOSSES, Example, LoraModel
 
-# Small enough that the difference's own error, which goes with its square, stays below the bound.
+# Small enough for the error of the difference, which is proportional to its square, to stay below the bound.
 STEP = 1e-6
 
-# Found are 5e-8; for cispo 2e-7, because the ratio it holds still is read back as float32.
+# Measured errors are 5e-8, and 2e-7 for cispo, because its fixed ratio is read back as float32.
 BOUND = 5e-7
 
 

@@ -1,4 +1,4 @@
-"""retrieve_futures and cancel_future: samples that are waited for together, or no longer."""
+"""Tests of retrieve_futures and cancel_future: waiting for several samples, and cancelling them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def call(serve: ServerFactory) -> Any:
 
 @pytest.fixture
 def sampling(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """No sample is drawn until this is set."""
+    """Block every sample until the test sets this event."""
     opened = threading.Event()
     plain = Sampler.sample
 
@@ -57,7 +57,7 @@ def _poll(sampler_id: str, cursor: int = 0, *, clone: int = 0, timeout: float | 
 
 
 def _completed(call: Caller, sampler_id: str, count: int, clone: int = 0) -> tuple[list[Any], int]:
-    """So many completions, however many polls that takes."""
+    """Poll until the given number of completions has arrived."""
     found, cursor = [], 0
     while len(found) < count:
         body = call.post("retrieve_futures", _poll(sampler_id, cursor, clone=clone)).body
@@ -67,8 +67,8 @@ def _completed(call: Caller, sampler_id: str, count: int, clone: int = 0) -> tup
     return found, cursor
 
 
-def test_samples_are_told_as_they_end(call: Caller, sampler_id: str) -> None:
-    """Finished with the size of the result, failed without; each once."""
+def test_each_sample_is_listed_once_when_it_ends(call: Caller, sampler_id: str) -> None:
+    """A finished sample has the size of its result, a failed one does not."""
     good = [_ask(call, sampler_id, number) for number in range(3)]
     bad = _ask(call, sampler_id, 3, tokens=[10_000])
     found, cursor = _completed(call, sampler_id, 4)
@@ -83,8 +83,8 @@ def test_samples_are_told_as_they_end(call: Caller, sampler_id: str) -> None:
     }
 
 
-def test_a_lost_answer_is_given_again(call: Caller, sampler_id: str) -> None:
-    """Until its cursor comes back; a result that was fetched is not told again."""
+def test_lost_response_is_repeated_until_its_cursor_returns(call: Caller, sampler_id: str) -> None:
+    """A fetched result is not listed again."""
     first, second = _ask(call, sampler_id, 0), _ask(call, sampler_id, 1)
     for request_id in (first, second):
         call.result(request_id)
@@ -96,8 +96,8 @@ def test_a_lost_answer_is_given_again(call: Caller, sampler_id: str) -> None:
     assert [each["request_id"] for each in left] == [second]
 
 
-def test_a_poll_waits_for_the_first(call: Caller, sampler_id: str, sampling: threading.Event) -> None:
-    """It is held while nothing has ended, and answered at once then; a time of its own ends it sooner."""
+def test_poll_waits_for_the_first_completion(call: Caller, sampler_id: str, sampling: threading.Event) -> None:
+    """The response comes at the first completion, or at the end of the request's own timeout."""
     started = time.monotonic()
     assert call.post("retrieve_futures", _poll(sampler_id, timeout=0.2)).body["completions"] == []
     assert 0.19 < time.monotonic() - started < 9  # the server's own is 10
@@ -113,8 +113,8 @@ def test_a_poll_waits_for_the_first(call: Caller, sampler_id: str, sampling: thr
     assert [each["request_id"] for each in asyncio.run(poll()).body["completions"]] == [request_id]
 
 
-def test_each_copy_hears_of_its_own(call: Caller, sampler_id: str) -> None:
-    """Copies join to get a number, and their seq_ids say whose they are."""
+def test_each_client_copy_gets_its_own_completions(call: Caller, sampler_id: str) -> None:
+    """Copies join to get a number, and their seq_ids identify them."""
     numbers = [
         call.post("join_sampling_session", {"sampling_session_id": sampler_id}).body["client_counter"] for _ in "ab"
     ]
@@ -124,8 +124,8 @@ def test_each_copy_hears_of_its_own(call: Caller, sampler_id: str) -> None:
     assert [each["request_id"] for each in _completed(call, sampler_id, 1, clone=2)[0]] == [copied]
 
 
-def test_a_cancelled_sample_is_not_drawn(call: Caller, sampler_id: str, sampling: threading.Event) -> None:
-    """It fails at once, also for who polls; one that is there stays there."""
+def test_cancelled_sample_is_not_drawn(call: Caller, sampler_id: str, sampling: threading.Event) -> None:
+    """It fails at once, also for a waiting poll; a sample that has ended keeps its result."""
     request_id = _ask(call, sampler_id, 0)
     assert call.post("cancel_future", {"request_id": request_id}).status == 204
     assert "cancelled" in call.result(request_id)["error"]
@@ -137,7 +137,7 @@ def test_a_cancelled_sample_is_not_drawn(call: Caller, sampler_id: str, sampling
     assert call.result(done) == content
 
 
-def test_only_samples_are_cancelled(call: Caller) -> None:
+def test_only_samples_can_be_cancelled(call: Caller) -> None:
     """Work on a model belongs to a sequence; unknown work is 404."""
     step = call.submit("optim_step", {"model_id": call.create_model(), "adam_params": {}})
     assert call.post("cancel_future", {"request_id": step}).status == 422

@@ -1,4 +1,4 @@
-"""A server that runs for long stays within its memory, and says which results it no longer has."""
+"""Tests of the memory limits of a long-running server, and of its errors for dropped results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_BLOCKS = 2.0
 
 
 def _growth(act: Callable[[int], Awaitable[None]], warm_up: int, count: int, measure: Callable[[], int]) -> float:
-    """Return what an action leaves behind on average, once ``warm_up`` of them have filled the tables."""
+    """Return the average memory growth of an action, after ``warm_up`` actions have filled the tables."""
 
     async def run() -> float:
         for number in range(warm_up):
@@ -66,13 +66,13 @@ async def _done(call: Caller, path: str, body: Any, key: str) -> None:
 
 
 def _unchecked(call: Caller) -> Any:
-    """The caller, without the cost of a check of each response."""
+    """Return the caller without the contract check of each response."""
     return attrs.evolve(call, checks_contract=False)
 
 
 @pytest.mark.parametrize("is_fetched", [True, False])
-def test_samples_leave_no_memory_behind(serve: ServerFactory, is_fetched: bool) -> None:
-    """Memory reaches a plateau, whether clients fetch the results or not."""
+def test_samples_do_not_leak_memory(serve: ServerFactory, is_fetched: bool) -> None:
+    """Memory reaches a plateau, with and without clients that fetch the results."""
     call = _unchecked(serve(retention=SMALL))
     sampler_id = call.create_sampler()
 
@@ -80,13 +80,13 @@ def test_samples_leave_no_memory_behind(serve: ServerFactory, is_fetched: bool) 
         act = _done if is_fetched else _submitted
         await act(call, "asample", _ask(sampler_id, number), f"{number:032d}")
         if not is_fetched and number % 50 == 0:
-            # No more than so many are queued.
+            # The queue of samples is limited.
             await _done(call, "asample", _ask(sampler_id, 10_000 + number), f"last{number}")
 
     assert _growth(sample, 500, 2000, sys.getallocatedblocks) < MAX_BLOCKS
 
 
-def test_training_leaves_no_memory_behind(serve: ServerFactory, batch: BatchFactory) -> None:
+def test_training_does_not_leak_memory(serve: ServerFactory, batch: BatchFactory) -> None:
     """Memory reaches a plateau over forward passes and steps."""
     call = _unchecked(serve(retention=SMALL))
     model_id = call.create_model()
@@ -99,10 +99,8 @@ def test_training_leaves_no_memory_behind(serve: ServerFactory, batch: BatchFact
     assert _growth(train, 200, 500, sys.getallocatedblocks) < MAX_BLOCKS
 
 
-def test_ended_sessions_leave_no_memory_behind(
-    serve: ServerFactory, clock: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Sessions that expire are forgotten in the end, with the models and samplers that were theirs."""
+def test_ended_sessions_do_not_leak_memory(serve: ServerFactory, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Expired sessions are removed in the end, with their models and samplers."""
     monkeypatch.setattr("tinkerwire._server.sessions.sessions.EXPIRED_BYTES", 100 * KIB)
     call = _unchecked(serve(retention=SMALL, clock=clock, session_ttl_s=60))
 
@@ -117,10 +115,8 @@ def test_ended_sessions_leave_no_memory_behind(
     assert _growth(live, 100, 1000, sys.getallocatedblocks) < MAX_BLOCKS
 
 
-def test_expired_sessions_are_listed_until_their_memory_is_wanted(
-    serve: ServerFactory, clock: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The newest stay listed and answer 410; an old one is 404."""
+def test_newest_expired_sessions_stay_listed(serve: ServerFactory, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest expired sessions return 410; an older one is 404."""
     monkeypatch.setattr("tinkerwire._server.sessions.sessions.EXPIRED_BYTES", 20 * KIB)
     call = serve(clock=clock, session_ttl_s=60)
     ids = []
@@ -134,8 +130,8 @@ def test_expired_sessions_are_listed_until_their_memory_is_wanted(
     assert statuses == [410, 404]
 
 
-def test_samples_by_path_keep_few_sessions(serve: ServerFactory) -> None:
-    """A sample that names a path opens a session, of which only the last used stay."""
+def test_samples_by_path_keep_the_last_used_sessions_only(serve: ServerFactory) -> None:
+    """A sample that names a path opens a session."""
     call = serve()
     model_id = call.create_model()
     body = {"prompt": {"chunks": [{"tokens": [1]}]}, "sampling_params": {"max_tokens": 1, "temperature": 0}}
@@ -149,8 +145,8 @@ def test_samples_by_path_keep_few_sessions(serve: ServerFactory) -> None:
 
 
 @pytest.mark.parametrize("is_fetched", [True, False])
-def test_a_resend_of_a_dropped_result_is_410(serve: ServerFactory, is_fetched: bool) -> None:
-    """It gets the same request id, by its key or its number; its poll says that the work was done, and it was, once."""
+def test_resend_of_a_dropped_result_is_410(serve: ServerFactory, is_fetched: bool) -> None:
+    """A resend with the same key or seq_id has the same request id; the poll reports that the work ran, once."""
     call = serve(retention=RetentionPolicy(fetched_bytes=1, unfetched_bytes=1))
     model_id = call.create_model()
     first = call.submit("optim_step", _step(model_id, 1), key="first")
@@ -167,8 +163,8 @@ def test_a_resend_of_a_dropped_result_is_410(serve: ServerFactory, is_fetched: b
     assert call.run("optim_step", _step(model_id))["metrics"]["optimizer_step:max"] == 4
 
 
-def test_a_resend_within_the_bounds_gives_the_same_result(serve: ServerFactory) -> None:
-    """A sample that was fetched, and is asked for again, comes from the store and not from a second draw."""
+def test_resend_within_the_limits_gives_the_same_result(serve: ServerFactory) -> None:
+    """A resend of a fetched sample returns the stored result instead of a second draw."""
     call = serve()
     sampler_id = call.create_sampler()
     ids = [call.submit("asample", _ask(sampler_id, number)) for number in range(300)]
@@ -177,8 +173,8 @@ def test_a_resend_within_the_bounds_gives_the_same_result(serve: ServerFactory) 
     assert [call.result(each) for each in ids] == results
 
 
-def test_results_that_were_fetched_are_dropped_before_others(serve: ServerFactory) -> None:
-    """With too many results, those that no client has yet stay, though they are older."""
+def test_fetched_results_are_dropped_before_older_ones(serve: ServerFactory) -> None:
+    """With too many results, the unfetched ones stay, although they are older."""
     call = serve(retention=RetentionPolicy(results=3))
     sampler_id = call.create_sampler()
     older = call.submit("asample", _ask(sampler_id, 0))
@@ -191,8 +187,8 @@ def test_results_that_were_fetched_are_dropped_before_others(serve: ServerFactor
     assert statuses == [410, 200]
 
 
-def test_a_number_whose_request_is_forgotten_builds_nothing_twice(serve: ServerFactory) -> None:
-    """Operations, models and sampling sessions answer 409; nothing takes the place of what is there."""
+def test_reused_seq_id_of_a_dropped_request_is_409(serve: ServerFactory) -> None:
+    """Operations, models and sampling sessions return 409; nothing replaces the existing object."""
     call = serve(retention=RetentionPolicy(request_bytes=1))
     session_id = call.create_session()
     model_id = call.create_model(session_id)
@@ -210,7 +206,7 @@ def test_a_number_whose_request_is_forgotten_builds_nothing_twice(serve: ServerF
     assert call.run("optim_step", _step(model_id))["metrics"]["optimizer_step:max"] == 3
 
 
-def test_samples_do_not_push_out_what_is_known_of_training(serve: ServerFactory) -> None:
+def test_samples_do_not_evict_training_requests(serve: ServerFactory) -> None:
     """A step is recognized after more samples than the table of samples holds."""
     call = _unchecked(serve(retention=SMALL))
     sampler_id, model_id = call.create_sampler(), call.create_model()
@@ -222,8 +218,8 @@ def test_samples_do_not_push_out_what_is_known_of_training(serve: ServerFactory)
     assert call.submit("asample", _ask(sampler_id, 0)) != first
 
 
-def test_the_counted_memory_is_not_less_than_the_real(serve: ServerFactory) -> None:
-    """The bounds hold in bytes of this process, as two-token samples take what the server counts, or less."""
+def test_counted_memory_is_at_least_the_real_memory(serve: ServerFactory) -> None:
+    """The limits count bytes of this process; two-token samples take at most the counted size."""
     call = _unchecked(serve())
     sampler_id = call.create_sampler()
 
@@ -244,8 +240,8 @@ def test_the_counted_memory_is_not_less_than_the_real(serve: ServerFactory) -> N
     assert 0.3 * counted() / 450 < real < 1.1 * counted() / 450
 
 
-def test_a_copy_goes_on_after_its_completions_were_dropped(serve: ServerFactory) -> None:
-    """Cursors only go up, so that a client that comes back misses nothing that ended since."""
+def test_client_copy_continues_after_its_completions_were_dropped(serve: ServerFactory) -> None:
+    """Cursors only increase, so that a returning client misses no completion since."""
     call = serve(wire_version="0.38.0", retention=RetentionPolicy(fetched_bytes=1, unfetched_bytes=1))
     sampler_id = call.create_sampler()
     target = {"type": "sampling_session", "sampling_session_id": sampler_id, "cloned_sampler_id": 0}
@@ -263,7 +259,7 @@ def test_a_copy_goes_on_after_its_completions_were_dropped(serve: ServerFactory)
 
 @pytest.mark.parametrize("setting", ["seconds", "results", "unfetched_bytes", "fetched_bytes", "request_bytes"])
 @pytest.mark.parametrize("value", [0, -1])
-def test_limits_are_positive(setting: str, value: int) -> None:
-    """A limit that would keep nothing is refused by name."""
+def test_limits_must_be_positive(setting: str, value: int) -> None:
+    """The error names the limit."""
     with pytest.raises(ValueError, match=rf"{setting} must be .*, got {value}"):
         RetentionPolicy(**{setting: value})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Futures: given at once, held while they are not there, kept once they are."""
+"""Tests of futures: created at once, polled until they end, and kept afterwards."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ from tinkerwire.local import RetentionPolicy
 NANO = "tinkerwire/byte-nano"
 
 
-def test_a_long_poll_returns_the_moment_the_result_is_there(
-    call: Caller, gate: threading.Event, batch: BatchFactory
-) -> None:
-    """A poll that waits is answered at the end of the work, long before the end of its hold (10 s)."""
+def test_long_poll_returns_when_the_result_is_ready(call: Caller, gate: threading.Event, batch: BatchFactory) -> None:
+    """A waiting poll returns at the end of the work, long before its maximum wait (10 s)."""
     request_id = call.submit("forward", {"model_id": call.create_model(), "forward_input": batch()})
 
     async def poll() -> float:
@@ -36,10 +34,8 @@ def test_a_long_poll_returns_the_moment_the_result_is_there(
     assert asyncio.run(poll()) < 9
 
 
-def test_a_poll_that_waits_too_long_is_told_to_try_again(
-    serve: ServerFactory, gate: threading.Event, batch: BatchFactory
-) -> None:
-    """After the hold the answer is 408 with the queue state; the next poll goes on waiting."""
+def test_poll_beyond_its_maximum_wait_is_408(serve: ServerFactory, gate: threading.Event, batch: BatchFactory) -> None:
+    """The response has the queue state; the next poll continues to wait."""
     call = serve(long_poll_s=0.1)
     request_id = call.submit("forward", {"model_id": call.create_model(), "forward_input": batch()})
     started = time.monotonic()
@@ -52,8 +48,8 @@ def test_a_poll_that_waits_too_long_is_told_to_try_again(
     assert "metrics" in reply.body
 
 
-def test_the_loop_is_free_while_a_model_works(call: Caller, gate: threading.Event, batch: BatchFactory) -> None:
-    """Requests are answered while every worker is busy, which it is for 20 s unless it is told to go on."""
+def test_busy_workers_do_not_block_the_event_loop(call: Caller, gate: threading.Event, batch: BatchFactory) -> None:
+    """The server handles requests while every worker is busy (for 20 s unless the test releases it)."""
     call.submit("forward", {"model_id": call.create_model(), "forward_input": batch()})
     started = time.monotonic()
     for _ in range(20):
@@ -61,14 +57,14 @@ def test_the_loop_is_free_while_a_model_works(call: Caller, gate: threading.Even
     assert time.monotonic() - started < 15
 
 
-def test_a_result_may_be_fetched_again(call: Caller) -> None:
-    """A lost answer costs nothing: the result is still there."""
+def test_result_can_be_fetched_repeatedly(call: Caller) -> None:
+    """A lost response costs nothing: the result is still stored."""
     request_id = call.submit("save_weights", {"model_id": call.create_model()})
     assert call.result(request_id) == call.result(request_id)
 
 
-def test_an_unknown_future_is_404(call: Caller) -> None:
-    """Ids that were never given are not there, whatever they look like."""
+def test_unknown_future_is_404(call: Caller) -> None:
+    """Ids that the server never created do not exist, regardless of their form."""
     own = call.submit("optim_step", {"model_id": call.create_model(), "adam_params": {}})
     prefix, _, number = own.rpartition("-")
     for request_id in (
@@ -82,8 +78,8 @@ def test_an_unknown_future_is_404(call: Caller) -> None:
         assert call.post("retrieve_future", {"request_id": request_id}).status == 404
 
 
-def test_an_old_result_is_410(serve: ServerFactory, clock: Any) -> None:
-    """A result that is no longer kept by age is told apart from one that never was."""
+def test_expired_result_is_410(serve: ServerFactory, clock: Any) -> None:
+    """An expired result is distinguished from an unknown one."""
     call = serve(clock=clock, retention=RetentionPolicy(seconds=60))
     request_id = call.submit("optim_step", {"model_id": call.create_model(), "adam_params": {}})
     call.result(request_id)
@@ -93,8 +89,8 @@ def test_an_old_result_is_410(serve: ServerFactory, clock: Any) -> None:
     assert call.post("retrieve_future", {"request_id": request_id}).status == 410
 
 
-def test_only_so_many_results_are_kept(serve: ServerFactory) -> None:
-    """Beyond the number, the oldest is dropped."""
+def test_oldest_result_beyond_the_limit_is_dropped(serve: ServerFactory) -> None:
+    """Beyond the maximum number, the oldest result is dropped."""
     call = serve(retention=RetentionPolicy(results=2))
     model_id = call.create_model()
     ids = [call.submit("optim_step", {"model_id": model_id, "adam_params": {}}) for _ in range(3)]
@@ -102,8 +98,8 @@ def test_only_so_many_results_are_kept(serve: ServerFactory) -> None:
     assert [call.post("retrieve_future", {"request_id": each}).status for each in ids] == [410, 200, 200]
 
 
-def test_fetched_results_are_dropped_before_others(serve: ServerFactory) -> None:
-    """When memory is short, what was fetched goes first."""
+def test_fetched_results_are_dropped_first(serve: ServerFactory) -> None:
+    """Fetched results are dropped before the others if memory is short."""
     call = serve(retention=RetentionPolicy(fetched_bytes=1))
     model_id = call.create_model()
     ids = [call.submit("optim_step", {"model_id": model_id, "adam_params": {}}) for _ in range(3)]
@@ -113,7 +109,7 @@ def test_fetched_results_are_dropped_before_others(serve: ServerFactory) -> None
     assert statuses == {ids[1]: 410, ids[0]: 200}
 
 
-def test_a_fault_of_the_server_is_logged_and_named(
+def test_server_error_is_logged_and_fails_the_future(
     call: Caller, batch: BatchFactory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The future fails with category server, and the log has the traceback."""
@@ -130,8 +126,8 @@ def test_a_fault_of_the_server_is_logged_and_named(
     assert "Traceback" in caplog.text
 
 
-def test_closing_the_server_ends_what_waits(serve: ServerFactory, gate: threading.Event, batch: BatchFactory) -> None:
-    """A poll that waits when the server closes is answered with a failure, and later requests with 503."""
+def test_close_fails_waiting_polls(serve: ServerFactory, gate: threading.Event, batch: BatchFactory) -> None:
+    """A waiting poll returns a failure, and later requests are 503."""
     call = serve(long_poll_s=30)
     request_id = call.submit("forward", {"model_id": call.create_model(), "forward_input": batch()})
 
@@ -146,8 +142,8 @@ def test_closing_the_server_ends_what_waits(serve: ServerFactory, gate: threadin
     assert call("GET", "healthz").status == 503
 
 
-def test_closing_amid_a_request_forgets_no_promise(serve: ServerFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is accepted while the server closes is ended by that, too; what comes later is refused."""
+def test_close_ends_futures_of_requests_in_progress(serve: ServerFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that is accepted during close ends with a failure; later requests are rejected."""
     call = serve()
     plain = HANDLERS["asample"]
     begun, closing = threading.Event(), threading.Event()
@@ -175,8 +171,8 @@ def test_closing_amid_a_request_forgets_no_promise(serve: ServerFactory, monkeyp
     assert call.post("asample", ask).status == 503
 
 
-def test_many_wait_at_once(call: Caller, gate: threading.Event, batch: BatchFactory) -> None:
-    """Hundreds of polls for one result are all answered."""
+def test_many_polls_of_one_result_all_return(call: Caller, gate: threading.Event, batch: BatchFactory) -> None:
+    """Hundreds of polls of one result return."""
     request_id = call.submit("forward", {"model_id": call.create_model(), "forward_input": batch()})
 
     async def poll() -> list[Any]:

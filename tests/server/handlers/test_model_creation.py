@@ -1,4 +1,4 @@
-"""Models from saved weights, by load_weights alone; optimizers; and what is given for the asking only."""
+"""Tests of models created from weights or by load_weights, of optimizers, and of opt-in behaviour."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def call(serve: ServerFactory) -> Any:
 
 @pytest.fixture
 def model_id(call: Caller) -> str:
-    """A model that was trained for a step."""
+    """Create a model and train it for a step."""
     found: str = call.create_model()
     call.result(call.post_protobuf(found).body["request_id"])
     call.run("optim_step", {"model_id": found, "adam_params": {"learning_rate": 0.01}})
@@ -29,8 +29,8 @@ def _load(session_id: str, number: int, path: str, **more: Any) -> dict[str, Any
     return {"session_id": session_id, "model_seq_id": number, "path": path, "optimizer": False, **more}
 
 
-def test_a_model_is_created_from_weights(call: Caller, model_id: str) -> None:
-    """Its id follows from the session and the number; the loss is that of the weights; a resend makes no second."""
+def test_model_is_created_from_weights(call: Caller, model_id: str) -> None:
+    """Its id follows from session and seq_id; its loss is that of the weights; a resend creates no second model."""
     path = call.run("save_weights", {"model_id": model_id, "path": "a"})["path"]
     session_id = model_id.partition(":")[0]
     body = _load(session_id, 5, path, user_metadata={"a": 1}, optimizer_config={"type": "adamw"})
@@ -45,8 +45,8 @@ def test_a_model_is_created_from_weights(call: Caller, model_id: str) -> None:
 
 
 @pytest.mark.parametrize("optimizer", [False, True])
-def test_the_optimizer_comes_along_when_asked_for(call: Caller, model_id: str, optimizer: bool) -> None:
-    """The step count goes on, or starts afresh."""
+def test_optimizer_is_loaded_on_request_only(call: Caller, model_id: str, optimizer: bool) -> None:
+    """The step count continues, or restarts."""
     path = call.run("save_weights", {"model_id": model_id, "path": "a"})["path"]
     body = {**_load(model_id.partition(":")[0], 1, path), "optimizer": optimizer}
     loaded = call.run("load_weights", body)["model_id"]
@@ -54,8 +54,8 @@ def test_the_optimizer_comes_along_when_asked_for(call: Caller, model_id: str, o
     assert metrics["optimizer_step:max"] == (2 if optimizer else 1)
 
 
-def test_what_cannot_be_created_is_refused(call: Caller, model_id: str) -> None:
-    """With the field, and before a model is made."""
+def test_invalid_creation_is_rejected_with_the_field(call: Caller, model_id: str) -> None:
+    """The rejection comes before the server creates a model."""
     path = call.run("save_weights", {"model_id": model_id, "path": "a"})["path"]
     session_id = model_id.partition(":")[0]
     good = _load(session_id, 1, path)
@@ -74,8 +74,8 @@ def test_what_cannot_be_created_is_refused(call: Caller, model_id: str) -> None:
     assert call("GET", "training_runs").body["cursor"]["total_count"] == 1
 
 
-def test_only_adamw_trains(call: Caller, model_id: str) -> None:
-    """Any other optimizer is refused by name, at creation and at a step."""
+def test_other_optimizers_than_adamw_are_rejected(call: Caller, model_id: str) -> None:
+    """The error names the optimizer, at creation and at a step."""
     body = {"session_id": model_id.partition(":")[0], "model_seq_id": 9, "base_model": NANO}
     for config in ({"type": "dimuon", "version": 1}, {"type": "sgd", "momentum": 1}):
         refused = call.post("create_model", {**body, "optimizer_config": config})
@@ -85,8 +85,8 @@ def test_only_adamw_trains(call: Caller, model_id: str) -> None:
     assert (refused.status, "dimuon" in refused.body["detail"][0]["msg"]) == (422, True)
 
 
-def test_a_checkpoint_is_replaced_when_asked(call: Caller, model_id: str) -> None:
-    """And not otherwise; the new metadata takes the place of the old."""
+def test_checkpoint_is_replaced_on_request_only(call: Caller, model_id: str) -> None:
+    """The new metadata replaces the old."""
     body = {"model_id": model_id, "path": "a", "user_metadata": {"n": "1"}}
     path = call.run("save_weights", body)["path"]
     old = call.protobuf_loss(model_id)

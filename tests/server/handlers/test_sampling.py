@@ -1,4 +1,4 @@
-"""Sampling over the wire."""
+"""Tests of sampling over the wire."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def _ask(sampler_id: str, **more: Any) -> dict[str, Any]:
     return {"sampling_session_id": sampler_id, "prompt": {"chunks": chunks}, "sampling_params": params, **more}
 
 
-def test_samples_come_with_logprobs(call: Caller, sampler_id: str) -> None:
-    """As many samples as were asked for, one logprob a token; nothing on the prompt unless it is asked for."""
+def test_samples_have_logprobs(call: Caller, sampler_id: str) -> None:
+    """The count is the requested one, with one logprob a token; prompt logprobs are optional."""
     result = call.run("asample", _ask(sampler_id, num_samples=2, seq_id=0))
     assert [len(each["tokens"]) for each in result["sequences"]] == [3, 3]
     assert all(len(each["logprobs"]) == 3 and each["stop_reason"] == "length" for each in result["sequences"])
     assert result.get("prompt_logprobs") is None
 
 
-def test_the_prompt_is_scored(call: Caller, sampler_id: str) -> None:
-    """The first token has no logprob; the likeliest come as pairs."""
+def test_prompt_logprobs_are_returned_on_request(call: Caller, sampler_id: str) -> None:
+    """The first token has no logprob; the likeliest tokens are pairs."""
     result = call.run("asample", _ask(sampler_id, prompt_logprobs=True, topk_prompt_logprobs=2))
     assert [each is None for each in result["prompt_logprobs"]] == [True, False, False]
     top = result["topk_prompt_logprobs"]
@@ -35,14 +35,14 @@ def test_the_prompt_is_scored(call: Caller, sampler_id: str) -> None:
     assert all(len(place) == 2 and len(place[0]) == 2 for place in top[1:])
 
 
-def test_a_seed_repeats_a_sample(call: Caller, sampler_id: str) -> None:
-    """The same seed, the same tokens."""
+def test_equal_seeds_give_equal_samples(call: Caller, sampler_id: str) -> None:
+    """Two requests with one seed return the same tokens."""
     first, again = (call.run("asample", _ask(sampler_id))["sequences"] for _ in range(2))
     assert first == again
 
 
-def test_a_servers_seed_makes_all_samples_repeatable(serve: ServerFactory) -> None:
-    """Two servers of one seed draw alike, another draws otherwise, without a seed in the request."""
+def test_server_seed_makes_all_samples_repeatable(serve: ServerFactory) -> None:
+    """Without a seed in the request, servers of one seed draw alike, and another seed draws differently."""
 
     def draw(seed: int) -> Any:
         call = serve(seed=seed)
@@ -53,8 +53,8 @@ def test_a_servers_seed_makes_all_samples_repeatable(serve: ServerFactory) -> No
 
 
 @pytest.mark.parametrize("stop", [["l", "m"], [108, 109], "zz", [], None])
-def test_every_form_of_stop_is_taken(call: Caller, sampler_id: str, stop: Any) -> None:
-    """A string, strings, token ids, none."""
+def test_every_form_of_stop_is_accepted(call: Caller, sampler_id: str, stop: Any) -> None:
+    """The forms are a string, strings, token ids, and None."""
     result = call.run("asample", _ask(sampler_id, sampling_params={"stop": stop, "top_k": 5, "top_p": 0.9}))
     assert result["sequences"][0]["stop_reason"] in ("stop", "length")
 
@@ -70,9 +70,7 @@ def test_every_form_of_stop_is_taken(call: Caller, sampler_id: str, stop: Any) -
         ({"topk_prompt_logprobs": -1}, "topk_prompt_logprobs"),
     ],
 )
-def test_what_cannot_be_sampled_fails_as_the_users_fault(
-    call: Caller, sampler_id: str, change: Any, reason: str
-) -> None:
+def test_invalid_sample_is_a_user_error(call: Caller, sampler_id: str, change: Any, reason: str) -> None:
     """The future fails with category user and names the argument."""
     failed = call.run("asample", _ask(sampler_id, **change))
     assert failed["category"] == "user"
@@ -91,8 +89,8 @@ FEW_BYTES = {"sparse_crow_indices": [0, 1, 1], "sparse_col_indices": [0]}
         ({"data": [300, 2], "shape": [2, 1]}, r"target tokens\[0\] must be a token id .* got 300"),
     ],
 )
-def test_target_tokens_that_are_none_fail_as_the_users_fault(serve: ServerFactory, tensor: Any, reason: str) -> None:
-    """Whatever a tensor holds: also one whose few bytes stand for more than any memory."""
+def test_invalid_target_tokens_are_a_user_error(serve: ServerFactory, tensor: Any, reason: str) -> None:
+    """This includes a sparse tensor whose few bytes expand beyond any memory."""
     call = serve(wire_version="0.38.0")
     sampler_id = call.create_sampler()
     failed = call.run("asample", _ask(sampler_id, target_prompt_logprobs={"dtype": "int64", **tensor}))
@@ -100,8 +98,8 @@ def test_target_tokens_that_are_none_fail_as_the_users_fault(serve: ServerFactor
     assert re.search(reason, failed["error"]), failed
 
 
-def test_an_image_of_which_the_last_logprobs_are_wanted(serve: ServerFactory) -> None:
-    """Refused with the chunk, as every prompt that cannot be counted."""
+def test_last_logprobs_of_an_image_are_rejected(serve: ServerFactory) -> None:
+    """The error names the chunk, as for every prompt of unknown length."""
     call = serve(wire_version="0.38.0")
     chunks = [{"type": "image", "data": "AAAA", "format": "png"}]
     wishes = {"prompt": {"chunks": chunks}, "prompt_logprobs": True, "prompt_logprobs_last_n": 1}
@@ -110,8 +108,8 @@ def test_an_image_of_which_the_last_logprobs_are_wanted(serve: ServerFactory) ->
     assert "chunks[0] must be text for the models of this server, got type image" in reply.body["detail"][0]["msg"]
 
 
-def test_a_sampler_says_what_it_is_of(call: Caller) -> None:
-    """Base model and path."""
+def test_sampler_info_has_base_model_and_path(call: Caller) -> None:
+    """The info of a sampler has its base model and its path."""
     session_id = call.create_session()
     path = call.run("save_weights_for_sampler", {"model_id": call.create_model(session_id), "path": "a"})["path"]
     body = {"session_id": session_id, "sampling_session_seq_id": 0, "model_path": path}
@@ -137,14 +135,14 @@ def test_a_sampler_says_what_it_is_of(call: Caller) -> None:
         ({"base_model": NANO, "sampling_session_seq_id": -1}, 422),
     ],
 )
-def test_a_sampling_session_on_nothing_is_refused(call: Caller, what: Any, status: int) -> None:
-    """Neither base model nor path, or one that does not exist."""
+def test_sampling_session_without_existing_weights_is_rejected(call: Caller, what: Any, status: int) -> None:
+    """The request has neither base model nor path, or a path that does not exist."""
     body = {"session_id": call.create_session(), "sampling_session_seq_id": 0, **what}
     assert call.post("create_sampling_session", body).status == status
 
 
-def test_trained_weights_are_what_is_sampled(call: Caller) -> None:
-    """Saved to disk or straight into a session, the weights of that moment are scored, not later ones."""
+def test_sampler_has_the_weights_of_its_save(call: Caller) -> None:
+    """Saved to disk or directly into a session, the sampler scores those weights, not later ones."""
     session_id = call.create_session()
     model_id = call.create_model(session_id)
     call.train_step(model_id)
@@ -161,8 +159,8 @@ def test_trained_weights_are_what_is_sampled(call: Caller) -> None:
     assert scored[0] == scored[1] != base["prompt_logprobs"]
 
 
-def test_a_path_is_sampled_as_it_is(call: Caller) -> None:
-    """Without a sampling session: once its checkpoint is deleted it is gone, and another of its name is another."""
+def test_path_is_sampled_without_a_sampling_session(call: Caller) -> None:
+    """A deleted checkpoint is gone; a new one of the same name has its own weights."""
     model_id = call.create_model()
     found = []
     for _ in range(2):
@@ -176,8 +174,8 @@ def test_a_path_is_sampled_as_it_is(call: Caller) -> None:
     assert found[0] != found[1]
 
 
-def test_too_many_samples_are_pushed_back_when_asked(serve: ServerFactory) -> None:
-    """With the backpressure header a full queue is 429 with Retry-After; without it the sample is queued."""
+def test_full_queue_is_429_on_request(serve: ServerFactory) -> None:
+    """With the backpressure header the response has Retry-After; without it the sample is queued."""
     call = serve(max_queued_samples=0)
     ask = {**_ask(""), "sampling_session_id": None, "base_model": NANO}
     pushed = call.post("asample", ask, headers={"X-Tinker-Sampling-Backpressure": "1"})

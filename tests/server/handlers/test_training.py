@@ -1,4 +1,4 @@
-"""Models: created, trained, saved, loaded and unloaded over the wire."""
+"""Tests of models: created, trained, saved, loaded and unloaded over the wire."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NANO = "tinkerwire/byte-nano"
 
 
 def test_training_lowers_the_loss(call: Caller) -> None:
-    """forward_backward and optim_step train the model that forward looks at."""
+    """Steps of forward_backward and optim_step lower the loss that forward returns."""
     model_id = call.create_model()
     before = call.loss(model_id)
     for _ in range(3):
@@ -20,8 +20,8 @@ def test_training_lowers_the_loss(call: Caller) -> None:
     assert call.loss(model_id) < before
 
 
-def test_the_output_of_a_loss_has_the_wires_form(call: Caller, batch: BatchFactory) -> None:
-    """One map of tensors per datum, logprobs among them, and the loss among the metrics."""
+def test_loss_output_has_the_wire_format(call: Caller, batch: BatchFactory) -> None:
+    """The output has one map of tensors per datum, with logprobs, and the loss among the metrics."""
     output = call.run("forward", {"model_id": call.create_model(), "forward_input": batch()})
     [tensors] = output["loss_fn_outputs"]
     assert tensors["logprobs"].keys() == {"data", "dtype", "shape"}
@@ -30,22 +30,22 @@ def test_the_output_of_a_loss_has_the_wires_form(call: Caller, batch: BatchFacto
     assert isinstance(output["loss_fn_output_type"], str)
 
 
-def test_identifiers_look_like_the_services(call: Caller) -> None:
-    """A model is named after its session and number."""
+def test_model_id_has_session_and_number(call: Caller) -> None:
+    """A model is named after its session and number, as on the Tinker service."""
     session_id = call.create_session()
     assert call.create_model(session_id, 3) == f"{session_id}:train:3"
 
 
-def test_a_model_without_lora_config_has_rank_32(call: Caller) -> None:
-    """lora_config may be left out."""
+def test_model_without_lora_config_has_rank_32(call: Caller) -> None:
+    """The field lora_config is optional."""
     body = {"session_id": call.create_session(), "model_seq_id": 0, "base_model": NANO}
     model_id = call.run("create_model", body)["model_id"]
     info = call.post("get_info", {"model_id": model_id}).body
     assert (info["lora_rank"], info["is_lora"], info["model_data"]["model_name"]) == (32, True, NANO)
 
 
-def test_the_same_model_seq_id_is_the_same_model(call: Caller) -> None:
-    """A resend of create_model makes no second model; another request under the number is a conflict."""
+def test_equal_model_seq_id_is_the_same_model(call: Caller) -> None:
+    """A resend of create_model creates no second model; another request with the number is a conflict."""
     body = {"session_id": call.create_session(), "model_seq_id": 0, "base_model": NANO}
     assert call.submit("create_model", body) == call.submit("create_model", body)
     refused = call.post("create_model", {**body, "lora_config": {"rank": 2}})
@@ -68,8 +68,8 @@ def test_the_same_model_seq_id_is_the_same_model(call: Caller) -> None:
         ({"model_seq_id": -1}, 422, "at least 0"),
     ],
 )
-def test_a_model_that_cannot_be_is_refused_at_once(call: Caller, change: Any, status: int, reason: str) -> None:
-    """The refusal says what would do."""
+def test_invalid_model_is_rejected_at_once(call: Caller, change: Any, status: int, reason: str) -> None:
+    """The error lists the valid values."""
     body = {"session_id": call.create_session(), "model_seq_id": 0, "base_model": NANO, **change}
     reply = call.post("create_model", body)
     assert reply.status == status
@@ -85,10 +85,8 @@ def test_a_model_that_cannot_be_is_refused_at_once(call: Caller, change: Any, st
         ({"loss_fn_inputs": {}}, "target_tokens"),
     ],
 )
-def test_a_datum_that_cannot_be_read_fails_as_the_users_fault(
-    call: Caller, batch: BatchFactory, change: Any, reason: str
-) -> None:
-    """The future fails with category user and a text that names the datum's fault."""
+def test_invalid_datum_is_a_user_error(call: Caller, batch: BatchFactory, change: Any, reason: str) -> None:
+    """The future fails with category user and an error that names the problem of the datum."""
     asked = batch()
     asked["data"][0].update(change)
     failed = call.run("forward_backward", {"model_id": call.create_model(), "forward_backward_input": asked})
@@ -96,10 +94,8 @@ def test_a_datum_that_cannot_be_read_fails_as_the_users_fault(
     assert reason in failed["error"]
 
 
-def test_sparse_tensors_that_stand_for_too_much_fail_as_the_users_fault(
-    serve: ServerFactory, batch: BatchFactory
-) -> None:
-    """A few bytes can ask for more than the memory holds, in one tensor or in all of a batch together."""
+def test_too_large_sparse_tensor_is_a_user_error(serve: ServerFactory, batch: BatchFactory) -> None:
+    """A few bytes can expand beyond the memory, in one tensor or in a batch in total."""
     call = serve(wire_version="0.18.2")
     model_id = call.create_model()
     sparse = {"dtype": "int64", "sparse_crow_indices": [0, 1, 1, 1, 1], "sparse_col_indices": [0], "data": [1]}
@@ -115,14 +111,14 @@ def test_sparse_tensors_that_stand_for_too_much_fail_as_the_users_fault(
         )
 
 
-def test_adam_settings_out_of_range_fail_as_the_users_fault(call: Caller) -> None:
-    """The number is named."""
+def test_out_of_range_adam_parameter_is_a_user_error(call: Caller) -> None:
+    """The error names the parameter."""
     failed = call.run("optim_step", {"model_id": call.create_model(), "adam_params": {"beta1": 2}})
     assert (failed["category"], "beta1" in failed["error"]) == ("user", True)
 
 
-def test_a_step_that_leaves_the_range_of_floats_fails_as_the_users_fault(call: Caller, batch: BatchFactory) -> None:
-    """JSON has no infinity, so a ruined model is told in words."""
+def test_overflowing_step_is_a_user_error(call: Caller, batch: BatchFactory) -> None:
+    """JSON has no infinity, so that the error describes the overflow in text."""
     model_id = call.create_model()
     body = {"model_id": model_id, "forward_backward_input": batch()}
     call.run("forward_backward", body)
@@ -131,8 +127,8 @@ def test_a_step_that_leaves_the_range_of_floats_fails_as_the_users_fault(call: C
     assert call.run("forward_backward", body)["category"] == "user"
 
 
-def test_an_unloaded_model_is_gone_once_its_queue_is_done(call: Caller, batch: BatchFactory) -> None:
-    """What was queued before unload_model is still done; later operations are 404."""
+def test_unload_finishes_the_queue_and_removes_the_model(call: Caller, batch: BatchFactory) -> None:
+    """Operations queued before unload_model still run; later ones are 404."""
     model_id = call.create_model()
     queued = call.submit("forward", {"model_id": model_id, "forward_input": batch()})
     assert call.run("unload_model", {"model_id": model_id})["model_id"] == model_id
@@ -142,8 +138,8 @@ def test_an_unloaded_model_is_gone_once_its_queue_is_done(call: Caller, batch: B
     assert call("GET", f"training_runs/{model_id}").status == 200
 
 
-def test_models_do_not_touch_each_other(call: Caller) -> None:
-    """A step on one model leaves another of the same base and seed as it was."""
+def test_models_are_independent(call: Caller) -> None:
+    """A step on one model leaves another of the same base and seed unchanged."""
     session_id = call.create_session()
     first, second = call.create_model(session_id, 0), call.create_model(session_id, 1)
     before = call.loss(second)

@@ -1,4 +1,4 @@
-"""Weights that leave their run, sessions that end, and what is not on this server."""
+"""Tests of exported and copied weights, of the end of sessions, and of unsupported operations."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def call(serve: ServerFactory, tmp_path: Path) -> Any:
     return serve(wire_version=NEWEST, folder=tmp_path / "data")
 
 
-def test_weights_are_saved_to_download(call: Caller) -> None:
-    """The address needs no key and leads to the arrays of the adapter; the checkpoint is listed as external."""
+def test_external_save_is_downloadable(call: Caller) -> None:
+    """The URL needs no key and leads to the adapter's arrays; the checkpoint is listed as external."""
     model_id = call.create_model()
     saved = call.run("save_weights_external", {"model_id": model_id, "path": "out", "seq_id": 1})
     assert saved["path"].endswith("/external_weights/out")
@@ -37,8 +37,8 @@ def test_weights_are_saved_to_download(call: Caller) -> None:
         assert any("lora" in name for name in file.files)
 
 
-def test_what_was_not_saved_to_download_is_not_offered(call: Caller) -> None:
-    """Nor is encryption, and such weights are not loaded."""
+def test_other_saves_are_not_downloadable(call: Caller) -> None:
+    """Encryption is rejected too, and external weights cannot be loaded."""
     model_id = call.create_model()
     call.run("save_weights", {"model_id": model_id, "path": "a"})
     assert call("GET", f"training_runs/{model_id}/checkpoints/weights/a/external_weights_urls").status == 404
@@ -46,7 +46,7 @@ def test_what_was_not_saved_to_download_is_not_offered(call: Caller) -> None:
     assert call.post("save_weights_external", body).status == 422
 
 
-def test_older_versions_do_not_see_them(call: Caller, serve: ServerFactory, tmp_path: Path) -> None:
+def test_older_versions_do_not_list_external_weights(call: Caller, serve: ServerFactory, tmp_path: Path) -> None:
     """A server of an older version on the same folder lists what its clients can read."""
     model_id = call.create_model()
     call.run("save_weights_external", {"model_id": model_id, "path": "out"})
@@ -57,8 +57,8 @@ def test_older_versions_do_not_see_them(call: Caller, serve: ServerFactory, tmp_
     assert [each["checkpoint_id"] for each in listed] == ["weights/a"]
 
 
-def test_a_copy_is_a_run_of_its_own(call: Caller) -> None:
-    """It outlives the original, and is made once for a key."""
+def test_copy_is_a_separate_run(call: Caller) -> None:
+    """The copy outlives the original, and one key creates one copy."""
     model_id = call.create_model()
     path = call.run("save_weights", {"model_id": model_id, "path": "a", "user_metadata": {"n": "1"}})["path"]
     body = {"source_path": path, "destination_project_id": "p", "ttl_seconds": 60}
@@ -73,8 +73,8 @@ def test_a_copy_is_a_run_of_its_own(call: Caller) -> None:
     assert call.post("copy_weights", body).status == 404
 
 
-def test_older_clients_number_their_copies(serve: ServerFactory) -> None:
-    """By session and number, beside the models of the session."""
+def test_copy_of_an_older_client_has_session_and_number(serve: ServerFactory) -> None:
+    """Its number counts with the models of the session."""
     call = serve(wire_version="0.28.1")
     model_id = call.create_model()
     session_id = model_id.partition(":")[0]
@@ -85,8 +85,8 @@ def test_older_clients_number_their_copies(serve: ServerFactory) -> None:
     assert call.post("copy_weights", {"source_path": path}).status == 422
 
 
-def test_a_session_has_names_and_an_end(call: Caller) -> None:
-    """What it was opened with is told; after its client is done others may still use it."""
+def test_session_has_its_names_until_it_ends(call: Caller) -> None:
+    """The info has the names of its creation; after one client ends it, others can still use it."""
     opened = {"tags": [], "user_metadata": {"a": 1}, "sdk_version": NEWEST, "display_name": "mine"}
     session_id = call.post("create_session", opened).body["session_id"]
     found = call("GET", f"sessions/{session_id}").body
@@ -117,8 +117,8 @@ QUERIES = {
 
 
 @pytest.mark.parametrize("name", sorted(REASONS))
-def test_what_is_not_here_says_why(serve: ServerFactory, name: str) -> None:
-    """501, and no client need try again."""
+def test_unsupported_operation_is_501_without_retry(serve: ServerFactory, name: str) -> None:
+    """The error has the reason, and clients do not retry."""
     version = "0.28.1" if name in ("auth_config", "create_api_key") else NEWEST
     row = OPERATIONS[name]
     path = row.path.format(session_id="s")
@@ -137,8 +137,8 @@ def test_what_is_not_here_says_why(serve: ServerFactory, name: str) -> None:
         ({"target_prompt_logprobs": {"data": [1], "dtype": "int64"}}, "target_prompt_logprobs"),
     ],
 )
-def test_what_cannot_be_sampled_is_refused(call: Caller, changes: Any, field: str) -> None:
-    """Before anything is drawn, with the field."""
+def test_invalid_sampling_field_is_rejected(call: Caller, changes: Any, field: str) -> None:
+    """The error comes before any draw and names the field."""
     body = {"base_model": "tinkerwire/byte-nano", "prompt": {"chunks": [{"tokens": [1]}]}, "sampling_params": {}}
     refused = call.post("asample", {**body, **changes})
     assert (refused.status, refused.body["detail"][0]["loc"]) == (422, ["body", field])

@@ -1,4 +1,4 @@
-"""Bodies that are compressed."""
+"""Tests of compressed bodies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BODY = bytes(range(256)) * 400
 
 
 def _unsized(body: bytes) -> bytes:
-    """zstd of a frame that does not say how long it is."""
+    """Compress with zstd into a frame without a content size."""
     writer = zstandard.ZstdCompressor().compressobj()
     return writer.compress(body) + writer.flush()
 
@@ -32,14 +32,14 @@ def _unsized(body: bytes) -> bytes:
         ("identity", BODY),
     ],
 )
-def test_the_body_is_as_it_was(encoding: str, sent: bytes) -> None:
-    """Whatever way it came."""
+def test_body_is_decompressed(encoding: str, sent: bytes) -> None:
+    """The body is the original one in every encoding."""
     assert decompress(sent, encoding) == BODY
 
 
 @pytest.mark.parametrize("encoding", ["zstd", "gzip"])
-def test_what_is_broken_is_400(encoding: str) -> None:
-    """Other bytes, no bytes, and bytes that break off."""
+def test_broken_body_is_400(encoding: str) -> None:
+    """The body has other bytes, no bytes, or a truncated stream."""
     whole = zstandard.compress(BODY) if encoding == "zstd" else gzip.compress(BODY)
     for sent in (b"nonsense", b"", whole[:-3]):
         with pytest.raises(HttpError) as refused:
@@ -48,8 +48,8 @@ def test_what_is_broken_is_400(encoding: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["zstd", "gzip"])
-def test_a_body_that_grows_too_large_is_413(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before it is all in memory."""
+def test_too_large_decompressed_body_is_413(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error comes before the whole body is in memory."""
     monkeypatch.setattr(content_encoding, "MAX_BODY_BYTES", 1000)
     whole = zstandard.compress(BODY) if encoding == "zstd" else gzip.compress(BODY)
     with pytest.raises(HttpError) as refused:

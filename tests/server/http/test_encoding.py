@@ -1,4 +1,4 @@
-"""Answers and results as the wire version has them."""
+"""Tests of responses and results in the form of each wire version."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NANO = "tinkerwire/byte-nano"
         ("0.26.2", {"size_bytes", "public", "expires_at", "user_metadata"}),
     ],
 )
-def test_a_field_is_sent_from_its_first_version_on(version: str, keys: set[str]) -> None:
-    """Also deep inside lists; the fields that have always been there are in every answer."""
+def test_field_is_sent_from_its_first_version_on(version: str, keys: set[str]) -> None:
+    """This also holds inside lists; every response has the fields of the first version."""
     now = datetime.now(timezone.utc)
     checkpoint = m.Checkpoint(
         checkpoint_id="weights/a",
@@ -51,8 +51,8 @@ def _fields(version: str, model: str) -> set[str]:
 
 
 @pytest.mark.parametrize("version", ["0.3.0", "0.6.3", "0.16.1", "0.25.0", "0.38.0"])
-def test_no_answer_has_a_field_that_its_version_lacks(serve: ServerFactory, version: str) -> None:
-    """Promises, infos, capabilities and sessions, from a real server."""
+def test_responses_lack_fields_of_other_versions(serve: ServerFactory, version: str) -> None:
+    """The responses are futures, infos, capabilities and sessions of a real server."""
     call = serve(wire_version=version)
     model_id = call.create_model()
     session = {"session_id": model_id.partition(":")[0], "sampling_session_seq_id": 0, "base_model": NANO}
@@ -96,7 +96,7 @@ def _loss_request(call: Caller, batch: BatchFactory, version: str) -> str:
         ("0.38.0", "application/x-protobuf", "application/x-protobuf"),
     ],
 )
-def test_accept_chooses_among_what_the_version_has(
+def test_accept_selects_an_encoding_of_the_version(
     serve: ServerFactory, batch: BatchFactory, version: str, accept: str, media: str
 ) -> None:
     """The loss is the same in both forms."""
@@ -115,14 +115,14 @@ def test_accept_chooses_among_what_the_version_has(
 
 
 def test_failures_and_other_results_are_json(serve: ServerFactory) -> None:
-    """Whatever Accept says: only two results have a binary form."""
+    """Regardless of Accept, only two results have a protobuf form."""
     call = serve(wire_version="0.38.0")
     body = {"model_id": call.create_model(), "path": "tinker://x/weights/y", "optimizer": False}
     assert "unknown checkpoint" in call.run("load_weights", body)["error"]
 
 
-def test_a_sample_is_the_same_in_both_forms(serve: ServerFactory) -> None:
-    """What only the binary form has is left out of the other."""
+def test_sample_is_equal_in_json_and_protobuf(serve: ServerFactory) -> None:
+    """The JSON form omits the fields that only protobuf has."""
     call = serve(wire_version="0.38.0", seed=1)
     body = {
         "base_model": NANO,
@@ -145,8 +145,8 @@ def test_a_sample_is_the_same_in_both_forms(serve: ServerFactory) -> None:
     assert np.isnan(target[0, 1]) and target[1, 1] < 0
 
 
-def test_a_large_result_is_announced_by_its_size(serve: ServerFactory) -> None:
-    """Where the client allows it; the poll after that brings the result itself."""
+def test_large_result_is_announced_by_its_size(serve: ServerFactory) -> None:
+    """The client must allow it; the next poll returns the result."""
     call = serve(wire_version="0.38.0", max_inline_bytes=10)
     request_id = call.post_protobuf(call.create_model()).body["request_id"]
     ask = {"request_id": request_id, "allow_metadata_only": True}

@@ -1,4 +1,4 @@
-"""A request that does not fit the contract is refused with the field and the reason."""
+"""Tests of the validation of requests against the contract: errors have the field and the reason."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ BAD_BODIES: list[tuple[str, Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("path", "body", "field", "reason"), BAD_BODIES)
-def test_a_bad_body_is_422_with_field_and_reason(call: Caller, path: str, body: Any, field: str, reason: str) -> None:
-    """One of the items names the field from the outside in, and says what is wrong with it."""
+def test_invalid_body_is_422_with_field_and_reason(call: Caller, path: str, body: Any, field: str, reason: str) -> None:
+    """One of the items names the field from the outside in, and describes the problem."""
     reply = call.post(path, body)
     assert reply.status == 422
     told = {".".join(map(str, item["loc"][1:])): item["msg"] for item in reply.body["detail"]}
@@ -82,14 +82,14 @@ def test_a_bad_body_is_422_with_field_and_reason(call: Caller, path: str, body: 
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"nul", b'{"a":1}x'])
-def test_what_is_not_json_is_422(call: Caller, content: bytes) -> None:
-    """A body that cannot be read is refused as a whole."""
+def test_invalid_json_is_422(call: Caller, content: bytes) -> None:
+    """An unreadable body has one error for the whole body."""
     reply = call.post("create_session", content)
     assert (reply.status, reply.body["detail"][0]["loc"][0]) == (422, "body")
 
 
-def test_another_media_type_is_415(call: Caller) -> None:
-    """A protobuf body is refused by name, as servers of the JSON era do."""
+def test_unsupported_media_type_is_415(call: Caller) -> None:
+    """Versions before protobuf reject it; the error names the accepted type."""
     reply = call.post("forward_backward", b"\x08", headers={"content-type": "application/x-protobuf"})
     assert reply.status == 415
     assert "application/json" in reply.body["detail"]
@@ -106,22 +106,22 @@ def test_another_media_type_is_415(call: Caller) -> None:
         ("sessions", [("page", "1")], "page"),
     ],
 )
-def test_a_bad_query_parameter_is_422(call: Caller, path: str, query: list[tuple[str, str]], field: str) -> None:
-    """Query parameters are checked like bodies."""
+def test_invalid_query_parameter_is_422(call: Caller, path: str, query: list[tuple[str, str]], field: str) -> None:
+    """Query parameters are validated like bodies."""
     reply = call("GET", path, query=query)
     assert reply.status == 422
     assert reply.body["detail"][0]["loc"] == ["query", field]
 
 
-def test_a_long_list_of_faults_is_cut(call: Caller) -> None:
-    """A thousand wrong numbers do not make a thousand items, and a long value is not sent back whole."""
+def test_long_list_of_errors_is_truncated(call: Caller) -> None:
+    """A thousand wrong numbers give fewer items, and a long value is truncated in the response."""
     reply = call.post("create_session", {**SESSION, "tags": list(range(1000)), "sdk_version": ["x" * 5000]})
     assert len(reply.body["detail"]) == 20
     assert all(len(item["msg"]) < 400 for item in reply.body["detail"])
 
 
-def test_the_wire_version_says_what_is_valid(serve: ServerFactory) -> None:
-    """A field is refused where the wire version does not have it yet, and taken where it does."""
+def test_wire_version_decides_about_a_field(serve: ServerFactory) -> None:
+    """A version before the field rejects it, and a version with the field accepts it."""
     body = {"model_id": "m", "adam_params": {"weight_decay": 0.1}}
     assert serve(wire_version="0.6.3").post("optim_step", body).status == 422
     assert serve(wire_version="0.7.0").post("optim_step", body).status == 404

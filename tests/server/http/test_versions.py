@@ -1,4 +1,4 @@
-"""Requests against the contract of each wire version: what is too new, too old, or of another media type."""
+"""Tests of requests against the contract of each wire version: too new, too old, or of another media type."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ CHANGES: list[tuple[str, Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("path", "body", "before", "since"), CHANGES)
-def test_what_is_newer_than_the_version_is_422(
+def test_field_newer_than_the_version_is_422(
     serve: ServerFactory, path: str, body: Any, before: str, since: str
 ) -> None:
-    """The version before lacks it; the one that has it takes it to the handler."""
+    """The version before lacks the field; the version with the field passes it to the handler."""
     refused = serve(wire_version=before).post(path, body)
     assert refused.status == 422, refused
     assert refused.body["detail"][0]["loc"][0] == "body"
@@ -72,10 +72,8 @@ def test_what_is_newer_than_the_version_is_422(
         ("asample", _asked(OLD_IMAGE), "0.4.1", "0.6.0"),
     ],
 )
-def test_what_is_older_than_the_version_is_422(
-    serve: ServerFactory, path: str, body: Any, last: str, gone: str
-) -> None:
-    """A field that is gone, or that has come to be required."""
+def test_field_older_than_the_version_is_422(serve: ServerFactory, path: str, body: Any, last: str, gone: str) -> None:
+    """The field is removed, or has become required."""
     assert serve(wire_version=last).post(path, body).status in (200, 404)
     assert serve(wire_version=gone).post(path, body).status == 422
 
@@ -97,8 +95,8 @@ def test_what_is_older_than_the_version_is_422(
         ("join_sampling_session", "0.31.0", "0.32.0"),
     ],
 )
-def test_an_operation_is_there_in_its_versions_only(serve: ServerFactory, path: str, without: str, having: str) -> None:
-    """404 in others; where it is, an empty object at worst does not fit."""
+def test_operation_exists_in_its_versions_only(serve: ServerFactory, path: str, without: str, having: str) -> None:
+    """In other versions it is 404; in its own, an empty object is at worst invalid."""
     gone = serve(wire_version=without).post(path, {})
     assert (gone.status, "is not an endpoint" in gone.body["detail"]) == (404, True)
     found = serve(wire_version=having).post(path, {})
@@ -109,10 +107,10 @@ def test_an_operation_is_there_in_its_versions_only(serve: ServerFactory, path: 
     ("version", "json", "binary"),
     [("0.16.1", 200, 415), ("0.19.0", 200, 200), ("0.24.1", 200, 200), ("0.25.0", 415, 200), ("0.38.0", 415, 200)],
 )
-def test_the_body_is_of_a_media_type_of_the_version(
+def test_media_type_of_the_version_is_accepted(
     serve: ServerFactory, batch: BatchFactory, version: str, json: int, binary: int
 ) -> None:
-    """JSON until 0.25.0, protobuf from 0.19.0 on, both in between; a 415 names what is taken."""
+    """JSON is valid until 0.25.0, protobuf from 0.19.0 on; a 415 names the accepted types."""
     call = serve(wire_version=version)
     model_id = call.create_model()
     plain = call.post("forward_backward", {"model_id": model_id, "forward_backward_input": batch()})
@@ -126,14 +124,14 @@ def test_the_body_is_of_a_media_type_of_the_version(
         assert reply.status == 200 or f"in wire {version}" in reply.body["detail"]
 
 
-def test_only_one_operation_takes_protobuf(serve: ServerFactory) -> None:
-    """Others are JSON in every version."""
+def test_only_one_operation_accepts_protobuf(serve: ServerFactory) -> None:
+    """Other operations accept JSON in every version."""
     call = serve(wire_version="0.38.0")
     assert call.post("optim_step", b"\n\x01m", headers={"content-type": PROTOBUF}).status == 415
 
 
-def test_zstd_is_taken_where_the_version_has_it(serve: ServerFactory, batch: BatchFactory) -> None:
-    """On protobuf bodies from 0.22.7 on; not on JSON, and not before."""
+def test_zstd_is_accepted_in_its_versions_only(serve: ServerFactory, batch: BatchFactory) -> None:
+    """Protobuf bodies can use zstd from 0.22.7 on; JSON bodies cannot."""
     for version, status in (("0.21.0", 415), ("0.22.7", 200), ("0.38.0", 200)):
         call = serve(wire_version=version)
         model_id = call.create_model()
@@ -154,10 +152,10 @@ def test_zstd_is_taken_where_the_version_has_it(serve: ServerFactory, batch: Bat
         ("0.25.0", {"loss_fn_config": {"beta": 0.5}}, "loss_fn_config_v2 is not in wire 0.25.0"),
     ],
 )
-def test_a_binary_body_is_held_against_the_version(
+def test_protobuf_body_is_validated_against_the_version(
     serve: ServerFactory, batch: BatchFactory, version: str, request_fields: Any, reason: str
 ) -> None:
-    """Fields and values that it lacks are 422, as in JSON."""
+    """Fields and values that the version lacks are 422, as in JSON."""
     given = Converter().structure({**batch(), **request_fields}, m.ForwardBackwardInput)
     content = encode_request(m.ForwardBackwardRequest(forward_backward_input=given, model_id="m"))
     call = serve(wire_version=version)
@@ -168,8 +166,8 @@ def test_a_binary_body_is_held_against_the_version(
     assert broken.status == 422
 
 
-def test_forward_only_changes_nothing(serve: ServerFactory) -> None:
-    """The binary forward gathers no gradients: the step after it moves nothing."""
+def test_protobuf_forward_accumulates_no_gradients(serve: ServerFactory) -> None:
+    """A step after the forward changes nothing."""
     call = serve(wire_version="0.38.0")
     model_id = call.create_model()
     before = call.protobuf_loss(model_id)
@@ -181,8 +179,8 @@ def test_forward_only_changes_nothing(serve: ServerFactory) -> None:
     assert call.protobuf_loss(model_id) < before
 
 
-def test_no_binary_body_is_a_fault_of_the_server(serve: ServerFactory, batch: BatchFactory) -> None:
-    """Bytes of a sound message, some of them changed or gone: refused, or a result, or a failure of the user's."""
+def test_mutated_protobuf_body_causes_no_server_error(serve: ServerFactory, batch: BatchFactory) -> None:
+    """A valid message with changed or missing bytes is rejected, succeeds, or fails as a user error."""
     call = serve(wire_version="0.38.0")
     model_id = call.create_model()
     given = Converter().structure(batch(), m.ForwardBackwardInput)

@@ -1,4 +1,4 @@
-"""Jobs go by their numbers, and nothing waits for ever for what does not come."""
+"""Tests of the reorder buffer: jobs run in the order of their numbers, and gaps time out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tinkerwire._server.ordering.reorder_buffer import ReorderBuffer
 
 
 class Log:
-    """The numbers of the jobs that went, in order."""
+    """Log of the numbers of the jobs that ran, in order."""
 
     def __init__(self, gap_wait_s: float) -> None:
         self.went: list[int] = []
@@ -25,21 +25,21 @@ class Log:
 
 
 @pytest.mark.parametrize("order", list(permutations((1, 2, 3, 4))))
-def test_the_order_of_arrival_does_not_matter(order: tuple[int, ...]) -> None:
-    """All that are there go in the order of their numbers, none before those below it."""
+def test_jobs_run_in_the_order_of_their_numbers(order: tuple[int, ...]) -> None:
+    """All present jobs run in the order of their numbers, regardless of the order of arrival."""
     assert Log(60).put(*order) == [1, 2, 3, 4]
 
 
-def test_what_is_ahead_is_held() -> None:
-    """Until the gap is filled, and no longer."""
+def test_job_after_a_gap_waits() -> None:
+    """It waits until the gap is filled, and no longer."""
     log = Log(60)
     assert log.put(2, 4) == []
     assert log.put(1) == [1, 2]
     assert log.put(3) == [1, 2, 3, 4]
 
 
-def test_a_gap_is_passed_over_in_time(timers: list[Any]) -> None:
-    """What is behind a gap goes once it has waited; each gap is waited for by itself."""
+def test_gap_is_skipped_after_its_wait(timers: list[Any]) -> None:
+    """Jobs behind a gap run after its wait; each gap has its own wait."""
     log = Log(60)
     assert log.put(1, 3, 4, 6) == [1]
     assert [timer.seconds for timer in timers] == [60]
@@ -49,15 +49,15 @@ def test_a_gap_is_passed_over_in_time(timers: list[Any]) -> None:
     assert (log.went, log.reorder_buffer.last_released, timers) == ([1, 3, 4, 6], 6, [])
 
 
-def test_time_passes_without_a_test() -> None:
+def test_gap_timer_fires_in_real_time() -> None:
     """The timers are real ones."""
     log, gone = Log(0.01), threading.Event()
     log.reorder_buffer.put(2, gone.set)
     assert gone.wait(30)
 
 
-def test_a_gap_that_is_filled_costs_no_later_one_its_time(timers: list[Any]) -> None:
-    """The timer of a gap does not end the wait for another, not even when it is just going off."""
+def test_filled_gap_does_not_shorten_the_wait_of_another(timers: list[Any]) -> None:
+    """The timer of a gap does not end the wait for another, even if it fires at that moment."""
     log = Log(60)
     log.put(2)
     (first,) = timers
@@ -69,8 +69,8 @@ def test_a_gap_that_is_filled_costs_no_later_one_its_time(timers: list[Any]) -> 
     assert log.went == [1, 2, 4]
 
 
-def test_what_was_refused_is_not_waited_for() -> None:
-    """It may still come, as long as nothing behind it has gone."""
+def test_rejected_number_is_not_waited_for() -> None:
+    """It may still arrive, until a job behind it has run."""
     log = Log(60)
     log.reorder_buffer.skip(1)
     assert log.put(1) == [1]
@@ -81,15 +81,15 @@ def test_what_was_refused_is_not_waited_for() -> None:
     assert (log.went, log.reorder_buffer.last_released) == ([1, 3, 5], 5)
 
 
-def test_without_a_wait_everything_goes_at_once() -> None:
-    """And what comes late has had its turn."""
+def test_zero_wait_runs_jobs_at_once() -> None:
+    """A late job has lost its turn."""
     log = Log(0)
     assert log.put(3) == [3]
     assert log.reorder_buffer.last_released == 3
 
 
-def test_flush_lets_all_go_and_close_none(timers: list[Any]) -> None:
-    """Over every gap, in order; no timer is left behind."""
+def test_flush_runs_all_jobs_and_close_runs_none(timers: list[Any]) -> None:
+    """Flush runs over every gap, in order; no timer remains."""
     log = Log(60)
     log.put(7, 3, 5)
     log.reorder_buffer.flush()

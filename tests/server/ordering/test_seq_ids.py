@@ -1,4 +1,4 @@
-"""Operations of one model run once each and in order; resends are known again."""
+"""Tests that operations of a model run once each and in order, and that resends are recognized."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def _steps_taken(call: Caller, model_id: str) -> float:
     return found
 
 
-def test_a_resend_is_not_run_twice(call: Caller) -> None:
-    """The same bytes under the same seq_id give the same promise, and one step."""
+def test_resend_does_not_run_twice(call: Caller) -> None:
+    """The same bytes with the same seq_id give the same future, and one step."""
     model_id = call.create_model()
     first = call.submit("optim_step", _step(model_id, 1))
     assert call.submit("optim_step", _step(model_id, 1)) == first
@@ -33,8 +33,8 @@ def test_a_resend_is_not_run_twice(call: Caller) -> None:
     assert _steps_taken(call, model_id) == 3
 
 
-def test_the_same_key_is_the_same_operation(call: Caller) -> None:
-    """A resend under its idempotency key gives the first answer, with or without seq_id."""
+def test_equal_idempotency_key_is_the_same_operation(call: Caller) -> None:
+    """A resend with its idempotency key returns the first response, with or without seq_id."""
     model_id = call.create_model()
     for seq_id in (None, 1):
         body = _step(model_id, seq_id)
@@ -42,23 +42,23 @@ def test_the_same_key_is_the_same_operation(call: Caller) -> None:
     assert _steps_taken(call, model_id) == 3
 
 
-def test_another_request_under_a_key_is_a_conflict(call: Caller) -> None:
-    """A key that belongs to another request is refused, not answered with the wrong answer."""
+def test_other_request_with_a_used_key_is_a_conflict(call: Caller) -> None:
+    """The server rejects the request instead of returning a wrong response."""
     model_id = call.create_model()
     call.submit("optim_step", _step(model_id, 1), key="k")
     refused = call.post("optim_step", _step(model_id, 2), key="k")
     assert (refused.status, refused.headers["x-should-retry"]) == (409, "false")
 
 
-def test_a_refused_request_may_be_mended_under_its_key(call: Caller) -> None:
-    """Only what succeeded is remembered."""
+def test_rejected_request_can_be_corrected_with_its_key(call: Caller) -> None:
+    """The server remembers only successful requests."""
     model_id = call.create_model()
     assert call.post("optim_step", {"model_id": model_id}, key="k").status == 422
     assert call.post("optim_step", _step(model_id, 1), key="k").status == 200
 
 
-def test_a_used_seq_id_with_another_body_is_a_conflict(serve: ServerFactory) -> None:
-    """The refusal names the expected seq_id and says that a retry is of no use."""
+def test_used_seq_id_with_another_body_is_a_conflict(serve: ServerFactory) -> None:
+    """The error names the expected seq_id and forbids a retry."""
     call = serve(gap_wait_s=0.0)
     model_id = call.create_model()
     call.submit("optim_step", _step(model_id, 1))
@@ -71,7 +71,7 @@ def test_a_used_seq_id_with_another_body_is_a_conflict(serve: ServerFactory) -> 
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_gaps_are_accepted_unless_the_server_is_strict(serve: ServerFactory, strict: bool) -> None:
-    """By default only going back is refused; a strict server refuses gaps too, and names what it expects."""
+    """By default only a lower seq_id is rejected; a strict server rejects gaps too, with the expected seq_id."""
     call = serve(strict_sequence=strict)
     model_id = call.create_model()
     call.submit("optim_step", _step(model_id, 1))
@@ -82,7 +82,7 @@ def test_gaps_are_accepted_unless_the_server_is_strict(serve: ServerFactory, str
 
 
 def test_operations_run_in_the_order_of_their_seq_ids(call: Caller, gate: threading.Event, batch: BatchFactory) -> None:
-    """What is queued behind a slow operation waits for it."""
+    """An operation that is queued behind a slow one waits for it."""
     model_id = call.create_model()
     slow = call.submit("forward", {"model_id": model_id, "forward_input": batch(), "seq_id": 1})
     save = call.submit("save_weights", {"model_id": model_id, "path": "before", "seq_id": 2})
@@ -97,7 +97,7 @@ def test_operations_run_in_the_order_of_their_seq_ids(call: Caller, gate: thread
 
 
 def _trained(call: Caller, order: list[int], batch: BatchFactory) -> list[float]:
-    """The losses of four chunks and a step, sent in an order, and the loss after them."""
+    """Send four chunks and a step in an order; return their losses and the loss after them."""
     model_id = call.create_model()
     futures = {}
     for seq_id in order:
@@ -112,14 +112,14 @@ def _trained(call: Caller, order: list[int], batch: BatchFactory) -> list[float]
 
 
 @pytest.mark.parametrize("order", [[2, 3, 4, 1, 5], [5, 4, 3, 2, 1], [1, 5, 3, 2, 4]])
-def test_the_order_of_arrival_changes_nothing(serve: ServerFactory, order: list[int], batch: BatchFactory) -> None:
-    """Chunks of one batch come in parallel, and a step ahead of them: to the bit as if all had come in order."""
+def test_order_of_arrival_does_not_change_results(serve: ServerFactory, order: list[int], batch: BatchFactory) -> None:
+    """Parallel chunks of a batch, and a step ahead of them, give the bits of the sequential order."""
     call = serve(gap_wait_s=60.0)
     assert _trained(call, order, batch) == _trained(call, [1, 2, 3, 4, 5], batch)
 
 
-def test_a_gap_holds_for_a_while_only(serve: ServerFactory, timers: list[Any]) -> None:
-    """What is behind it gets its promise at once and its result in time; what comes too late then is refused."""
+def test_operation_after_a_gap_runs_after_the_wait(serve: ServerFactory, timers: list[Any]) -> None:
+    """Its future is created at once and ends in time; an operation that arrives too late is rejected."""
     call = serve(gap_wait_s=0.3, long_poll_s=0.05)
     model_id = call.create_model()
     call.submit("optim_step", _step(model_id, 1))
@@ -135,8 +135,8 @@ def test_a_gap_holds_for_a_while_only(serve: ServerFactory, timers: list[Any]) -
     assert "expected 4" in call.post("optim_step", _step(model_id, 2)).body["detail"]
 
 
-def test_a_refused_operation_is_not_waited_for(serve: ServerFactory) -> None:
-    """Official clients go on after a refusal, with the next number."""
+def test_rejected_operation_is_not_waited_for(serve: ServerFactory) -> None:
+    """Official clients continue with the next number after a rejection."""
     call = serve(gap_wait_s=60.0, long_poll_s=5.0)
     model_id = call.create_model()
     call.submit("optim_step", _step(model_id, 1))
@@ -145,8 +145,8 @@ def test_a_refused_operation_is_not_waited_for(serve: ServerFactory) -> None:
     assert call.run("optim_step", _step(model_id, 3))["metrics"]["optimizer_step:max"] == 2
 
 
-def test_what_is_held_ends_with_its_model(serve: ServerFactory) -> None:
-    """Unloading does it still; closing the server fails it."""
+def test_waiting_operation_ends_with_its_model(serve: ServerFactory) -> None:
+    """Unloading the model runs it; closing the server fails it."""
     call = serve(gap_wait_s=60.0, long_poll_s=5.0)
     model_id = call.create_model()
     held = call.submit("optim_step", _step(model_id, 3))
@@ -159,7 +159,7 @@ def test_what_is_held_ends_with_its_model(serve: ServerFactory) -> None:
 
 
 def test_models_do_not_wait_for_each_other(call: Caller, gate: threading.Event, batch: BatchFactory) -> None:
-    """Each model has a worker of its own: while one is at work, another is trained."""
+    """Each model has its own worker: while one is busy, another trains."""
     session_id = call.create_session()
     slow, quick = call.create_model(session_id, 0), call.create_model(session_id, 1)
     waiting = call.submit("forward", {"model_id": slow, "forward_input": batch()})
@@ -168,8 +168,8 @@ def test_models_do_not_wait_for_each_other(call: Caller, gate: threading.Event, 
     assert "metrics" in call.result(waiting)
 
 
-def test_a_sample_is_not_drawn_twice(call: Caller) -> None:
-    """Samples are known again by the seq_id of their sampling session, in any order."""
+def test_resent_sample_is_not_drawn_twice(call: Caller) -> None:
+    """The seq_id of the sampling session identifies a sample, in any order."""
     body = {"session_id": call.create_session(), "sampling_session_seq_id": 0, "base_model": NANO}
     sampler_id = call.post("create_sampling_session", body).body["sampling_session_id"]
     ask = {
@@ -182,8 +182,8 @@ def test_a_sample_is_not_drawn_twice(call: Caller) -> None:
     assert call.post("asample", {**ask, "num_samples": 2, "seq_id": 7}).status == 409
 
 
-def test_a_resent_sampler_keeps_its_first_session(call: Caller) -> None:
-    """Official clients count the sampling session anew when they resend: the first one is the answer."""
+def test_resent_sampler_keeps_its_first_session(call: Caller) -> None:
+    """Official clients increment the sampling session's number when they resend: the first session is returned."""
     model_id = call.create_model()
     body = {"model_id": model_id, "seq_id": 1}
     first = call.run("save_weights_for_sampler", {**body, "sampling_session_seq_id": 0}, key="a")

@@ -1,4 +1,4 @@
-"""Base models under further names."""
+"""Tests of aliases of base models."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _logprobs(sampling: Any) -> list[float]:
     return found
 
 
-def test_an_alias_is_the_same_model_under_its_own_name(tmp_path: Path) -> None:
-    """It is listed, trained, saved and sampled; what is told of it later has the name that was asked for."""
+def test_alias_is_the_same_model_with_its_own_name(tmp_path: Path) -> None:
+    """An alias is listed, trained, saved and sampled; later responses have the requested name."""
     with EmbeddedServer(folder=tmp_path, aliases={ALIAS: NANO}, seed=0) as server, _client(server) as service:
         assert {each.model_name for each in service.get_server_capabilities().supported_models} >= {ALIAS, NANO}
         base = service.create_sampling_client(base_model=ALIAS)
@@ -53,8 +53,8 @@ def test_an_alias_is_the_same_model_under_its_own_name(tmp_path: Path) -> None:
         (f"{NANO}=tinkerwire/byte-small", f"alias '{NANO}' of 'tinkerwire/byte-small': must not be empty"),
     ],
 )
-def test_a_bad_alias_is_refused(alias: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Before the server starts, with the way out."""
+def test_invalid_alias_is_rejected(alias: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error comes before the server starts, with the remedy."""
     with pytest.raises(SystemExit) as ended:
         main(["serve", "--folder", str(tmp_path), "--port", "0", "--alias", alias])
     assert ended.value.code == 2

@@ -1,4 +1,4 @@
-"""Flags: each wire version's own, and nothing else."""
+"""Tests of flags: each wire version has its own, and no others."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tinkerwire._server.http.openapi import load_contract
 from tinkerwire._server.sessions.client_config import ClientConfig, parse_flag
 
 
-def test_a_client_is_told_the_flags_of_its_version(serve: ServerFactory) -> None:
-    """Those of later and earlier versions are left out, and defaults are those of the version."""
+def test_client_config_has_the_flags_of_its_version(serve: ServerFactory) -> None:
+    """Flags of later and earlier versions are absent, and defaults are those of the version."""
     old = serve(wire_version="0.19.0").post("client/config", {"sdk_version": "0.19.0"}).body
     new = serve(wire_version="0.38.0").post("client/config", {"sdk_version": "0.38.0"}).body
     assert old["parallel_fwdbwd_chunks"] is False
@@ -22,8 +22,8 @@ def test_a_client_is_told_the_flags_of_its_version(serve: ServerFactory) -> None
     assert new["fwdbwd_max_chunk_len"] == 1024
 
 
-def test_flags_are_set(serve: ServerFactory) -> None:
-    """What was given takes the place of defaults, in the answer that it belongs to."""
+def test_configured_flags_replace_defaults(serve: ServerFactory) -> None:
+    """Each flag appears in the response that it belongs to."""
     given = {"proto_compress_fwdbwd": True, "fwdbwd_max_chunk_len": 7, "sample_cancel_enabled": True}
     call = serve(wire_version="0.38.0", client_config=given)
     fixed = call.post("client/config", {"sdk_version": "0.38.0"}).body
@@ -33,8 +33,8 @@ def test_flags_are_set(serve: ServerFactory) -> None:
     assert "sample_cancel_enabled" not in fixed
 
 
-def test_a_strict_server_asks_for_chunks_in_turn(serve: ServerFactory) -> None:
-    """It refuses what comes ahead, so clients must not send it."""
+def test_strict_server_requires_sequential_chunks(serve: ServerFactory) -> None:
+    """A strict server rejects chunks that arrive ahead, so that clients must not send them."""
     call = serve(wire_version="0.38.0", strict_sequence=True)
     assert call.post("client/config", {"sdk_version": "0.38.0"}).body["parallel_fwdbwd_chunks"] is False
 
@@ -50,14 +50,14 @@ def test_a_strict_server_asks_for_chunks_in_turn(serve: ServerFactory) -> None:
         ("0.21.0", {"grpc_target": "there"}, "gRPC"),
     ],
 )
-def test_a_wrong_flag_is_refused(version: str, given: dict[str, Any], reason: str) -> None:
-    """One that the version lacks, one of another type, and one that this server cannot keep."""
+def test_invalid_flag_is_rejected(version: str, given: dict[str, Any], reason: str) -> None:
+    """The flag is unknown to the version, has another type, or is unsupported by this server."""
     with pytest.raises(ValueError, match=reason):
         ClientConfig(load_contract(version), given)
 
 
-def test_flags_of_the_command_line() -> None:
-    """JSON values, text for what is none, and an error for what is no flag."""
+def test_command_line_flags_are_parsed() -> None:
+    """Values are JSON, or text if they are not valid JSON; an argument that is not a flag is an error."""
     found = [parse_flag(text) for text in ("a=true", "b=7", "c=credential_cmd", "d=x=y")]
     assert found == [("a", True), ("b", 7), ("c", "credential_cmd"), ("d", "x=y")]
     for text in ("a", "=1"):

@@ -1,4 +1,4 @@
-"""Sessions live while they are heard of."""
+"""Tests of sessions, which live as long as heartbeats arrive."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from support.server_fixtures import Caller, ServerFactory
 
 
-def test_a_session_lists_what_was_created_under_it(call: Caller) -> None:
-    """Training runs and samplers, in the order of creation."""
+def test_session_lists_its_training_runs_and_samplers(call: Caller) -> None:
+    """They are in the order of creation."""
     session_id = call.create_session()
     model_id = call.create_model(session_id)
     opened = call.run("save_weights_for_sampler", {"model_id": model_id, "sampling_session_seq_id": 0})
@@ -18,14 +18,14 @@ def test_a_session_lists_what_was_created_under_it(call: Caller) -> None:
 
 
 def test_sessions_are_listed_newest_first(call: Caller) -> None:
-    """In pages."""
+    """The listing has pages."""
     ids = [call.create_session() for _ in range(3)]
     page = call("GET", "sessions", query=[("limit", "2"), ("offset", "1"), ("access_scope", "accessible")])
     assert page.body["sessions"] == [ids[1], ids[0]]
 
 
-def test_a_heartbeat_keeps_a_session_alive(serve: ServerFactory, clock: Any) -> None:
-    """Without one it expires: 410, and its models are gone with it."""
+def test_heartbeat_keeps_a_session_alive(serve: ServerFactory, clock: Any) -> None:
+    """Without a heartbeat the session expires with its models, and returns 410."""
     call = serve(clock=clock, session_ttl_s=60)
     session_id = call.create_session()
     model_id = call.create_model(session_id)
@@ -39,21 +39,21 @@ def test_a_heartbeat_keeps_a_session_alive(serve: ServerFactory, clock: Any) -> 
     assert call("GET", f"training_runs/{model_id}").status == 200
 
 
-def test_a_heartbeat_of_nobody_is_404(call: Caller) -> None:
-    """The answer says where sessions come from."""
+def test_heartbeat_of_an_unknown_session_is_404(call: Caller) -> None:
+    """The error names the operation that creates sessions."""
     reply = call.post("session_heartbeat", {"session_id": "s-none"})
     assert (reply.status, "create_session" in reply.body["detail"]) == (404, True)
 
 
-def test_a_resent_create_session_opens_one(call: Caller) -> None:
-    """The same idempotency key, the same session."""
+def test_resent_create_session_creates_one_session(call: Caller) -> None:
+    """The same idempotency key gives the same session."""
     body = {"tags": ["a"], "user_metadata": {"b": 1}, "sdk_version": "0.16.1"}
     first, again, other = (call.post("create_session", body, key=key).body for key in ("a", "a", "b"))
     assert first == again != other
 
 
-def test_a_wrong_key_is_401(serve: ServerFactory) -> None:
-    """With api_key only that key is let in, except to ask whether the server is up."""
+def test_wrong_api_key_is_401(serve: ServerFactory) -> None:
+    """With api_key the server accepts only that key; its health check needs no key."""
     call = serve(api_key="tml-right")
     assert call("GET", "sessions", headers={"X-API-Key": "tml-right"}).status == 200
     for headers in ({}, {"x-api-key": "tml-wrong"}):
@@ -61,8 +61,8 @@ def test_a_wrong_key_is_401(serve: ServerFactory) -> None:
     assert call("GET", "healthz").status == 200
 
 
-def test_telemetry_is_taken(call: Caller) -> None:
-    """Events are accepted and dropped."""
+def test_telemetry_is_accepted(call: Caller) -> None:
+    """The server accepts events and drops them."""
     event = {
         "event": "GENERIC_EVENT",
         "event_id": "1",

@@ -1,4 +1,4 @@
-"""Tokens in place of an API key."""
+"""Tests of tokens in place of an API key."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tinkerwire._server.sessions.tokens import TOKEN_LIFETIME_S
 FLAGS = {"pjwt_auth_enabled": True}
 
 
-def test_a_token_lets_in_until_it_is_over(serve: ServerFactory, clock: Any) -> None:
-    """Only the key gets one, only those that were given out work, and a 401 tells to ask again."""
+def test_token_is_valid_until_it_expires(serve: ServerFactory, clock: Any) -> None:
+    """Only the key gets a token, only issued tokens are valid, and a 401 makes clients request a new one."""
     call = serve(wire_version="0.38.0", api_key="tml-k", client_config=FLAGS, clock=clock, session_ttl_s=None)
     assert call.post("auth/token", {}).status == 401
     token = call.post("auth/token", {}, headers={"x-api-key": "tml-k"}).body["jwt"]
@@ -29,15 +29,15 @@ def test_a_token_lets_in_until_it_is_over(serve: ServerFactory, clock: Any) -> N
     assert 'error="invalid_token"' in refused.headers["www-authenticate"]
 
 
-def test_without_the_flag_there_are_no_tokens(serve: ServerFactory) -> None:
-    """The exchange is 404, and what looks like a token is a wrong key."""
+def test_tokens_need_their_flag(serve: ServerFactory) -> None:
+    """Without the flag the exchange is 404, and a token is a wrong key."""
     call = serve(wire_version="0.38.0", api_key="tml-k")
     assert call.post("auth/token", {}, headers={"x-api-key": "tml-k"}).status == 404
     assert call("GET", "sessions", headers={"x-api-key": "eyJ.eyJ."}).status == 401
 
 
-def test_each_token_is_another(serve: ServerFactory) -> None:
-    """Also under one idempotency key, for a token that is given again may be over."""
+def test_each_token_is_new(serve: ServerFactory) -> None:
+    """This also holds for a repeated idempotency key, because a repeated token may have expired."""
     call = serve(wire_version="0.38.0", client_config=FLAGS)
     tokens = {call.post("auth/token", {}, key="k").body["jwt"] for _ in range(2)}
     assert len(tokens) == 2

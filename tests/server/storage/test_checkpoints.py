@@ -212,7 +212,7 @@ def test_too_deep_metadata_is_rejected_on_arrival(call: Caller, depth: int) -> N
     session = {"tags": [], "user_metadata": metadata, "sdk_version": "0.16.1"}
     model = {"session_id": call.create_session(), "model_seq_id": 0, "base_model": "tinkerwire/byte-nano"}
     for path, body in (("create_session", session), ("create_model", {**model, "user_metadata": metadata})):
-        # Orjson reads what it does not write.
+        # The parser of orjson accepts values that its serializer rejects.
         reply = call.post(path, json.dumps(body).encode())
         assert reply.status == 422, reply
         assert "must be nested at most 100 levels deep" in reply.body["detail"][0]["msg"]

@@ -94,7 +94,7 @@ def test_damaged_record_does_not_affect_other_records(
     assert len(runs) == 2
     whole = {path for path in saved.rglob("*.json") if path.name != "run.json"}
     kept = {path.relative_to(saved) for path in whole} - {path.relative_to(folder) for path in spoiled}
-    # A changed value may still fit, as a size does.
+    # A changed value, such as a size, may still be valid.
     assert len(kept) <= len(listed) <= len(whole)
     for run in runs:
         assert call("GET", f"training_runs/{run['training_run_id']}/checkpoints").status == 200
