@@ -1,4 +1,4 @@
-"""Calls to bytes and results from them: as JSON or as binary messages, whichever the server speaks."""
+"""Encoding of calls and decoding of results, as JSON or protobuf, in the dialect of a server."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .finite import refuse_non_finite_batch
 
 
 def encode(call: Call[Any], dialect: Dialect) -> WireRequest:
-    """The request of a call, in a dialect.
+    """Return the request of a call in a dialect.
 
     Raises:
-        DialectError: the server surely lacks the call, or something that it says; it has the dialect.
-        TypeError, ValueError: a value that cannot be sent.
+        DialectError: the server certainly lacks the call, or a part of its body; the error has the dialect.
+        TypeError, ValueError: a value cannot be sent.
     """
     try:
         if call.operation.name in dialect.binary:
@@ -36,7 +36,7 @@ def encode(call: Call[Any], dialect: Dialect) -> WireRequest:
 
 
 def is_protobuf(answer: WireResponse) -> bool:
-    """Whether an answer is a binary message, whatever was asked for."""
+    """Return whether a response is protobuf, regardless of the accepted media types."""
     return PROTOBUF in answer.headers.get("content-type", "")
 
 
@@ -46,7 +46,11 @@ def is_decodable(result_type: type) -> bool:
 
 
 def decode(content: bytes, result_type: type) -> Any:
-    """The result in a binary message. ValueError when it is not sound, or no message has such results."""
+    """Return the result of a protobuf message.
+
+    Raises:
+        ValueError: the message is malformed, or no message has results of the type.
+    """
     # The message classes take time to load, and many clients never see one.
     from . import protobuf  # noqa: PLC0415
 
@@ -55,7 +59,7 @@ def decode(content: bytes, result_type: type) -> Any:
         SampleResponse: protobuf.decode_sample,
     }
     if result_type not in decoders:
-        raise ValueError(f"it is a binary message, and none holds a {result_type.__name__}")
+        raise ValueError(f"it is protobuf, and no message holds a {result_type.__name__}")
     return decoders[result_type](content)
 
 
@@ -63,7 +67,7 @@ def _binary(call: Call[Any], dialect: Dialect) -> WireRequest:
     from . import protobuf  # noqa: PLC0415
 
     content = protobuf.encode_request(call.body, dialect.ceiling, dialect.floor)
-    # forward and forward_backward are one call where they are messages; the message says which is meant.
+    # As protobuf, forward and forward_backward are one call; a field of the message distinguishes them.
     plain = Call(FORWARD_BACKWARD).encode(dialect.converter)
     headers = {**plain.headers, "content-type": PROTOBUF}
     if dialect.config.proto_compress_fwdbwd:

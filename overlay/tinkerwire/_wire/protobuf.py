@@ -1,6 +1,6 @@
-"""Requests to protobuf, and results from it, by the same models as JSON.
+"""Requests to protobuf, and results from protobuf, with the same models as JSON.
 
-Fields that the contract does not know are left out. Numbers of samples stay arrays, of which their models make lists.
+Fields that the contract does not know are dropped. Numbers of samples stay arrays; the models convert them on access.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def encode_request(
 
     Args:
         request: what to send.
-        version: the wire version that the server speaks; None for the newest.
-        floor: the oldest that it may speak, where only a range is known; ``version`` is then the newest.
+        version: the wire version of the server; None for the newest.
+        floor: the oldest possible version, if only a range is known; ``version`` is then the newest.
 
     Raises:
         DialectError: the version lacks the message, or something that the request holds.
@@ -69,7 +69,7 @@ def encode_request(
 
 
 def decode_output(data: bytes) -> ForwardBackwardOutput:
-    """The result of a ForwardBackwardOutput message. ValueError, naming the place, when it is not sound."""
+    """Return the result of a ForwardBackwardOutput message; raise ValueError with the position if it is malformed."""
     found = parsed("ForwardBackwardOutput", data)
     outputs = [
         output
@@ -85,7 +85,7 @@ def decode_output(data: bytes) -> ForwardBackwardOutput:
 
 
 def decode_sample(data: bytes) -> SampleResponse:
-    """The result of a SampleResponse message. ValueError, naming the place, when it is not sound."""
+    """Return the result of a SampleResponse message; raise ValueError with the position if it is malformed."""
     found = parsed("SampleResponse", data)
     topk: Any = None
     target = alternatives = None
@@ -109,9 +109,9 @@ def decode_sample(data: bytes) -> SampleResponse:
 
 
 def _put_config(filled: Any, config: Mapping[str, float | str], floor: str | None) -> None:
-    """Numbers go into both maps, and texts, which only the second takes, into that; it came later than the first.
+    """Put numbers into both maps, and texts into the second, which came later and alone accepts texts.
 
-    A server that may not have the second gets it only where there is no other way.
+    A server that may lack the second map gets it only if the config has texts.
     """
     has_texts = has_field(floor, "ForwardBackwardRequest", "loss_fn_config_v2")
     has_texts = has_texts or any(isinstance(value, str) for value in config.values())
@@ -150,7 +150,7 @@ def _put_spans(filled: Any, spans: Iterable[ProvenanceSpan]) -> None:
 
 
 def _outputs(place: str, record: Any) -> Iterator[dict[str, TensorData]]:
-    """One map of tensors per datum of a record; the fields themselves tell how many where the record does not."""
+    """Return one map of tensors per datum of a record; without a count in the record, the fields give it."""
     columns = {name: list(split(f"{place}.fields[{name!r}]", each)) for name, each in sorted(record.fields.items())}
     count = record.num_datums or len(next(iter(columns.values()), ()))
     if count < 0:
@@ -176,5 +176,5 @@ def _sequence(place: str, each: Any) -> SampledSequence:
 
 
 def _logprobs(place: str, data: bytes) -> Any:
-    """The array of them, None where there are none."""
+    """Return the array of log probabilities, or None without log probabilities."""
     return stored(place, data, FLOAT32) if data else None

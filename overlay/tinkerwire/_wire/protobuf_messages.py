@@ -1,4 +1,4 @@
-"""What all binary messages have in common: reading their bytes, and holding them against a wire version."""
+"""Protobuf messages: parsing, serializing, and validation against a wire version."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from tinkerwire_generated.protobuf import MESSAGE_FIELD_VERSIONS, MESSAGE_VERSIO
 
 
 def parsed(name: str, data: bytes) -> Any:
-    """The message of bytes. ValueError when they are none."""
+    """Return the message of bytes; raise ValueError if they cannot be parsed."""
     from google.protobuf.message import DecodeError  # noqa: PLC0415  (slow to load, and not everybody needs it)
 
     try:
         return message_class(name).FromString(data)
     except DecodeError as error:
-        raise ValueError(f"{name}: {len(data)} bytes are no such message: {error}") from None
+        raise ValueError(f"{name}: {len(data)} bytes cannot be parsed: {error}") from None
 
 
 def serialized(filled: Any, version: str | None) -> bytes:
-    """The bytes of a message. DialectError when the wire version lacks the message, or a field that is filled."""
+    """Return the bytes of a message; raise DialectError if the wire version lacks the message or a set field."""
     if version is not None:
         name = filled.DESCRIPTOR.name
         if not is_in_range(version, *MESSAGE_VERSIONS[name]):
-            raise dialect_error(f"the binary message {name}", version, *MESSAGE_VERSIONS[name])
+            raise dialect_error(f"the protobuf message {name}", version, *MESSAGE_VERSIONS[name])
         refuse_absent(filled, version)
     found: bytes = filled.SerializeToString(deterministic=True)
     return found
 
 
 def refuse_absent(filled: Any, version: str) -> None:
-    """Raise DialectError when a field is filled that the wire version lacks."""
+    """Raise DialectError if a set field does not exist in the wire version."""
     absent = _absent(version)
     if absent:
         _refuse_absent(filled, version, absent)
 
 
 def has_field(version: str | None, name: str, field: str) -> bool:
-    """Whether a wire version has a field of a message."""
+    """Return whether a wire version has a field of a message."""
     return version is None or field not in _absent(version).get(name, {})
 
 
 def check_model(model: Any, version: str | None) -> None:
-    """Raise DialectError when a model has a value that the wire version, by default the newest, cannot express."""
+    """Raise DialectError if the wire version, by default the newest, cannot express a value of a model."""
     kind: Any = type(model)  # mypy takes no type[Any] for hashable
     for check in _checks(version or NEWEST, kind):
         check(model)
@@ -54,7 +54,7 @@ def check_model(model: Any, version: str | None) -> None:
 
 @cache
 def _checks(version: str, cls: Any) -> tuple[Any, ...]:
-    # Kinds of values are fields of the message, each with times of its own.
+    # Each kind of value is a field of the message with its own versions.
     words = VersionRules(
         min_version=version,
         max_version=version,
@@ -87,7 +87,7 @@ def _refuse_absent(filled: Any, version: str, absent: dict[str, dict[str, Versio
 
 
 def _parts(field: Any, value: Any) -> Iterator[Any]:
-    """The messages in a field: it may be one, a list of them, a map to them, or hold none."""
+    """Return the messages in a field, which is one message, a list, a map, or empty."""
     kind = field.message_type
     if kind is None:
         return

@@ -1,4 +1,4 @@
-"""Numbers and tensors of the binary messages: little-endian bytes to arrays without a copy, and back."""
+"""Numbers and tensors of protobuf: little-endian bytes to arrays without a copy, and back."""
 
 from __future__ import annotations
 
@@ -26,26 +26,27 @@ _STORED: Mapping[int, str] = {
 }
 _NUMBERS = {"float32": FLOAT32, "int64": INT64}
 _FILLING = (EMPTY_TOKEN, EMPTY_LOGPROB)
-"""What fills a place of top-k logprobs that has fewer than k."""
+"""Filler of a position with fewer than k top-k logprobs."""
 
 TopK = list[list[tuple[int, float]] | None]
 
 
 def numbers(place: str, data: bytes, dtype: int) -> Array:
-    """The flat array of bytes: bfloat16 widened to float32 bit by bit, int32 to int64.
+    """Return the flat array of bytes: bfloat16 widened to float32 bit by bit, int32 to int64.
 
-    Raises ValueError for a dtype that is none, or bytes that end within a number.
+    Raises:
+        ValueError: an unknown dtype, or bytes that end within a number.
     """
     return _widened(stored(place, data, dtype))
 
 
 def stored(place: str, data: bytes, dtype: int) -> Array:
-    """The flat array of bytes as they are: no copy, and read-only. Errors: see :func:`numbers`."""
+    """Return the flat array of bytes unchanged: no copy, and read-only. Errors are those of :func:`numbers`."""
     if dtype not in _STORED:
         raise ValueError(f"{place}: dtype {dtype} is not one of {', '.join(map(str, _STORED))}")
     kind = np.dtype(_STORED[dtype])
     if len(data) % kind.itemsize:
-        raise ValueError(f"{place}: {len(data)} bytes are no whole number of values of {kind.itemsize} bytes")
+        raise ValueError(f"{place}: {len(data)} bytes must be a multiple of {kind.itemsize} bytes")
     return np.frombuffer(data, kind)
 
 
@@ -56,7 +57,7 @@ def _widened(found: Array) -> Array:
 
 
 def int32_bytes(place: str, values: Any) -> bytes:
-    """Whole numbers as int32. OverflowError with the place of one that does not fit, TypeError for other values."""
+    """Return integers as the bytes of int32; OverflowError with the position, TypeError for other values."""
     if isinstance(values, list):
         # A fifth of numpy's time; what it does not take is looked at below.
         with contextlib.suppress(struct.error):
@@ -66,21 +67,19 @@ def int32_bytes(place: str, values: Any) -> bytes:
         raise TypeError(f"{place}: expected a flat list of whole numbers of at most 64 bits")
     if found.size and not (found.min() >= INT32_MIN and found.max() <= INT32_MAX):
         position = int(np.argmax((found < INT32_MIN) | (found > INT32_MAX)))
-        raise NumberRangeError(
-            f"{place}[{position}]: {found[position]} does not fit into 32 bits, as binary messages need"
-        )
+        raise NumberRangeError(f"{place}[{position}]: {found[position]} must fit into 32 bits for protobuf")
     return found.astype("<i4").tobytes()
 
 
 def int32(place: str, value: int) -> int:
-    """The number itself. OverflowError, with the place, when it is beyond 32 bits."""
+    """Return the number; raise OverflowError with its place beyond 32 bits."""
     if not INT32_MIN <= value <= INT32_MAX:
-        raise NumberRangeError(f"{place}: {value} does not fit into 32 bits, as binary messages need")
+        raise NumberRangeError(f"{place}: {value} must fit into 32 bits for protobuf")
     return value
 
 
 def float32_bytes(place: str, values: Any) -> bytes:
-    """Numbers as float32; None becomes NaN. ValueError for what is no number."""
+    """Return numbers as the bytes of float32, None as NaN; raise ValueError for values that are not numbers."""
     try:
         with np.errstate(over="ignore"):
             return np.asarray(values, "<f4").tobytes()
@@ -89,7 +88,7 @@ def float32_bytes(place: str, values: Any) -> bytes:
 
 
 def put_tensor(message: Any, place: str, tensor: TensorData) -> None:
-    """Fill a Tensor message. ValueError or OverflowError, with the place, for data that is no number of its dtype."""
+    """Fill a Tensor message; raise ValueError or OverflowError with the place for data that does not fit its dtype."""
     values = _values(place, tensor)
     message.dtype = _NUMBERS[tensor.dtype]
     message.shape.extend([len(values)] if tensor.shape is None else tensor.shape)
@@ -102,7 +101,7 @@ def put_tensor(message: Any, place: str, tensor: TensorData) -> None:
 
 
 def tensor_of(place: str, message: Any) -> TensorData:
-    """The tensor of a Tensor message. ValueError, with the place, when it is not sound."""
+    """Return the tensor of a Tensor message; raise ValueError with the place if it is malformed."""
     encoding = message.WhichOneof("encoding")
     if encoding is None:
         raise ValueError(f"{place}: holds neither dense nor sparse values")
@@ -118,7 +117,7 @@ def tensor_of(place: str, message: Any) -> TensorData:
 
 
 def split(place: str, message: Any) -> Iterator[TensorData]:
-    """The tensors of a BatchedTensor, views of one array. ValueError, with the place, when it is not sound."""
+    """Return the tensors of a BatchedTensor as views of one array; raise ValueError with the place if malformed."""
     raw = stored(place, message.data, message.dtype)
     offsets = numbers(f"{place}.offsets", message.offsets, INT64)
     size, trailing = raw.dtype.itemsize, list(message.trailing_shape)
@@ -140,14 +139,15 @@ def split(place: str, message: Any) -> Iterator[TensorData]:
 
 
 def join(message: Any, place: str, tensors: Sequence[TensorData]) -> None:
-    """Fill a BatchedTensor with tensors of one dtype and one shape but for the first dimension.
+    """Fill a BatchedTensor with tensors that share a dtype and all dimensions but the first.
 
-    ValueError, with the place, for what it cannot express: a scalar, or rows that have no values.
+    Raises:
+        ValueError: a scalar, or rows without values, with the place.
     """
     trailing = trailing_shape(place, tensors[0])
     parts = [_values(f"{place}[{position}]", tensor) for position, tensor in enumerate(tensors)]
     if not math.prod(trailing) and any(tensor.shape and tensor.shape[0] for tensor in tensors):
-        raise ValueError(f"{place}: rows of {trailing} hold no values, and a binary message cannot count them")
+        raise ValueError(f"{place}: rows of {trailing} hold no values, and protobuf cannot count them")
     message.dtype = _NUMBERS[tensors[0].dtype]
     message.trailing_shape.extend(trailing)
     message.offsets = np.cumsum([0, *(part.nbytes for part in parts)], dtype="<i8").tobytes()
@@ -155,14 +155,14 @@ def join(message: Any, place: str, tensors: Sequence[TensorData]) -> None:
 
 
 def trailing_shape(place: str, tensor: TensorData) -> list[int]:
-    """The lengths of a tensor's dimensions but the first. ValueError for a scalar, which has no first."""
+    """Return the lengths of all dimensions but the first; raise ValueError for a scalar."""
     if tensor.shape is not None and not tensor.shape:
-        raise ValueError(f"{place}: a tensor without dimensions has no place in a binary message; give it shape [1]")
+        raise ValueError(f"{place}: protobuf cannot hold a tensor without dimensions; give it shape [1]")
     return list(tensor.shape or [0])[1:]
 
 
 def topk_of(place: str, message: Any) -> TopkLogprobs | None:
-    """The likeliest tokens at each place; None without places or tokens. ValueError, with the place, if not sound."""
+    """Return the top-k tokens at each position; None without positions or tokens; ValueError if malformed."""
     size = message.length * message.k
     tokens = stored(f"{place}.token_ids", message.token_ids, INT32)
     logprobs = stored(f"{place}.logprobs", message.logprobs, FLOAT32)
@@ -174,7 +174,7 @@ def topk_of(place: str, message: Any) -> TopkLogprobs | None:
 
 
 def put_topk(message: Any, place: str, topk: TopK) -> None:
-    """Fill a TopkLogprobs message. An error names the place of a token or logprob that does not fit."""
+    """Fill a TopkLogprobs message; errors name the position of a token or logprob that does not fit."""
     k = max([1, *(len(row) for row in topk if row)])
     cells = [cell for row in topk for cell in [*(row or []), *[_FILLING] * (k - len(row or []))]]
     message.k, message.length = k, len(topk)

@@ -1,7 +1,7 @@
-"""Responses that have a future of the server in place of a value, or a value in place of a future.
+"""Responses with a future in place of a value, or a value in place of a future.
 
-The contract says for each operation which of the two the server gives. Servers differ: one makes a sampling session in
-the background, another trains while the client waits for the response. Clients follow the response.
+The contract has one of the two for each operation. Servers differ: one creates a sampling session in the background,
+another trains before it responds. Clients follow the response.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ALWAYS_VALUES = frozenset(
         "client_dynamic_config",
         "retrieve_future",
         "retrieve_futures",
-        # Nobody waits for the results of these.
+        # No operation waits for the results of these calls.
         "cancel_future",
         "finish_session",
         "healthz",
@@ -63,7 +63,7 @@ ALWAYS_VALUES = frozenset(
     }
 )
 FUTURE_KEYS = frozenset({"request_id", "model_id", "type", "status", "queue_state", "sample_sequence_ids"})
-"""Keys of a future, which say nothing about the result."""
+"""Keys of a future, which do not belong to the result."""
 FINISHED = frozenset({"complete", "completed", "done", "finished", "ok", "ready", "success", "succeeded"})
 """Statuses of a response that has the result."""
 
@@ -100,7 +100,7 @@ def deferred_result(call: Call[Any], response: WireResponse) -> DeferredResult |
     if not isinstance(request_id, str) or not request_id or value.get("error") is not None:
         return None
     kind = call.operation.result_type(response.status)
-    # A server may also give a value the id of its request. Without a value to expect, only the status tells.
+    # A server may also give a value the id of its request. Without an expected value, only the status shows a future.
     if not _is_unfinished(value) and (kind is None or _has_result(kind, value)):
         return None
     return DeferredResult(request_id, "".join(part.title() for part in name.split("_")), kind)

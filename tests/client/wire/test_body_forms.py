@@ -1,4 +1,4 @@
-"""The form of batches, JSON or protobuf: found from what a server does, whatever it does to the wrong one."""
+"""Tests of the form of batches, JSON or protobuf: the client learns it from the server's responses."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ WIRE = "0.22.7"
 """Its batches are taken as JSON and as protobuf."""
 
 
-class ThreadSafeProgress(EmbeddedTransport):
-    """Notes what is sent."""
+class RecordingTransport(EmbeddedTransport):
+    """Transport that records the sent requests."""
 
     def __init__(self, server: EmbeddedServer) -> None:
         super().__init__(server)
@@ -40,7 +40,7 @@ class ThreadSafeProgress(EmbeddedTransport):
         return await super().send(request, traffic, timeout_s)
 
     def batches(self) -> list[str]:
-        """The form of each batch that was sent."""
+        """Return the form of each sent batch."""
         paths = ("/api/v1/forward", "/api/v1/forward_backward")
         return [
             "protobuf" if each.headers["content-type"] == PROTOBUF else "JSON"
@@ -49,10 +49,10 @@ class ThreadSafeProgress(EmbeddedTransport):
         ]
 
 
-def losses_of(ways: Quirks) -> tuple[list[float], Dialect, ThreadSafeProgress]:
-    """The losses of three steps, which tell how often the weights were changed."""
+def losses_of(ways: Quirks) -> tuple[list[float], Dialect, RecordingTransport]:
+    """Return the losses of three steps, which show how often the weights changed."""
     with EmbeddedServer(wire_version=WIRE, quirks=ways, seed=1) as server:
-        transport = ThreadSafeProgress(server)
+        transport = RecordingTransport(server)
         with tw.ServiceClient(base_url="local", transport=transport, retry=FAST) as client:
             training = client.create_lora_training_client(MODEL, rank=4, seed=7)
             losses = []
@@ -66,7 +66,7 @@ def losses_of(ways: Quirks) -> tuple[list[float], Dialect, ThreadSafeProgress]:
 
 @pytest.fixture(scope="module")
 def expected() -> list[float]:
-    """The losses with nothing refused."""
+    """Return the losses of a server that rejects nothing."""
     return losses_of(Quirks())[0]
 
 
@@ -77,7 +77,7 @@ def expected() -> list[float]:
 def test_a_refused_batch_is_tried_in_the_other_form(
     expected: list[float], batches: str, refusal: str, config: str, applies: bool
 ) -> None:
-    """The first one only, once, under its number; a server that did it before it refused it does it once."""
+    """Only the first batch is tried again, once and with its seq_id; a server that executed it does not repeat it."""
     ways = Quirks(batches=batches, rejection=refusal, executes_rejected=applies, **CONFIGS[config])
     losses, dialect, transport = losses_of(ways)
     assert losses == pytest.approx(expected, rel=1e-5)
@@ -91,8 +91,8 @@ def test_a_refused_batch_is_tried_in_the_other_form(
     assert asked == 1, "one request more for the dialect, and one at most for the form"
 
 
-def refuses_protobuf(server: ScriptedServer, answer: ScriptedResponse | Rule) -> Rule:
-    """A rule that takes batches as JSON alone."""
+def reject_protobuf(server: ScriptedServer, answer: ScriptedResponse | Rule) -> Rule:
+    """Return a rule that accepts batches as JSON only."""
 
     def rule(asked: RecordedRequest) -> ScriptedResponse:
         if asked.headers["content-type"] != PROTOBUF:
@@ -106,9 +106,9 @@ DIED = ScriptedResponse(b"Internal Server Error", status=500, headers={"content-
 
 
 def test_a_server_that_dies_of_protobuf_costs_one_request(server: ScriptedServer) -> None:
-    """It writes its 422 with the bytes of the body, and fails; two training clients lose one request between them."""
+    """A server that fails while writing its 422 costs two training clients one request in all."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
-    server.rules["forward_backward"] = refuses_protobuf(server, DIED)
+    server.rules["forward_backward"] = reject_protobuf(server, DIED)
     with open_client(server.url, wire_version=None, retry=tw.RetryConfig()) as client:
         clients = [client.create_lora_training_client("base", rank=8).result(PATIENCE_S) for _ in range(2)]
         futures = [each.forward_backward([datum()], "cross_entropy") for each in clients for _ in range(2)]
@@ -123,8 +123,8 @@ def test_a_server_that_dies_of_protobuf_costs_one_request(server: ScriptedServer
 
 
 @pytest.mark.parametrize("config", [{}, {"proto_compress_fwdbwd": True}, None])
-def test_a_batch_that_is_refused_in_both_forms_shows_both_answers(server: ScriptedServer, config: Any) -> None:
-    """The error is the telling one, names the setting that helps, and comes without a series of resends."""
+def test_a_batch_rejected_in_both_forms_shows_both_responses(server: ScriptedServer, config: Any) -> None:
+    """The error names the setting that helps, and comes without resends."""
     server.rules["client/config"] = lambda _: (
         ScriptedResponse({"detail": "no"}, 404) if config is None else ScriptedResponse(config)
     )
@@ -141,7 +141,7 @@ def test_a_batch_that_is_refused_in_both_forms_shows_both_answers(server: Script
 
 
 def test_a_conflict_in_the_other_form_goes_back_to_the_first(server: ScriptedServer) -> None:
-    """The server did the batch before it failed: the resend in the first form, under the same key, gets its result."""
+    """A server executed the batch before it failed: the resend in the first form gets the result."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     conflict = ScriptedResponse({"detail": "this request was submitted before with another body"}, 409)
     protobuf = in_order(DIED, server.healthy_response)
@@ -160,12 +160,12 @@ def test_a_conflict_in_the_other_form_goes_back_to_the_first(server: ScriptedSer
     assert server.bodies("optim_step")[0]["seq_id"] == 2
 
 
-def test_a_busy_server_is_waited_for(server: ScriptedServer) -> None:
-    """503 in both forms is no refusal: resends follow the policy, in either form, until one is taken."""
+def test_the_client_waits_for_a_busy_server(server: ScriptedServer) -> None:
+    """503 in both forms is not a rejection: resends follow the policy in either form."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     busy = ScriptedResponse({"detail": "busy"}, status=503)
     answers = in_order(busy, busy, busy, busy, server.healthy_response)
-    rule = refuses_protobuf(server, DIED)
+    rule = reject_protobuf(server, DIED)
     server.rules["forward_backward"] = lambda asked: found if (found := answers(asked)).status != 200 else rule(asked)
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
@@ -182,8 +182,8 @@ def test_a_busy_server_is_waited_for(server: ScriptedServer) -> None:
 
 
 @pytest.mark.parametrize(("status", "error"), [(401, tw.AuthenticationError), (402, tw.BillingError)])
-def test_who_asks_is_no_matter_of_form(server: ScriptedServer, status: int, error: type[Exception]) -> None:
-    """Such a batch is not tried in another form."""
+def test_credential_errors_do_not_change_the_form(server: ScriptedServer, status: int, error: type[Exception]) -> None:
+    """The batch is not tried in another form."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     server.rules["forward_backward"] = lambda _: ScriptedResponse({"detail": "no"}, status=status)
     with open_client(server.url, wire_version=None) as client:
@@ -194,8 +194,8 @@ def test_who_asks_is_no_matter_of_form(server: ScriptedServer, status: int, erro
     assert len(server.named("forward_backward")) == 1
 
 
-def test_too_many_requests_are_no_matter_of_form(server: ScriptedServer) -> None:
-    """The same form is sent again."""
+def test_rate_limits_do_not_change_the_form(server: ScriptedServer) -> None:
+    """The batch is resent in the same form."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     server.rules["forward_backward"] = in_order(
         ScriptedResponse({"detail": "later"}, status=429), server.healthy_response
@@ -207,14 +207,14 @@ def test_too_many_requests_are_no_matter_of_form(server: ScriptedServer) -> None
     assert [asked.headers["content-type"] for asked in server.named("forward_backward")] == [PROTOBUF] * 2
 
 
-def test_a_form_that_a_server_has_dropped_is_left(server: ScriptedServer) -> None:
-    """A server that was changed takes another form than before; the client finds that out once."""
+def test_a_dropped_form_is_replaced_once(server: ScriptedServer) -> None:
+    """A changed server accepts another form; the client learns it with one request."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         for refusal in (None, ScriptedResponse({"detail": "JSON, please"}, status=415)):
             if refusal is not None:
-                server.rules["forward_backward"] = refuses_protobuf(server, refusal)
+                server.rules["forward_backward"] = reject_protobuf(server, refusal)
             for _ in range(2):
                 training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
         assert client.dialect.binary == frozenset({"forward"})
@@ -223,7 +223,7 @@ def test_a_form_that_a_server_has_dropped_is_left(server: ScriptedServer) -> Non
 
 
 def test_a_bad_batch_costs_a_confirmed_form_one_request(server: ScriptedServer) -> None:
-    """The other form is tried once; after that it is known that the batches are bad."""
+    """The other form is tried once, and the batch is known to be bad."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     bad = ScriptedResponse({"detail": "no such loss"}, status=422)
     with open_client(server.url, wire_version=None) as client:
@@ -237,8 +237,8 @@ def test_a_bad_batch_costs_a_confirmed_form_one_request(server: ScriptedServer) 
     assert len(server.named("forward_backward")) == 1 + 4
 
 
-def test_compression_that_a_server_does_not_take_is_left(server: ScriptedServer) -> None:
-    """Even where its own flags want it."""
+def test_rejected_compression_is_disabled(server: ScriptedServer) -> None:
+    """The client stops compressing even if the server's flags request it."""
     server.rules["client/config"] = lambda _: ScriptedResponse({"proto_compress_fwdbwd": True})
 
     def rule(asked: RecordedRequest) -> ScriptedResponse:
@@ -254,8 +254,8 @@ def test_compression_that_a_server_does_not_take_is_left(server: ScriptedServer)
     assert len(server.named("forward_backward")) == 4
 
 
-def test_a_form_that_a_batch_does_not_have_is_passed_over(server: ScriptedServer) -> None:
-    """An address of an image has no form in protobuf; it goes out as JSON while the form is not known."""
+def test_a_form_that_cannot_express_a_batch_is_skipped(server: ScriptedServer) -> None:
+    """The address of an image has no protobuf form; it is sent as JSON while the form is unknown."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     chunk = tw.types.ImageAssetPointerChunk(format="png", location="tinker://a/b", expected_tokens=2)
     inputs: Any = {"target_tokens": [1, 2]}
@@ -267,8 +267,8 @@ def test_a_form_that_a_batch_does_not_have_is_passed_over(server: ScriptedServer
     assert asked.headers["content-type"] == "application/json"
 
 
-def test_a_forward_goes_out_as_json_where_protobuf_has_no_such_word() -> None:
-    """Servers that have the first flag of protobuf and not the second would take it for a forward_backward."""
+def test_forward_is_sent_as_json_without_its_protobuf_flag() -> None:
+    """Servers with the first flag of protobuf only would read it as a forward_backward."""
     config = ClientConfigResponse()
     assert found(config, {"proto_write_fwdbwd"}).binary == {"forward_backward"}
     assert found(config, {"proto_write_fwdbwd", "fwd_via_fwdbwd"}).binary == BATCHES
@@ -279,7 +279,7 @@ def test_a_forward_goes_out_as_json_where_protobuf_has_no_such_word() -> None:
 
 
 def test_sampling_needs_no_form(server: ScriptedServer) -> None:
-    """A client that only samples asks for the dialect, and that is all."""
+    """A client that only samples requests client/config and nothing else."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     with open_client(server.url, wire_version=None) as client:
         client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""What our client sends in a dialect, against what the official SDK of that version was seen to send."""
+"""Tests of the client's requests in a dialect against captures of the official SDK of that version."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ANY_TIME = ("get_info", "create_session", "retrieve_futures", "auth/token")
 
 
 def flow(client: tw.ServiceClient, *, with_optimizer: bool) -> None:
-    """The steps of the captures; the oldest SDK could not load an optimizer's state."""
+    """Run the steps of the captures; the oldest SDK cannot load an optimizer's state."""
     client.get_server_capabilities()
     training = client.create_lora_training_client("base", rank=8)
     training.forward_backward([DATUM], "cross_entropy").result(PATIENCE_S)
@@ -65,16 +65,16 @@ def flow(client: tw.ServiceClient, *, with_optimizer: bool) -> None:
     client.create_rest_client().list_training_runs().result(PATIENCE_S)
 
 
-def ended(server: ScriptedServer, asked: RecordedRequest) -> dict[str, Any]:
-    """All samples that were asked for have ended, as the answer to retrieve_futures says it."""
+def respond_finished(server: ScriptedServer, asked: RecordedRequest) -> dict[str, Any]:
+    """Return a retrieve_futures response in which all samples are finished."""
     # The test's server names promises by their number.
     names = [f"asample/{number}/{body['seq_id']}" for number, body in server.promised if "num_samples" in body]
     states = [{"state": "finished", "request_id": name} for name in names]
     return {"completions": states[asked.body["prev_cursor"] :], "cursor": len(names)}
 
 
-def sent(server: ScriptedServer, capture: Mapping[str, Any]) -> list[RecordedRequest]:
-    """What our client sends in the dialect of a capture."""
+def client_requests(server: ScriptedServer, capture: Mapping[str, Any]) -> list[RecordedRequest]:
+    """Return the client's requests in the dialect of a capture."""
     with_logprobs = {"sequences": [{"stop_reason": "stop", "tokens": [1]}], "prompt_logprobs": [None, -1.0]}
     server.on_poll("Sample", in_order(server.healthy_response, ScriptedResponse(with_logprobs)))
     server.rules["create_sampling_session"] = lambda _: ScriptedResponse({"sampling_session_id": "ss1"})
@@ -86,7 +86,7 @@ def sent(server: ScriptedServer, capture: Mapping[str, Any]) -> list[RecordedReq
         "lora_rank": 8,
         "user_metadata": {},
     }
-    server.rules["retrieve_futures"] = lambda asked: ScriptedResponse(ended(server, asked))
+    server.rules["retrieve_futures"] = lambda asked: ScriptedResponse(respond_finished(server, asked))
     server.rules["auth/token"] = lambda _: ScriptedResponse({"jwt": TOKEN})
     server.rules["training_runs/m1"] = lambda _: ScriptedResponse({**run, "last_request_time": "2026-01-01T00:00:00Z"})
     version = capture["version"]
@@ -96,7 +96,7 @@ def sent(server: ScriptedServer, capture: Mapping[str, Any]) -> list[RecordedReq
 
 
 def meaning(path: str, body: Any) -> Any:
-    """A body as its model reads it: a null and a default mean what leaving out means. Messages mean what they say."""
+    """Reduce a body to its meaning: null, default and absent become equal."""
     operation = OPERATIONS.get(path)
     if path == "retrieve_future":
         # Ids are the server's, and the test's server has its own.
@@ -111,7 +111,7 @@ def meaning(path: str, body: Any) -> Any:
 
 
 def line(path: str, method: str, headers: Mapping[str, str], body: Any) -> dict[str, Any]:
-    """A request as it is compared."""
+    """Return a request in the form for the comparison."""
     kinds = ("content-encoding", "x-tinker-request-type", "x-tinker-sampling-backpressure")
     plain = "application/json"
     return {
@@ -126,9 +126,9 @@ def line(path: str, method: str, headers: Mapping[str, str], body: Any) -> dict[
 
 @pytest.mark.parametrize("name", CAPTURES)
 def test_the_same_flow_sends_the_same(server: ScriptedServer, name: str) -> None:
-    """Every request means what the official SDK's means, in the same order, but for what is listed."""
+    """Every request means the same as the official SDK's, in the same order, except for listed differences."""
     capture = CAPTURES[name]
-    ours = [line(asked.name, asked.method, asked.headers, asked.body) for asked in sent(server, capture)]
+    ours = [line(asked.name, asked.method, asked.headers, asked.body) for asked in client_requests(server, capture)]
     official = [
         line(each["path"].partition("?")[0], each["method"], each.get("headers", {}), each["body"])
         for each in capture["requests"]
@@ -148,7 +148,7 @@ def test_the_same_flow_sends_the_same(server: ScriptedServer, name: str) -> None
 
 
 def test_each_difference_is_there() -> None:
-    """What is listed as different is in some capture, so that the list holds nothing of the past."""
+    """Each listed difference occurs in a capture."""
     everything = [each for capture in CAPTURES.values() for each in capture["requests"]]
     paths = {each["path"].partition("?")[0] for each in everything}
     assert NOT_OURS.keys() <= paths

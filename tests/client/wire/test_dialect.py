@@ -1,4 +1,4 @@
-"""How a client finds out what its server speaks, what it does then, and what it says when that is not enough."""
+"""Tests of dialect discovery, of requests in a dialect, and of its errors."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ SAMPLE = m.SampleResponse(sequences=[m.SampledSequence(stop_reason="stop", token
 
 
 def is_message(asked: RecordedRequest) -> bool:
-    """Whether a batch came as a binary message."""
+    """Return whether a batch came as protobuf."""
     return asked.headers["content-type"] == PROTOBUF
 
 
-def takes(server: ScriptedServer, *, json: bool, messages: bool, refusal: int = 415) -> None:
-    """Let the server take batches in some forms, and refuse the others."""
+def accept_forms(server: ScriptedServer, *, json: bool, messages: bool, refusal: int = 415) -> None:
+    """Let the server accept batches in some forms and reject the others."""
 
     def rule(asked: RecordedRequest) -> ScriptedResponse:
         if messages if is_message(asked) else json:
@@ -48,7 +48,7 @@ def takes(server: ScriptedServer, *, json: bool, messages: bool, refusal: int = 
 
 
 def train(client: tw.ServiceClient) -> None:
-    """Some batches."""
+    """Train on some batches."""
     training = client.create_lora_training_client("base", rank=8)
     for _ in range(2):
         training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
@@ -60,12 +60,12 @@ def train(client: tw.ServiceClient) -> None:
     ("json", "messages", "refusal"),
     [(True, False, 415), (True, False, 422), (True, False, 400), (False, True, 415), (True, True, 415)],
 )
-def test_what_the_server_takes_is_found_out(
+def test_the_accepted_form_is_discovered(
     server: ScriptedServer, has_config: bool, json: bool, messages: bool, refusal: int
 ) -> None:
-    """By two requests at the most; one that is refused is sent again in the other form, under the same number."""
+    """At most two extra requests; a rejected batch is resent in the other form under the same seq_id."""
     server.rules["client/config"] = lambda _: CONFIG if has_config else MISSING
-    takes(server, json=json, messages=messages, refusal=refusal)
+    accept_forms(server, json=json, messages=messages, refusal=refusal)
     with open_client(server.url, wire_version=None) as client:
         train(client)
         dialect = client.dialect
@@ -84,9 +84,9 @@ def test_what_the_server_takes_is_found_out(
 
 
 @pytest.mark.parametrize("version", ["0.16.1", "0.38.0"])
-def test_a_given_version_asks_nothing(server: ScriptedServer, version: str) -> None:
-    """No request but those of the flow."""
-    takes(server, json=version == "0.16.1", messages=version == "0.38.0")
+def test_a_set_version_skips_discovery(server: ScriptedServer, version: str) -> None:
+    """No request but those of the flow is sent."""
+    accept_forms(server, json=version == "0.16.1", messages=version == "0.38.0")
     with open_client(server.url, wire_version=version) as client:
         train(client)
         assert client.dialect == given(version)
@@ -95,7 +95,7 @@ def test_a_given_version_asks_nothing(server: ScriptedServer, version: str) -> N
 
 
 def test_a_bad_batch_is_not_a_form(server: ScriptedServer) -> None:
-    """Where both forms are refused the first refusal is told, and later batches are tried in the first form again."""
+    """After a rejection in both forms the error has the first one, and later batches use the first form."""
     server.rules["client/config"] = lambda _: CONFIG
     bad, json = (
         ScriptedResponse({"detail": "no such loss"}, status=422),
@@ -113,8 +113,8 @@ def test_a_bad_batch_is_not_a_form(server: ScriptedServer) -> None:
     assert [asked.body["seq_id"] for asked in batches] == [1, 1, 1]
 
 
-def test_a_server_that_cannot_be_asked_is_asked_again(server: ScriptedServer) -> None:
-    """What is no answer to the question is retried, and an error that stays is the error of every operation."""
+def test_failed_discovery_is_retried(server: ScriptedServer) -> None:
+    """An invalid response is retried, and a lasting error is the error of every operation."""
     server.rules["client/config"] = in_order(ScriptedResponse(status=503), CONFIG)
     with open_client(server.url, wire_version=None) as client:
         assert client.dialect.source == "found out: the server has client/config"
@@ -126,8 +126,8 @@ def test_a_server_that_cannot_be_asked_is_asked_again(server: ScriptedServer) ->
         assert client.dialect.ceiling == "0.16.1"
 
 
-def test_many_operations_ask_once(server: ScriptedServer) -> None:
-    """All wait for one answer."""
+def test_operations_share_one_discovery(server: ScriptedServer) -> None:
+    """All operations wait for one response."""
     server.rules["client/config"] = lambda _: ScriptedResponse(CONFIG.body, delay_s=0.05)
     with open_client(server.url, wire_version=None) as client:
         rest = client.create_rest_client()
@@ -136,8 +136,8 @@ def test_many_operations_ask_once(server: ScriptedServer) -> None:
     assert len(server.named("client/config")) == 1
 
 
-def test_only_what_every_version_has_is_sent_unasked(server: ScriptedServer) -> None:
-    """In a range of versions a field that only some have is left out at its default, and sent otherwise."""
+def test_fields_of_some_versions_are_omitted_at_their_default(server: ScriptedServer) -> None:
+    """In a range of versions such a field is sent only with another value."""
     server.rules["client/config"] = lambda _: CONFIG
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
@@ -148,8 +148,8 @@ def test_only_what_every_version_has_is_sent_unasked(server: ScriptedServer) -> 
     assert asked["overwrite"] is True
 
 
-def test_what_the_dialect_lacks_is_refused_by_name(server: ScriptedServer) -> None:
-    """The error names the field, since when it exists, and what is spoken; it has the dialect, and nothing is sent."""
+def test_unsupported_fields_are_rejected_by_name(server: ScriptedServer) -> None:
+    """The error names field, first version and dialect, and nothing is sent."""
     server.rules["client/config"] = lambda _: MISSING
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8).result(PATIENCE_S)
@@ -167,8 +167,8 @@ def test_what_the_dialect_lacks_is_refused_by_name(server: ScriptedServer) -> No
     assert [body["seq_id"] for body in server.bodies("save_weights")] == [1]
 
 
-def test_a_refusal_says_in_what_it_was_asked(server: ScriptedServer) -> None:
-    """Where the server may not know what it was sent, the error names the dialect."""
+def test_a_rejection_names_the_dialect(server: ScriptedServer) -> None:
+    """The error names the dialect where the server may not know a field."""
     server.rules["save_weights"] = lambda _: ScriptedResponse({"detail": "unknown field"}, status=422)
     with open_client(server.url, wire_version="0.30.4") as client:
         training = client.create_lora_training_client("base", rank=8)
@@ -180,14 +180,14 @@ def test_a_refusal_says_in_what_it_was_asked(server: ScriptedServer) -> None:
 
 
 def by_kind(results: dict[str, ScriptedResponse], server: ScriptedServer) -> Rule:
-    """Results of some kinds of requests, and the usual ones of the others."""
+    """Return results for some kinds of requests, and the usual results for others."""
     return lambda asked: results.get(asked.headers["x-tinker-request-type"]) or server.healthy_response(asked)
 
 
 @pytest.mark.parametrize("version", ["0.16.1", "0.18.2", "0.38.0", None])
 @pytest.mark.parametrize("form", ["message", "tagged", "untagged"])
 def test_results_are_read_in_any_form(server: ScriptedServer, version: str | None, form: str) -> None:
-    """JSON with and without tags and binary messages, whatever was asked for; unknown fields and values survive."""
+    """JSON with and without tags and protobuf are read, with unknown fields and values."""
     server.rules["client/config"] = lambda _: CONFIG
     body: dict[str, Any]
     if form == "message":
@@ -215,8 +215,8 @@ def test_results_are_read_in_any_form(server: ScriptedServer, version: str | Non
         assert drawn.sequences[0].extra_fields == {"new": 1}
 
 
-def test_accept_asks_for_what_can_be_read(server: ScriptedServer) -> None:
-    """Messages are asked for where they exist, and alone where there is nothing else."""
+def test_accept_lists_readable_media_types(server: ScriptedServer) -> None:
+    """Protobuf is accepted where it exists, and alone where JSON does not."""
     asked = {
         version: [given(version).accept(kind) for kind in (types.SampleResponse, types.OptimStepResponse)]
         for version in ("0.16.1", "0.18.2", "0.25.0")
@@ -230,8 +230,8 @@ def test_accept_asks_for_what_can_be_read(server: ScriptedServer) -> None:
     assert found(types.ClientConfigResponse()).accept(types.SampleResponse) == asked["0.18.2"][0]
 
 
-def test_a_message_that_is_none_is_an_error(server: ScriptedServer) -> None:
-    """Bytes that are no such message, and messages where there are none, say what they are not."""
+def test_malformed_protobuf_is_an_error(server: ScriptedServer) -> None:
+    """Bytes that cannot be parsed, and protobuf for other results, raise an error that describes them."""
     headers = {"content-type": PROTOBUF}
     results = {
         "Sample": ScriptedResponse(b"\xff\xff", headers=headers),
@@ -243,13 +243,13 @@ def test_a_message_that_is_none_is_an_error(server: ScriptedServer) -> None:
         with pytest.raises(tw.APIResponseValidationError, match="SampleResponse: 2 bytes"):
             sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
         training = client.create_lora_training_client("base", rank=8)
-        with pytest.raises(tw.APIResponseValidationError, match="none holds a OptimStepResponse"):
+        with pytest.raises(tw.APIResponseValidationError, match="no message holds a OptimStepResponse"):
             training.optim_step(tw.AdamParams()).result(PATIENCE_S)
 
 
 @pytest.mark.parametrize("ids", [None, [], ["q1"], ["q1", "q2"]])
-def test_sequences_get_their_names(server: ScriptedServer, ids: list[str] | None) -> None:
-    """As the promise has them; servers that name none, or too few, are survived."""
+def test_sequences_get_their_ids(server: ScriptedServer, ids: list[str] | None) -> None:
+    """Ids come from the future; servers that send none or too few work as well."""
     promise = {"request_id": "asample/1/0", **({} if ids is None else {"sample_sequence_ids": ids})}
     server.rules["asample"] = lambda _: ScriptedResponse(promise)
     two = {"sequences": [{"stop_reason": "stop", "tokens": [1]}, {"stop_reason": "stop", "tokens": [2]}]}
@@ -259,8 +259,8 @@ def test_sequences_get_their_names(server: ScriptedServer, ids: list[str] | None
     assert [sequence.sequence_id for sequence in drawn.sequences] == [*(ids or []), None, None][:2]
 
 
-def test_sequences_with_names_keep_their_arrays(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a binary message holds becomes a list where somebody reads it as one, and not before."""
+def test_sequences_with_ids_keep_their_arrays(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of protobuf become lists on access only."""
     monkeypatch.setattr("tinkerwire_base.list_array.ArrayCodec.to_list", None)
     monkeypatch.setattr("tinkerwire_base.list_array.TopKCodec.to_list", None)
     numbers, pairs = np.arange(2, dtype=np.float32), {"k": 1, "length": 2}
@@ -282,8 +282,8 @@ def test_sequences_with_names_keep_their_arrays(server: ScriptedServer, monkeypa
         assert matrices.token_ids.tolist() == matrices.logprobs.tolist() == [[0], [1]]
 
 
-def test_word_of_a_size_is_no_result(server: ScriptedServer) -> None:
-    """A server that only tells how large the result is is asked again."""
+def test_a_size_is_not_a_result(server: ScriptedServer) -> None:
+    """After a response with the size only, the client polls again."""
     size = ScriptedResponse({"status": "complete_metadata", "response_payload_size": 12})
     server.on_poll("OptimStep", in_order(size, server.healthy_response))
     with open_client(server.url, wire_version="0.38.0") as client:
@@ -293,7 +293,7 @@ def test_word_of_a_size_is_no_result(server: ScriptedServer) -> None:
 
 
 def test_the_servers_limits_hold(server: ScriptedServer) -> None:
-    """A server may want smaller requests than the client would send, and never larger ones."""
+    """A server may require smaller requests than the client's limits, never larger ones."""
     server.rules["client/config"] = lambda _: ScriptedResponse({"fwdbwd_max_chunk_len": 2})
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
@@ -302,8 +302,10 @@ def test_the_servers_limits_hold(server: ScriptedServer) -> None:
 
 
 @pytest.mark.parametrize(("status", "detail"), [("success", None), ("errored", "it broke")])
-def test_the_server_hears_how_a_session_ended(server: ScriptedServer, status: Any, detail: str | None) -> None:
-    """Where the wire has a word for it; a server that does not know it is let be."""
+def test_the_status_of_a_session_is_sent_where_the_wire_has_it(
+    server: ScriptedServer, status: Any, detail: str | None
+) -> None:
+    """A server without that call is left alone."""
     for version, answer, expected in (
         ("0.38.0", ScriptedResponse(), 1),
         ("0.27.2", MISSING, 1),
@@ -319,7 +321,7 @@ def test_the_server_hears_how_a_session_ended(server: ScriptedServer, status: An
 
 
 def test_a_text_in_the_settings_of_a_loss_needs_a_wire_that_has_it(server: ScriptedServer) -> None:
-    """Messages have had them since 0.26.2."""
+    """Protobuf has texts since 0.26.2."""
     for version in ("0.16.1", "0.25.0"):
         with open_client(server.url, wire_version=version) as client:
             training = client.create_lora_training_client("base", rank=8)
@@ -334,7 +336,7 @@ def test_a_text_in_the_settings_of_a_loss_needs_a_wire_that_has_it(server: Scrip
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:
-    """A version that is none, or too old or new; flags without the version whose flags they are."""
+    """Invalid, too old and too new versions, and flags without their version, are rejected."""
     for version in ("", "1.0.0"):
         with pytest.raises(ValueError, match="newest"):
             given(version or "0.99.0")
@@ -348,8 +350,8 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
         )
 
 
-def test_messages_are_what_they_say() -> None:
-    """A request in the dialect is the same as the codec's own bytes."""
+def test_requests_equal_the_codec() -> None:
+    """A request in the dialect has the codec's bytes."""
     request = m.ForwardBackwardRequest(
         forward_backward_input=m.ForwardBackwardInput(data=[datum()], loss_fn="cross_entropy"), model_id="m1", seq_id=3
     )
@@ -357,7 +359,7 @@ def test_messages_are_what_they_say() -> None:
 
 
 def test_the_newer_map_of_settings_is_sent_where_it_is_needed(server: ScriptedServer) -> None:
-    """In a range of versions numbers go where all of them look, and texts where only the newer do."""
+    """In a range of versions numbers go into the older map, and texts into the newer one."""
     server.rules["client/config"] = lambda _: CONFIG
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)

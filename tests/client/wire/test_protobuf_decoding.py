@@ -118,7 +118,7 @@ SEQUENCE = "sequences[0]"
 @pytest.mark.parametrize(
     ("decode", "named"),
     [
-        (lambda: protobuf.decode_output(b"\xff"), "ForwardBackwardOutput: 1 bytes are no such message"),
+        (lambda: protobuf.decode_output(b"\xff"), "ForwardBackwardOutput: 1 bytes cannot be parsed"),
         (lambda: protobuf.decode_sample(b"\x0a\x05"), "SampleResponse: 2 bytes"),
         (lambda: served.decode_request(b"\x0a\x02\xff\xff"), "ForwardBackwardRequest: 4 bytes"),
         (broken(dtype=0), "loss_fn_outputs[0].fields['x']: dtype 0 is not one of"),

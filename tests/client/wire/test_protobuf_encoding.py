@@ -135,7 +135,7 @@ def test_an_array_of_another_dtype_is_copied_when_the_datum_is_made(key: str, va
 @pytest.mark.parametrize(
     ("request_", "version", "what"),
     [
-        (asked(TOKENS), "0.18.2", "the binary message ForwardBackwardRequest"),
+        (asked(TOKENS), "0.18.2", "the protobuf message ForwardBackwardRequest"),
         (
             m.ForwardRequest(forward_input=asked().forward_backward_input, model_id="x", seq_id=1),
             "0.22.6",
@@ -198,7 +198,10 @@ def lost(shape: list[int], values: list[float]) -> m.ForwardBackwardOutput:
             lambda: served.encode_sample(sampled(sequence_id="s")),
             "sequences[0].sequence_id: the protobuf message does not",
         ),
-        (lambda: served.encode_output(lost([], [1.0])), "loss_fn_outputs['x']: a tensor without dimensions"),
+        (
+            lambda: served.encode_output(lost([], [1.0])),
+            "loss_fn_outputs['x']: protobuf cannot hold a tensor without dimensions",
+        ),
         (lambda: served.encode_output(lost([3, 0], [])), "loss_fn_outputs[0:]['x']: rows of [0]"),
     ],
 )

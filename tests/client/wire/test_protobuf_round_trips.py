@@ -1,4 +1,4 @@
-"""Every model that has a binary form comes back from it as it was."""
+"""Tests that every model with a protobuf form survives a round trip."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tinkerwire_generated import models as m
 
 @given(REQUESTS | FORWARD_REQUESTS)
 def test_requests(request: m.ForwardBackwardRequest | m.ForwardRequest) -> None:
-    """Requests, dense and sparse, with every chunk that has a binary form."""
+    """Requests are dense and sparse, with every chunk that has a protobuf form."""
     assert plain(served.decode_request(protobuf.encode_request(request))) == plain(request)
 
 
 @given(outputs())
 def test_outputs(output: m.ForwardBackwardOutput) -> None:
-    """Results of losses, also of datums that fit into no one record."""
+    """Outputs include datums that do not fit into one record."""
     assert plain(protobuf.decode_output(served.encode_output(output))) == plain(output)
 
 
 @given(samples())
 def test_samples(sample: m.SampleResponse) -> None:
-    """Results of sampling, with all that only binary messages have."""
+    """Samples have all fields that only protobuf has."""
     assert plain(protobuf.decode_sample(served.encode_sample(sample))) == plain(sample)

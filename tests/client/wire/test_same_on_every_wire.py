@@ -1,4 +1,4 @@
-"""Numbers of a batch arrive as the same values, as JSON and as protobuf, in whatever form they were given."""
+"""Tests that numbers of a batch arrive as the same values, as JSON and as protobuf."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::tinkerwire_base.tensors.Precisi
 
 
 def request_of(datum: tw.Datum, config: Any = None) -> m.ForwardBackwardRequest:
-    """A request of one example."""
+    """Return a request of one example."""
     batch = m.ForwardBackwardInput(data=[datum], loss_fn="ppo", loss_fn_config=config)
     return m.ForwardBackwardRequest(model_id="m", seq_id=1, forward_backward_input=batch)
 
 
-def arrived(datum: tw.Datum, dialect: Any, config: Any = None) -> m.Datum:
-    """The example as the embedded server decodes it."""
+def receive(datum: tw.Datum, dialect: Any, config: Any = None) -> m.Datum:
+    """Return the example as the embedded server decodes it."""
     content = codec.encode(forward_backward(body=request_of(datum, config)), dialect).content
     assert content is not None
     if dialect is PROTOBUF:
@@ -41,7 +41,7 @@ def arrived(datum: tw.Datum, dialect: Any, config: Any = None) -> m.Datum:
 
 
 def strided(array: Any, order: str) -> Any:
-    """The same values, laid out in memory in another way."""
+    """Return the same values in another memory layout."""
     if order == "big-endian":
         return array.astype(array.dtype.newbyteorder(">"))
     if order == "every second":
@@ -93,10 +93,10 @@ def test_numpy_scalars_in_lists(floats: list[float], ints: list[int]) -> None:
 
 
 def check(name: str, given_value: Any, expected: Any, dtype: str) -> None:
-    """Hold what arrives over both wires against the values that were given."""
+    """Compare the receive values of both wires with the original values."""
     datum = tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={name: given_value})
     for dialect in (JSON, PROTOBUF):
-        found = arrived(datum, dialect).loss_fn_inputs[name]
+        found = receive(datum, dialect).loss_fn_inputs[name]
         assert found.dtype == dtype
         assert found.to_numpy().dtype == np.dtype(dtype)
         assert found.to_numpy().reshape(-1).tolist() == list(expected)
@@ -119,7 +119,7 @@ def test_shapes(array: Any) -> None:
     """Arrays of any shape and order in memory keep their shape and the place of each value."""
     datum = tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={"weights": array})
     for dialect in (JSON, PROTOBUF):
-        found = arrived(datum, dialect).loss_fn_inputs["weights"].to_numpy()
+        found = receive(datum, dialect).loss_fn_inputs["weights"].to_numpy()
         assert found.shape == array.shape
         assert found.tolist() == array.tolist()
 
@@ -137,7 +137,7 @@ def test_tokens_and_sparse_indices_in_any_byte_order(dtype: str) -> None:
     tokens = np.array([1, 9, 2, 9, 3], dtype)[::2]
     datum = tw.Datum(model_input=tw.ModelInput.from_ints(tokens), loss_fn_inputs={"weights": sparse})
     for dialect in (JSON, PROTOBUF):
-        found = arrived(datum, dialect)
+        found = receive(datum, dialect)
         assert found.model_input.to_ints() == [1, 2, 3]
         assert found.loss_fn_inputs["weights"].tolist() == [[0, 0, 0, 0.5], [0, 0.25, 0, 0]]
 
@@ -156,13 +156,13 @@ def test_tokens_and_sparse_indices_in_any_byte_order(dtype: str) -> None:
     ],
 )
 def test_what_no_wire_carries_is_refused_when_the_datum_is_made(value: Any, error: type[Exception], words: str) -> None:
-    """The error names the key, and the position where one value is at fault."""
+    """The error names the key, and the position of a wrong value."""
     with pytest.raises(error, match=words):
         tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={"target_tokens": value})
 
 
 def test_masked_data_of_a_tensor_is_refused() -> None:
-    """A TensorData takes no mask along silently."""
+    """A TensorData does not drop a mask silently."""
     with pytest.raises(TypeError, match=r"TensorData\.data: the wire has no masks"):
         tw.TensorData(data=np.ma.masked_array([1.0, 2.0], mask=[True, False]), dtype="float32")
 
@@ -170,14 +170,14 @@ def test_masked_data_of_a_tensor_is_refused() -> None:
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize("as_array", [True, False])
 def test_non_finite_numbers_go_out_where_the_wire_has_them(bad: float, as_array: bool) -> None:
-    """Protobuf carries them in tensors and in loss_fn_config; JSON does not, and the error says where and why."""
+    """Protobuf carries them in tensors and in loss_fn_config; JSON rejects them with position and reason."""
     values: Any = np.array([0.5, bad]) if as_array else [0.5, bad]
     datum = tw.Datum(model_input=tw.ModelInput.from_ints([1, 2]), loss_fn_inputs={"logprobs": values})
-    found = arrived(datum, PROTOBUF).loss_fn_inputs["logprobs"].to_numpy()
+    found = receive(datum, PROTOBUF).loss_fn_inputs["logprobs"].to_numpy()
     assert np.array_equal(found, np.array([0.5, bad], np.float32), equal_nan=True)
     words = rf"data\[0\]\.loss_fn_inputs\['logprobs'\]\[1\]: {bad} cannot be sent, JSON has only finite .*0\.18\.2"
     with pytest.raises(ValueError, match=words):
-        arrived(datum, JSON)
+        receive(datum, JSON)
     plain = tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={})
     sent = served.decode_request(
         codec.encode(forward_backward(body=request_of(plain, {"clip": bad})), PROTOBUF).content or b""
@@ -186,7 +186,7 @@ def test_non_finite_numbers_go_out_where_the_wire_has_them(bad: float, as_array:
     config = sent.forward_backward_input.loss_fn_config or {}
     assert np.array_equal(float(config["clip"]), bad, equal_nan=True)
     with pytest.raises(ValueError, match=rf"loss_fn_config\['clip'\]: {bad} cannot be sent, JSON has only"):
-        arrived(plain, JSON, {"clip": bad})
+        receive(plain, JSON, {"clip": bad})
 
 
 def test_rounding_still_warns() -> None:

@@ -1,4 +1,4 @@
-"""Futures in place of values, and values in place of futures: every operation takes both from any server."""
+"""Tests of futures in place of values, and of values in place of futures, for every operation."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ RESULTS: dict[str, Any] = {
 }
 
 
-def starts(client: tw.ServiceClient) -> dict[str, Callable[[], Any]]:
-    """The result of each operation, by its path."""
+def start_operations(client: tw.ServiceClient) -> dict[str, Callable[[], Any]]:
+    """Return the result of each operation by its path."""
 
     def training() -> tw.TrainingClient:
         return client.create_lora_training_client("base").result(PATIENCE_S)
@@ -117,10 +117,10 @@ def test_the_table_has_every_operation_with_a_future() -> None:
 @pytest.mark.parametrize("future", FUTURES.values(), ids=FUTURES)
 @pytest.mark.parametrize("name", VALUES)
 def test_a_future_in_place_of_a_value(server: ScriptedServer, name: str, future: dict[str, Any]) -> None:
-    """It is polled to its value, also while that is not ready."""
+    """The client polls it to its value, also while that is pending."""
     server.rules.update({path: lambda _, value=value: ScriptedResponse(value) for path, value in VALUES.items()})  # type: ignore[misc]
     with open_client(server.url, wire_version="0.38.0", client_config=FLAGS) as client:
-        expected = starts(client)[name]()
+        expected = start_operations(client)[name]()
     kept = in_order(
         ScriptedResponse(status=408), ScriptedResponse({"type": "try_again"}), ScriptedResponse(VALUES[name])
     )
@@ -131,7 +131,7 @@ def test_a_future_in_place_of_a_value(server: ScriptedServer, name: str, future:
     server.rules["retrieve_future"] = poll
     server.rules[name] = lambda _: ScriptedResponse(future)
     with open_client(server.url, wire_version="0.38.0", client_config=FLAGS) as client:
-        assert starts(client)[name]() == expected
+        assert start_operations(client)[name]() == expected
     assert len([body for body in server.bodies("retrieve_future") if body["request_id"] == "later"]) == 3
 
 
@@ -140,14 +140,14 @@ def test_a_future_in_place_of_a_value(server: ScriptedServer, name: str, future:
 )
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_value_in_place_of_a_future(server: ScriptedServer, name: str, extra: dict[str, Any]) -> None:
-    """It is the result; nothing is polled, and the response may have an id of its own."""
+    """The value is the result; nothing is polled, and the response may have an id."""
     if extra and name in ("create_model", "unload_model"):
         pytest.skip("a response with request_id and model_id is a future of the contract")
     server.rules[name] = lambda _: ScriptedResponse({**RESULTS[name], **extra})
     is_new = name in ("create_custom_loss", "save_weights_external")
     options = {"wire_version": "0.38.0", "client_config": FLAGS} if is_new else {"wire_version": "0.16.1"}
     with open_client(server.url, **options) as client:
-        found = starts(client)[name]()
+        found = start_operations(client)[name]()
     expected = RESULTS[name]
     assert found in (*expected.values(), [1, 2])
     polled = {body["request_id"].partition("/")[0] for body in server.bodies("retrieve_future")}
@@ -156,7 +156,7 @@ def test_a_value_in_place_of_a_future(server: ScriptedServer, name: str, extra: 
 
 @pytest.mark.parametrize("name", ["asample", "forward", "forward_backward"])
 def test_a_protobuf_value_in_place_of_a_future(server: ScriptedServer, name: str) -> None:
-    """It is the result as well; nothing is polled."""
+    """The value is the result; nothing is polled."""
     if name == "asample":
         sequence = message_class("SampledSequence")(stop_reason=1, tokens=np.asarray([1, 2], "<i4").tobytes())
         content = message_class("SampleResponse")(sequences=[sequence]).SerializeToString()
@@ -164,20 +164,20 @@ def test_a_protobuf_value_in_place_of_a_future(server: ScriptedServer, name: str
         content = message_class("ForwardBackwardOutput")(metrics={"loss:sum": 1.0}).SerializeToString()
     server.rules[name] = lambda _: ScriptedResponse(content, headers={"content-type": PROTOBUF})
     with open_client(server.url, wire_version="0.22.7") as client:
-        assert starts(client)[name]() in ([1, 2], {"loss:sum": 1.0})
+        assert start_operations(client)[name]() in ([1, 2], {"loss:sum": 1.0})
     assert {body["request_id"].partition("/")[0] for body in server.bodies("retrieve_future")} <= {"create_model"}
 
 
 def test_a_protobuf_value_where_there_is_none(server: ScriptedServer) -> None:
-    """An operation whose result has no protobuf form gets an error that names it, and is not sent again."""
+    """An operation without a protobuf result raises an error that names it, without a resend."""
     server.rules["optim_step"] = lambda _: ScriptedResponse(b"\x0a\x00", headers={"content-type": PROTOBUF})
     with open_client(server.url) as client, pytest.raises(tw.APIResponseValidationError, match="optim_step"):
-        starts(client)["optim_step"]()
+        start_operations(client)["optim_step"]()
     assert len(server.named("optim_step")) == 1
 
 
 def test_a_custom_loss_on_a_server_that_trains_at_once(server: ScriptedServer) -> None:
-    """Both halves take the value."""
+    """Both halves accept the value."""
     server.rules["forward"] = server.rules["forward_backward"] = lambda _: ScriptedResponse(OUTPUT)
     with open_client(server.url) as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
@@ -191,10 +191,10 @@ def test_a_custom_loss_on_a_server_that_trains_at_once(server: ScriptedServer) -
 )
 @pytest.mark.parametrize("name", ["optim_step", "asample", "create_model", "create_sampling_session"])
 def test_a_response_that_is_neither(server: ScriptedServer, name: str, body: Any) -> None:
-    """It is an error that names the call and what came; nothing is sent again."""
+    """The error names the call and the response, without a resend."""
     server.rules[name] = lambda _: ScriptedResponse(body)
     with open_client(server.url) as client, pytest.raises(tw.APIResponseValidationError, match=f"api/v1/{name}"):
-        starts(client)[name]()
+        start_operations(client)[name]()
     assert len(server.named(name)) == 1
 
 

@@ -1,4 +1,4 @@
-"""Our client and a server process of each wire version: create, train, save, load, sample, list."""
+"""Tests of the client against a server process of each wire version: create, train, save, load, sample, list."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DATUM = tw.Datum(
 
 
 def flow(client: tw.ServiceClient) -> list[float]:
-    """Everything that a training run does; the losses on the way."""
+    """Run a training run and return its losses."""
     assert MODEL in [model.model_name for model in client.get_server_capabilities().supported_models]
     training = client.create_lora_training_client(MODEL, rank=4, seed=7)
     losses = []
@@ -78,14 +78,14 @@ def _loss(training: tw.TrainingClient) -> float:
 
 
 def options_of(version: str, flags: dict[str, Any]) -> list[str]:
-    """How a server of a version is started."""
+    """Return the options of a server of a version."""
     given = [f"{name}={str(value).lower()}" for name, value in flags.items()]
     return ["--wire", version, *(part for flag in given for part in ("--flag", flag))]
 
 
 @pytest.mark.parametrize(("version", "flags"), WITH_FLAGS)
 def test_the_flow_works_in_every_version(version: str, flags: dict[str, Any]) -> None:
-    """With the version given and, from 0.6.0 on, with no setting but the URL; the losses are the same."""
+    """The losses are the same with the version set and, from 0.6.0 on, with nothing but the URL."""
     with embedded_http_server(*options_of(version, flags)) as url:
         with tw.ServiceClient(base_url=url, wire_version=version, client_config=flags) as client:
             dialect = client.dialect
