@@ -16,7 +16,7 @@ SERVED = "0.16.1"
 SERVED_VERSIONS = ("0.3.0", SERVED, "0.25.0", "0.26.2", "0.38.0")
 
 
-def there(version: str) -> set[str]:
+def load_operations(version: str) -> set[str]:
     """Return the operations of one wire version."""
     return {
         name
@@ -27,7 +27,7 @@ def there(version: str) -> set[str]:
     }
 
 
-TODAY = sorted(there(SERVED))
+TODAY = sorted(load_operations(SERVED))
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def router() -> Router:
 
 def test_every_operation_has_a_handler() -> None:
     """Every served operation has a handler, and every handler has an operation."""
-    assert HANDLERS.keys() == {name for version in SERVED_VERSIONS for name in there(version)}
+    assert HANDLERS.keys() == {name for version in SERVED_VERSIONS for name in load_operations(version)}
 
 
 @pytest.mark.parametrize("name", TODAY)

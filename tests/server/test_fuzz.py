@@ -73,14 +73,14 @@ def _of_type(kind: str | None, schema: dict[str, Any]) -> st.SearchStrategy[Any]
     }[kind]
 
 
-def _spoiled(value: Any, data: st.DataObject) -> Any:
+def _mutate(value: Any, data: st.DataObject) -> Any:
     """Replace, drop or add one part somewhere inside a value."""
     if isinstance(value, dict) and value and data.draw(st.booleans()):
         key = data.draw(st.sampled_from(sorted(value)))
-        return {**value, key: _spoiled(value[key], data)}
+        return {**value, key: _mutate(value[key], data)}
     if isinstance(value, list) and value and data.draw(st.booleans()):
         place = data.draw(st.integers(0, len(value) - 1))
-        return [*value[:place], _spoiled(value[place], data), *value[place + 1 :]]
+        return [*value[:place], _mutate(value[place], data), *value[place + 1 :]]
     if isinstance(value, dict) and data.draw(st.booleans()):
         return {**value, data.draw(st.text(max_size=4)): data.draw(JUNK)}
     return data.draw(JUNK)
@@ -142,7 +142,7 @@ def test_mutated_body_causes_no_server_error(
     """Valid bodies, and bodies with one mutated part, give a 4xx, a result, or a user error."""
     body = data.draw(_valid(SERVED[operation]["requestBody"]["content"]["application/json"]["schema"]))
     if spoil:
-        body = _spoiled(body, data)
+        body = _mutate(body, data)
     row = OPERATIONS[operation]
     ids = {"training_run_id": KNOWN["model_id"], "checkpoint_id": "weights/fuzz"}
     request = WireRequest(method=row.method, path=row.path.format(**ids), headers={}, content=orjson.dumps(body))

@@ -38,7 +38,7 @@ SUM = node("call_method", "sum_1", "sum", ref("logprobs"))
 PLAIN = body(SUM)
 
 
-def changed(path: str, value: Any) -> dict[str, Any]:
+def replace_value(path: str, value: Any) -> dict[str, Any]:
     """Replace the value at a path of the basic request."""
     found = copy.deepcopy(PLAIN)
     *way, last = (int(part) if part.isdecimal() else part for part in path.split("."))
@@ -57,25 +57,25 @@ for _ in range(20):
 @pytest.mark.parametrize(
     ("request_body", "error"),
     [
-        (changed("inputs", []), "a loss must have 1 to 16, got 0"),
+        (replace_value("inputs", []), "a loss must have 1 to 16, got 0"),
         (body(SUM, inputs=[("logprobs", 1), *((f"x{i}", 1) for i in range(16))]), "got 17"),
-        (changed("inputs.0.name", "weights"), "must be logprobs with rank 1 or 2"),
-        (changed("inputs.0.rank", 0), "must be logprobs with rank 1 or 2"),
+        (replace_value("inputs.0.name", "weights"), "must be logprobs with rank 1 or 2"),
+        (replace_value("inputs.0.rank", 0), "must be logprobs with rank 1 or 2"),
         (body(SUM, inputs=[("logprobs", 1), ("Beta", 0)]), "of a-z, 0-9 and _, got 'Beta'"),
         (body(SUM, inputs=[("logprobs", 1), ("logprobs", 1)]), "must be unique"),
-        (changed("graph.nodes", []), "the last node must be the output"),
-        (changed("graph.nodes.2.op", "call_method"), "the last node must be the output"),
-        (changed("graph.nodes.0.target", "weights"), "placeholders must be the inputs"),
+        (replace_value("graph.nodes", []), "the last node must be the output"),
+        (replace_value("graph.nodes.2.op", "call_method"), "the last node must be the output"),
+        (replace_value("graph.nodes.0.target", "weights"), "placeholders must be the inputs"),
         (body(node("placeholder", "again", "logprobs"), SUM), "placeholders must be the inputs"),
-        (changed("graph.nodes.0.args", [1.0]), "an input must not have arguments"),
-        (changed("graph.nodes.1.name", "logprobs"), "must be a unique identifier"),
-        (changed("graph.nodes.1.name", "a b"), "must be a unique identifier"),
-        (changed("graph.nodes.1.args", [ref("later")]), "'later' must be the name of an earlier node"),
-        (changed("graph.nodes.1.args", [ref("sum_1")]), "'sum_1' must be the name of an earlier node"),
-        (changed("graph.nodes.1.args", []), "the first argument must be a tensor"),
-        (changed("graph.nodes.1.args", [1.0]), "the first argument must be a tensor"),
-        (changed("graph.nodes.1.target", "backward"), "method 'backward' is not allowed"),
-        (changed("graph.nodes.1.target", "__class__"), "method '__class__' is not allowed"),
+        (replace_value("graph.nodes.0.args", [1.0]), "an input must not have arguments"),
+        (replace_value("graph.nodes.1.name", "logprobs"), "must be a unique identifier"),
+        (replace_value("graph.nodes.1.name", "a b"), "must be a unique identifier"),
+        (replace_value("graph.nodes.1.args", [ref("later")]), "'later' must be the name of an earlier node"),
+        (replace_value("graph.nodes.1.args", [ref("sum_1")]), "'sum_1' must be the name of an earlier node"),
+        (replace_value("graph.nodes.1.args", []), "the first argument must be a tensor"),
+        (replace_value("graph.nodes.1.args", [1.0]), "the first argument must be a tensor"),
+        (replace_value("graph.nodes.1.target", "backward"), "method 'backward' is not allowed"),
+        (replace_value("graph.nodes.1.target", "__class__"), "method '__class__' is not allowed"),
         (body(node("call_function", "a", "os.system", "true")), "function 'os.system' is not allowed"),
         (body(node("call_function", "a", "torch.load", "f")), "function 'torch.load' is not allowed"),
         (body(node("call_function", "a", "torch.ops.aten.exp", ref("logprobs"))), "function 'torch.ops"),
@@ -91,21 +91,24 @@ for _ in range(20):
         (body(node("call_module", "a", "linear", ref("logprobs"))), "op call_module is not allowed"),
         (body(node("get_attr", "a", "_tensor_constant0")), "op get_attr is not allowed"),
         (body(node("output", "a", "output", ref("logprobs")), SUM), "op output is not allowed"),
-        (changed("graph.nodes.1.kwargs", {"dim": {"node": 1}}), "dim: .* is not a valid argument"),
-        (changed("graph.nodes.1.kwargs", {"dim": {"float": "1"}}), "is not a valid argument"),
-        (changed("graph.nodes.1.kwargs", {"dim": {"slice": [1]}}), "is not a valid argument"),
-        (changed("graph.nodes.1.kwargs", {"dim": {"tuple": 1, "dict": {}}}), "is not a valid argument"),
-        (changed("graph.nodes.1.kwargs", {"dim": {"ellipsis": False}}), "is not a valid argument"),
-        (changed("graph.nodes.1.kwargs", {"dtype": {"dtype": "quint8"}}), "dtype must be one of .* got 'quint8'"),
-        (changed("graph.nodes.1.kwargs", {"device": {"device": "cuda"}}), "device must be one of cpu, got 'cuda'"),
-        (changed("graph.nodes.1.args", [DEEP]), "nested at most 16 levels"),
-        (changed("graph.nodes.2.args", [ref("sum_1")]), "a pair of the loss and a dict"),
-        (changed("graph.nodes.2.args", [{"tuple": [1.0, {"dict": {}}]}]), "loss and metrics must be nodes"),
+        (replace_value("graph.nodes.1.kwargs", {"dim": {"node": 1}}), "dim: .* is not a valid argument"),
+        (replace_value("graph.nodes.1.kwargs", {"dim": {"float": "1"}}), "is not a valid argument"),
+        (replace_value("graph.nodes.1.kwargs", {"dim": {"slice": [1]}}), "is not a valid argument"),
+        (replace_value("graph.nodes.1.kwargs", {"dim": {"tuple": 1, "dict": {}}}), "is not a valid argument"),
+        (replace_value("graph.nodes.1.kwargs", {"dim": {"ellipsis": False}}), "is not a valid argument"),
+        (replace_value("graph.nodes.1.kwargs", {"dtype": {"dtype": "quint8"}}), "dtype must be one of .* got 'quint8'"),
         (
-            changed("graph.nodes.2.args", [[ref("sum_1"), {"dict": {"custom/a:sum": 1}}]]),
+            replace_value("graph.nodes.1.kwargs", {"device": {"device": "cuda"}}),
+            "device must be one of cpu, got 'cuda'",
+        ),
+        (replace_value("graph.nodes.1.args", [DEEP]), "nested at most 16 levels"),
+        (replace_value("graph.nodes.2.args", [ref("sum_1")]), "a pair of the loss and a dict"),
+        (replace_value("graph.nodes.2.args", [{"tuple": [1.0, {"dict": {}}]}]), "loss and metrics must be nodes"),
+        (
+            replace_value("graph.nodes.2.args", [[ref("sum_1"), {"dict": {"custom/a:sum": 1}}]]),
             "loss and metrics must be nodes",
         ),
-        (changed("graph.nodes.2.args", [[ref("sum_1"), {"dict": {"a": ref("sum_1")}}]]), "metric 'a' must match"),
+        (replace_value("graph.nodes.2.args", [[ref("sum_1"), {"dict": {"a": ref("sum_1")}}]]), "metric 'a' must match"),
     ],
 )
 def test_invalid_graph_is_422_with_its_place(call: Caller, request_body: dict[str, Any], error: str) -> None:
@@ -184,7 +187,7 @@ def examples() -> list[tw.Datum]:
     return found
 
 
-def bare(datums: list[tw.Datum]) -> list[tw.Datum]:
+def keep_targets(datums: list[tw.Datum]) -> list[tw.Datum]:
     """Create datums of several lengths with targets only."""
     return [
         tw.Datum(model_input=each.model_input, loss_fn_inputs={"target_tokens": each.loss_fn_inputs["target_tokens"]})
@@ -192,7 +195,7 @@ def bare(datums: list[tw.Datum]) -> list[tw.Datum]:
     ]
 
 
-def rehearsal(version: str, *flags: str) -> tuple[tw.LossHandle, list[dict[str, float]]]:
+def train_on_custom_loss(version: str, *flags: str) -> tuple[tw.LossHandle, list[dict[str, float]]]:
     """Return the metrics of four steps on a custom loss, and the cross-entropy loss after them."""
     with (
         embedded_http_server("--wire", version, *flags) as url,
@@ -205,17 +208,17 @@ def rehearsal(version: str, *flags: str) -> tuple[tw.LossHandle, list[dict[str, 
             trained = training.forward_backward_custom(examples(), handle)
             stepped = training.optim_step(tw.AdamParams(learning_rate=3e-3))
             steps.append({**trained.result(PATIENCE_S).metrics, **stepped.result(PATIENCE_S).metrics})
-        after = training.forward(bare(examples()), "cross_entropy").result(PATIENCE_S)
+        after = training.forward(keep_targets(examples()), "cross_entropy").result(PATIENCE_S)
         return handle, [*steps, {"after": after.metrics["loss:sum"]}]
 
 
 @needs_torch
 def test_server_and_client_evaluation_agree() -> None:
     """Metrics and weights after a step are equal, and the model trains."""
-    handle, here = rehearsal(NEWEST, "--flag", "custom_loss_server_side=true")
+    handle, here = train_on_custom_loss(NEWEST, "--flag", "custom_loss_server_side=true")
     assert handle.loss_id is not None
     for version in (NEWEST, "0.16.1"):
-        handle, there = rehearsal(version)
+        handle, there = train_on_custom_loss(version)
         assert handle.loss_id is None
         for ours, theirs in zip(here, there, strict=True):
             assert ours == pytest.approx({key: theirs[key] for key in ours}, rel=1e-4)
@@ -239,4 +242,4 @@ def test_forward_returns_the_loss_without_gradients() -> None:
         assert looked.metrics == trained.metrics
         assert looked.loss_fn_outputs[0].keys() == {"logprobs"}
         with pytest.raises(tw.RequestFailedError, match="datum 0: 'advantages' is missing; loss ratio requires it"):
-            training.forward_backward(bare(examples()), "custom", config).result(PATIENCE_S)
+            training.forward_backward(keep_targets(examples()), "custom", config).result(PATIENCE_S)

@@ -37,7 +37,7 @@ def sampling(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     opened.set()
 
 
-def _ask(call: Caller, sampler_id: str, seq_id: int, tokens: list[int] | None = None) -> str:
+def _submit_sample(call: Caller, sampler_id: str, seq_id: int, tokens: list[int] | None = None) -> str:
     body = {
         "sampling_session_id": sampler_id,
         "seq_id": seq_id,
@@ -69,8 +69,8 @@ def _completed(call: Caller, sampler_id: str, count: int, clone: int = 0) -> tup
 
 def test_each_sample_is_listed_once_when_it_ends(call: Caller, sampler_id: str) -> None:
     """A finished sample has the size of its result, a failed one does not."""
-    good = [_ask(call, sampler_id, number) for number in range(3)]
-    bad = _ask(call, sampler_id, 3, tokens=[10_000])
+    good = [_submit_sample(call, sampler_id, number) for number in range(3)]
+    bad = _submit_sample(call, sampler_id, 3, tokens=[10_000])
     found, cursor = _completed(call, sampler_id, 4)
     states = {each["request_id"]: each["state"] for each in found}
     assert states == {**dict.fromkeys(good, "finished"), bad: "failed"}
@@ -85,7 +85,7 @@ def test_each_sample_is_listed_once_when_it_ends(call: Caller, sampler_id: str) 
 
 def test_lost_response_is_repeated_until_its_cursor_returns(call: Caller, sampler_id: str) -> None:
     """A fetched result is not listed again."""
-    first, second = _ask(call, sampler_id, 0), _ask(call, sampler_id, 1)
+    first, second = _submit_sample(call, sampler_id, 0), _submit_sample(call, sampler_id, 1)
     for request_id in (first, second):
         call.result(request_id)
     call.post("retrieve_futures", _poll(sampler_id))
@@ -101,7 +101,7 @@ def test_poll_waits_for_the_first_completion(call: Caller, sampler_id: str, samp
     started = time.monotonic()
     assert call.post("retrieve_futures", _poll(sampler_id, timeout=0.2)).body["completions"] == []
     assert 0.19 < time.monotonic() - started < 9  # the server's own is 10
-    request_id = _ask(call, sampler_id, 0)
+    request_id = _submit_sample(call, sampler_id, 0)
 
     async def poll() -> Any:
         waiting = asyncio.create_task(call.send("POST", "retrieve_futures", _poll(sampler_id)))
@@ -119,19 +119,19 @@ def test_each_client_copy_gets_its_own_completions(call: Caller, sampler_id: str
         call.post("join_sampling_session", {"sampling_session_id": sampler_id}).body["client_counter"] for _ in "ab"
     ]
     assert numbers == [1, 2]
-    own, copied = _ask(call, sampler_id, 0), _ask(call, sampler_id, 2 * CLONE)
+    own, copied = _submit_sample(call, sampler_id, 0), _submit_sample(call, sampler_id, 2 * CLONE)
     assert [each["request_id"] for each in _completed(call, sampler_id, 1)[0]] == [own]
     assert [each["request_id"] for each in _completed(call, sampler_id, 1, clone=2)[0]] == [copied]
 
 
 def test_cancelled_sample_is_not_drawn(call: Caller, sampler_id: str, sampling: threading.Event) -> None:
     """It fails at once, also for a waiting poll; a sample that has ended keeps its result."""
-    request_id = _ask(call, sampler_id, 0)
+    request_id = _submit_sample(call, sampler_id, 0)
     assert call.post("cancel_future", {"request_id": request_id}).status == 204
     assert "cancelled" in call.result(request_id)["error"]
     assert _completed(call, sampler_id, 1)[0][0]["state"] == "failed"
     sampling.set()
-    done = _ask(call, sampler_id, 1)
+    done = _submit_sample(call, sampler_id, 1)
     content = call.result(done)
     assert call.post("cancel_future", {"request_id": done}).status == 204
     assert call.result(done) == content

@@ -39,7 +39,7 @@ def _growth(act: Callable[[int], Awaitable[None]], warm_up: int, count: int, mea
     return asyncio.run(run())
 
 
-def _ask(sampler_id: str, seq_id: int) -> dict[str, Any]:
+def _create_sample_request(sampler_id: str, seq_id: int) -> dict[str, Any]:
     return {
         "sampling_session_id": sampler_id,
         "seq_id": seq_id,
@@ -52,49 +52,49 @@ def _step(model_id: str, seq_id: int | None = None) -> dict[str, Any]:
     return {"model_id": model_id, "seq_id": seq_id, "adam_params": {"learning_rate": 0.01}}
 
 
-async def _submitted(call: Caller, path: str, body: Any, key: str) -> str:
+async def _submit(call: Caller, path: str, body: Any, key: str) -> str:
     reply = await call.send("POST", path, body, key=key)
     assert reply.status == 200, reply
     found: str = reply.body["request_id"]
     return found
 
 
-async def _done(call: Caller, path: str, body: Any, key: str) -> None:
-    request_id = await _submitted(call, path, body, key)
+async def _run(call: Caller, path: str, body: Any, key: str) -> None:
+    request_id = await _submit(call, path, body, key)
     reply = await call.send("POST", "retrieve_future", {"request_id": request_id})
     assert reply.status == 200, reply
 
 
-def _unchecked(call: Caller) -> Any:
-    """Return the caller without the contract check of each response."""
+def _without_contract_check(call: Caller) -> Any:
+    """Return the caller without its contract check, for speed."""
     return attrs.evolve(call, checks_contract=False)
 
 
 @pytest.mark.parametrize("is_fetched", [True, False])
 def test_samples_do_not_leak_memory(serve: ServerFactory, is_fetched: bool) -> None:
     """Memory reaches a plateau, with and without clients that fetch the results."""
-    call = _unchecked(serve(retention=SMALL))
+    call = _without_contract_check(serve(retention=SMALL))
     sampler_id = call.create_sampler()
 
     async def sample(number: int) -> None:
-        act = _done if is_fetched else _submitted
-        await act(call, "asample", _ask(sampler_id, number), f"{number:032d}")
+        act = _run if is_fetched else _submit
+        await act(call, "asample", _create_sample_request(sampler_id, number), f"{number:032d}")
         if not is_fetched and number % 50 == 0:
             # The queue of samples is limited.
-            await _done(call, "asample", _ask(sampler_id, 10_000 + number), f"last{number}")
+            await _run(call, "asample", _create_sample_request(sampler_id, 10_000 + number), f"last{number}")
 
     assert _growth(sample, 500, 2000, sys.getallocatedblocks) < MAX_BLOCKS
 
 
 def test_training_does_not_leak_memory(serve: ServerFactory, batch: BatchFactory) -> None:
     """Memory reaches a plateau over forward passes and steps."""
-    call = _unchecked(serve(retention=SMALL))
+    call = _without_contract_check(serve(retention=SMALL))
     model_id = call.create_model()
 
     async def train(number: int) -> None:
         forward = {"model_id": model_id, "seq_id": 2 * number + 1, "forward_input": batch()}
-        await _done(call, "forward", forward, f"f{number:032d}")
-        await _done(call, "optim_step", _step(model_id, 2 * number + 2), f"s{number:032d}")
+        await _run(call, "forward", forward, f"f{number:032d}")
+        await _run(call, "optim_step", _step(model_id, 2 * number + 2), f"s{number:032d}")
 
     assert _growth(train, 200, 500, sys.getallocatedblocks) < MAX_BLOCKS
 
@@ -102,7 +102,7 @@ def test_training_does_not_leak_memory(serve: ServerFactory, batch: BatchFactory
 def test_ended_sessions_do_not_leak_memory(serve: ServerFactory, clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Expired sessions are removed in the end, with their models and samplers."""
     monkeypatch.setattr("tinkerwire._server.sessions.sessions.EXPIRED_BYTES", 100 * KIB)
-    call = _unchecked(serve(retention=SMALL, clock=clock, session_ttl_s=60))
+    call = _without_contract_check(serve(retention=SMALL, clock=clock, session_ttl_s=60))
 
     async def live(number: int) -> None:
         clock.now += 61
@@ -167,9 +167,9 @@ def test_resend_within_the_limits_gives_the_same_result(serve: ServerFactory) ->
     """A resend of a fetched sample returns the stored result instead of a second draw."""
     call = serve()
     sampler_id = call.create_sampler()
-    ids = [call.submit("asample", _ask(sampler_id, number)) for number in range(300)]
+    ids = [call.submit("asample", _create_sample_request(sampler_id, number)) for number in range(300)]
     results = [call.result(each) for each in ids]
-    assert [call.submit("asample", _ask(sampler_id, number)) for number in range(300)] == ids
+    assert [call.submit("asample", _create_sample_request(sampler_id, number)) for number in range(300)] == ids
     assert [call.result(each) for each in ids] == results
 
 
@@ -177,11 +177,11 @@ def test_fetched_results_are_dropped_before_older_ones(serve: ServerFactory) -> 
     """With too many results, the unfetched ones stay, although they are older."""
     call = serve(retention=RetentionPolicy(results=3))
     sampler_id = call.create_sampler()
-    older = call.submit("asample", _ask(sampler_id, 0))
+    older = call.submit("asample", _create_sample_request(sampler_id, 0))
     assert asyncio.run(call.server._state.futures.get(older).wait(20)) is not None
     fetched = []
     for number in range(1, 5):
-        fetched.append(call.submit("asample", _ask(sampler_id, number)))
+        fetched.append(call.submit("asample", _create_sample_request(sampler_id, number)))
         call.result(fetched[-1])
     statuses = [call.post("retrieve_future", {"request_id": each}).status for each in (fetched[0], older)]
     assert statuses == [410, 200]
@@ -208,19 +208,19 @@ def test_reused_seq_id_of_a_dropped_request_is_409(serve: ServerFactory) -> None
 
 def test_samples_do_not_evict_training_requests(serve: ServerFactory) -> None:
     """A step is recognized after more samples than the table of samples holds."""
-    call = _unchecked(serve(retention=SMALL))
+    call = _without_contract_check(serve(retention=SMALL))
     sampler_id, model_id = call.create_sampler(), call.create_model()
     step = call.submit("optim_step", _step(model_id, 1))
-    first = call.submit("asample", _ask(sampler_id, 0))
+    first = call.submit("asample", _create_sample_request(sampler_id, 0))
     for number in range(1, 400):
-        call.submit("asample", _ask(sampler_id, number))
+        call.submit("asample", _create_sample_request(sampler_id, number))
     assert call.submit("optim_step", _step(model_id, 1)) == step
-    assert call.submit("asample", _ask(sampler_id, 0)) != first
+    assert call.submit("asample", _create_sample_request(sampler_id, 0)) != first
 
 
 def test_counted_memory_is_at_least_the_real_memory(serve: ServerFactory) -> None:
     """The limits count bytes of this process; two-token samples take at most the counted size."""
-    call = _unchecked(serve())
+    call = _without_contract_check(serve())
     sampler_id = call.create_sampler()
 
     def counted() -> int:
@@ -229,7 +229,7 @@ def test_counted_memory_is_at_least_the_real_memory(serve: ServerFactory) -> Non
         return sum(table.size_bytes for table in tables)
 
     async def sample(number: int) -> None:
-        await _done(call, "asample", _ask(sampler_id, number), f"{number:032d}")
+        await _run(call, "asample", _create_sample_request(sampler_id, number), f"{number:032d}")
 
     traced = tracemalloc.get_traced_memory
     tracemalloc.start()
@@ -247,13 +247,15 @@ def test_client_copy_continues_after_its_completions_were_dropped(serve: ServerF
     target = {"type": "sampling_session", "sampling_session_id": sampler_id, "cloned_sampler_id": 0}
     cursor = 0
     for seq_id in range(5):
-        request_id = call.submit("asample", _ask(sampler_id, seq_id))
+        request_id = call.submit("asample", _create_sample_request(sampler_id, seq_id))
         body = call.post("retrieve_futures", {"target": target, "prev_cursor": cursor}).body
         assert [each["request_id"] for each in body["completions"]] == [request_id]
         assert body["cursor"] > cursor
         cursor = body["cursor"]
         call.result(request_id)
-        call.run("asample", {**_ask(sampler_id, seq_id), "sampling_session_id": call.create_sampler()})
+        call.run(
+            "asample", {**_create_sample_request(sampler_id, seq_id), "sampling_session_id": call.create_sampler()}
+        )
         gc.collect()
 
 

@@ -12,7 +12,7 @@ from support.server_fixtures import Caller, ServerFactory
 NANO = "tinkerwire/byte-nano"
 
 
-def _ask(sampler_id: str, **more: Any) -> dict[str, Any]:
+def _create_sample_request(sampler_id: str, **more: Any) -> dict[str, Any]:
     params = {"max_tokens": 3, "seed": 5, **more.pop("sampling_params", {})}
     chunks = [{"tokens": [72, 101]}, {"tokens": [108], "type": "encoded_text"}]
     return {"sampling_session_id": sampler_id, "prompt": {"chunks": chunks}, "sampling_params": params, **more}
@@ -20,7 +20,7 @@ def _ask(sampler_id: str, **more: Any) -> dict[str, Any]:
 
 def test_samples_have_logprobs(call: Caller, sampler_id: str) -> None:
     """The count is the requested one, with one logprob a token; prompt logprobs are optional."""
-    result = call.run("asample", _ask(sampler_id, num_samples=2, seq_id=0))
+    result = call.run("asample", _create_sample_request(sampler_id, num_samples=2, seq_id=0))
     assert [len(each["tokens"]) for each in result["sequences"]] == [3, 3]
     assert all(len(each["logprobs"]) == 3 and each["stop_reason"] == "length" for each in result["sequences"])
     assert result.get("prompt_logprobs") is None
@@ -28,7 +28,7 @@ def test_samples_have_logprobs(call: Caller, sampler_id: str) -> None:
 
 def test_prompt_logprobs_are_returned_on_request(call: Caller, sampler_id: str) -> None:
     """The first token has no logprob; the likeliest tokens are pairs."""
-    result = call.run("asample", _ask(sampler_id, prompt_logprobs=True, topk_prompt_logprobs=2))
+    result = call.run("asample", _create_sample_request(sampler_id, prompt_logprobs=True, topk_prompt_logprobs=2))
     assert [each is None for each in result["prompt_logprobs"]] == [True, False, False]
     top = result["topk_prompt_logprobs"]
     assert top[0] is None
@@ -37,7 +37,7 @@ def test_prompt_logprobs_are_returned_on_request(call: Caller, sampler_id: str) 
 
 def test_equal_seeds_give_equal_samples(call: Caller, sampler_id: str) -> None:
     """Two requests with one seed return the same tokens."""
-    first, again = (call.run("asample", _ask(sampler_id))["sequences"] for _ in range(2))
+    first, again = (call.run("asample", _create_sample_request(sampler_id))["sequences"] for _ in range(2))
     assert first == again
 
 
@@ -46,7 +46,7 @@ def test_server_seed_makes_all_samples_repeatable(serve: ServerFactory) -> None:
 
     def draw(seed: int) -> Any:
         call = serve(seed=seed)
-        ask = _ask(call.create_sampler(), seq_id=0, sampling_params={"seed": None, "max_tokens": 20})
+        ask = _create_sample_request(call.create_sampler(), seq_id=0, sampling_params={"seed": None, "max_tokens": 20})
         return call.run("asample", ask)["sequences"]
 
     assert draw(1) == draw(1) != draw(2)
@@ -55,7 +55,9 @@ def test_server_seed_makes_all_samples_repeatable(serve: ServerFactory) -> None:
 @pytest.mark.parametrize("stop", [["l", "m"], [108, 109], "zz", [], None])
 def test_every_form_of_stop_is_accepted(call: Caller, sampler_id: str, stop: Any) -> None:
     """The forms are a string, strings, token ids, and None."""
-    result = call.run("asample", _ask(sampler_id, sampling_params={"stop": stop, "top_k": 5, "top_p": 0.9}))
+    result = call.run(
+        "asample", _create_sample_request(sampler_id, sampling_params={"stop": stop, "top_k": 5, "top_p": 0.9})
+    )
     assert result["sequences"][0]["stop_reason"] in ("stop", "length")
 
 
@@ -72,7 +74,7 @@ def test_every_form_of_stop_is_accepted(call: Caller, sampler_id: str, stop: Any
 )
 def test_invalid_sample_is_a_user_error(call: Caller, sampler_id: str, change: Any, reason: str) -> None:
     """The future fails with category user and names the argument."""
-    failed = call.run("asample", _ask(sampler_id, **change))
+    failed = call.run("asample", _create_sample_request(sampler_id, **change))
     assert failed["category"] == "user"
     assert reason in failed["error"]
 
@@ -93,7 +95,9 @@ def test_invalid_target_tokens_are_a_user_error(serve: ServerFactory, tensor: An
     """This includes a sparse tensor whose few bytes expand beyond any memory."""
     call = serve(wire_version="0.38.0")
     sampler_id = call.create_sampler()
-    failed = call.run("asample", _ask(sampler_id, target_prompt_logprobs={"dtype": "int64", **tensor}))
+    failed = call.run(
+        "asample", _create_sample_request(sampler_id, target_prompt_logprobs={"dtype": "int64", **tensor})
+    )
     assert failed["category"] == "user", failed
     assert re.search(reason, failed["error"]), failed
 
@@ -103,7 +107,7 @@ def test_last_logprobs_of_an_image_are_rejected(serve: ServerFactory) -> None:
     call = serve(wire_version="0.38.0")
     chunks = [{"type": "image", "data": "AAAA", "format": "png"}]
     wishes = {"prompt": {"chunks": chunks}, "prompt_logprobs": True, "prompt_logprobs_last_n": 1}
-    reply = call.post("asample", _ask(call.create_sampler(), **wishes))
+    reply = call.post("asample", _create_sample_request(call.create_sampler(), **wishes))
     assert (reply.status, reply.body["detail"][0]["loc"]) == (422, ["body", "prompt"])
     assert "chunks[0] must be text for the models of this server, got type image" in reply.body["detail"][0]["msg"]
 
@@ -152,10 +156,13 @@ def test_sampler_has_the_weights_of_its_save(call: Caller) -> None:
     body = {"session_id": session_id, "sampling_session_seq_id": 1, "model_path": path}
     saved = call.post("create_sampling_session", body).body["sampling_session_id"]
     scored = [
-        call.run("asample", _ask(each, prompt_logprobs=True))["prompt_logprobs"]
+        call.run("asample", _create_sample_request(each, prompt_logprobs=True))["prompt_logprobs"]
         for each in (direct["sampling_session_id"], saved)
     ]
-    base = call.run("asample", {**_ask(""), "sampling_session_id": None, "base_model": NANO, "prompt_logprobs": True})
+    base = call.run(
+        "asample",
+        {**_create_sample_request(""), "sampling_session_id": None, "base_model": NANO, "prompt_logprobs": True},
+    )
     assert scored[0] == scored[1] != base["prompt_logprobs"]
 
 
@@ -165,7 +172,7 @@ def test_path_is_sampled_without_a_sampling_session(call: Caller) -> None:
     found = []
     for _ in range(2):
         path = call.run("save_weights_for_sampler", {"model_id": model_id, "path": "a"})["path"]
-        ask = {**_ask(""), "sampling_session_id": None, "model_path": path, "prompt_logprobs": True}
+        ask = {**_create_sample_request(""), "sampling_session_id": None, "model_path": path, "prompt_logprobs": True}
         found.append(call.run("asample", ask)["prompt_logprobs"][1:])
         assert call.run("asample", ask)["prompt_logprobs"][1:] == found[-1]
         assert call("DELETE", f"training_runs/{model_id}/checkpoints/sampler_weights/a").status == 204
@@ -177,7 +184,7 @@ def test_path_is_sampled_without_a_sampling_session(call: Caller) -> None:
 def test_full_queue_is_429_on_request(serve: ServerFactory) -> None:
     """With the backpressure header the response has Retry-After; without it the sample is queued."""
     call = serve(max_queued_samples=0)
-    ask = {**_ask(""), "sampling_session_id": None, "base_model": NANO}
+    ask = {**_create_sample_request(""), "sampling_session_id": None, "base_model": NANO}
     pushed = call.post("asample", ask, headers={"X-Tinker-Sampling-Backpressure": "1"})
     assert (pushed.status, pushed.headers["retry-after"]) == (429, "1")
     assert call.post("asample", ask).status == 200

@@ -15,7 +15,7 @@ from tinkerwire._server.http.responses import HttpError
 BODY = bytes(range(256)) * 400
 
 
-def _unsized(body: bytes) -> bytes:
+def _compress_without_size(body: bytes) -> bytes:
     """Compress with zstd into a frame without a content size."""
     writer = zstandard.ZstdCompressor().compressobj()
     return writer.compress(body) + writer.flush()
@@ -25,7 +25,7 @@ def _unsized(body: bytes) -> bytes:
     ("encoding", "sent"),
     [
         ("zstd", zstandard.compress(BODY)),
-        ("zstd", _unsized(BODY)),
+        ("zstd", _compress_without_size(BODY)),
         ("gzip", gzip.compress(BODY)),
         ("deflate", zlib.compress(BODY)),
         ("", BODY),

@@ -96,7 +96,7 @@ def test_operations_run_in_the_order_of_their_seq_ids(call: Caller, gate: thread
     assert losses[0] > losses[1]
 
 
-def _trained(call: Caller, order: list[int], batch: BatchFactory) -> list[float]:
+def _train(call: Caller, order: list[int], batch: BatchFactory) -> list[float]:
     """Send four chunks and a step in an order; return their losses and the loss after them."""
     model_id = call.create_model()
     futures = {}
@@ -115,7 +115,7 @@ def _trained(call: Caller, order: list[int], batch: BatchFactory) -> list[float]
 def test_order_of_arrival_does_not_change_results(serve: ServerFactory, order: list[int], batch: BatchFactory) -> None:
     """Parallel chunks of a batch, and a step ahead of them, give the bits of the sequential order."""
     call = serve(gap_wait_s=60.0)
-    assert _trained(call, order, batch) == _trained(call, [1, 2, 3, 4, 5], batch)
+    assert _train(call, order, batch) == _train(call, [1, 2, 3, 4, 5], batch)
 
 
 def test_operation_after_a_gap_runs_after_the_wait(serve: ServerFactory, timers: list[Any]) -> None:

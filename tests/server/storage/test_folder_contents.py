@@ -32,15 +32,15 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _spoil(rng: random.Random, folder: Path) -> set[Path]:
+def _damage(rng: random.Random, folder: Path) -> set[Path]:
     """Damage a folder in a few ways; return the damaged records."""
-    spoiled: set[Path] = set()
+    damaged: set[Path] = set()
     records = sorted(path for path in folder.rglob("*.json") if path.name != "run.json")
     for _ in range(rng.choice((1, 2, 3))):
         record = rng.choice(records)
         kind = rng.randrange(10)
         if kind < 4:
-            value = orjson.loads(record.read_bytes()) if record.is_file() and record not in spoiled else {"key": {}}
+            value = orjson.loads(record.read_bytes()) if record.is_file() and record not in damaged else {"key": {}}
             holder = rng.choice((value, value["key"]))
             name = rng.choice([*holder, "unknown"])
             before = dict(holder)
@@ -50,27 +50,27 @@ def _spoil(rng: random.Random, folder: Path) -> set[Path]:
             record.unlink() if record.is_file() else shutil.rmtree(record, ignore_errors=True)
             record.write_bytes(orjson.dumps(value))
             if holder != before:
-                spoiled.add(record)
+                damaged.add(record)
         elif kind == 4:
             _replace(record, record.read_bytes()[:20] if record.is_file() else b"{")
-            spoiled.add(record)
+            damaged.add(record)
         elif kind == 5:
             _replace(record, b'{"key":"\xff\xfe"}')
-            spoiled.add(record)
+            damaged.add(record)
         elif kind == 6:
             _replace(record, b"[" * 100_000)
-            spoiled.add(record)
+            damaged.add(record)
         elif kind == 7:
             record.unlink() if record.is_file() else None
             record.mkdir(exist_ok=True)
-            spoiled.add(record)
+            damaged.add(record)
         elif kind == 8:
             copy = record.with_name("copy.json")
             copy.write_bytes(record.read_bytes() if record.is_file() else b"")
         else:
             arrays = record.parent / f"foreign{rng.randrange(9)}.npz"
             arrays.write_bytes(b"PK")
-    return spoiled
+    return damaged
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -86,14 +86,14 @@ def test_damaged_record_does_not_affect_other_records(
     """Every listing succeeds with all other checkpoints, and no file of the folder is removed."""
     folder = tmp_path / "data"
     shutil.copytree(saved, folder)
-    spoiled = _spoil(random.Random(seed), folder)
+    damaged = _damage(random.Random(seed), folder)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     call = serve(folder=folder)
     listed = call("GET", "checkpoints").body["checkpoints"]
     runs = call("GET", "training_runs").body["training_runs"]
     assert len(runs) == 2
     whole = {path for path in saved.rglob("*.json") if path.name != "run.json"}
-    kept = {path.relative_to(saved) for path in whole} - {path.relative_to(folder) for path in spoiled}
+    kept = {path.relative_to(saved) for path in whole} - {path.relative_to(folder) for path in damaged}
     # A changed value, such as a size, may still be valid.
     assert len(kept) <= len(listed) <= len(whole)
     for run in runs:
