@@ -1,4 +1,4 @@
-"""The dialect of a server: which wire versions it may speak, which bodies it takes, what it wants of clients."""
+"""Dialect of a server: its possible wire versions, the body forms that it accepts, and its settings for clients."""
 
 from __future__ import annotations
 
@@ -28,39 +28,39 @@ from tinkerwire_generated.models import ClientConfigResponse, ForwardBackwardOut
 from .._futures.logger import log
 
 BATCHES = frozenset({"forward", "forward_backward"})
-"""The calls whose bodies may be binary messages; both are the same message."""
+"""Calls whose bodies may be protobuf; both have the same message."""
 BINARY_RESULTS = (SampleResponse, ForwardBackwardOutput)
 BINARY_RESULTS_SINCE = "0.18.2"
 ONLY_BINARY_SINCE = "0.25.0"
-"""From here on batches and their results, and samples, have no JSON form."""
+"""First version without a JSON form of batches, their results, and samples."""
 LAST_WITHOUT_CONFIG = "0.16.1"
 FIRST_WITH_CONFIG = "0.18.2"
 TAKES = "; it takes batches as "
 LOAD_CREATES_SINCE = "0.38.0"
-"""From here on a model is created from saved weights by one call; before, where the server says so."""
+"""First version in which load_weights creates a model; before, a flag of the server decides."""
 
 
 @attrs.frozen(kw_only=True)
 class Dialect:
-    """What is known of how a server speaks; a client has one, ``client.dialect``.
+    """Knowledge of the wire of a server; ``client.dialect``.
 
-    Where the wire version was given, floor and ceiling are that version. Where it was found out, they are the range
-    that the server may speak: what no version of it has is refused with DialectError, what only some have is sent
-    unless it is at its default.
+    For a set wire version, floor and ceiling are that version. For a discovered one they are the range that the server
+    may support: DialectError for fields that no version of the range has; fields that only some versions have are sent
+    unless they are at their default.
     """
 
     floor: str
-    """The oldest wire version that the server may speak."""
+    """Oldest possible wire version of the server."""
     ceiling: str
-    """The newest."""
+    """Newest possible wire version of the server."""
     source: str
-    """How that is known."""
+    """Source of this knowledge."""
     binary: frozenset[str]
-    """The calls whose bodies go out as binary messages: of forward and forward_backward, none, one or both."""
+    """Calls whose bodies are sent as protobuf: a subset of forward and forward_backward."""
     is_guess: bool
     """True if ``binary`` is a guess, which the response to the first such call confirms or corrects."""
     config: ClientConfigResponse = attrs.field(factory=ClientConfigResponse, repr=False)
-    """What the server said it wants; the defaults where it was not asked."""
+    """The server's client/config; defaults without a request for it."""
     has_binary_results: bool = True
     """True if results may be requested as protobuf; False once the server has rejected that."""
 
@@ -70,28 +70,28 @@ class Dialect:
 
     @property
     def converter(self) -> Converter:
-        """Encodes JSON for these versions, and decodes that of any."""
+        """Return the converter that writes JSON for these versions, and reads JSON of any."""
         return _converter(self.floor, self.ceiling, str(self))
 
     @property
     def load_creates(self) -> bool:
-        """Whether a model is created from saved weights by load_weights alone."""
+        """Return whether load_weights alone creates a model from saved weights."""
         return self.config.create_model_via_load_weights or is_in_range(self.floor, LOAD_CREATES_SINCE, None)
 
     def may_have(self, span: VersionRange | None) -> bool:
-        """Whether any version of the range has a thing of that span; None: all versions have it."""
+        """Return whether a version of the range overlaps a span; None is every version."""
         return span is None or overlaps(self.floor, self.ceiling, *span)
 
     def may_have_operation(self, name: str) -> bool:
-        """Whether the server may have this call."""
+        """Return whether the server may have a call."""
         return self.may_have(OPERATION_VERSIONS.get(name))
 
     def may_have_field(self, owner: str, name: str) -> bool:
-        """Whether the server may know this field of a model."""
+        """Return whether the server may know a field of a model."""
         return self.may_have(FIELD_VERSIONS.get(owner, {}).get(name))
 
     def check(self, call: Call[Any]) -> None:
-        """Raise DialectError for a call, or a parameter in use, that the server surely lacks."""
+        """Raise DialectError for a call, or a parameter in use, that the server certainly lacks."""
         name = call.operation.name
         if not self.may_have_operation(name):
             raise dialect_error(f"the call {name}", self.ceiling, *OPERATION_VERSIONS[name], name=str(self))
@@ -101,7 +101,7 @@ class Dialect:
                 raise dialect_error(f"{name}'s parameter {parameter}", self.ceiling, *span, name=str(self))
 
     def accept(self, result_type: type) -> str:
-        """The Accept header that asks for a result of a type."""
+        """Return the Accept header for a result of a type."""
         is_protobuf = self.has_binary_results and is_in_range(self.ceiling, BINARY_RESULTS_SINCE, None)
         if result_type not in BINARY_RESULTS or not is_protobuf:
             return JSON
@@ -113,7 +113,7 @@ class Dialect:
         return self.floor == self.ceiling
 
     def forms(self, name: str) -> tuple[Dialect, ...]:
-        """The forms in which the server may take the body of a call, the most likely one first."""
+        """Return the forms in which the server may accept the body of a call, the most likely one first."""
         if name not in BATCHES or self.is_given:
             return (self,)
         protobuf = attrs.evolve(self, binary=self.binary | {name}, ceiling=NEWEST)
@@ -130,7 +130,7 @@ class Dialect:
         return "compressed protobuf" if self.config.proto_compress_fwdbwd else "protobuf"
 
     def learned(self, name: str, form: Dialect) -> Dialect:
-        """The dialect once the server has taken the body of a call in a form."""
+        """Return the dialect after the server has accepted the body of a call in a form."""
         if self.is_given or name not in BATCHES:
             return self
         is_protobuf = name in form.binary
@@ -140,7 +140,7 @@ class Dialect:
             binary = self.binary
         else:
             binary = BATCHES if is_protobuf else frozenset()
-        # A forward that goes out as JSON all the same says nothing about forward_backward.
+        # A forward that is sent as JSON anyway does not show the form of forward_backward.
         is_guess = self.is_guess and bool(binary) and name not in binary
         taken = "protobuf" if binary else "JSON"
         if binary not in (BATCHES, frozenset()):
@@ -156,15 +156,15 @@ class Dialect:
 
 
 def given(version: str, config: ClientConfigResponse | None = None) -> Dialect:
-    """The dialect of a known version; ``config`` is what such a server would want in client/config.
+    """Return the dialect of a known version; ``config`` is the client/config of such a server.
 
     Raises:
-        ValueError: a version that is none, or that the contract does not cover.
+        ValueError: the version is malformed, or the contract does not cover it.
     """
     if parse_version(version) > parse_version(NEWEST):
         raise ValueError(f"wire_version: {version} is not known; the newest known is {NEWEST}")
     if parse_version(version) < parse_version(OLDEST_MODELS_VERSION):
-        raise ValueError(f"wire_version: {version} is too old; the oldest that is spoken is {OLDEST_MODELS_VERSION}")
+        raise ValueError(f"wire_version: {version} is too old; the oldest supported version is {OLDEST_MODELS_VERSION}")
     config = config or ClientConfigResponse()
     if is_in_range(version, ONLY_BINARY_SINCE, None):
         binary = BATCHES
@@ -176,14 +176,14 @@ def given(version: str, config: ClientConfigResponse | None = None) -> Dialect:
 
 
 def found(config: ClientConfigResponse | None, flags: Collection[str] = (), *, is_tinker: bool = False) -> Dialect:
-    """The dialect of a server that answers client/config so; None: it does not have that call.
+    """Return the dialect of a server with this client/config; None for a server without that call.
 
-    Protobuf is tried first: a server that takes both forms is better off with it, and one that takes only JSON costs
-    one request.
+    Protobuf is tried first: it is cheaper where a server accepts both forms, and costs one request where it accepts JSON
+    only.
 
     Args:
-        flags: names of the flags that the answer held; the others are at their defaults.
-        is_tinker: whether this is the Tinker service itself, which is known to take protobuf.
+        flags: names of the flags in the response; the others are at their defaults.
+        is_tinker: whether this is the Tinker service, which is known to accept protobuf.
     """
     if config is None:
         return Dialect(
