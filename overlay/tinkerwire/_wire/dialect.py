@@ -178,10 +178,10 @@ def given(version: str, config: ClientConfigResponse | None = None) -> Dialect:
 def found(config: ClientConfigResponse | None, flags: Collection[str] = (), *, is_tinker: bool = False) -> Dialect:
     """Return the dialect of a server with this client/config; None for a server without that call.
 
-    Protobuf is tried first: it is cheaper where a server accepts both forms, and costs one request where it accepts JSON
-    only.
+    Protobuf is tried first: it is cheaper if a server accepts both forms, and costs one request otherwise.
 
     Args:
+        config: the server's client/config, or None.
         flags: names of the flags in the response; the others are at their defaults.
         is_tinker: whether this is the Tinker service, which is known to accept protobuf.
     """

@@ -34,9 +34,9 @@ STOP_REASONS: Mapping[int, str] = {0: "stop", 1: "length"}
 def encode_request(
     request: ForwardBackwardRequest | ForwardRequest, version: str | None = None, floor: str | None = None
 ) -> bytes:
-    """The ForwardBackwardRequest message of a request; a ForwardRequest is one that is forward_only.
+    """Return the ForwardBackwardRequest message of a request; for a ForwardRequest, one that is forward_only.
 
-    A ``seq_id`` of None is sent as 0, which is how the message leaves it out.
+    A ``seq_id`` of None is sent as 0, the default of the message.
 
     Args:
         request: what to send.
@@ -44,9 +44,9 @@ def encode_request(
         floor: the oldest possible version, if only a range is known; ``version`` is then the newest.
 
     Raises:
-        DialectError: the version lacks the message, or something that the request holds.
+        DialectError: the version lacks the message or a set field.
         OverflowError: a token id or seq_id beyond 32 bits, or a value beyond float32; with its place.
-        ValueError, TypeError: something that has no binary form, such as an asset pointer; with its place.
+        ValueError, TypeError: a value without a protobuf form, such as an asset pointer; with its place.
     """
     given = request.forward_input if isinstance(request, ForwardRequest) else request.forward_backward_input
     check_model(given, version)
