@@ -76,7 +76,7 @@ def assert_valid(instances: Instances, name: str, value: Any) -> None:
 def test_valid_json_keeps_its_meaning(version: str, name: str, data: st.DataObject) -> None:
     """JSON that fits the schema of a version is read, written, fits again, and means the same."""
     instances, conv, kind = AT[version], CONVERTERS[version], getattr(models, name)
-    # Members of a union of results are told apart by their keys, so that unknown ones would blur them.
+    # The keys distinguish the members of a union of results, so unknown keys would make them ambiguous.
     value = data.draw(instances.of(name, unknown_keys=name != "FutureRetrieveResponse"))
     assert_valid(instances, name, value)
     written = orjson.loads(conv.encode(conv.structure(value, kind)))

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.embedded import embedded_http_server
 
 ROOT = Path(__file__).parents[2]
@@ -38,3 +40,16 @@ def test_every_path_and_target_exists() -> None:
         assert (ROOT / name).exists(), name
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"make ([a-z-]+)", README)) <= targets
+
+
+@pytest.mark.parametrize("guide", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_paths_of_the_guides_exist(guide: str) -> None:
+    """Every file and folder that a guide names exists, in the repository or below overlay."""
+    roots = [ROOT, ROOT / "overlay", ROOT / "overlay" / "tinkerwire"]
+    names = re.findall(r"`(\w[\w./-]*/[\w.-]*)`", (ROOT / guide).read_text())
+    placeholders = re.compile(r"[A-Z]{3,}\.(py|yaml|md)")
+    missing = [
+        name for name in names if not placeholders.search(name) and not any((root / name).exists() for root in roots)
+    ]
+    assert names
+    assert not missing

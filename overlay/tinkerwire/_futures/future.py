@@ -230,8 +230,8 @@ class APIFuture(Generic[T]):
                 return left
             if self._track.queue is line:
                 raise RuntimeError(
-                    f"{self!r} waits for the loss function that waits for it, for ever; wait for it outside of the "
-                    "function, or ask another client"
+                    f"deadlock: {self!r} is queued behind the loss function that waits for it; wait outside the "
+                    "function, or use another client"
                 )
 
     async def _end(self) -> None:

@@ -92,7 +92,7 @@ def test_what_is_certainly_no_path_is_refused(
 
 
 def test_the_wrong_kind_names_the_right_one() -> None:
-    """The error says what the weights are, what they cannot do, and which method gives the right path."""
+    """The error names the kind of the weights, their limitation, and the method that returns the right path."""
     with pytest.raises(
         ValueError, match=r"holds sampler weights, which cannot load training state; .* save_state returned"
     ):

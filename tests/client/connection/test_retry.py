@@ -276,8 +276,8 @@ def test_operations_have_distinct_idempotency_keys(server: ScriptedServer, clien
 @pytest.mark.parametrize("name", ["optim_step", "asample", "create_session"])
 def test_4xx_is_not_retried(server: ScriptedServer, client: tw.ServiceClient, name: str, status: int) -> None:
     """A 4xx other than 408, 409 and 429 fails the operation after one request."""
-    server.rules[name] = lambda _: ScriptedResponse({"detail": "your fault"}, status=status)
-    with pytest.raises(tw.TinkerError, match="your fault") as caught:
+    server.rules[name] = lambda _: ScriptedResponse({"detail": "your mistake"}, status=status)
+    with pytest.raises(tw.TinkerError, match="your mistake") as caught:
         OPERATIONS[name](client).result(PATIENCE_S)
     is_expired = status == 410 and name != "create_session"
     assert isinstance(caught.value, tw.SessionExpiredError if is_expired else tw.APIStatusError)

@@ -28,7 +28,7 @@ SUBMITTED = {
 PATHS = {"custom": "forward"}
 LOST_HEARTBEATS = {
     "names the session": ScriptedResponse({"detail": "Session s1 not found"}, status=404),
-    "says session": ScriptedResponse({"error": {"code": "session_not_found"}}, status=404),
+    "has a session code": ScriptedResponse({"error": {"code": "session_not_found"}}, status=404),
     "400": ScriptedResponse({"detail": "Unknown session_id"}, status=400),
     "410": ScriptedResponse({"detail": "no sign of life"}, status=410),
 }

@@ -66,7 +66,7 @@ def test_report_has_class_call_and_status() -> None:
     }
 
 
-# With a start that nothing of ours has: a text that is the name of an error is told as that.
+# With a start that no own text has: the report contains texts that are names of errors.
 @given(st.text(min_size=12).map("~^".__add__), st.sampled_from([400, 422, 500]))
 def test_report_has_no_text_of_the_error(text: str, status: int) -> None:
     """Text, body and response of an error stay private."""

@@ -27,7 +27,7 @@ from tinkerwire._transport.proxy import environment_proxy
 pytestmark = pytest.mark.timeout(60)
 CERTIFICATES = Path(support.__path__[0]) / "certificates"
 CERTIFICATE = CERTIFICATES / "certificate.pem"
-"""For localhost, 127.0.0.1 and service.invalid, signed by itself: whoever trusts it, trusts the server."""
+"""For localhost, 127.0.0.1 and service.invalid, self-signed: a client that trusts it trusts the server."""
 ONCE = tw.RetryConfig(enable_retry_logic=False)
 
 

@@ -20,8 +20,8 @@ def work():
     while True:
         try:
             list(run_all(lambda item: time.sleep(0.001), range(8)))
-        except BaseException as fault:
-            sys.stderr.write(f"work failed: {fault}\\n")
+        except BaseException as error:
+            sys.stderr.write(f"work failed: {error}\\n")
             return
         rounds.append(1)
 
