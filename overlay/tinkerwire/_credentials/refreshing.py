@@ -61,7 +61,7 @@ class RefreshingCredential:
         return current.secret
 
     async def replace(self, rejected: Secret) -> Secret | None:
-        """What to send in place of a credential that the server rejected; None when there is no other one.
+        """Return the replacement of a credential that the server rejected; None without another one.
 
         Raises:
             TinkerError: what obtaining it met.
