@@ -14,11 +14,11 @@ except ImportError:  # not on Windows
 
 
 def lock(folder: Path, *, waits: bool) -> Callable[[], None]:
-    """Keep out all others that ask for this, also in this process, until what is returned is called or it ends.
+    """Lock a folder exclusively; return the function that unlocks it. The lock also ends with the process.
 
     Raises:
-        BlockingIOError: another has the folder, and this one does not wait.
-        OSError: there is no such folder, or it cannot be read.
+        BlockingIOError: the folder is locked, and ``waits`` is False.
+        OSError: the folder does not exist or cannot be read.
     """
     locks = fcntl
     if locks is None:
@@ -30,7 +30,7 @@ def lock(folder: Path, *, waits: bool) -> Callable[[], None]:
         os.close(handle)
         raise
     except OSError:
-        # A file system without locks. Whoever shares a folder there has to know.
+        # On a file system without locks, users must not share a folder.
         pass
 
     def unlock() -> None:

@@ -184,7 +184,7 @@ def test_login_fails_if_standard_input_is_closed(home: Home) -> None:
         (["login", "--stdin"], f"{KEY} x", "holds blanks"),
         (["login", "--stdin", "--base-url", "local"], KEY, "the embedded server, needs no key"),
         (["login", "--stdin", "--base-url", "http://192.0.2.1"], KEY, "over plain http"),
-        (["use", KEY], "", "no key of that id or name; there is none so far"),
+        (["use", KEY], "", "no key of that id or name; the file has no keys"),
     ],
 )
 def test_invalid_login_fails_before_a_request(home: Home, words: list[str], typed: str, text: str) -> None:

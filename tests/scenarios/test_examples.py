@@ -12,6 +12,8 @@ import tinkerwire as tw
 
 CLASSES_WITH_EXAMPLES = frozenset(
     {
+        "APIFuture",
+        "RestClient",
         "SamplingClient",
         "ServiceClient",
         "TrainingClient",

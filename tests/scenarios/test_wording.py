@@ -22,12 +22,6 @@ QUOTED = (
 )
 """Files that name the words on purpose."""
 PENDING = (
-    "overlay/tinkerwire/_credentials/",
-    "overlay/tinkerwire/_demo/",
-    "overlay/tinkerwire/_files.py",
-    "overlay/tinkerwire/_futures/",
-    "overlay/tinkerwire/_rest/",
-    "overlay/tinkerwire/dropin/",
     "tests/cli/",
     "tests/client/credentials/",
     "tests/client/dropin/",

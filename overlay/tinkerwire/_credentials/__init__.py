@@ -1,1 +1,1 @@
-"""Keys and tokens: where they come from, how they are kept secret, how requests are signed with them."""
+"""Credentials: sources of API keys and tokens, their secrecy, and the signing of requests."""

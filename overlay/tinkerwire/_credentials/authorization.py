@@ -1,4 +1,4 @@
-"""What a request is let in by: secret headers that join it at the last moment, and what their refusal leads to."""
+"""Request authentication: adds secret headers just before sending, and replaces a rejected credential."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ KEY_HEADER = "x-api-key"
 UNEXCHANGED_PATHS = frozenset({OPERATIONS["client_config"].path, OPERATIONS["auth_token"].path})
 """The calls that lead to a token, and so go without one."""
 OWN_TOKENS = "passport-"
-"""Who issues tokens that serve as API keys."""
+"""Issuer of tokens that serve as API keys."""
 INVALID_TOKEN = 'error="invalid_token"'
 
 
 class Authorization:
-    """The secrets of one client. Used on the loop thread.
+    """Secrets of one client. Used on the loop thread.
 
     Args:
-        credential: what the server knows the user by; None for a server that needs nothing.
+        credential: credential of the user; None for a server that needs none.
         headers: further headers for every request; each may be a secret.
-        exchange: asks the server for a token in place of the credential.
+        exchange: function that exchanges the credential for a token.
 
     Raises:
-        ValueError, TypeError: a header that cannot be sent.
+        ValueError, TypeError: a header cannot be sent.
     """
 
     def __init__(
@@ -57,15 +57,15 @@ class Authorization:
         self._config: ClientConfigResponse | None = None
 
     def select_credential(self, request: WireRequest, config: ClientConfigResponse | None) -> Credential | None:
-        """What a request is sent with, on a server that wants what ``config`` says."""
+        """Return the credential for a request, on a server with this client/config."""
         is_exchanged = self._is_exchanged(config) and request.path not in UNEXCHANGED_PATHS
         return self._tokens if is_exchanged else self._credential
 
     async def token(self, config: ClientConfigResponse) -> Secret | None:
-        """The token by which a server knows the user; None where it knows an API key, or nothing.
+        """Return the token that identifies the user; None for an API key or no credential.
 
         Raises:
-            TinkerError: what obtaining it met.
+            TinkerError: the token could not be obtained.
         """
         if self._is_exchanged(config):
             return await self._tokens.get()
@@ -74,7 +74,7 @@ class Authorization:
         return secret if is_own else None
 
     def sign(self, request: WireRequest, secret: Secret | None) -> WireRequest:
-        """The request with all its headers; it is not to be kept."""
+        """Return the request with all its headers; callers must not keep it."""
         headers = {**{name: each.reveal() for name, each in self.headers.items()}, **request.headers}
         if secret is not None:
             self.redaction.add(secret)
@@ -82,10 +82,10 @@ class Authorization:
         return attrs.evolve(request, headers=headers)
 
     async def retry_credential(self, credential: Credential, rejected: Secret, answer: WireResponse) -> Secret | None:
-        """What to send the same request with once more; None when the refusal stands.
+        """Return the credential for another attempt of the same request; None if the rejection is final.
 
         Raises:
-            TinkerError: what obtaining another credential met.
+            TinkerError: another credential could not be obtained.
         """
         if answer.status != 401:
             return None
@@ -94,7 +94,7 @@ class Authorization:
         return await credential.replace(rejected)
 
     async def close(self) -> None:
-        """Stop renewals that still go on."""
+        """Stop pending refreshes."""
         await self._tokens.close()
         if self._credential is not None:
             await self._credential.close()
@@ -109,7 +109,7 @@ class Authorization:
             command = create_command_credential()
             if command is None:
                 raise TinkerError(
-                    "the organization of this API key wants credentials that change: set TINKER_CREDENTIAL_CMD to a "
+                    "the organization of this API key requires changing credentials: set TINKER_CREDENTIAL_CMD to a "
                     "shell command that prints one"
                 )
             self._credential = command
@@ -123,7 +123,7 @@ def _checked(name: str, value: object) -> str:
         # Without the value, which may be a key.
         raise TypeError(f"header {name!r}: expected its value as a str, got {type(value).__name__}")
     if not is_sendable(name) or ":" in name:
-        raise ValueError(f"header {name!r}: this is no name of a header")
+        raise ValueError(f"header {name!r}: the name must be printable ASCII without spaces or colons")
     if not value.isascii() or not value.isprintable():
         raise ValueError(f"header {name!r}: its value has characters that no header takes")
     return value

@@ -1,4 +1,4 @@
-"""A command of the user's that prints a credential, such as one of a password manager."""
+"""User's command that prints a credential, such as the command of a password manager."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from .secret import Secret, is_sendable
 
 COMMAND_TIMEOUT_S = 60.0
 REAP_S = 1.0
-"""How long the end of a command that was stopped is waited for."""
+"""Seconds to wait for the end of a stopped command."""
 
 
 def read_credential_command() -> str | None:
-    """The command, from TINKER_CREDENTIAL_CMD."""
+    """Return the command of TINKER_CREDENTIAL_CMD."""
     return os.environ.get("TINKER_CREDENTIAL_CMD", "").strip() or None
 
 
 async def run_command(command: str) -> Secret:
-    """What a shell command prints, without the blanks around it; its own error output goes where ours goes.
+    """Return the output of a shell command without surrounding whitespace; its standard error is inherited.
 
-    Neither the command nor what it printed is in any error: either may hold the credential.
+    No error contains the command or its output, because either may hold the credential.
 
     Raises:
-        TinkerError: it fails, takes longer than a minute, or prints nothing that can be a credential.
+        TinkerError: the command fails, takes longer than a minute, or prints an unusable credential.
     """
-    # A session of its own, so that it can be stopped together with all that it started.
+    # In a new session, so that the command and its children can be stopped together.
     process = await asyncio.create_subprocess_shell(command, stdin=DEVNULL, stdout=PIPE, start_new_session=True)
     try:
         printed, _ = await wait_for(process.communicate(), COMMAND_TIMEOUT_S)
@@ -39,8 +39,8 @@ async def run_command(command: str) -> Secret:
         del printed
     except asyncio.TimeoutError:
         raise TinkerError(
-            f"TINKER_CREDENTIAL_CMD: the command had not ended after {COMMAND_TIMEOUT_S:g} s, and was stopped; "
-            "it must not ask for anything"
+            f"TINKER_CREDENTIAL_CMD: the command ran for {COMMAND_TIMEOUT_S:g} s and was stopped; "
+            "it must not wait for input"
         ) from None
     finally:
         if process.returncode is None:
@@ -53,7 +53,9 @@ async def run_command(command: str) -> Secret:
         what = "more than one word, or characters beyond printable ASCII" if found.reveal() else "nothing"
         raise TinkerError(f"TINKER_CREDENTIAL_CMD: the command printed {what}, and not just a credential")
     if found.expires_in_s() == 0:
-        raise TinkerError("TINKER_CREDENTIAL_CMD: the command printed a token that is over; sign in to what it asks")
+        raise TinkerError(
+            "TINKER_CREDENTIAL_CMD: the command printed an expired token; sign in again in the tool it calls"
+        )
     return found
 
 

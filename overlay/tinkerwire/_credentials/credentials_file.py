@@ -1,4 +1,4 @@
-"""The credentials file in the home folder, as the official SDK and ``tinkerwire auth`` write it: how it is read."""
+"""Reading of the credentials file in the home folder, which the official SDK and ``tinkerwire auth`` write."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ FILE = Path(".tinker", "credentials.json")
 """Its place in the home folder."""
 VERSION = 1
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-"""What other users of the machine must not be allowed."""
+"""Permissions of other users, none of which may be set."""
 
 
 def credentials_path() -> Path:
-    """Where the file is, whether or not there is one. TinkerError: this user has no home folder."""
+    """Return the path of the file, whether it exists or not; raise TinkerError without a home folder."""
     try:
         return Path.home() / FILE
     except RuntimeError:
@@ -30,10 +30,10 @@ def credentials_path() -> Path:
 
 
 def read_default_key() -> Secret | None:
-    """The key that the file names as the default; None without a file, or when it names none.
+    """Return the default key of the file; None without a file or a default.
 
     Raises:
-        TinkerError: the file can be read by others or not by us, or it is not of the known form.
+        TinkerError: other users can read the file, this user cannot, or its format is unknown.
     """
     found = _default_key(read_credentials_file() or {})
     if isinstance(found, str):
@@ -42,7 +42,7 @@ def read_default_key() -> Secret | None:
 
 
 def read_credentials_file() -> dict[str, Any] | None:
-    """The file's JSON object, of a known version, whatever else is in it; None without a file.
+    """Return the file's JSON object of a known version; None without a file.
 
     Raises:
         TinkerError: see :func:`read_default_key`.
@@ -53,8 +53,8 @@ def read_credentials_file() -> dict[str, Any] | None:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             if os.name == "posix" and mode & OTHERS:
                 raise TinkerError(
-                    f"{path}: other users of this machine may use it (mode {mode:04o}), and it holds API keys; "
-                    f"say chmod 600 {path}, or set TINKER_API_KEY"
+                    f"{path}: other users of this machine can access the API keys in it (mode {mode:04o}); "
+                    f"run chmod 600 {path}, or set TINKER_API_KEY"
                 )
             found = _parsed(file.read())
     except (FileNotFoundError, NotADirectoryError):
@@ -67,11 +67,11 @@ def read_credentials_file() -> dict[str, Any] | None:
 
 
 def unusable(why: str) -> TinkerError:
-    """The error for a file that is not of the known form."""
+    """Return the error for a file of an unknown format."""
     return TinkerError(f"{credentials_path()}: {why}; mend or remove it, or set TINKER_API_KEY")
 
 
-# What follows says what is wrong rather than raise it, so that no traceback has a frame with the keys in it.
+# The following functions return problems instead of raising them: no traceback may have a frame with the keys.
 
 
 def _parsed(content: bytes) -> dict[str, Any] | str:
@@ -91,5 +91,5 @@ def _default_key(stored: dict[str, Any]) -> Secret | str | None:
     record = keys.get(name) if isinstance(keys, dict) and isinstance(name, str) else None
     value = record.get("key") if isinstance(record, dict) else None
     if not isinstance(value, str) or not is_sendable(value):
-        return "its default is not one of its keys, or that one is no API key"
+        return "its default must name one of its keys, and be an API key"
     return Secret(value)

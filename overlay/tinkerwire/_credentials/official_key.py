@@ -1,7 +1,7 @@
-"""The key that the official SDK would find, as its ``tinker.auth`` answers: a file or key that it refuses is none.
+"""The key that the official SDK would find; a file or key that the SDK rejects counts as missing.
 
-The rules are stricter than those of the clients here in one way (a key begins as the service makes them, and the whole
-file has the official form) and looser in another (the mode of the file does not count).
+The rules are stricter than those of tinkerwire in one way (a key must begin as the service's keys do, and the whole
+file must have the official form) and looser in another (the mode of the file does not count).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_environment_key() -> str:
 
 
 def is_well_formed(key: str) -> bool:
-    """Return whether a key begins as those of the service do; a token must also say when it ends."""
+    """Return whether a key begins as the service's keys do; a token must also have an expiry."""
     if key.startswith(JWT_PREFIX):
         return Secret(key).has_end
     return key.startswith(KEY_PREFIX)

@@ -1,4 +1,4 @@
-"""Takes secrets out of what servers and transports say, before it becomes an error, a log line or an event."""
+"""Removes secrets from errors, log lines and events."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from .secret import Secret
 
 SHOWN = "***"
 SHORTEST = 6
-"""Shorter values are no secrets, and taking them out would leave no text readable."""
+"""Shorter values do not count as secrets; removing them would make texts unreadable."""
 REMEMBERED = 16
 """Of secrets that change, the latest so many are looked for."""
 
 
 class Redaction:
-    """Knows the secrets of one client."""
+    """Secrets of one client, and their removal from texts."""
 
     def __init__(self) -> None:
         self._secrets: deque[Secret] = deque(maxlen=REMEMBERED)
         self._lasting: list[Secret] = []
 
     def add(self, secret: Secret, *, is_lasting: bool = False) -> None:
-        """Look for this one, too; for as long as the client lives if it is lasting."""
+        """Remove this secret as well, for the life of the client if it is lasting."""
         if len(secret.reveal()) >= SHORTEST and not any(secret is each for each in (*self._lasting, *self._secrets)):
             (self._lasting if is_lasting else self._secrets).append(secret)
 
     def redact_text(self, text: str) -> str:
-        """A text without the secrets."""
+        """Return a text without the secrets."""
         for secret in (*self._lasting, *self._secrets):
             value = secret.reveal()
             # Bodies are JSON, where some characters are escaped; the rest of the time the two forms are one.
@@ -43,16 +43,16 @@ class Redaction:
         return text
 
     def redact_response(self, answer: WireResponse) -> WireResponse:
-        """An error answer without the secrets; results are left as they are."""
+        """Return an error response without the secrets; results stay unchanged."""
         if answer.status < 300:
             return answer
         headers = {name: self.redact_text(value) for name, value in answer.headers.items()}
-        # Byte by byte, so that what is no UTF-8 stays what it is.
+        # As latin-1, which keeps every byte, also of invalid UTF-8.
         content = self.redact_text(answer.content.decode("latin-1")).encode("latin-1")
         return attrs.evolve(answer, headers=headers, content=content)
 
     def redact_error(self, error: BaseException) -> None:
-        """Take the secrets out of an exception, its parts, and those that it came from."""
+        """Remove the secrets from an exception, its attributes, and its causes."""
         seen: set[int] = set()
         left: list[BaseException | None] = [error]
         while left:
@@ -66,7 +66,7 @@ class Redaction:
             left += (each.__cause__, each.__context__)
 
     def redact_value(self, value: Any) -> Any:
-        """A value without the secrets: texts, and what of JSON or of an error has texts in it."""
+        """Return a value without the secrets: texts, and texts inside JSON values and errors."""
         if isinstance(value, str):
             return self.redact_text(value)
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A credential that runs out: obtained at first need, renewed in time, by one renewal for all who wait for it."""
+"""Credential with an expiry: obtained at first use, and refreshed in time, once for all waiting requests."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from .._futures.single_flight import SingleFlight
 from .secret import Secret
 
 MARGIN_S = 60.0
-"""So long before its end a credential is only sent where there is no newer one; for short lives, a tenth of them."""
+"""Seconds before its expiry in which a credential is sent only without a newer one; a tenth of a short lifetime."""
 RETRY_S = 60.0
-"""How long a renewal that failed is left alone while the old credential is good."""
+"""Seconds between refreshes after a failure, while the old credential is valid."""
 
 
 @attrs.frozen(kw_only=True)
 class _CurrentCredential:
     secret: Secret
     refresh_at: float
-    """When to renew it without waiting for that: at half its life."""
+    """Time of a refresh in the background: half the lifetime."""
     must_refresh_at: float
-    """When to wait for the renewal."""
+    """Time from which requests wait for the refresh."""
     end: float
 
 
 class RefreshingCredential:
-    """The credential that ``obtain`` brings, for as long as it is good. Used on the loop thread.
+    """Credential that ``obtain`` returns, used until it expires. Used on the loop thread.
 
     Args:
-        obtain: brings a new one, or raises TinkerError.
-        name: what it is, for the log.
+        obtain: returns a new credential, or raises TinkerError.
+        name: name of the credential for the log.
     """
 
     def __init__(self, obtain: Callable[[], Coroutine[Any, Any, Secret]], name: str) -> None:
@@ -46,10 +46,10 @@ class RefreshingCredential:
         self._retry_at = 0.0
 
     async def get(self) -> Secret:
-        """The credential to send now.
+        """Return the current credential.
 
         Raises:
-            TinkerError: what obtaining it met, unless the old one is still good.
+            TinkerError: no credential could be obtained, and the old one has expired.
         """
         current, now = self._current, asyncio.get_running_loop().time()
         if current is None or now >= current.end:
@@ -64,7 +64,7 @@ class RefreshingCredential:
         """Return the replacement of a credential that the server rejected; None without another one.
 
         Raises:
-            TinkerError: what obtaining it met.
+            TinkerError: no credential could be obtained.
         """
         if self._current is not None and self._current.secret is rejected:
             self._current = None
@@ -72,7 +72,7 @@ class RefreshingCredential:
         return None if newer.reveal() == rejected.reveal() else newer
 
     async def close(self) -> None:
-        """Stop a renewal that still goes on."""
+        """Stop a pending refresh."""
         if self._renewal is not None:
             await self._renewal.close()
 

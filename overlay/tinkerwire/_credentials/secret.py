@@ -1,4 +1,4 @@
-"""A wrapper that never shows a secret, and what a secret that is a JSON web token says of its time."""
+"""Wrapper that hides a secret, and the claims of a secret that is a JSON web token."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 import orjson
 
 JWT_PREFIX = "eyJ"
-"""How every JSON web token begins."""
+"""Beginning of every JSON web token."""
 UNKNOWN_LIFE_S = 60.0
-"""How long a token is taken to last that does not say."""
+"""Assumed lifetime of a token without an expiry."""
 
 
 class Secret:
-    """A value that repr, str, format, logs and pickles do not show; :meth:`reveal` is the only way out."""
+    """Value that repr, str, format, logs and pickles do not show; only :meth:`reveal` returns it."""
 
     __slots__ = ("_value",)
 
@@ -25,22 +25,22 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The value itself, to be put on the wire and nowhere else."""
+        """Return the value, for the wire only."""
         return self._value
 
     @property
     def fingerprint(self) -> str:
-        """By which it can be told from others: the first 8 hexadecimal digits of its SHA-256."""
+        """Return the first 8 hexadecimal digits of its SHA-256, which distinguish it from other secrets."""
         return hashlib.sha256(self._value.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
     @property
     def is_token(self) -> bool:
-        """Whether it has the form of a JSON web token."""
+        """Return whether it has the form of a JSON web token."""
         return self._value.startswith(JWT_PREFIX)
 
     @property
     def has_end(self) -> bool:
-        """True for a token that has an expiry time, as number or text."""
+        """Return whether it is a token with an expiry, as number or text."""
         try:
             float(_claims(self._value)["exp"])
         except (KeyError, TypeError, ValueError):
@@ -48,7 +48,7 @@ class Secret:
         return self.is_token
 
     def expires_in_s(self) -> float:
-        """Seconds for which it is good from now: all the time unless it is a token; 0 when that is over."""
+        """Return the seconds until it expires: infinity unless it is a token, 0 after the expiry."""
         if not self.is_token:
             return math.inf
         claims = _claims(self._value)
@@ -59,7 +59,7 @@ class Secret:
         return max(0.0, left if start is None else min(left, end - start))
 
     def claim(self, name: str) -> str | None:
-        """What a token says under a name; None for other secrets, and for what is no text."""
+        """Return a claim of a token; None for other secrets, and for claims that are not text."""
         found = _claims(self._value).get(name) if self.is_token else None
         return found if isinstance(found, str) else None
 
@@ -79,7 +79,7 @@ class Secret:
 
 
 def is_sendable(value: str) -> bool:
-    """Whether a credential can stand in a header as it is: printable ASCII without blanks, and not nothing."""
+    """Return whether a credential fits into a header: printable ASCII without spaces, not empty."""
     return value.isascii() and value.isprintable() and not any(ch.isspace() for ch in value) and bool(value)
 
 

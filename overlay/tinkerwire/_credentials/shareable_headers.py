@@ -1,8 +1,8 @@
-"""Headers that may leave the process, in a handle or a pickle: those that hold no credential, as far as can be seen.
+"""Headers that a handle or a pickle may contain: those without a visible credential.
 
-A header stays behind if its name contains one of :data:`SECRET_NAMES`, or if its value looks like a secret: it begins
-with a scheme of authorization, holds a password in a URL, a JSON web token, a key by its prefix, or 20 or more
-characters in a row with both letters and digits. In doubt a header stays behind.
+A header is excluded if its name contains one of :data:`SECRET_NAMES`, or if its value looks like a secret: it begins
+with an authorization scheme, or contains a password in a URL, a JSON web token, a key by its prefix, or 20 or more
+consecutive letters and digits. In doubt a header is excluded.
 """
 
 from __future__ import annotations
@@ -44,6 +44,6 @@ def is_shareable(name: str, value: str) -> bool:
 
 
 def select_shareable_headers(headers: Mapping[str, Secret]) -> dict[str, str]:
-    """Return the headers that may travel, with their values in the clear."""
+    """Return the shareable headers with their plain values."""
     revealed = {name: value.reveal() for name, value in headers.items()}
     return {name: value for name, value in revealed.items() if is_shareable(name, value)}

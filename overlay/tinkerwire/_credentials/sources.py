@@ -1,4 +1,4 @@
-"""Where the credential comes from: argument, environment, command or credentials file, in this order."""
+"""Sources of the credential: argument, environment, command and credentials file, in this order."""
 
 from __future__ import annotations
 
@@ -18,51 +18,51 @@ HEADERS_VARIABLE = "TINKERWIRE_HEADERS"
 
 
 class Credential(Protocol):
-    """What a server lets a client in by; used on the loop thread."""
+    """Credential of a client; used on the loop thread."""
 
     async def get(self) -> Secret:
-        """What to send now; raises TinkerError when there is nothing."""
+        """Return the current credential; raise TinkerError without one."""
         ...
 
     async def replace(self, rejected: Secret) -> Secret | None:
-        """What to send in place of something that the server refused; None when there is no other."""
+        """Return the replacement of a rejected credential; None without another one."""
         ...
 
     async def close(self) -> None:
-        """Stop what goes on in the background."""
+        """Stop background work."""
         ...
 
 
 class StaticCredential:
-    """A key, or a token that nobody renews."""
+    """Key or token that is never refreshed."""
 
     def __init__(self, secret: Secret) -> None:
         self.secret = secret
 
     async def get(self) -> Secret:
-        """See :class:`Credential`."""
+        """Return the secret; raise TinkerError after its expiry."""
         if self.secret.expires_in_s() == 0:
-            raise TinkerError("the API key is a token, and its time is over; get a new one")
+            raise TinkerError("the API key is a JWT that has expired; get a new one")
         return self.secret
 
     async def replace(self, rejected: Secret) -> Secret | None:
-        """See :class:`Credential`."""
+        """Return None, because a static credential has no replacement."""
         return None
 
     async def close(self) -> None:
-        """See :class:`Credential`."""
+        """Do nothing."""
 
 
 def resolve_credential(
     api_key: str | None, base_url: str, plain_http_hosts: Collection[str] | None = None
 ) -> Credential | None:
-    """The argument, then TINKER_API_KEY, TINKER_CREDENTIAL_CMD, the credentials file; None where none is needed.
+    """Return the credential from the argument, TINKER_API_KEY, TINKER_CREDENTIAL_CMD or the credentials file.
 
-    The embedded server is sent none. Loopback servers do without one, and are not sent that of the file, which is
-    for the Tinker service. A command does not run before a request needs it.
+    The embedded server gets none. Loopback servers need none, and never get the key of the file, which is for the
+    Tinker service. The command runs at the first request that needs a credential.
 
     Raises:
-        TinkerError: there is none, it cannot be one, or it would go over plain http to another machine.
+        TinkerError: the credential is missing, malformed, or would be sent over plain HTTP to another machine.
     """
     if is_embedded(base_url):
         return None
@@ -73,8 +73,8 @@ def resolve_credential(
         stored = read_default_key()
         if stored is None:
             raise TinkerError(
-                f"no API key: give api_key=, set TINKER_API_KEY or TINKER_CREDENTIAL_CMD, say `tinkerwire auth login` "
-                f"so that ~/{FILE} has one, or use the embedded server with base_url={EMBEDDED!r} (or "
+                f"no API key: give api_key=, set TINKER_API_KEY or TINKER_CREDENTIAL_CMD, run `tinkerwire auth login` "
+                f"to store one in ~/{FILE}, or use the embedded server with base_url={EMBEDDED!r} (or "
                 f"TINKER_BASE_URL={EMBEDDED})"
             )
         credential = StaticCredential(stored)
@@ -84,7 +84,7 @@ def resolve_credential(
 
 
 def read_api_key(api_key: str | None) -> Secret | None:
-    """The key of the argument, then of TINKER_API_KEY; empty ones count as none. TinkerError when it cannot be one."""
+    """Return the key of the argument, then of TINKER_API_KEY; empty keys are ignored; TinkerError if malformed."""
     secret = Secret(api_key or os.environ.get("TINKER_API_KEY") or "")
     if not secret.reveal():
         return None
@@ -94,7 +94,7 @@ def read_api_key(api_key: str | None) -> Secret | None:
 
 
 def create_command_credential() -> RefreshingCredential | None:
-    """The credential that TINKER_CREDENTIAL_CMD prints: run again before a token is over, or when it is refused."""
+    """Return the credential of TINKER_CREDENTIAL_CMD, which runs again before a token expires or after a rejection."""
     command = read_credential_command()
     if command is None:
         return None
@@ -107,7 +107,7 @@ def create_command_credential() -> RefreshingCredential | None:
 
 
 def read_cloudflare_headers() -> dict[str, str]:
-    """The headers that Cloudflare Access asks for, from the environment."""
+    """Return the headers for Cloudflare Access from the environment."""
     names = {
         "cf-access-client-id": "CLOUDFLARE_ACCESS_CLIENT_ID",
         "cf-access-client-secret": "CLOUDFLARE_ACCESS_CLIENT_SECRET",
@@ -117,10 +117,10 @@ def read_cloudflare_headers() -> dict[str, str]:
 
 
 def read_environment_headers() -> dict[str, str]:
-    """The headers of TINKERWIRE_HEADERS, one ``Name: value`` a line, over those of Cloudflare Access.
+    """Return the headers of TINKERWIRE_HEADERS, one ``Name: value`` a line, over those of Cloudflare Access.
 
     Raises:
-        ValueError: a line of another form; it is not shown, as it may hold a credential.
+        ValueError: a malformed line; the error does not show it, because it may hold a credential.
     """
     found = read_cloudflare_headers()
     for number, line in enumerate(os.environ.get(HEADERS_VARIABLE, "").splitlines(), 1):

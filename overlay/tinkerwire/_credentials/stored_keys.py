@@ -1,4 +1,4 @@
-"""Changes of the credentials file. It belongs to the official SDK as well, and keeps whatever is not known here."""
+"""Changes of the credentials file. The official SDK uses the file as well, so unknown parts are preserved."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Record = dict[str, Any]
 
 @attrs.frozen(kw_only=True)
 class StoredKey:
-    """One key of the file; what is not there is empty."""
+    """Key of the file; missing values are empty."""
 
     id: str
     name: str
@@ -38,17 +38,17 @@ class StoredKey:
 
 
 def list_keys() -> list[StoredKey]:
-    """All keys of the file, in its order.
+    """Return all keys of the file in its order.
 
     Raises:
-        TinkerError: the file can be read by others or not by us, or it is not of the known form. So it is for the other
-            functions here, which then leave it as it is, and when it cannot be written.
+        TinkerError: other users can read the file, this user cannot, or its format is unknown. The other functions here
+            raise it too, also if the file cannot be written, and leave the file unchanged.
     """
     return _keys(read_credentials_file() or {})
 
 
 def add_key(secret: Secret, about: SelfApiKeyResponse) -> StoredKey:
-    """Keep a key that a server described, as the default. TinkerError, too: another key has its number."""
+    """Store a key that a server described, as the default; raise TinkerError if another key has its id."""
     new_id = str(about.key_id)
 
     def change(stored: Record) -> StoredKey:
@@ -56,7 +56,7 @@ def add_key(secret: Secret, about: SelfApiKeyResponse) -> StoredKey:
         if known is not None and known.secret.reveal() != secret.reveal():
             raise TinkerError(
                 f"{credentials_path()}: another key, {known.name!r}, has the number {new_id} there, perhaps of "
-                f"another server; say `tinkerwire auth logout {new_id}` if it is to go"
+                f"another server; to remove that key, run `tinkerwire auth logout {new_id}`"
             )
         details = {
             "org_details": {"name": about.details.org_details.name},
@@ -64,27 +64,27 @@ def add_key(secret: Secret, about: SelfApiKeyResponse) -> StoredKey:
         }
         record = {"type": "manual", "key": secret.reveal(), "name": about.name, "note": about.note, "details": details}
         old = stored["keys"].get(new_id, {})
-        # What was made for this file alone stays so.
+        # A key keeps its type.
         stored["keys"][new_id] = {**old, **record, "type": old.get("type", "manual")}
         stored["default"] = new_id
         return _one(_keys(stored), new_id)
 
-    return _changed(change)
+    return _update_file(change)
 
 
 def use_key(name: str) -> StoredKey:
-    """Make a key the default, by its id or name. TinkerError, too: there is none, or several of that name."""
+    """Make a key the default, by its id or name; raise TinkerError for an unknown or ambiguous name."""
 
     def change(stored: Record) -> StoredKey:
         found = _one(_keys(stored), name)
         stored["default"] = found.id
         return attrs.evolve(found, is_default=True)
 
-    return _changed(change)
+    return _update_file(change)
 
 
 def remove_key(name: str) -> StoredKey:
-    """Take a key away, by its id or name; the default one leaves no default. Errors: see :func:`use_key`."""
+    """Remove a key by its id or name; without its default key the file has no default. Errors: see :func:`use_key`."""
 
     def change(stored: Record) -> StoredKey:
         found = _one(_keys(stored), name)
@@ -93,11 +93,11 @@ def remove_key(name: str) -> StoredKey:
             stored.pop("default")
         return found
 
-    return _changed(change)
+    return _update_file(change)
 
 
 def find_key(name: str | None) -> StoredKey:
-    """A key by its id or name; the default for None. Errors: see :func:`use_key`."""
+    """Return a key by its id or name; the default for None. Errors: see :func:`use_key`."""
     keys = list_keys()
     if name is not None:
         return _one(keys, name)
@@ -110,7 +110,7 @@ def find_key(name: str | None) -> StoredKey:
 def _one(keys: list[StoredKey], name: str) -> StoredKey:
     found = [each for each in keys if each.id == name] or [each for each in keys if each.name == name]
     if len(found) > 1:
-        raise TinkerError(f"{len(found)} keys are called so; say which by its id{_choice(found)}")
+        raise TinkerError(f"{len(found)} keys have this name; use the id{_choice(found)}")
     if not found:
         # Not shown, as it may be the key itself that somebody gave.
         raise TinkerError(f"{credentials_path()} has no key of that id or name{_choice(keys)}")
@@ -119,7 +119,7 @@ def _one(keys: list[StoredKey], name: str) -> StoredKey:
 
 def _choice(keys: list[StoredKey]) -> str:
     known = ", ".join(f"{each.id} ({each.name})" for each in keys)
-    return f": {known}" if known else "; there is none so far, say `tinkerwire auth login`"
+    return f": {known}" if known else "; the file has no keys, run `tinkerwire auth login`"
 
 
 def _keys(stored: Record) -> list[StoredKey]:
@@ -132,13 +132,13 @@ def _keys(stored: Record) -> list[StoredKey]:
 def _described(stored: Record) -> list[StoredKey] | str:
     keys, default = {} if stored.get("keys") is None else stored["keys"], stored.get("default")
     if not isinstance(keys, dict):
-        return "its keys are no object"
+        return "its keys must be an object"
     if default is not None and not isinstance(default, str):
-        return "its default is no text"
+        return "its default must be text"
     found = []
     for key_id, record in keys.items():
         if not isinstance(record, dict):
-            return f"its key {key_id!r:.40} is no object"
+            return f"its key {key_id!r:.40} must be an object"
         found.append(
             StoredKey(
                 id=key_id,
@@ -159,8 +159,8 @@ def _text(value: Any, *names: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _changed(change: Callable[[Record], T]) -> T:
-    """Read the file, change it, and replace it, while nobody else here does."""
+def _update_file(change: Callable[[Record], T]) -> T:
+    """Read the file, change it, and replace it under a lock."""
     # A link to the file stays one.
     path = Path(os.path.realpath(credentials_path()))
     try:
@@ -168,7 +168,7 @@ def _changed(change: Callable[[Record], T]) -> T:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.parent.chmod(0o700)
         with ExitStack() as stack:
-            # The official SDK does not ask for it, but only takes moments.
+            # The official SDK does not take this lock, but it writes only for a moment.
             stack.callback(lock(path.parent, waits=True))
             stored = read_credentials_file() or {}
             _keys(stored)
@@ -182,7 +182,7 @@ def _changed(change: Callable[[Record], T]) -> T:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Put a file in the place of another at once, so that nobody ever reads half of it; only its owner can (0600)."""
+    """Replace a file atomically; only its owner can read it (0600)."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

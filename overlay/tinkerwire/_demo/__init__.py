@@ -1,1 +1,1 @@
-"""``tinkerwire demo``: the whole road on real text, from an untrained adapter to a continued checkpoint."""
+"""``tinkerwire demo``: training on real text, from a new adapter to a resumed checkpoint."""

@@ -1,4 +1,4 @@
-"""The text that the demo learns: as bytes, split into a part to train on and a part held out."""
+"""Text of the demo as bytes, split into a training part and a held-out part."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Bytes = npt.NDArray[np.int64]
 
 @attrs.frozen(eq=False)
 class Corpus:
-    """A text as token ids, one token a byte."""
+    """Text as token ids, one token a byte."""
 
     name: str
     train: Bytes
@@ -28,32 +28,33 @@ class Corpus:
 
     @property
     def unigram_entropy(self) -> float:
-        """Nats per byte of the held-out text for whoever knows only how often each of its bytes occurs."""
+        """Return nats per byte of the held-out text for a model that knows only byte frequencies."""
         counts = Counter(self.held_out.tolist())
         total = len(self.held_out)
         return -sum(n / total * math.log(n / total) for n in counts.values())
 
     def windows(self, count: int, length: int, rng: np.random.Generator) -> list[Bytes]:
-        """Random stretches of the training part, of ``length`` + 1 bytes each."""
+        """Return random windows of the training part, ``length`` + 1 bytes each."""
         starts = rng.integers(0, len(self.train) - length - 1, size=count)
         return [self.train[start : start + length + 1] for start in starts]
 
     def held_out_windows(self, count: int, length: int) -> list[Bytes]:
-        """Stretches spread evenly over the held-out part, the same ones every time."""
+        """Return windows spread evenly over the held-out part, the same every time."""
         starts = np.linspace(0, len(self.held_out) - length - 1, num=count, dtype=int)
         return [self.held_out[start : start + length + 1] for start in starts]
 
     def prompt(self, length: int) -> bytes:
-        """The beginning of the first held-out line that starts like a sentence, else of the held-out text."""
+        """Return the beginning of the first held-out line that starts like a sentence, or of the held-out text."""
         text = bytes(self.held_out.tolist())
         found = re.search(rb"^[A-Z][a-z].{%d}" % (length - 2), text, re.MULTILINE)
         return found[0] if found else text[:length]
 
 
 def load_corpus(text: Path | None, window: int) -> Corpus:
-    """The text of a file, or the one that CPython ships in pydoc_data.topics.
+    """Return the text of a file, or the text that CPython ships in pydoc_data.topics.
 
-    Raises ValueError for a text that is too short to train on windows of ``window`` bytes.
+    Raises:
+        ValueError: the text is too short for windows of ``window`` bytes.
     """
     if text is None:
         name, content = "pydoc_data.topics", "\n\n".join(pydoc_data.topics.topics.values()).encode()

@@ -1,4 +1,4 @@
-"""What the demo shows: progress while it runs, the loss curve in the terminal and as a PNG."""
+"""Output of the demo: a progress bar, and the loss curve in the terminal and as a PNG."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .supervised import Curve
 
 
 def progress_bar(console: Console) -> Progress:
-    """A bar with the count, the time and the latest figures."""
+    """Return a bar with count, time and latest figures."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -25,14 +25,14 @@ def progress_bar(console: Console) -> Progress:
 
 
 def show_sample(console: Console, title: str, prompt: bytes, sampled: bytes) -> None:
-    """A prompt and what the model makes of it."""
+    """Print a prompt and the model's continuation."""
     text = Text(prompt.decode("utf-8", "replace"), style="bold")
     text.append(sampled.decode("utf-8", "replace"), style="cyan")
     console.print(Panel(text, title=title, title_align="left"))
 
 
 def draw_in_terminal(console: Console, curve: Curve, entropy: float) -> None:
-    """The loss curve as text."""
+    """Print the loss curve as text."""
     import plotext  # noqa: PLC0415  (only this function needs it)
 
     plotext.clear_figure()
@@ -48,7 +48,7 @@ def draw_in_terminal(console: Console, curve: Curve, entropy: float) -> None:
 
 
 def draw_png(file: Path, curve: Curve, entropy: float, name: str) -> None:
-    """The loss curve as a picture."""
+    """Write the loss curve as a PNG."""
     import matplotlib as mpl  # noqa: PLC0415  (slow to load, and only this function needs it)
 
     mpl.use("Agg")

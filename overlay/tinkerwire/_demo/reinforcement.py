@@ -1,4 +1,4 @@
-"""Reinforcement learning: sample, score, and make the better samples of each group likelier."""
+"""Reinforcement learning: sample, score, and make the better samples of each group more likely."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VOWELS = frozenset(b"aeiouAEIOU")
 
 @attrs.frozen(kw_only=True)
 class ReinforcementRecipe:
-    """How the demo reinforces."""
+    """Settings of the reinforcement learning."""
 
     rounds: int = 20
     prompts: int = 8
@@ -29,7 +29,7 @@ class ReinforcementRecipe:
 
 
 def reward_of(sequence: SampledSequence) -> float:
-    """Between 0 and 1."""
+    """Return a reward between 0 and 1."""
     return sum(token in VOWELS for token in sequence.tokens) / max(1, len(sequence.tokens))
 
 
@@ -40,7 +40,7 @@ def reinforce(
     seed: int,
     on_round: Callable[[list[float]], None],
 ) -> list[float]:
-    """The mean reward of each round. Every round samples from the weights of the round before."""
+    """Return the mean reward of each round. Each round samples from the weights of the previous round."""
     rng = np.random.default_rng(seed)
     rewards: list[float] = []
     for number in range(recipe.rounds):
@@ -67,7 +67,7 @@ def reinforce(
 
 
 def _datum(prompt: list[int], sequence: SampledSequence, advantage: float) -> Datum:
-    """One sample as an example: the loss sees only what was sampled, not the prompt."""
+    """Return one sample as an example whose loss covers the sampled tokens only."""
     tokens = prompt + list(sequence.tokens)
     given = len(prompt) - 1
     sampled = len(sequence.tokens)

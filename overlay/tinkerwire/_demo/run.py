@@ -17,7 +17,7 @@ from .corpus import Corpus, load_corpus
 from .supervised import Curve, SupervisedRecipe, held_out_loss, train
 
 MARGIN = 0.3
-"""How far below the unigram entropy the loss on held-out text has to end, in nats per byte."""
+"""Required distance of the final held-out loss below the unigram entropy, in nats per byte."""
 
 LEARN = SupervisedRecipe(steps=500, batch=8, window=128, learning_rate=3e-3)
 GO_ON = SupervisedRecipe(steps=10, batch=8, window=128, learning_rate=3e-4, warmup=1)
@@ -25,12 +25,12 @@ REINFORCE = reinforcement.ReinforcementRecipe()
 
 
 class DemoFailed(Exception):
-    """The demo ran, and did not reach what it promises."""
+    """The demo ran but missed one of its targets."""
 
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """What the demo trains, and how much."""
+    """Settings of all parts of the demo."""
 
     base_url: str = "local"
     base_model: str = "tinkerwire/byte-small"
@@ -42,15 +42,16 @@ class Plan:
 
 
 def run_demo(text: Path | None, out: Path, plan: Plan) -> None:
-    """Train, sample, save, load, go on and reinforce.
+    """Train, sample, save, load, resume and reinforce.
 
     Args:
-        text: what to learn; None for the text that CPython ships.
+        text: file to learn; None for the text that CPython ships.
         out: folder for the loss curve.
+        plan: settings of all parts.
 
     Raises:
-        DemoFailed: a check did not hold; the text says which.
-        ValueError: a text that is too short.
+        DemoFailed: a check failed; the text names it.
+        ValueError: the text is too short.
     """
     started = time.monotonic()
     corpus = load_corpus(text, plan.learn.window)
@@ -65,14 +66,14 @@ def run_demo(text: Path | None, out: Path, plan: Plan) -> None:
         demo.draw(curve, out / "loss.png")
         demo.show_sample("after training")
         demo.check_loss(curve)
-        demo.save_load_go_on()
+        demo.save_load_resume()
         demo.reinforce()
     console.print(f"Done in {time.monotonic() - started:.0f} s.")
 
 
 @attrs.frozen
 class Demo:
-    """The steps of the demo, on one model."""
+    """Steps of the demo on one model."""
 
     console: Console
     corpus: Corpus
@@ -81,7 +82,7 @@ class Demo:
     client: TrainingClient
 
     def learn(self) -> Curve:
-        """Supervised learning, with a progress bar."""
+        """Train with supervision, with a progress bar."""
         recipe = self.plan.learn
         with display.progress_bar(self.console) as progress:
             task = progress.add_task("training", total=recipe.steps, figures="")
@@ -93,14 +94,14 @@ class Demo:
             return train(self.client, self.corpus, recipe, self.plan.seed, on_step)
 
     def check_loss(self, curve: Curve) -> None:
-        """The promise: the model has learned more than how often each byte occurs."""
+        """Check that the model has learned more than byte frequencies."""
         final, entropy = curve.held_out[-1][1], self.corpus.unigram_entropy
         self.console.print(f"held-out loss {final:.3f} nats per byte, {entropy - final:.3f} below the unigram entropy")
         if not final <= entropy - MARGIN:
             raise DemoFailed(f"held-out loss {final:.3f} is not {MARGIN} below the unigram entropy {entropy:.3f}")
 
-    def save_load_go_on(self) -> None:
-        """Save, list, load into a new client, and check that it goes on exactly where the first one was."""
+    def save_load_resume(self) -> None:
+        """Save, list, load into a new client, and check that it resumes exactly at the same state."""
         path = self.client.save_state("demo").result().path
         listed = self.service.create_rest_client().list_checkpoints(self.client.model_id).result().checkpoints
         for checkpoint in listed:
@@ -118,7 +119,7 @@ class Demo:
         self.console.print(f"loaded, continued {recipe.steps} steps: held-out loss {loaded:.3f} -> {final:.3f}")
 
     def reinforce(self) -> None:
-        """Reinforcement learning, with a progress bar; its reward has to rise."""
+        """Train with reinforcement learning, with a progress bar; the reward must rise."""
         recipe = self.plan.reinforce
         self.console.print(f"Reinforcing: the reward is the {reinforcement.REWARD}")
         with display.progress_bar(self.console) as progress:
@@ -135,13 +136,13 @@ class Demo:
             raise DemoFailed(f"the reward did not rise: {early:.3f} in the first third, {late:.3f} in the last")
 
     def draw(self, curve: Curve, file: Path) -> None:
-        """The loss curve, in the terminal and as a PNG."""
+        """Draw the loss curve in the terminal and as a PNG."""
         display.draw_in_terminal(self.console, curve, self.corpus.unigram_entropy)
         display.draw_png(file, curve, self.corpus.unigram_entropy, self.corpus.name)
         self.console.print(f"The curve as a picture: {file}")
 
     def show_sample(self, title: str) -> None:
-        """What the model makes of the beginning of a held-out sentence."""
+        """Print the model's continuation of a held-out sentence."""
         sampler: SamplingClient = self.client.save_weights_and_get_sampling_client()
         prompt = self.corpus.prompt(40)
         params = SamplingParams(max_tokens=160, temperature=0.7, seed=self.plan.seed + 1)

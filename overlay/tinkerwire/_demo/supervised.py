@@ -1,4 +1,4 @@
-"""Supervised learning: predict the next byte, a few hundred steps, with the loss on held-out text beside it."""
+"""Supervised learning: next-byte prediction, with the loss on held-out text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .corpus import Bytes, Corpus
 
 @attrs.frozen(kw_only=True)
 class SupervisedRecipe:
-    """How the demo trains."""
+    """Settings of the supervised learning."""
 
     steps: int
     batch: int
@@ -36,7 +36,7 @@ class Curve:
 
 
 def datum_of(window: Bytes) -> Datum:
-    """A stretch of bytes as one example: each byte is to be predicted from those before it."""
+    """Return a window of bytes as one example that predicts each byte from the previous bytes."""
     inputs: dict[str, Any] = {"target_tokens": window[1:], "weights": np.ones(len(window) - 1, dtype=np.float32)}
     return Datum(model_input=ModelInput.from_ints(window[:-1]), loss_fn_inputs=inputs)
 
@@ -44,7 +44,7 @@ def datum_of(window: Bytes) -> Datum:
 def train(
     client: TrainingClient, corpus: Corpus, recipe: SupervisedRecipe, seed: int, on_step: Callable[[Curve], None]
 ) -> Curve:
-    """Train for ``recipe.steps`` steps. One step is always being computed while the next one is on its way."""
+    """Train for ``recipe.steps`` steps. The next step is sent while the current one is computed."""
     rng = np.random.default_rng(seed)
     curve = Curve()
     curve.held_out.append((0, held_out_loss(client, corpus, recipe)))
@@ -69,18 +69,18 @@ def train(
 
 
 def learning_rate_at(step: int, recipe: SupervisedRecipe) -> float:
-    """Up in a straight line during the warm-up, and down in one to a tenth over all steps."""
+    """Return the learning rate of a step: a linear warm-up, then a linear decay to a tenth."""
     return recipe.learning_rate * min(1.0, step / recipe.warmup) * (1 - 0.9 * step / recipe.steps)
 
 
 def held_out_loss(client: TrainingClient, corpus: Corpus, recipe: SupervisedRecipe) -> float:
-    """Nats per byte on the held-out text."""
+    """Return nats per byte on the held-out text."""
     windows = corpus.held_out_windows(recipe.held_out_windows, recipe.window)
     output = client.forward([datum_of(window) for window in windows], "cross_entropy").result()
     return per_byte(output, sum(len(window) - 1 for window in windows))
 
 
 def per_byte(output: ForwardBackwardOutput, count: int) -> float:
-    """The mean loss from the log probabilities that the server gives for each target."""
+    """Return the mean loss of the log probabilities of all targets."""
     logprobs: Sequence[float] = [float(o["logprobs"].to_numpy().sum()) for o in output.loss_fn_outputs]
     return -sum(logprobs) / count

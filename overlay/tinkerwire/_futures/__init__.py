@@ -1,1 +1,1 @@
-"""Operations that run: their futures, their progress, and the one event loop they run on."""
+"""Running operations: their futures, their progress, and the event loop on which they run."""

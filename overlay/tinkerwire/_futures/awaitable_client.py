@@ -1,4 +1,4 @@
-"""Clients that can be used before the server has made what they stand for, and waited for like futures."""
+"""Clients that are usable before the server has created their object, and awaitable like futures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .future import APIFuture
 
 
 class AwaitableClient:
-    """A client that is the future of its own creation, too: awaiting it gives the client itself."""
+    """Client that is the future of its own creation: awaiting it returns the client itself."""
 
     _creation: APIFuture[str]
     """The id of what is made for it."""
@@ -20,21 +20,21 @@ class AwaitableClient:
         return self.result_async().__await__()
 
     def result(self, timeout: float | None = None) -> Self:
-        """Wait until it is created, at most ``timeout`` seconds; the client itself. Raises what that met."""
+        """Wait at most ``timeout`` seconds for the client and return it; raise the error of its creation."""
         self._creation.result(timeout)
         return self
 
     async def result_async(self, timeout: float | None = None) -> Self:
-        """:meth:`result` for coroutines."""
+        """Wait like :meth:`result`, in a coroutine."""
         await self._creation.result_async(timeout)
         return self
 
     async def coroutine(self) -> Self:
-        """This client as a coroutine, for ``asyncio.create_task`` and the like."""
+        """Return the client's creation as a coroutine, for ``asyncio.create_task`` and similar functions."""
         return await self.result_async()
 
     def future(self) -> concurrent.futures.Future[Self]:
-        """A ``concurrent.futures.Future`` of the client, not to be cancelled; who takes it answers for its error."""
+        """Return a ``concurrent.futures.Future`` of the client; cancelling it has no effect."""
         found: concurrent.futures.Future[Self] = concurrent.futures.Future()
         found.set_running_or_notify_cancel()
 

@@ -13,9 +13,9 @@ MAX_QUEUED_CALLS = 10_000
 
 
 class BackgroundThread:
-    """Calls functions one after the other on a daemon thread, which exists only while there is something to call.
+    """Daemon thread that calls functions one after the other, and exists only while calls are pending.
 
-    Whatever they raise is dropped.
+    Errors of the functions are dropped.
     """
 
     def __init__(self, name: str) -> None:
@@ -24,14 +24,14 @@ class BackgroundThread:
         _threads.add(self)
 
     def reset(self) -> None:
-        """Forget everything, as a forked child has to: it has the parent's memory, but not its threads."""
+        """Drop all calls in a forked child, which has the parent's memory but not its threads."""
         self._lock = threading.RLock()
         self._calls: deque[tuple[Callable[[], object], threading.Event]] = deque()
         self._is_running = False
         self._is_stuck = False
 
     def call(self, function: Callable[[], object], wait_s: float = 0.0) -> None:
-        """Have a function called; wait for its end at most ``wait_s`` seconds, and not at all behind a stuck one."""
+        """Call a function on the thread; wait at most ``wait_s`` seconds, and not behind a stuck function."""
         end = threading.Event()
         with self._lock:
             if len(self._calls) >= MAX_QUEUED_CALLS:
@@ -55,7 +55,7 @@ class BackgroundThread:
                 function, end = self._calls.popleft()
             try:
                 function()
-            except BaseException:  # there is no caller on this thread to raise it to
+            except BaseException:  # this thread has no caller that could receive the error
                 pass
             finally:
                 end.set()

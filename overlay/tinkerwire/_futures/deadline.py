@@ -104,23 +104,23 @@ _deadline: ContextVar[Deadline | None] = ContextVar("tinkerwire_deadline", defau
 
 
 def remaining_s() -> float:
-    """Return the seconds that the operation which the caller is part of has left; infinity without a deadline."""
+    """Return the seconds that the current operation has left; infinity without a deadline."""
     deadline = _deadline.get()
     return math.inf if deadline is None else deadline.remaining_s
 
 
 def is_deadline_passed() -> bool:
-    """Return whether the deadline of the operation that the caller is part of has passed."""
+    """Return whether the deadline of the current operation has passed."""
     return remaining_s() <= CLOCK_S
 
 
 def deadline_error() -> RequestTimeoutError:
-    """Make the error of the operation that the caller is part of, for a wait that its deadline ended."""
+    """Return the error of the current operation for a wait that its deadline ended."""
     return (_deadline.get() or Deadline(0, "the time limit")).error(current_operation())
 
 
 def create_task_without_deadline(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Start work that several operations wait for, and that the deadline of the first to ask must not end."""
+    """Start work that several operations share, and that the deadline of one of them must not cancel."""
     context = copy_context()
     context.run(_deadline.set, None)
     return context.run(asyncio.create_task, work)

@@ -1,4 +1,4 @@
-"""The border between the user's threads and the one event loop on which all requests run."""
+"""Event loop thread on which all requests run, used from the user's threads."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from .logger import log
 
 T = TypeVar("T")
 LOCK_TIMEOUT_S = 0.1
-"""How long the loop waits for a lock that others hold for microseconds, unless a signal handler came in between."""
+"""Seconds that the loop waits for a lock; others hold it for microseconds, unless a signal handler interrupts them."""
 SHUTDOWN_TIMEOUT_S = 5.0
-"""How long the stopping loop waits for tasks that do not end when they are cancelled."""
+"""Seconds that the stopping loop waits for tasks that ignore their cancellation."""
 FORK_PAUSE_S = 10.0
 """Time that a fork waits for the current step of the loop, which may itself wait for the thread that forks."""
 
 
 class LoopThread:
-    """An event loop on a daemon thread: started for the first user, stopped after the last.
+    """Event loop on a daemon thread: started for the first user, stopped after the last.
 
-    Coroutines start in the order in which they are handed over, whichever thread they come from.
+    Coroutines start in the order of their calls, from any thread.
     """
 
     def __init__(self) -> None:
         self.reset_after_fork()
 
     def reset_after_fork(self) -> None:
-        """Start from nothing. A forked child calls this: it has the parent's memory, but not its thread."""
+        """Reset the state in a forked child, which has the parent's memory but not its thread."""
         # Reentrant, because signal handlers and finalizers use clients too.
         self._lock = threading.RLock()
         # A list rather than a number: a signal handler cannot come between the two halves of an append.
@@ -45,7 +45,7 @@ class LoopThread:
         self._forking: dict[int, tuple[bool, threading.Event]] = {}
 
     def acquire(self) -> None:
-        """Count one user more, and start the thread for the first."""
+        """Count one user more, and start the thread for the first user."""
         with self._lock:
             self._users.append(None)
             if self._loop is None:
@@ -62,7 +62,7 @@ class LoopThread:
             loop.call_soon_threadsafe(loop.stop)
 
     def release(self) -> None:
-        """Count one user less, and stop the thread after the last, without waiting for its end; on the loop."""
+        """Count one user less, and stop the thread after the last one without waiting for it; called on the loop."""
         if not self._lock.acquire(timeout=LOCK_TIMEOUT_S):
             # The thread that holds the lock may be waiting, in a signal handler, for what the loop has to do next.
             asyncio.get_running_loop().call_later(LOCK_TIMEOUT_S, self.release)
@@ -101,7 +101,7 @@ class LoopThread:
         paused.wait(FORK_PAUSE_S)
 
     def resume_after_fork(self) -> None:
-        """Let the loop go on after a fork, in the parent."""
+        """Resume the loop in the parent after a fork."""
         is_held, resumed = self._forking.pop(threading.get_ident(), (False, None))
         if is_held:
             self.opening_lock.release()
@@ -109,23 +109,23 @@ class LoopThread:
             resumed.set()
 
     def join(self) -> None:
-        """Wait until a thread that was stopped has ended, with its sockets and tasks; not on that thread itself."""
+        """Wait until a stopped thread has ended, with its sockets and tasks; must not be called on that thread."""
         ending = self._ending
         if ending is not None and ending is not threading.current_thread():
             ending.join(2 * SHUTDOWN_TIMEOUT_S)
 
     @property
     def is_current_thread(self) -> bool:
-        """Whether the caller runs on the loop's thread, where it must not block."""
+        """Return whether the caller runs on the loop's thread, which must not be blocked."""
         return threading.current_thread() is self._thread
 
     def start(self, work: Callable[[], Coroutine[Any, Any, T]]) -> concurrent.futures.Future[T]:
-        """Run what ``work`` makes on the loop; cancelling the future cancels it.
+        """Run the coroutine of ``work`` on the loop; cancelling the future cancels it.
 
-        The coroutine is made on the loop too: a signal handler that raises on the way leaves none that never ran.
+        The coroutine is created on the loop, so that a signal handler that raises leaves no unstarted coroutine.
 
         Raises:
-            RuntimeError: nobody uses the loop.
+            RuntimeError: the loop has no user.
         """
         if self.is_current_thread and self._loop is not None:
             # Without the lock, which the loop must not wait for: a finalizer may come here in the midst of anything.
@@ -152,7 +152,7 @@ class LoopThread:
 
 
 def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> bool:
-    """Run the loop until it is stopped; False when a user's function that it called wanted to end the process."""
+    """Run the loop until it stops; return False if a user's function on it tried to end the process."""
     try:
         loop.run_forever()
     except (SystemExit, KeyboardInterrupt) as error:
@@ -162,7 +162,7 @@ def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _run_for(future: concurrent.futures.Future[T], work: Callable[[], Coroutine[Any, Any, T]]) -> None:
-    """Run a coroutine whose end is that of a future, and which is cancelled by cancelling that."""
+    """Run a coroutine for a future, whose cancellation cancels the coroutine."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(work())
 
@@ -187,7 +187,7 @@ def _run_for(future: concurrent.futures.Future[T], work: Callable[[], Coroutine[
 
 
 async def _cancel_remaining() -> None:
-    """Cancel what is left, once each task has had its first step, in which it may say better why it ends."""
+    """Cancel the remaining tasks after each has made its first step, where it may set a better error."""
     await asyncio.sleep(0)
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:

@@ -1,4 +1,4 @@
-"""A lock that is free in a forked child."""
+"""Lock that is free in a forked child."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import threading
 
 
 class ForkLock:
-    """A reentrant lock that a forked child finds free: the thread that held it may not exist there.
+    """Reentrant lock that is free in a forked child, where the holding thread may not exist.
 
-    ``with lock.current:`` holds it. Whoever holds it during a fork releases the lock of before.
+    ``with lock.current:`` holds it. A thread that holds it during a fork releases the previous lock.
     """
 
     def __init__(self) -> None:

@@ -21,20 +21,28 @@ from .timeout import wait_for
 
 T = TypeVar("T")
 DEADLOCK_CHECK_S = 0.1
-"""How often a loss function's wait is looked at: it may be one without an end."""
+"""Seconds between checks of a loss function's wait for a deadlock."""
 
 
 class APIFuture(Generic[T]):
-    """The result of an operation that runs already: awaitable on any event loop, usable from any thread.
+    """Result of a running operation: awaitable on any event loop, usable from any thread.
 
-    The result, or the error, is kept: asking again gives the same object. An error that nobody asks for is logged
-    once, when the future is dropped.
+    The future keeps its result or error. An error that is never retrieved is logged once, when the future is dropped.
+
+    Example:
+        >>> import tinkerwire as tinker
+        >>> with tinker.ServiceClient(base_url="local") as service:
+        ...     training = service.create_lora_training_client("tinkerwire/byte-nano", rank=4)
+        ...     future = training.save_state("first")
+        ...     path = future.result(timeout=60).path
+        >>> future.done(), path.endswith("first")
+        (True, True)
     """
 
     def __init__(self, future: concurrent.futures.Future[T], track: OperationRecord | None = None) -> None:
         self._track = track or OperationRecord()
         self._future = future
-        # Last: __del__ takes one without it for one that a signal handler interrupted here.
+        # Set last: __del__ treats an instance without it as one whose __init__ was interrupted.
         self._exception_retrieved = False
 
     # --- the result ------------------------------------------------------------------------------------------------
@@ -43,15 +51,15 @@ class APIFuture(Generic[T]):
         """Wait for the result, at most ``timeout`` seconds; also inside a running event loop, which then stands still.
 
         Raises:
-            TimeoutError: it is not there in time; the operation goes on.
-            CancelledSubmissionError: it was cancelled.
+            TimeoutError: the result is not there in time; the operation continues.
+            CancelledSubmissionError: the operation was cancelled.
             TinkerError: the operation failed.
         """
         self._wait(timeout)
         return self._outcome()
 
     async def result_async(self, timeout: float | None = None) -> T:
-        """:meth:`result` for coroutines. A time-out leaves the operation running; being cancelled cancels it."""
+        """Wait like :meth:`result`, in a coroutine. A timeout leaves the operation running; cancellation cancels it."""
         try:
             return await self.watch(timeout)
         except asyncio.CancelledError:
@@ -59,7 +67,7 @@ class APIFuture(Generic[T]):
             raise
 
     async def watch(self, timeout: float | None = None) -> T:
-        """:meth:`result` for coroutines that only look on: being cancelled leaves the operation running, too."""
+        """Wait like :meth:`result`, in a coroutine whose cancellation leaves the operation running."""
         timeout = normalize_timeout(timeout)
         if not self._future.done():
             self._track.waiters.append(None)
@@ -75,16 +83,16 @@ class APIFuture(Generic[T]):
         return self.result_async().__await__()
 
     async def coroutine(self) -> T:
-        """This future as a coroutine, for ``asyncio.create_task`` and the like."""
+        """Return this future as a coroutine, for ``asyncio.create_task`` and similar functions."""
         return await self.result_async()
 
     def future(self) -> concurrent.futures.Future[T]:
-        """The ``concurrent.futures.Future`` underneath; who takes it answers for its error."""
+        """Return the underlying ``concurrent.futures.Future``; its error counts as retrieved."""
         self.mark_retrieved()
         return self._future
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """The error of the operation, or None; waits like :meth:`result`."""
+        """Return the error of the operation, or None; wait like :meth:`result`."""
         self._wait(timeout)
         self.mark_retrieved()
         if self._future.cancelled():
@@ -94,26 +102,25 @@ class APIFuture(Generic[T]):
     # --- the operation ---------------------------------------------------------------------------------------------
 
     def done(self) -> bool:
-        """Whether there is a result or an error."""
+        """Return whether the future has a result or an error."""
         return self._future.done()
 
     def cancelled(self) -> bool:
-        """Whether it was cancelled."""
+        """Return whether the operation was cancelled."""
         return self._future.cancelled()
 
     def cancel(self) -> bool:
-        """Stop waiting for it; an operation that was not sent yet is never sent. False when it is done."""
+        """Cancel the operation; an unsent operation is never sent. Return False if it is already done."""
         is_cancelled = self._future.cancel()
         if is_cancelled:
-            # Whoever cancels knows how it ends.
+            # The caller of cancel knows the outcome.
             self._track.is_error_retrieved = True
         return is_cancelled
 
     def add_done_callback(self, callback: Callable[[APIFuture[T]], object]) -> None:
         """Call ``callback`` with this future once it is done, or now if it is.
 
-        Callbacks run one after the other on a thread of their own, so that none holds up a result; what one raises is
-        logged.
+        Callbacks run one after the other on a separate thread, so that they delay no result; their errors are logged.
         """
         if not callable(callback):
             raise TypeError(f"callback: expected a function of the future, got {type(callback).__name__}")
@@ -136,19 +143,19 @@ class APIFuture(Generic[T]):
     on_done = add_done_callback
 
     def call_when_done(self, function: Callable[[APIFuture[T]], object]) -> None:
-        """Call a function of this client's own at once when it is done, on whichever thread that is."""
+        """Call an internal function as soon as the future is done, on any thread."""
         self._track.waiters.append(None)
         self._future.add_done_callback(lambda _: function(self))
 
     @property
     def request_id(self) -> str | None:
-        """What the server calls the request; the last one of several, None while there is none."""
+        """Id of the request on the server; the last one of several, None before a response."""
         ids = self._track.request_ids
         return ids[-1] if ids else None
 
     @property
     def state(self) -> FutureState:
-        """Where the operation is; see :data:`FutureState`."""
+        """State of the operation; see :data:`FutureState`."""
         if not self._future.done():
             return "submitted" if self._track.request_ids else "pending"
         if self._future.cancelled():
@@ -157,24 +164,24 @@ class APIFuture(Generic[T]):
 
     @property
     def queue_state(self) -> str | None:
-        """What the server last said of its queue, such as ``active`` or ``paused_capacity``; None if not waiting."""
+        """Last queue state from the server, such as ``active`` or ``paused_capacity``; None if not waiting."""
         return (self._track.queue_state or None) if self.state == "submitted" else None
 
     @property
     def queue_state_reason(self) -> str | None:
-        """Why, if the server said so, or what the last poll met."""
+        """The server's reason for the queue state, or the error of the last poll."""
         return (self._track.reason or None) if self.state == "submitted" else None
 
     @property
     def progress(self) -> Progress:
-        """How far it is, in requests."""
+        """Progress of the operation in requests."""
         track = self._track
         ids, total = track.request_ids, track.total
         done = total if self.state == "done" else min(track.done, total)
         return Progress(done=done, total=total, request_ids=ids, elapsed_s=track.elapsed_s)
 
     def mark_retrieved(self) -> None:
-        """Note that its error reaches the caller in another way, so that it need not be logged."""
+        """Mark the error as retrieved, because it reaches the caller in another way."""
         self._exception_retrieved = self._track.is_error_retrieved = True
 
     def __repr__(self) -> str:
@@ -224,7 +231,7 @@ class APIFuture(Generic[T]):
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             left = None if end is None else max(0.0, end - time.monotonic())
-            # Where it stands is known once the loop has begun it.
+            # The queue of the operation is known once the loop has started it.
             concurrent.futures.wait([self._future], DEADLOCK_CHECK_S if left is None else min(DEADLOCK_CHECK_S, left))
             if self._future.done() or left == 0:
                 return left
@@ -263,7 +270,7 @@ AwaitableConcurrentFuture = APIFuture
 
 
 def describe_creation(creation: APIFuture[str], what: str) -> str:
-    """What is being created, in words: its id, once it has one."""
+    """Return the id of the created object, or a description before it has one."""
     if creation.state == "done":
         return f"{what} {creation.result()}"
     return f"{what} whose creation {'failed' if creation.state == 'failed' else 'is ' + creation.state}"
@@ -278,7 +285,7 @@ def _cancelled() -> CancelledSubmissionError:
 def _log_unretrieved(future: concurrent.futures.Future[Any], track: OperationRecord) -> None:
     error = None if future.cancelled() else future.exception()
     track.is_error_retrieved = True
-    # Who closes a client knows that what was open is lost.
+    # The caller of close() knows that open operations are lost.
     if error is None or isinstance(error, ClientClosedError) or track.is_error_logged:
         return
     what = " ".join((track.kind or "an operation", *track.request_ids[-1:]))

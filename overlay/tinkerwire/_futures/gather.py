@@ -1,4 +1,4 @@
-"""Many futures at once: all results in order, or each as it comes, with a progress bar."""
+"""Waiting for many futures: all results in order, or each as it completes, with a progress bar."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def gather(
     description: str = "",
     progress: bool | None = None,
 ) -> APIFuture[list[T]]:
-    """All results in the order of the futures, as one future: ``gather(futures).result()``, or ``await`` it.
+    """Return a future of all results in the order of the futures: ``gather(futures).result()``, or ``await`` it.
 
-    The first failure fails it at once, and the other operations go on; cancelling it cancels them all.
+    The first failure fails it at once, and the other operations continue; cancelling it cancels all operations.
 
     Args:
-        futures: what to wait for.
-        return_exceptions: put errors in the places of their results, and never fail.
-        description: what the progress bar says.
-        progress: whether to show one; None: if standard error is a terminal.
+        futures: futures to wait for.
+        return_exceptions: return errors in place of results, and never fail.
+        description: label of the progress bar.
+        progress: whether to show a progress bar; None: if standard error is a terminal.
 
     Raises:
-        TypeError: something that is not an APIFuture.
+        TypeError: an item is not an APIFuture.
     """
     parts = _checked("gather", futures)
     whole: concurrent.futures.Future[list[T]] = concurrent.futures.Future()
@@ -57,7 +57,7 @@ def gather(
     def count(part: APIFuture[T]) -> None:
         track.done += 1
         shown.update()
-        # Only an error that reaches the caller counts as asked for.
+        # Only an error that reaches the caller counts as retrieved.
         if not return_exceptions and part.state != "done" and not whole.done():
             error = part.exception()
             _settle(whole, lambda: whole.set_exception(error))
@@ -67,7 +67,7 @@ def gather(
 
     def finish() -> None:
         if not whole.done():
-            # Errors stand in the places of results only if the caller wants them there.
+            # Errors replace results only with return_exceptions.
             found: list[Any] = [part.exception() or part.result() for part in parts]
             _settle(whole, lambda: whole.set_result(found))
 
@@ -86,16 +86,16 @@ def as_completed(
     description: str = "",
     progress: bool | None = None,
 ) -> CompletedFutures[T]:
-    """The futures themselves, each when it is done, failed ones too: for ``for`` and for ``async for``.
+    """Return the futures themselves, each when it is done or has failed: for ``for`` and for ``async for``.
 
-    ``timeout`` is in seconds and for all of them; TimeoutError when it is over. Other arguments and errors as for
+    ``timeout`` is in seconds for all futures; TimeoutError after it. Other arguments and errors are those of
     :func:`gather`.
     """
     return CompletedFutures(_checked("as_completed", futures), normalize_timeout(timeout), description, progress)
 
 
 class CompletedFutures(Generic[T]):
-    """What :func:`as_completed` gives; each loop over it goes through all futures."""
+    """Iterable that :func:`as_completed` returns; each loop over it visits all futures."""
 
     def __init__(
         self, futures: list[APIFuture[T]], timeout: float | None, description: str, progress: bool | None

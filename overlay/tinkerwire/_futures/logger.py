@@ -1,4 +1,4 @@
-"""The logger of the client, whose handlers neither delay nor fail a result."""
+"""Logger of the client, whose handlers neither delay nor fail a result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ else:
 
 
 class GuardedLogger(_LoggerAdapter):
-    """A logger whose handlers can neither fail nor delay code on an event loop."""
+    """Logger whose handlers can neither fail nor delay code on an event loop."""
 
     def __init__(self, name: str) -> None:
         super().__init__(logging.getLogger(name), {})

@@ -1,4 +1,4 @@
-"""How far an operation is: written where it runs, read by its future, by logs and by callbacks."""
+"""Progress of an operation: written where it runs, read by its future, by logs and by callbacks."""
 
 from __future__ import annotations
 
@@ -28,42 +28,42 @@ FutureState = Literal["pending", "submitted", "done", "failed", "cancelled"]
 
 @attrs.frozen(kw_only=True)
 class WaitStatus:
-    """What is waited for, for logs and for callbacks."""
+    """Description of a wait, for logs and callbacks."""
 
     request_type: str
     """``Sample``, ``OptimStep`` ..., or the name of a call that promises nothing."""
     request_id: str
     """Of the oldest request without a result; empty while the server has taken none."""
     waited_s: float
-    """Seconds since the operation was asked for."""
+    """Seconds since the call."""
     queue_state: str
     """Empty while the server has taken no request."""
     reason: str
-    """Why it is so, in the server's words if it gave any."""
+    """Reason, in the server's words if there are any."""
 
     def __str__(self) -> str:
         who = f"{self.request_type or 'a request'} {self.request_id}".rstrip()
         parts = [f"queue {self.queue_state}" if self.queue_state else "", self.reason]
-        why = ": ".join(part for part in parts if part) or "it waits for what was asked for before it"
+        why = ": ".join(part for part in parts if part) or "it waits for the operations before it"
         return f"{who}: no result after {self.waited_s:.0f} s; {why}"
 
 
 @attrs.frozen(kw_only=True)
 class Progress:
-    """How far an operation is; large batches are several requests."""
+    """Progress of an operation; a large batch has several requests."""
 
     done: int
     """Requests whose result is there."""
     total: int
     """Requests of the operation, as far as is known."""
     request_ids: tuple[str, ...]
-    """What the server calls those that it took."""
+    """Ids of the accepted requests on the server."""
     elapsed_s: float
-    """Seconds since the operation was asked for, until now or its end."""
+    """Seconds from the call until now or the end."""
 
 
 class OperationRecord:
-    """The record of one operation. Written on the loop thread, read on any."""
+    """Record of one operation. Written on the loop thread, read on any thread."""
 
     __slots__ = (
         "_ended",
@@ -92,9 +92,9 @@ class OperationRecord:
         self.total = 1
         self.queue_state, self.reason = "", ""
         self.step = ""
-        """What goes on while the server has taken no request, or after it has given all results."""
+        """Description of the current step before the first accepted request and after the last result."""
         self.may_be_accepted = False
-        """Whether the server may have taken a request up whose reply was lost."""
+        """True if the server may have accepted a request whose response was lost."""
         self.queue: object = None
         """The line in which it waits for its turn; None while it does not."""
         self.waiters: list[None] = []
@@ -109,7 +109,7 @@ class OperationRecord:
         self._ended: float | None = None
 
     def mark_submitted(self, kind: str, request_id: str) -> None:
-        """The server has taken a request."""
+        """Record that the server has accepted a request."""
         self.kind = self.kind or kind
         self.request_ids += (request_id,)
         self.total = max(self.total, len(self.request_ids))
@@ -117,11 +117,11 @@ class OperationRecord:
         self._open[request_id] = kind
 
     def stop_waiting(self, request_id: str) -> None:
-        """A request of those is waited for no more."""
+        """Record that the operation no longer waits for a request."""
         self._open.pop(request_id, None)
 
     def add_created_model(self, model_id: str) -> BuildRequest:
-        """Record a model that is of no use until the operation is over."""
+        """Record a model that is useless unless the operation succeeds."""
         build = BuildRequest(
             request=WireRequest(method="POST", path="/api/v1/create_model", headers={}), model_id=model_id
         )
@@ -129,15 +129,15 @@ class OperationRecord:
         return build
 
     def remove_build(self, build: BuildRequest) -> None:
-        """Forget a request that leaves nothing to cancel."""
+        """Remove a request that leaves nothing to cancel."""
         self.builds = [each for each in self.builds if each is not build]
 
     def mark_finished(self, request_id: str) -> None:
-        """Note that a request has its result or its error: nothing is left to cancel."""
+        """Record that a request has its result or error, so that nothing is left to cancel."""
         self.builds = [build for build in self.builds if build.request_id != request_id]
 
     def get_wait_status(self) -> WaitStatus:
-        """What is waited for now."""
+        """Return the description of the current wait."""
         request_id, kind = next(iter(self._open.items()), ("", self.kind))
         return WaitStatus(
             request_type=kind,
@@ -148,12 +148,12 @@ class OperationRecord:
         )
 
     def mark_ended(self) -> None:
-        """The operation is over, one way or another."""
+        """Record the end of the operation."""
         self._ended = time.monotonic()
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds from the start until now, or until the end."""
+        """Return the seconds from the start until now, or until the end."""
         return (self._ended or time.monotonic()) - self._started
 
 
@@ -161,12 +161,12 @@ _current: ContextVar[OperationRecord | None] = ContextVar("tinkerwire_track", de
 
 
 def set_current_operation(track: OperationRecord) -> None:
-    """Make a record that of the task that calls this, and of the tasks that it starts from now on."""
+    """Make a record the current one of this task and of the tasks that it starts later."""
     _current.set(track)
 
 
 def current_operation() -> OperationRecord:
-    """The record of the operation that the caller is part of; one that nobody reads for work that is none."""
+    """Return the record of the current operation; an unused record outside of operations."""
     return _current.get() or OperationRecord()
 
 
@@ -179,7 +179,7 @@ thread_state = _ThreadState()
 
 
 def create_detached_task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    """Start work that goes on in the background, and writes nothing into the record of whoever needed it first."""
+    """Start background work that does not write into the record of the operation that needed it first."""
     return Context().run(asyncio.create_task, work)
 
 
@@ -187,7 +187,7 @@ OnWait = Callable[[WaitStatus], object]
 
 
 class WaitReporter:
-    """Tells log and listener of an operation's wait until :meth:`end`: after 10 s, then once a minute.
+    """Reporter of an operation's wait to log and listener until :meth:`end`: after 10 s, then once a minute.
 
     Used on the loop thread. ``say`` logs a message of a kind, see ``ThrottledLog.warn``.
     """
@@ -201,7 +201,7 @@ class WaitReporter:
         self._timer = asyncio.get_running_loop().call_later(FIRST_WAIT_LOG_S, self._speak)
 
     def end(self) -> None:
-        """Say nothing more."""
+        """Stop reporting."""
         self._timer.cancel()
 
     def _speak(self) -> None:

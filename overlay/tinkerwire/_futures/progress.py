@@ -1,4 +1,4 @@
-"""Progress bars for people who watch: tqdm's where it is installed, a plain line otherwise."""
+"""Progress bars on a terminal: tqdm if it is installed, a plain line otherwise."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ DRAW_WAIT_S = 0.1
 
 
 class Bar(Protocol):
-    """Something that counts where people see it."""
+    """Visible counter."""
 
     def update(self, n: int) -> object:
-        """Count ``n`` more."""
+        """Count ``n`` more steps."""
         ...
 
     def close(self) -> object:
-        """Leave the last count standing."""
+        """Close the bar with its last count."""
         ...
 
 
 class LineBar:
-    """One line of text on standard error, written over itself a few times a second."""
+    """Line of text on standard error, overwritten a few times a second."""
 
     def __init__(self, total: int, description: str) -> None:
         self._total = total
@@ -40,7 +40,7 @@ class LineBar:
         self._written = float("-inf")
 
     def update(self, n: int) -> None:
-        """Count ``n`` more."""
+        """Count ``n`` more steps."""
         self._done += n
         now = time.monotonic()
         if now - self._written >= LINE_EVERY_S:
@@ -48,7 +48,7 @@ class LineBar:
             self._write("")
 
     def close(self) -> None:
-        """Leave the last count standing."""
+        """Close the bar with its last count."""
         self._write("\n")
 
     def _write(self, end: str) -> None:
@@ -58,9 +58,9 @@ class LineBar:
 
 
 class ThreadSafeProgress:
-    """A bar that any thread may count on, and that ends once; one that cannot be shown any more shows nothing.
+    """Bar that any thread may update, and that closes once; a bar that cannot be shown is dropped.
 
-    It is drawn on a thread of its own, and waited for only so long: a terminal may be gone, or may have been stopped.
+    A separate thread draws it and the caller waits for it only briefly: the terminal may be closed or stopped.
     """
 
     def __init__(self, make: Callable[[], Bar]) -> None:
@@ -71,12 +71,12 @@ class ThreadSafeProgress:
         self._draw(self._begin)
 
     def update(self) -> None:
-        """Count one more; nothing once it is closed."""
+        """Count one more step, unless the bar is closed."""
         if not self._is_closed:
             self._draw(self._update)
 
     def close(self) -> None:
-        """End it."""
+        """Close the bar."""
         if not self._is_closed:
             self._is_closed = True
             self._draw(self._close)
@@ -108,14 +108,14 @@ class ThreadSafeProgress:
 
 
 class HiddenProgress(ThreadSafeProgress):
-    """A bar that nobody watches."""
+    """Bar that is not shown."""
 
     def __init__(self) -> None:
         self._is_closed = True
 
 
 def create_progress(total: int, description: str, progress: bool | None) -> ThreadSafeProgress:
-    """A bar of ``total`` steps; ``progress`` None shows it if standard error is a terminal."""
+    """Return a bar of ``total`` steps; with ``progress`` None it is shown if standard error is a terminal."""
     if progress is None:
         progress = total > 0 and _is_watched()
     if not progress:

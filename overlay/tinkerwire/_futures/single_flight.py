@@ -1,4 +1,4 @@
-"""One result that many wait for."""
+"""Result of work that runs once for many waiters."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """The result of some work, which the first to ask starts; after a failure the next to ask tries again.
+    """Result of work that the first caller starts; after a failure the next caller starts it again.
 
-    Used on the loop thread. Whoever is cancelled while waiting takes nothing away from the others.
+    Used on the loop thread. A cancelled waiter does not affect the others.
     """
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
@@ -22,7 +22,7 @@ class SingleFlight(Generic[T]):
         self._task: asyncio.Task[T] | None = None
 
     async def get(self) -> T:
-        """The result; raises what the work raised.
+        """Return the result, or raise the error of the work.
 
         Raises:
             RequestTimeoutError: the deadline of the calling operation passed; the work continues for others.
@@ -35,19 +35,19 @@ class SingleFlight(Generic[T]):
         return task.result()
 
     def start(self) -> None:
-        """Start the work without waiting for it; whoever asks for the result later sees its error."""
+        """Start the work without waiting for it; a later :meth:`get` raises its error."""
         self._start_unless_running()
 
     def _start_unless_running(self) -> asyncio.Task[T]:
         task = self._task
         if task is None or (task.done() and (task.cancelled() or task.exception())):
             task = self._task = create_task_without_deadline(self._work())
-            # Whoever asks for it hears of its error; asyncio need not log it.
+            # get() raises the error; asyncio need not log it.
             task.add_done_callback(lambda task: None if task.cancelled() else task.exception())
         return task
 
     async def close(self) -> None:
-        """Cancel work that still goes on, and wait for its end."""
+        """Cancel running work and wait for its end."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Waiting for something for so long; who is cancelled meanwhile is cancelled, on every Python."""
+"""``asyncio.wait_for`` that never loses a cancellation, on every supported Python."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if sys.version_info >= (3, 12):
 else:
 
     async def wait_for(fut: Awaitable[T], timeout: float | None) -> T:
-        """As ``asyncio.wait_for``, which before Python 3.12 loses a cancellation that comes together with the result.
+        """Wait like ``asyncio.wait_for``, which before Python 3.12 loses a cancellation that arrives with the result.
 
-        Without it a loop of requests goes on past its deadline for ever.
+        A lost cancellation would let a loop of requests run past its deadline.
 
         Raises:
-            asyncio.TimeoutError: ``timeout`` seconds are over; what was waited for has been cancelled.
+            asyncio.TimeoutError: ``timeout`` seconds have passed; the awaited object is cancelled.
         """
         if timeout is None:
             return await fut
@@ -39,5 +39,5 @@ else:
         task.cancel()
         await asyncio.wait({task})
         if not task.cancelled():
-            # Whoever is cancelled hears of no error, and asyncio need not complain that nobody did.
+            # The cancelled caller does not get the error; retrieving it keeps asyncio from logging it.
             task.exception()

@@ -30,7 +30,7 @@ class AdminClient(RestClientBase):
             day: of which day; None lets the server choose.
 
         Raises:
-            ValueError, TypeError: a kind of event or a day that is none; nothing was sent.
+            ValueError, TypeError: an invalid kind of event or day; nothing was sent.
         """
         validator_of(AuditEventType)("event_type", event_type)
         if day is not None and not isinstance(day, date):
@@ -51,10 +51,10 @@ class AdminClient(RestClientBase):
 
         Args:
             starting_on: its start, a datetime or RFC 3339 text; without an offset it counts as UTC.
-            ending_before: its end, which is no part of it.
+            ending_before: end of the range, excluded.
 
         Raises:
-            ValueError, TypeError: a time that is none; nothing was sent.
+            ValueError, TypeError: an invalid time; nothing was sent.
         """
         start, end = _time("starting_on", starting_on), _time("ending_before", ending_before)
         return self._start_call(get_billing_usage(starting_on=start, ending_before=end))

@@ -31,7 +31,7 @@ from .._transport.backpressure import Traffic
 from .._transport.proxy import environment_proxy
 
 ARCHIVE_LIFE = timedelta(minutes=15)
-"""How long an address lasts when the server does not say."""
+"""Assumed lifetime of an address without an expiry."""
 
 DOWNLOAD_SILENCE_S = 60.0
 """Timeout of a download for its connection and for each piece."""
@@ -40,7 +40,7 @@ MAX_DOWNLOAD_BYTES = 16 * 2**30
 DOWNLOAD_PIECE_BYTES = 1 << 20
 
 NOT_SO = 405
-"""What a server answers that has something else at the address: deleting, since there are no archives."""
+"""Status of a server that has only DELETE at this path, because it has no archives."""
 
 
 async def fetch_archive_url(
@@ -49,7 +49,7 @@ async def fetch_archive_url(
     """Fetch the URL of an archive, and its expiry; wire versions before 0.36.0.
 
     Raises:
-        DialectError: the server has no such call, by its wire version or by what it answers.
+        DialectError: the server lacks the call, by its wire version or its response.
     """
     call = get_checkpoint_archive_url(training_run_id, checkpoint_id)
     request = connection.codec.encode(call, await connection.dialect())
@@ -65,7 +65,7 @@ async def fetch_archive_url(
             raise
         name, dialect = call.operation.name, await connection.dialect()
         odd = dialect_error(
-            f"the call {name}, which the server answers with HTTP {NOT_SO},",
+            f"the call {name}, to which the server responds HTTP {NOT_SO},",
             dialect.ceiling,
             *OPERATION_VERSIONS[name],
             name="the wire of this server",

@@ -24,10 +24,10 @@ async def read_identity(connection: Connection) -> WhoamiResponse:
     token = await connection.token()
     if token is None:
         raise UnknownIdentityError(
-            "whoami: this server is asked with an API key, or with none, and only a token says whose it is; the server "
-            "gives tokens where its client/config has pjwt_auth_enabled"
+            "whoami: this server uses an API key or no credential, and only a token identifies its user; the server "
+            "issues tokens if its client/config has pjwt_auth_enabled"
         )
     user, organization = token.claim("sub"), token.claim("org_id")
     if not user or not organization:
-        raise TinkerError("whoami: the token of this server does not say whose it is (no sub, or no org_id)")
+        raise TinkerError("whoami: the token of this server does not identify its user (sub or org_id is missing)")
     return WhoamiResponse(user_urn=user, org_urn=ORGANIZATION + organization, email=token.claim("email") or None)

@@ -23,9 +23,9 @@ async def export_trace(connection: Connection, session_id: str) -> str:
         if export.status == "ready" and export.url:
             return export.url
         if export.status in ("ready", "failed"):
-            why = export.error or "the server does not say why"
+            why = export.error or "the server gave no reason"
             raise TinkerError(f"session {session_id}: its trace could not be exported: {why}")
         if is_first:
-            log.warning("session %s: its trace is being made; it is asked for every %.0f s", session_id, ASK_EVERY_S)
+            log.warning("session %s: the server prepares its trace; polling every %.0f s", session_id, ASK_EVERY_S)
             is_first = False
         await asyncio.sleep(ASK_EVERY_S)

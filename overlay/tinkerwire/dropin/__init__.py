@@ -1,8 +1,8 @@
-"""``import tinker`` gives tinkerwire: for code written for the official SDK, as it is.
+"""``import tinker`` imports tinkerwire, for unchanged code of the official SDK.
 
-``python -m tinkerwire.dropin SCRIPT [ARGS]`` and ``-m MODULE`` run a program so; ``install()`` does it from within.
-Processes that such a program starts inherit it, workers of multiprocessing among them; after ``install()`` they
-do not, after ``install(children=True)`` they do.
+``python -m tinkerwire.dropin SCRIPT [ARGS]`` and ``-m MODULE`` run a program with the drop-in; ``install()`` installs
+it in a running program. Child processes of such a program inherit it, workers of multiprocessing included; after
+``install()`` only with ``install(children=True)``.
 """
 
 from .finder import install as install

@@ -1,4 +1,4 @@
-"""``python -m tinkerwire.dropin SCRIPT [ARGS]``, or ``-m MODULE [ARGS]``: runs a program with tinkerwire as tinker.
+"""``python -m tinkerwire.dropin SCRIPT [ARGS]`` or ``-m MODULE [ARGS]``: runs a program with tinkerwire as tinker.
 
 ``python -m tinkerwire.dropin stubs DIR`` writes stubs of tinker for type checkers.
 """
@@ -27,14 +27,14 @@ def main(arguments: list[str]) -> int:
     # First of all, for the packages that a module is in are imported to find it.
     install(children=True)
     if not (_is_module(program[0]) if is_module else Path(program[0]).exists()):
-        sys.stderr.write(f"{program[0]}: there is no such {'module' if is_module else 'script'}\n")
+        sys.stderr.write(f"{program[0]}: {'module' if is_module else 'script'} not found\n")
         return 2
     sys.argv = program
     if is_module:
         # The folder that one is in, as for python -m, is on the path already.
         runpy.run_module(program[0], run_name="__main__", alter_sys=True)
     else:
-        # Told by -P to put no folder on the path, Python has put none there that could be replaced.
+        # With -P, Python has not put a folder on the path that could be replaced.
         if not getattr(sys.flags, "safe_path", False):
             sys.path[0] = str(Path(program[0]).resolve().parent)
         runpy.run_path(program[0], run_name="__main__")
@@ -53,8 +53,8 @@ def _stubs(arguments: list[str]) -> int:
     except OSError as error:
         sys.stderr.write(f"{folder}: the stubs cannot be written: {error.strerror}\n")
         return 1
-    told = "name the folder in stubPath (pyright) or MYPYPATH (mypy)"
-    sys.stdout.write(f"{folder}: {len(written)} stubs of tinker; {told}\n")
+    advice = "name the folder in stubPath (pyright) or MYPYPATH (mypy)"
+    sys.stdout.write(f"{folder}: {len(written)} stubs of tinker; {advice}\n")
     return 0
 
 

@@ -1,11 +1,11 @@
-"""Which module here answers for which module of the official SDK."""
+"""Modules of the official SDK, and the modules here that replace them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 API_VERSION = "0.38.0"
-"""What ``tinker.__version__`` says: the release of the official SDK whose names are here."""
+"""Release of the official SDK whose names exist here; the value of ``tinker.__version__``."""
 
 PATHS: Mapping[str, str] = {
     "tinker": "tinkerwire",
@@ -58,7 +58,7 @@ ADDED: Mapping[str, Mapping[str, str]] = {
 
 _INSIDE = "it is the inside of the official SDK, which works otherwise here"
 _LOW_LEVEL = "it is the low-level client of the official SDK; tinkerwire_generated.api has the calls of the wire"
-_CREDENTIALS = "it is how the official SDK keeps credentials; tinker.auth tells whether there are any"
+_CREDENTIALS = "it is the credential storage of the official SDK; use the functions of tinker.auth"
 ABSENT: Mapping[str, str] = {
     "tinker._base_client": _LOW_LEVEL,
     "tinker._client": _LOW_LEVEL,
@@ -85,7 +85,7 @@ ABSENT: Mapping[str, str] = {
     "tinker.lib.public_interfaces.backcompat_client_future": _INSIDE,
     "tinker.lib.public_interfaces.rest_client_common": _INSIDE,
     "tinker.lib.queue_state_logger": "ServiceClient(on_wait=) is called with the state of the queue",
-    "tinker.lib.retryable_exception": "RetryConfig(retry_if=) says which errors are retried",
+    "tinker.lib.retryable_exception": "RetryConfig(retry_if=) decides which errors are retried",
     "tinker.lib.sdk_method": _INSIDE,
     "tinker.lib.session_futures_poller": _INSIDE,
     "tinker.lib.sidecar": "samples are not drawn in a process of their own here",
@@ -100,19 +100,19 @@ ABSENT: Mapping[str, str] = {
 """Modules of official releases, and what is below them, that are not here, with the reason and the way out."""
 
 TYPE_FOLDERS = ("tinker.types", "tinker.types._pydantic_types", "tinker.types.shared")
-"""Where each module is called after its type: ``tensor_data`` after TensorData."""
+"""Packages whose modules have the names of their types: ``tensor_data`` of TensorData."""
 
 
-def target_of(path: str) -> str | None:
-    """The module here that answers for an official one, None when there is none."""
+def find_target(path: str) -> str | None:
+    """Return the module here that replaces an official one, or None."""
     folder, _, name = path.rpartition(".")
     if path not in PATHS and folder in TYPE_FOLDERS and _is_type(name):
         return PATHS["tinker.types"]
     return PATHS.get(path)
 
 
-def reason_of_absence(path: str) -> str | None:
-    """Return why an official module is not here; None for a path that no official release has."""
+def find_reason(path: str) -> str | None:
+    """Return the reason why an official module is missing; None for a path that no official release has."""
     while path:
         if path in ABSENT:
             return ABSENT[path]

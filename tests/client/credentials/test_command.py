@@ -26,7 +26,7 @@ REFUSED = ScriptedResponse({"detail": "who are you"}, status=401)
         (f"echo {KEY} {KEY}", "more than one word"),
         (f"printf '{KEY}\\351'", "beyond printable ASCII"),
         ("true", "printed nothing"),
-        (f"echo {token(-5)}", "token that is over"),
+        (f"echo {token(-5)}", "printed an expired token"),
         (f"{KEY} 2>/dev/null", "exit status 127"),
     ],
 )
@@ -41,7 +41,7 @@ def test_a_failing_command(command: str, why: str) -> None:
 def test_a_command_that_hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It is stopped in the end, and not waited for."""
     monkeypatch.setattr(command_module, "COMMAND_TIMEOUT_S", 0.1)
-    with pytest.raises(tw.TinkerError, match=r"not ended after 0.1 s.*must not ask"):
+    with pytest.raises(tw.TinkerError, match=r"ran for 0.1 s and was stopped; it must not wait for input"):
         asyncio.run(run_command(f"sleep 100; touch {tmp_path / 'went-on'}"))
     assert not (tmp_path / "went-on").exists()
 

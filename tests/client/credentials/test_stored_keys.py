@@ -114,7 +114,7 @@ def test_keys_go_by_id_or_name(file: Path) -> None:
     assert use_key("a").id == "1"
     assert find_key(None).id == "1"
     assert find_key("1").id == "1"
-    with pytest.raises(tw.TinkerError, match=r"2 keys are called so; say which by its id: 2 \(b\), 3 \(b\)"):
+    with pytest.raises(tw.TinkerError, match=r"2 keys have this name; use the id: 2 \(b\), 3 \(b\)"):
         use_key("b")
     with pytest.raises(tw.TinkerError, match=r"no key of that id or name: 1 \(a\), 2") as caught:
         remove_key(f"{KEY}4")

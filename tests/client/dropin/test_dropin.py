@@ -122,8 +122,8 @@ def test_scripts_and_modules_run(tmp_path: Path) -> None:
     path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
     assert expected in python("-m", "tinkerwire.dropin", "-m", "program", "--a", "-m", code=2, PYTHONPATH=path)
     assert "usage: python -m tinkerwire.dropin SCRIPT" in python("-m", "tinkerwire.dropin", code=2)
-    assert "no-such.py: there is no such script" in python("-m", "tinkerwire.dropin", "no-such.py", code=2)
-    assert "nosuch: there is no such module" in python("-m", "tinkerwire.dropin", "-m", "nosuch", code=2)
+    assert "no-such.py: script not found" in python("-m", "tinkerwire.dropin", "no-such.py", code=2)
+    assert "nosuch: module not found" in python("-m", "tinkerwire.dropin", "-m", "nosuch", code=2)
 
 
 def test_modules_of_packages_that_import_tinker_run(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_modules_of_packages_that_import_tinker_run(tmp_path: Path) -> None:
     assert told == f"__main__ {API_VERSION}\n"
     for name in ("outer.nosuch", "outer.inner.nosuch", "nosuch.program"):
         told = python("-m", "tinkerwire.dropin", "-m", name, code=2, PYTHONPATH=path)
-        assert told == f"{name}: there is no such module\n"
+        assert told == f"{name}: module not found\n"
     (inner / "__init__.py").write_text("import lacking\n")
     told = python("-m", "tinkerwire.dropin", "-m", "outer.inner.program", code=1, PYTHONPATH=path)
     assert "No module named 'lacking'" in told

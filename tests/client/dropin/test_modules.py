@@ -14,7 +14,7 @@ import pytest
 
 import tinkerwire as tw
 from tinkerwire.dropin.deprecations import EXPERIMENTAL, REPLACED
-from tinkerwire.dropin.paths import ABSENT, reason_of_absence, target_of
+from tinkerwire.dropin.paths import ABSENT, find_reason, find_target
 
 FACTS: dict[str, Any] = json.loads((Path(__file__).parents[2] / "facts" / "public" / "modules.json").read_text())
 """By release: the modules with the names that each defines, and the methods that warn of their end."""
@@ -64,7 +64,7 @@ def missing() -> Iterator[str]:
         for module, outcome in json.loads(python(SCRIPT, json.dumps(facts["modules"]))).items():
             if isinstance(outcome, str):
                 # The package of a module is imported first, and may be what is absent.
-                reason = reason_of_absence(module)
+                reason = find_reason(module)
                 if not outcome.startswith("tinkerwire has no module tinker.") or not outcome.endswith(f": {reason}"):
                     yield f"{version} {module}: {outcome}"
                 continue
@@ -86,7 +86,7 @@ def below(path: str) -> set[str]:
 
 def test_reasons_are_of_official_modules_that_are_absent() -> None:
     """No reason is left over from a module that is here now or never was."""
-    assert not [path for path in ABSENT if not below(path) or target_of(path) is not None]
+    assert not [path for path in ABSENT if not below(path) or find_target(path) is not None]
     names = {f"{module}.{name}" for facts in FACTS.values() for module, all in facts["modules"].items() for name in all}
     assert not [pattern for pattern in ABSENT_NAMES if not any(re.fullmatch(pattern, name) for name in names)]
 

@@ -288,7 +288,7 @@ def test_waiting_in_line(
     """What waits for an operation before it says so, and that one says what it waits for; at the end, nothing more."""
     monkeypatch.setattr(throttled_log, "WARNING_INTERVAL_S", 0.0)
     words = (
-        r"SaveWeights: no result after \d+ s; it waits for what was asked for before it",
+        r"SaveWeights: no result after \d+ s; it waits for the operations before it",
         r"OptimStep: .*/api/v1/optim_step: no response yet to attempt 1",
     )
     hold = Gate()

@@ -28,12 +28,12 @@ def test_it_is_waited_for(server: ScriptedServer, caplog: pytest.LogCaptureFixtu
     with open_client(server.url, wire_version="0.38.0") as client:
         assert client.create_rest_client().export_session_trace("s1").result(PATIENCE_S) == "https://x"
     assert len(server.asked) == 3
-    assert len([record for record in caplog.records if "trace is being made" in record.message]) == 1
+    assert len([record for record in caplog.records if "prepares its trace" in record.message]) == 1
 
 
 @pytest.mark.parametrize(
     ("answer", "why"),
-    [({"status": "failed", "error": "too large"}, "too large"), ({"status": "ready"}, "does not say why")],
+    [({"status": "failed", "error": "too large"}, "too large"), ({"status": "ready"}, "the server gave no reason")],
 )
 def test_it_cannot_be_made(server: ScriptedServer, answer: dict[str, str], why: str) -> None:
     """A failure, or an address that is missing, is an error with the server's reason."""

@@ -1,6 +1,6 @@
-"""What a process that inherits the drop-in imports first: ``import tinker`` gives tinkerwire in it, too.
+"""First import of a process that inherits the drop-in: ``import tinker`` imports tinkerwire there as well.
 
-Python imports the first ``sitecustomize`` on its path only, so the one that this folder hides is run from here.
+Python imports only the first ``sitecustomize`` on its path, so this module runs the one that it hides.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from types import ModuleType
 
 
 class DeferredFinder(MetaPathFinder):
-    """Puts the drop-in in place when tinker is first imported; most processes never do."""
+    """Finder that installs the drop-in at the first import of tinker; most processes never import it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """What the drop-in finds for tinker; nothing for other modules, and where tinkerwire cannot be imported."""
+        """Return the drop-in's spec for tinker; None for other modules, and if tinkerwire cannot be imported."""
         if fullname != "tinker":
             return None
         sys.meta_path.remove(self)
@@ -33,7 +33,7 @@ class DeferredFinder(MetaPathFinder):
 
 
 def run_hidden() -> None:
-    """Run the sitecustomize that this one hides."""
+    """Run the sitecustomize that this module hides."""
     here = Path(__file__).resolve().parent
     hidden = PathFinder.find_spec("sitecustomize", [entry for entry in sys.path if Path(entry).resolve() != here])
     if hidden is not None and hidden.loader is not None:
