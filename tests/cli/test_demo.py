@@ -1,4 +1,4 @@
-"""The demo keeps its promises, and says so when it does not."""
+"""Tests of ``tinkerwire demo``: its success, its failures, and its parts."""
 
 from __future__ import annotations
 
@@ -18,57 +18,59 @@ NANO = "tinkerwire/byte-nano"
 
 
 def small_plan(steps: int, rounds: int = 10) -> Plan:
-    """The demo in seconds: the smallest model, and few steps."""
-    learn = SupervisedRecipe(steps=steps, batch=8, window=64, learning_rate=1e-2, held_out_windows=16)
+    """Return a plan that takes seconds: the smallest model and few steps."""
+    supervised = SupervisedRecipe(steps=steps, batch=8, window=64, learning_rate=1e-2, held_out_windows=16)
     return Plan(
         base_model=NANO,
         rank=16,
-        learn=learn,
+        learn=supervised,
         go_on=SupervisedRecipe(steps=2, batch=8, window=64, learning_rate=1e-3, warmup=1, held_out_windows=16),
         reinforce=ReinforcementRecipe(rounds=rounds, prompts=8, group=16, sampled_bytes=16, learning_rate=5e-3),
     )
 
 
-def test_the_whole_road_ends_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Training, sampling, checkpoints and reinforcement succeed on the smallest model, and the curve is drawn."""
+def test_demo_trains_saves_and_reinforces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Training, sampling, checkpoints and reinforcement succeed on the smallest model; a PNG has the loss curve."""
     run_demo(None, tmp_path, small_plan(steps=150))
-    said = capsys.readouterr().out
-    assert "below the unigram entropy" in said
-    assert "/weights/demo" in said
+    output = capsys.readouterr().out
+    assert "below the unigram entropy" in output
+    assert "/weights/demo" in output
     assert (tmp_path / "loss.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_a_model_that_learned_nothing_fails_the_demo(tmp_path: Path) -> None:
-    """Two steps do not beat the unigram entropy, and the demo says so instead of claiming success."""
+def test_demo_fails_if_the_model_learned_nothing(tmp_path: Path) -> None:
+    """After two steps, the loss exceeds the unigram entropy, and the demo raises DemoFailed."""
     with pytest.raises(DemoFailed, match="unigram entropy"):
         run_demo(None, tmp_path, small_plan(steps=2))
 
 
-def test_a_failed_demo_has_a_failing_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A text that is too short ends the command with 1 and one line that says what is missing."""
+def test_failed_demo_exits_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """If the text is too short, standard error has one line with the file and its size."""
     (tmp_path / "short.txt").write_text("too short")
     assert main(["demo", "--text", str(tmp_path / "short.txt"), "--out", str(tmp_path)]) == 1
-    assert "short.txt: 9 bytes are too few" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "short.txt: 9 bytes are too few" in error
+    assert error.count("\n") == 1
 
 
-def test_unigram_entropy_is_that_of_the_held_out_bytes() -> None:
-    """Two equally frequent bytes hold ln 2 nats each."""
+def test_unigram_entropy_of_held_out_bytes() -> None:
+    """Two equally frequent bytes have an entropy of ln 2 nats."""
     held_out = np.array([0, 1] * 50)
     assert Corpus("two", held_out, held_out).unigram_entropy == pytest.approx(math.log(2))
 
 
-def test_nothing_held_out_is_trained_on() -> None:
-    """The two parts of the text are disjoint and make up the whole."""
+def test_training_windows_exclude_held_out_text() -> None:
+    """Every window is from the training part; a tenth of the text is held out."""
     corpus = load_corpus(None, 128)
-    whole = np.concatenate([corpus.train, corpus.held_out])
-    assert len(corpus.held_out) == pytest.approx(len(whole) / 10, abs=1)
+    total = len(corpus.train) + len(corpus.held_out)
+    assert len(corpus.held_out) == pytest.approx(total / 10, abs=1)
     windows = corpus.windows(100, 128, np.random.default_rng(0))
-    text = bytes(corpus.train.tolist())
-    assert all(bytes(window.tolist()) in text for window in windows)
+    train_text = bytes(corpus.train.tolist())
+    assert all(bytes(window.tolist()) in train_text for window in windows)
 
 
-def test_the_learning_rate_rises_and_falls() -> None:
-    """It starts near nothing, peaks at the end of the warm-up, and ends at a tenth."""
+def test_learning_rate_warms_up_and_decays() -> None:
+    """The learning rate peaks at the end of the warm-up and ends at a tenth of the peak."""
     recipe = SupervisedRecipe(steps=100, batch=1, window=1, learning_rate=1.0, warmup=10)
     rates = [learning_rate_at(step, recipe) for step in range(1, 101)]
     assert max(rates) == rates[9]

@@ -1,4 +1,4 @@
-"""``tinkerwire serve`` as a process of its own."""
+"""Tests of ``tinkerwire serve`` as a separate process, and of wrong usage of the command line."""
 
 from __future__ import annotations
 
@@ -7,39 +7,37 @@ import signal
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 import orjson
 import pytest
 
 from support.scripted import PATIENCE_S
+from support.server_fixtures import BatchFactory
 from tinkerwire._server.http.content_encoding import MAX_BODY_BYTES
 
 NANO = "tinkerwire/byte-nano"
 READY = re.compile(r"tinkerwire serves the Tinker API at (http://[^ ]+) \(models: (.+)\)\n")
-Start = Callable[..., "tuple[subprocess.Popen[str], httpx.Client]"]
+
+
+class ServerStarter(Protocol):
+    """Starts ``tinkerwire serve`` as a process that is killed after the test."""
+
+    def __call__(self, *flags: str) -> tuple[subprocess.Popen[str], httpx.Client]:
+        """ServerStarter a server and return its process and an HTTP client of it."""
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts ``tinkerwire serve`` with the given flags, and stops it after the test."""
+def start(tmp_path: Path) -> Iterator[ServerStarter]:
+    """ServerStarter servers that share a folder, and kill them after the test."""
     running: list[tuple[subprocess.Popen[str], httpx.Client]] = []
 
     def run(*flags: str) -> tuple[subprocess.Popen[str], httpx.Client]:
-        command = [
-            sys.executable,
-            "-m",
-            "tinkerwire",
-            "serve",
-            "--port",
-            "0",
-            "--folder",
-            str(tmp_path / "data"),
-            *flags,
-        ]
+        folder = str(tmp_path / "data")
+        command = [sys.executable, "-m", "tinkerwire", "serve", "--port", "0", "--folder", folder, *flags]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -55,67 +53,66 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.communicate()
 
 
-def _do(client: httpx.Client, path: str, body: Any) -> Any:
-    answer = client.post(path, json=body)
-    assert answer.status_code == 200, answer.text
-    result = client.post("retrieve_future", json={"request_id": answer.json()["request_id"]})
+def _run_operation(client: httpx.Client, path: str, body: dict[str, Any]) -> Any:
+    submission = client.post(path, json=body)
+    assert submission.status_code == 200, submission.text
+    result = client.post("retrieve_future", json={"request_id": submission.json()["request_id"]})
     assert result.status_code == 200, result.text
     return result.json()
 
 
-def _session(client: httpx.Client) -> str:
+def _create_session(client: httpx.Client) -> str:
     body = {"tags": [], "user_metadata": None, "sdk_version": "0.16.1"}
-    found: str = client.post("create_session", json=body).json()["session_id"]
-    return found
+    session_id: str = client.post("create_session", json=body).json()["session_id"]
+    return session_id
 
 
-def test_the_whole_flow_over_http(start: Start, batch: Any) -> None:
-    """Create, train, save, list, fetch the archive, sample, delete; then SIGTERM ends it at once with code 0."""
+def test_server_trains_samples_and_stops_on_sigterm(start: ServerStarter, batch: BatchFactory) -> None:
+    """Train, save, list, download, sample and delete over HTTP; SIGTERM then ends the server with code 0."""
     process, client = start("--seed", "1")
-    session_id = _session(client)
+    session_id = _create_session(client)
     body = {"session_id": session_id, "model_seq_id": 0, "base_model": NANO}
-    model_id = _do(client, "create_model", body)["model_id"]
-    _do(client, "forward_backward", {"model_id": model_id, "forward_backward_input": batch(), "seq_id": 1})
-    _do(client, "optim_step", {"model_id": model_id, "adam_params": {}, "seq_id": 2})
-    _do(client, "save_weights", {"model_id": model_id, "path": "a", "seq_id": 3})
-    path = _do(client, "save_weights_for_sampler", {"model_id": model_id, "path": "b", "seq_id": 4})["path"]
+    model_id = _run_operation(client, "create_model", body)["model_id"]
+    _run_operation(client, "forward_backward", {"model_id": model_id, "forward_backward_input": batch(), "seq_id": 1})
+    _run_operation(client, "optim_step", {"model_id": model_id, "adam_params": {}, "seq_id": 2})
+    _run_operation(client, "save_weights", {"model_id": model_id, "path": "a", "seq_id": 3})
+    path = _run_operation(client, "save_weights_for_sampler", {"model_id": model_id, "path": "b", "seq_id": 4})["path"]
     listed = client.get("checkpoints", params={"limit": 10}).json()
-    assert [each["checkpoint_id"] for each in listed["checkpoints"]] == ["sampler_weights/b", "weights/a"]
+    assert [checkpoint["checkpoint_id"] for checkpoint in listed["checkpoints"]] == ["sampler_weights/b", "weights/a"]
     archive = client.get(f"training_runs/{model_id}/checkpoints/weights/a/archive")
     assert archive.status_code == 302
     assert client.get(archive.headers["location"]).content.startswith(b"PK")
-    opened = client.post(
+    sampler = client.post(
         "create_sampling_session", json={"session_id": session_id, "sampling_session_seq_id": 0, "model_path": path}
     )
-    ask = {
-        "sampling_session_id": opened.json()["sampling_session_id"],
+    sample_request = {
+        "sampling_session_id": sampler.json()["sampling_session_id"],
         "prompt": {"chunks": [{"tokens": [1]}]},
         "sampling_params": {"max_tokens": 4},
     }
-    assert len(_do(client, "asample", ask)["sequences"][0]["tokens"]) == 4
+    assert len(_run_operation(client, "asample", sample_request)["sequences"][0]["tokens"]) == 4
     deleted = client.delete(f"training_runs/{model_id}/checkpoints/weights/a")
     assert (deleted.status_code, deleted.content) == (204, b"")
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_S) == 0
-    out, err = process.communicate()
-    assert (out, err) == ("", "")
+    assert process.communicate() == ("", "")
 
 
-def test_it_stops_while_a_poll_waits(start: Start, batch: Any) -> None:
-    """SIGINT ends a server that is at work, and waits neither for the work nor for the poll."""
+def test_sigint_stops_a_busy_server(start: ServerStarter, batch: BatchFactory) -> None:
+    """The server does not finish its work before it ends."""
     process, client = start("--long-poll", "1000")
-    body = {"session_id": _session(client), "model_seq_id": 0, "base_model": "tinkerwire/byte-small"}
-    model_id = _do(client, "create_model", body)["model_id"]
-    big = batch(list(range(256)) * 8)
-    big["data"] *= 16
+    body = {"session_id": _create_session(client), "model_seq_id": 0, "base_model": "tinkerwire/byte-small"}
+    model_id = _run_operation(client, "create_model", body)["model_id"]
+    large_batch = batch(list(range(256)) * 8)
+    large_batch["data"] *= 16
     for _ in range(20):
-        client.post("forward_backward", json={"model_id": model_id, "forward_backward_input": big})
+        client.post("forward_backward", json={"model_id": model_id, "forward_backward_input": large_batch})
     process.send_signal(signal.SIGINT)
     assert process.wait(PATIENCE_S) == 0
 
 
-def test_http_is_read_as_it_may_come(start: Start) -> None:
-    """Compressed bodies, prefixed and unknown paths, wrong methods, broken bodies: never a 500."""
+def test_malformed_http_requests_get_4xx(start: ServerStarter) -> None:
+    """Invalid bodies, unknown paths, wrong methods and wrong queries get a 4xx; a deflated body is accepted."""
     _, client = start()
     content = orjson.dumps({"tags": [], "user_metadata": {}, "sdk_version": "0.16.1"})
     headers = {"content-type": "application/json; charset=utf-8", "content-encoding": "deflate"}
@@ -130,19 +127,19 @@ def test_http_is_read_as_it_may_come(start: Start) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["", "gzip"])
-def test_a_body_beyond_all_bounds_is_413(start: Start, encoding: str) -> None:
-    """In JSON, with the bound, and without filling the memory, however few bytes it takes on the wire."""
+def test_oversized_body_gets_413(start: ServerStarter, encoding: str) -> None:
+    """The limit counts decompressed bytes; the response is JSON and names the limit, and the server continues."""
     _, client = start()
     body = b'{"tags": [' + b"0," * (MAX_BODY_BYTES // 2) + b"0]}"
-    sent = zlib.compress(body, wbits=31) if encoding else body
-    answer = client.post("create_session", content=sent, headers={"content-encoding": encoding or "identity"})
-    assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (413, "application/json")
-    assert answer.json()["detail"] == f"the body must not exceed {MAX_BODY_BYTES} bytes; send smaller batches"
+    content = zlib.compress(body, wbits=31) if encoding else body
+    response = client.post("create_session", content=content, headers={"content-encoding": encoding or "identity"})
+    assert (response.status_code, response.headers["content-type"].partition(";")[0]) == (413, "application/json")
+    assert response.json()["detail"] == f"the body must not exceed {MAX_BODY_BYTES} bytes; send smaller batches"
     assert client.get("healthz").status_code == 200
 
 
-def test_misbehaviour_drops_real_connections(start: Start) -> None:
-    """A reset and a lost reply break the connection; the resend under the key finds one session, not two."""
+def test_fault_injection_drops_connections(start: ServerStarter) -> None:
+    """A reset and a lost response break the connection; a resend with the same key creates no second session."""
     _, client = start("--seed", "5", "--inject-faults", "p_lost_reply=0.5,p_reset=0.2,only=create_session")
     body = {"tags": [], "user_metadata": None, "sdk_version": "0.16.1"}
     drops = 0
@@ -157,19 +154,19 @@ def test_misbehaviour_drops_real_connections(start: Start) -> None:
     assert len(client.get("sessions").json()["sessions"]) == 10
 
 
-def test_a_restarted_process_has_the_checkpoints(start: Start) -> None:
-    """A server that was killed outright leaves its checkpoints to the next one on the folder."""
+def test_restarted_server_lists_earlier_checkpoints(start: ServerStarter) -> None:
+    """A killed server leaves its checkpoints to the next server with the same folder."""
     process, client = start()
-    body = {"session_id": _session(client), "model_seq_id": 0, "base_model": NANO}
-    model_id = _do(client, "create_model", body)["model_id"]
-    path = _do(client, "save_weights", {"model_id": model_id, "path": "a"})["path"]
+    body = {"session_id": _create_session(client), "model_seq_id": 0, "base_model": NANO}
+    model_id = _run_operation(client, "create_model", body)["model_id"]
+    path = _run_operation(client, "save_weights", {"model_id": model_id, "path": "a"})["path"]
     process.kill()
     process.wait()
     _, client = start()
     assert client.get("checkpoints").json()["checkpoints"][0]["tinker_path"] == path
 
 
-WRONG_FLAGS: list[tuple[list[str], str]] = [
+INVALID_FLAGS: list[tuple[list[str], str]] = [
     (["--wire", "9.9"], "--wire: wire version must be .* got 9.9"),
     (["--wire", "latest"], "--wire: .*latest"),
     (["--inject-faults", "p_1=2"], "--inject-faults: .*p_1=2"),
@@ -188,9 +185,9 @@ WRONG_FLAGS: list[tuple[list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("flags", "reason"), WRONG_FLAGS, ids=[" ".join(flags) for flags, _ in WRONG_FLAGS])
-def test_wrong_flags_are_named(flags: list[str], reason: str, tmp_path: Path) -> None:
-    """The exit code is 2, after one line on stderr that names the flag."""
+@pytest.mark.parametrize(("flags", "reason"), INVALID_FLAGS, ids=[" ".join(flags) for flags, _ in INVALID_FLAGS])
+def test_invalid_flag_exits_with_2(flags: list[str], reason: str, tmp_path: Path) -> None:
+    """Standard error has one line, which names the flag; the server creates no folder."""
     command = [sys.executable, "-m", "tinkerwire", "serve", "--folder", str(tmp_path / "data"), *flags]
     run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (run.returncode, run.stdout) == (2, "")
@@ -200,10 +197,10 @@ def test_wrong_flags_are_named(flags: list[str], reason: str, tmp_path: Path) ->
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize("words", [[], ["nonsense"], ["--nonsense"], ["auth"], ["demo", "--seed", "x"]], ids=str)
-def test_wrong_commands_are_named(words: list[str]) -> None:
-    """The exit code is 2, after one line on stderr."""
-    command = [sys.executable, "-m", "tinkerwire", *words]
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["--nonsense"], ["auth"], ["demo", "--seed", "x"]], ids=str)
+def test_invalid_command_exits_with_2(arguments: list[str]) -> None:
+    """Standard error has one line, which names the command or flag."""
+    command = [sys.executable, "-m", "tinkerwire", *arguments]
     run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (run.returncode, run.stdout) == (2, "")
     assert re.fullmatch(r"tinkerwire.*: error: .*(COMMAND|--seed).*; see `tinkerwire.* --help`\n", run.stderr)
