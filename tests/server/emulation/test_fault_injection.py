@@ -99,13 +99,15 @@ def test_options_are_parsed() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("p_429", "NAME=VALUE"),
-        ("p_999=0.1", "p_429"),
+        ("p_429", "write p_429=VALUE"),
+        ("p_999=0.1", "unknown option 'p_999'; choose from delay_s, p_408, p_429"),
+        ("seed=7", "unknown option 'seed'"),
         ("p_429=lots", "'lots' is not a number"),
         ("p_429=2", "from 0 to 1"),
         ("p_429=nan", "from 0 to 1"),
         ("p_429=0.9,p_5xx=0.9", "add up to 1.8"),
         ("delay_s=-1", "0 or more"),
+        ("delay_s=inf", "0 or more"),
         ("only=nothing", "unknown operation nothing"),
     ],
 )

@@ -227,14 +227,15 @@ def test_quirks_are_parsed() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("failures=500", "choose from result_delay_s, not_ready"),
+        ("failures=500", "'failures=500': unknown option 'failures'; choose from result_delay_s, not_ready"),
         ("failure=501", "must be one of error, detail"),
         ("failure", "write failure=VALUE"),
         ("short_paths=yes", "write short_paths"),
         ("result_delay_s=soon", "'soon' is not a number"),
         ("result_delay_s=-1", "0 or more"),
         ("result_delay_s=nan", "0 or more"),
-        ("missing=nothing", "unknown operation nothing"),
+        ("result_delay_s=inf", "0 or more"),
+        ("missing=nothing", "unknown operation nothing; choose from optional, "),
     ],
 )
 def test_invalid_quirks_are_rejected_by_name(text: str, reason: str) -> None:

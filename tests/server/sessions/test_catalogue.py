@@ -48,7 +48,7 @@ def test_alias_is_the_same_model_with_its_own_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("alias", "text"),
     [
-        ("org/model", "alias 'org/model' must have the form NAME=MODEL, such as org/model=tinkerwire/byte-nano"),
+        ("org/model", "alias 'org/model' must have the form NAME=VALUE, such as org/model=tinkerwire/byte-nano"),
         ("org/model=other", "alias 'org/model': unknown model 'other'; choose one of tinkerwire/byte-nano"),
         (f"{NANO}=tinkerwire/byte-small", f"alias '{NANO}' of 'tinkerwire/byte-small': must not be empty"),
     ],

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterable
 
 import attrs
 import orjson
 from typing_extensions import Self
 
 from tinkerwire._server.emulation.middleware import CallNext
+from tinkerwire._server.options import known_operations, parse_options, validate_probability, validate_seconds
 from tinkerwire_base.call import JSON, WireRequest, WireResponse
-from tinkerwire_generated.operations import OPERATIONS
 
 INJECTED_STATUSES = (500, 502, 503, 504)
 HEADERS = {"content-type": JSON}
@@ -21,20 +20,6 @@ HEADERS = {"content-type": JSON}
 
 class ConnectionDropped(ConnectionResetError):
     """The server closes the connection without a response."""
-
-
-def _validate_probability(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(f"{attribute.name} must be a probability from 0 to 1, got {value!r}")
-
-
-def _validate_seconds(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
-    if not value >= 0:
-        raise ValueError(f"{attribute.name} must be 0 or more seconds, got {value!r}")
-
-
-def _to_frozenset(names: Iterable[str] | None) -> frozenset[str] | None:
-    return None if names is None else frozenset(names)
 
 
 @attrs.define(kw_only=True)
@@ -59,14 +44,16 @@ class FaultInjection:
     """
 
     seed: int = 0
-    delay_s: float = attrs.field(default=0.0, validator=_validate_seconds)
-    p_408: float = attrs.field(default=0.0, validator=_validate_probability)
-    p_429: float = attrs.field(default=0.0, validator=_validate_probability)
-    p_5xx: float = attrs.field(default=0.0, validator=_validate_probability)
-    p_reset: float = attrs.field(default=0.0, validator=_validate_probability)
-    p_lost_reply: float = attrs.field(default=0.0, validator=_validate_probability)
-    retry_after_s: float = attrs.field(default=0.05, validator=_validate_seconds)
-    only: frozenset[str] | None = attrs.field(default=None, converter=_to_frozenset)
+    delay_s: float = attrs.field(default=0.0, validator=validate_seconds)
+    p_408: float = attrs.field(default=0.0, validator=validate_probability)
+    p_429: float = attrs.field(default=0.0, validator=validate_probability)
+    p_5xx: float = attrs.field(default=0.0, validator=validate_probability)
+    p_reset: float = attrs.field(default=0.0, validator=validate_probability)
+    p_lost_reply: float = attrs.field(default=0.0, validator=validate_probability)
+    retry_after_s: float = attrs.field(default=0.05, validator=validate_seconds)
+    only: frozenset[str] | None = attrs.field(
+        default=None, converter=attrs.converters.optional(frozenset), validator=known_operations()
+    )
     counts: Counter[str] = attrs.field(factory=Counter, init=False)
     """Number of injected failures by kind: 408, 429, 5xx, reset, lost_reply."""
     _request_counts: Counter[str] = attrs.field(factory=Counter, init=False)
@@ -75,9 +62,6 @@ class FaultInjection:
         total = sum(self._probabilities().values())
         if total > 1 + 1e-9:
             raise ValueError(f"the probabilities of failures add up to {total:g}; they must not exceed 1")
-        unknown = sorted((self.only or frozenset()) - OPERATIONS.keys())
-        if unknown:
-            raise ValueError(f"only: unknown operation {', '.join(unknown)}; choose from {', '.join(OPERATIONS)}")
 
     @classmethod
     def parse(cls, text: str, seed: int = 0) -> Self:
@@ -86,22 +70,7 @@ class FaultInjection:
         Raises:
             ValueError: a part of the text is not valid; the error names it.
         """
-        values: dict[str, object] = {}
-        numbers = {field.name for field in attrs.fields(cls) if field.init} - {"seed", "only"}
-        for part in filter(None, (part.strip() for part in text.split(","))):
-            name, equals, value = part.partition("=")
-            if not equals or name not in numbers | {"only"}:
-                raise ValueError(
-                    f"{part!r} is not valid; write NAME=VALUE, where NAME is one of {', '.join(sorted(numbers))}, only"
-                )
-            if name == "only":
-                values[name] = frozenset(value.split("+"))
-                continue
-            try:
-                values[name] = float(value)
-            except ValueError:
-                raise ValueError(f"{part!r}: {value!r} is not a number") from None
-        return cls(seed=seed, **values)  # type: ignore[arg-type]
+        return parse_options(cls, text, seed=seed)
 
     async def handle(self, operation: str, request: WireRequest, call_next: CallNext) -> WireResponse:
         """Handle a request, or inject a fault; see :class:`~tinkerwire._server.emulation.middleware.Middleware`."""

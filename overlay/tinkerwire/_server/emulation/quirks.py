@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import attrs
 from typing_extensions import Self
 
-from tinkerwire_generated.operations import OPERATIONS
+from tinkerwire._server.options import choice_field, known_operations, parse_options, validate_seconds
 
 OPTIONAL = frozenset(
     {
@@ -34,23 +33,10 @@ OPTIONAL = frozenset(
 """Operations that clients need neither to train nor to save, load or sample models."""
 
 
-def _one_of(*choices: str) -> Any:
-    def validate(instance: object, attribute: attrs.Attribute[str], value: str) -> None:
-        if value not in choices:
-            raise ValueError(f"{attribute.name} must be one of {', '.join(choices)}, got {value!r}")
-
-    return attrs.field(default=choices[0], validator=validate)
-
-
 def _expand_names(names: str | Iterable[str]) -> frozenset[str]:
     """Return names of operations, with ``optional`` replaced by :data:`OPTIONAL`."""
     expanded = frozenset([names] if isinstance(names, str) else names)
     return (expanded - {"optional"}) | OPTIONAL if "optional" in expanded else expanded
-
-
-def _validate_seconds(instance: object, attribute: attrs.Attribute[float], value: float) -> None:
-    if not 0 <= value < float("inf"):
-        raise ValueError(f"{attribute.name} must be 0 or more seconds, got {value!r}")
 
 
 @attrs.frozen(kw_only=True)
@@ -61,54 +47,49 @@ class Quirks:
         ValueError: a quirk has an invalid value, or names an unknown operation.
     """
 
-    result_delay_s: float = attrs.field(default=0.0, validator=_validate_seconds)
+    result_delay_s: float = attrs.field(default=0.0, validator=validate_seconds)
     """Seconds between the first poll for a result and the first poll that returns the result. Earlier polls are
     held for ``long_poll_s`` as usual, then answered "not ready"."""
-    not_ready: str = _one_of("408", "try_again")
+    not_ready: str = choice_field("408", "try_again")
     """Response to a poll for a result that is not ready: status 408, or status 200 with a try_again object."""
-    failure: str = _one_of("error", "detail", "object", "category", "400", "404", "409", "422", "500")
+    failure: str = choice_field("error", "detail", "object", "category", "400", "404", "409", "422", "500")
     """Form of failed results. With status 200: an error with its category, a detail only, an object in place of
     the text, or an unknown category. Otherwise a status with a detail. Status 500 has a plain text body, and every
     poll gets it."""
-    batches: str = _one_of("any", "json", "protobuf")
+    batches: str = choice_field("any", "json", "protobuf")
     """The only accepted encoding of forward and forward_backward, of those that the wire version has."""
-    rejection: str = _one_of("415", "400", "404", "405", "406", "422", "500", "501", "502", "dropped")
+    rejection: str = choice_field("415", "400", "404", "405", "406", "422", "500", "501", "502", "dropped")
     """Status that rejects the other encoding; ``dropped`` closes the connection without a response."""
     executes_rejected: bool = False
     """Execute a batch before its encoding is rejected. If both encodings are accepted, only the very first batch is
     rejected in this way. The server then recognises resent batches by seq_id alone, regardless of encoding and key."""
-    flags: str = _one_of("present", "absent")
+    flags: str = choice_field("present", "absent")
     """Flags in client/config."""
-    results: str = _one_of("requested", "protobuf", "json")
+    results: str = choice_field("requested", "protobuf", "json")
     """Encoding of the results of batches and samples, where the wire version has both. ``requested`` follows the
     Accept header."""
-    missing: frozenset[str] = attrs.field(default=frozenset(), converter=_expand_names)
+    missing: frozenset[str] = attrs.field(
+        default=frozenset(), converter=_expand_names, validator=known_operations("optional")
+    )
     """Names of operations that do not exist; ``optional`` stands for all that training and sampling do not need."""
-    missing_status: str = _one_of("404", "405")
+    missing_status: str = choice_field("404", "405")
     """Status of requests for such operations."""
     short_paths: bool = False
     """save_weights_for_sampler returns ``tinker://MODEL/NAME``, a path that can be sampled from. Listings show the
     full path."""
-    prompt_logprobs: str = _one_of("full", "short", "absent")
+    prompt_logprobs: str = choice_field("full", "short", "absent")
     """Logprobs of a prompt of N tokens: N values with null first, N-1 values without it, or null."""
-    topk: str = _one_of("supported", "ignored", "rejected")
+    topk: str = choice_field("supported", "ignored", "rejected")
     """Handling of requests for top-k logprobs. ``rejected`` answers them with status 400."""
-    metrics: str = _one_of("full", "empty", "null")
+    metrics: str = choice_field("full", "empty", "null")
     """Metrics of batches and of optim_step. Protobuf has no null, so these metrics are empty there."""
     load_first: bool = False
     """Reject load_weights with status 400 unless it is the first operation on its model."""
     counts_rejected: bool = False
     """A rejected operation consumes its seq_id: another operation with this seq_id is a conflict. For the opposite, a
     gap that makes every later operation a conflict, see ``strict_sequence`` of EmbeddedServer."""
-    ids: str = _one_of("default", "integer", "uuid", "prefixed")
+    ids: str = choice_field("default", "integer", "uuid", "prefixed")
     """Format of request ids."""
-
-    def __attrs_post_init__(self) -> None:
-        unknown = sorted(self.missing - OPERATIONS.keys())
-        if unknown:
-            raise ValueError(
-                f"missing: unknown operation {', '.join(unknown)}; choose from optional, {', '.join(OPERATIONS)}"
-            )
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -117,25 +98,4 @@ class Quirks:
         Raises:
             ValueError: a part of the text is not valid; the error names it.
         """
-        fields = {field.name: field for field in attrs.fields(cls)}
-        values: dict[str, object] = {}
-        for part in filter(None, (part.strip() for part in text.split(","))):
-            name, equals, value = part.partition("=")
-            if name not in fields:
-                raise ValueError(f"{part!r} is not a quirk; choose from {', '.join(fields)}")
-            is_switch = isinstance(fields[name].default, bool)
-            if is_switch == bool(equals):
-                raise ValueError(f"{part!r}: write {name}{'' if is_switch else '=VALUE'}")
-            values[name] = True if is_switch else _parse_value(name, value)
-        return cls(**values)  # type: ignore[arg-type]
-
-
-def _parse_value(name: str, text: str) -> object:
-    if name == "missing":
-        return frozenset(text.split("+"))
-    if name != "result_delay_s":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{name}: {text!r} is not a number of seconds") from None
+        return parse_options(cls, text)

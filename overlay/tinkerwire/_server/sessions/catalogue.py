@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tinkerwire._server.engine import BASE_MODELS, ModelConfig
 from tinkerwire._server.http.responses import HttpError
+from tinkerwire._server.options import split_assignment
 
 
 class Catalogue:
@@ -46,9 +47,6 @@ def parse_alias(text: str) -> tuple[str, str]:
     """Return the alias and the model of ``NAME=MODEL``.
 
     Raises:
-        ValueError: the alias or the model is missing.
+        ValueError: the text does not have this form.
     """
-    alias, _, name = text.partition("=")
-    if not alias or not name:
-        raise ValueError(f"alias {text!r} must have the form NAME=MODEL, such as org/model={next(iter(BASE_MODELS))}")
-    return alias, name
+    return split_assignment("alias", text, f"org/model={next(iter(BASE_MODELS))}")

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from tinkerwire._server.http.openapi import Document
+from tinkerwire._server.options import split_assignment
 from tinkerwire_base.tensors import is_torch_installed
 
 UNSUPPORTED_FLAGS: Mapping[str, str] = {
@@ -76,11 +77,9 @@ def parse_flag(text: str) -> tuple[str, Any]:
     """Return the name and value of ``NAME=VALUE``; a value that is not JSON is a string.
 
     Raises:
-        ValueError: the name or the value is missing.
+        ValueError: the text does not have this form.
     """
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise ValueError(f"flag {text!r} must have the form NAME=VALUE, such as proto_compress_fwdbwd=true")
+    name, value = split_assignment("flag", text, "proto_compress_fwdbwd=true")
     try:
         return name, orjson.loads(value)
     except orjson.JSONDecodeError:
