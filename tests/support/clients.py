@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import tinkerwire as tw
 from support.scripted import PATIENCE_S
@@ -15,6 +16,13 @@ FAST = tw.RetryConfig(retry_delay_base=0.001, retry_delay_max=0.01)
 PROMPT = tw.ModelInput.from_ints([1, 2])
 PARAMS = tw.SamplingParams(max_tokens=4)
 ADAM = tw.AdamParams(learning_rate=1e-3)
+
+
+class Pending(Protocol):
+    """Future or client whose creation is an operation."""
+
+    def result(self, timeout: float | None = None) -> object:
+        """Wait for the end of the operation and return its result."""
 
 
 def datum(*tokens: int) -> tw.Datum:

@@ -125,6 +125,11 @@ class ScriptedServer:
         """Return the bodies of the requests to one path."""
         return [asked.body for asked in self.named(name)]
 
+    def sole_body(self, name: str) -> dict[str, Any]:
+        """Return the only body sent to a path, without nulls and the type tag."""
+        (body,) = self.bodies(name)
+        return {key: value for key, value in body.items() if value is not None and key != "type"}
+
     def polls(self, kind: str) -> list[RecordedRequest]:
         """Return the polls of one kind of request, such as ``Sample``."""
         return [a for a in self.named("retrieve_future") if a.headers["x-tinker-request-type"] == kind]
