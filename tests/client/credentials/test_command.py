@@ -1,4 +1,4 @@
-"""The command that prints a credential: when it runs, and what goes wrong with it."""
+"""Tests of TINKER_CREDENTIAL_CMD: the runs of the command, its failures, and the requests that wait for it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tinkerwire._credentials import command as command_module
 from tinkerwire._credentials.command import run_command
 
 pytestmark = pytest.mark.timeout(60)
-REFUSED = ScriptedResponse({"detail": "who are you"}, status=401)
+UNAUTHORIZED = ScriptedResponse({"detail": "who are you"}, status=401)
 
 
 @pytest.mark.parametrize(
-    ("command", "why"),
+    ("command", "reason"),
     [
         (f"echo {KEY}; exit 3", "exit status 3"),
         (f"echo {KEY} {KEY}", "more than one word"),
@@ -30,28 +30,30 @@ REFUSED = ScriptedResponse({"detail": "who are you"}, status=401)
         (f"{KEY} 2>/dev/null", "exit status 127"),
     ],
 )
-def test_a_failing_command(command: str, why: str) -> None:
-    """The error says what is wrong, and shows neither the command nor what it printed, in its text or frames."""
-    with pytest.raises(tw.TinkerError, match=f"TINKER_CREDENTIAL_CMD: .*{why}") as caught:
+def test_failed_command_raises_without_showing_its_output(command: str, reason: str) -> None:
+    """The error names the variable and the reason, and shows neither the command nor its output."""
+    with pytest.raises(tw.TinkerError, match=f"TINKER_CREDENTIAL_CMD: .*{reason}") as caught:
         asyncio.run(run_command(command))
     assert KEY not in "".join(traceback.format_exception_only(caught.value))
     assert caught.value.__cause__ is None
 
 
-def test_a_command_that_hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is stopped in the end, and not waited for."""
+def test_command_is_stopped_at_its_timeout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The error names the timeout, and the command does not continue."""
     monkeypatch.setattr(command_module, "COMMAND_TIMEOUT_S", 0.1)
     with pytest.raises(tw.TinkerError, match=r"ran for 0.1 s and was stopped; it must not wait for input"):
         asyncio.run(run_command(f"sleep 100; touch {tmp_path / 'went-on'}"))
     assert not (tmp_path / "went-on").exists()
 
 
-def test_it_runs_when_it_is_needed(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Not before the first request, and once; again when what it printed is refused, and the request goes once more."""
+def test_command_runs_at_first_need_and_after_a_401(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A request that gets a 401 is resent once with the credential of a new run."""
     runs = tmp_path / "runs"
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", f"echo x >> {runs}; echo {KEY}-$(wc -l < {runs} | tr -d ' ')")
     server.rules["get_server_capabilities"] = in_order(
-        server.healthy_response, server.healthy_response, REFUSED, server.healthy_response, REFUSED
+        server.healthy_response, server.healthy_response, UNAUTHORIZED, server.healthy_response, UNAUTHORIZED
     )
     with open_client(server.url, api_key=None) as client:
         assert not runs.exists()
@@ -59,12 +61,14 @@ def test_it_runs_when_it_is_needed(server: ScriptedServer, monkeypatch: pytest.M
             client.get_server_capabilities()
         with pytest.raises(tw.AuthenticationError, match="who are you"):
             client.get_server_capabilities()
-    asked = server.named("get_server_capabilities")
-    assert [each.headers["x-api-key"][-1] for each in asked] == ["1", "1", "1", "2", "2", "3"]
+    requests = server.named("get_server_capabilities")
+    assert [request.headers["x-api-key"][-1] for request in requests] == ["1", "1", "1", "2", "2", "3"]
 
 
-def test_one_run_for_all(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Many requests at once wait for one run."""
+def test_concurrent_requests_share_one_run(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Twenty requests wait for the same run of the command."""
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", f"echo x >> {tmp_path / 'runs'}; sleep 0.2; echo {KEY}")
     with open_client(server.url, api_key=None) as client:
         rest = client.create_rest_client()
@@ -73,10 +77,8 @@ def test_one_run_for_all(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
     assert (tmp_path / "runs").read_text() == "x\n"
 
 
-def test_a_command_that_fails_is_not_retried(
-    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its error surfaces at once, nothing is sent, and the next request tries again."""
+def test_failed_command_is_not_retried(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The request raises at once, nothing is sent, and the next request runs the command again."""
     runs = tmp_path / "runs"
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", f"echo x >> {runs}; exit 1")
     with open_client(server.url, api_key=None, retry=FAST) as client:
@@ -87,22 +89,22 @@ def test_a_command_that_fails_is_not_retried(
     assert server.asked == []
 
 
-def test_a_number_that_may_be_taken_is_not_given_out_again(
+def test_failed_command_does_not_free_a_seq_id_that_may_be_used(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A step whose first try may have arrived keeps its number, although the command fails for the second."""
-    broken = tmp_path / "broken"
-    monkeypatch.setenv("TINKER_CREDENTIAL_CMD", f"test ! -e {broken} && echo {KEY}")
+    """A step whose first attempt may have arrived keeps its seq_id if the command fails before the second."""
+    failure_flag = tmp_path / "fail"
+    monkeypatch.setenv("TINKER_CREDENTIAL_CMD", f"test ! -e {failure_flag} && echo {KEY}")
 
-    def refuse(_: RecordedRequest) -> ScriptedResponse:
-        broken.touch()
-        return REFUSED
+    def reject(_: RecordedRequest) -> ScriptedResponse:
+        failure_flag.touch()
+        return UNAUTHORIZED
 
-    server.rules["optim_step"] = in_order(ScriptedResponse(status=500), refuse, server.healthy_response)
+    server.rules["optim_step"] = in_order(ScriptedResponse(status=500), reject, server.healthy_response)
     with open_client(server.url, api_key=None) as client:
         training = client.create_lora_training_client("base")
         with pytest.raises(tw.TinkerError, match="exit status 1"):
             training.optim_step(ADAM).result(PATIENCE_S)
-        broken.unlink()
+        failure_flag.unlink()
         training.optim_step(ADAM).result(PATIENCE_S)
     assert seq_ids(server) == [1, 1, 2]

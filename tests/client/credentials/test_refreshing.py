@@ -1,4 +1,4 @@
-"""Renewal of what runs out, in virtual time."""
+"""Tests of refreshing a credential before it expires, in virtual time."""
 
 from __future__ import annotations
 
@@ -16,133 +16,135 @@ from tinkerwire._credentials.refreshing import MARGIN_S, RETRY_S, RefreshingCred
 from tinkerwire._credentials.secret import Secret
 from tinkerwire_base.errors import ResponseInfo
 
-LIFE_S = 3600.0
+LIFETIME_S = 3600.0
 
 
-class Source:
-    """Brings tokens, after a second; or the faults that it is told of."""
+class TokenSource:
+    """Source of tokens that takes a second, or raises ``error``; its requests are recorded."""
 
-    def __init__(self, life_s: float = LIFE_S) -> None:
-        self.life_s = life_s
-        self.asked: list[float] = []
+    def __init__(self, lifetime_s: float) -> None:
+        self.lifetime_s = lifetime_s
+        self.requested_at: list[float] = []
         self.error: Exception | None = None
-        self.renewed = RefreshingCredential(self.obtain, "it")
+        self.credential = RefreshingCredential(self.obtain, "the token")
 
     async def obtain(self) -> Secret:
-        self.asked.append(asyncio.get_running_loop().time())
+        self.requested_at.append(asyncio.get_running_loop().time())
         await asyncio.sleep(1)
         if self.error is not None:
             raise self.error
-        return Secret(token(self.life_s))
+        return Secret(token(self.lifetime_s))
 
 
-def in_virtual_time(check: Callable[[Source], Coroutine[Any, Any, None]], life_s: float = LIFE_S) -> None:
-    async def body() -> None:
-        await check(Source(life_s))
+def run_check(check: Callable[[TokenSource], Coroutine[Any, Any, None]], lifetime_s: float = LIFETIME_S) -> None:
+    """Run a check of a new source in virtual time."""
 
-    run(body())
+    async def create_and_check() -> None:
+        await check(TokenSource(lifetime_s))
+
+    run(create_and_check())
 
 
-def test_one_for_all_at_first_need() -> None:
-    """Nothing is asked for before it is needed, and all who need it wait for the same."""
+def test_first_use_requests_one_token_for_all_waiters() -> None:
+    """No token is requested before the first use."""
 
-    async def check(source: Source) -> None:
+    async def check(source: TokenSource) -> None:
         await asyncio.sleep(100)
-        assert source.asked == []
-        found = await asyncio.gather(*(source.renewed.get() for _ in range(50)))
-        assert len(source.asked) == 1
-        assert len({id(each) for each in found}) == 1
+        assert source.requested_at == []
+        secrets = await asyncio.gather(*(source.credential.get() for _ in range(50)))
+        assert len(source.requested_at) == 1
+        assert len({id(secret) for secret in secrets}) == 1
 
-    in_virtual_time(check)
+    run_check(check)
 
 
-@pytest.mark.parametrize("life_s", [LIFE_S, 20.0])
-def test_no_token_is_sent_near_its_end(life_s: float) -> None:
-    """With steady use it is renewed at half its life, behind the backs of those who use it; they never wait."""
+@pytest.mark.parametrize("lifetime_s", [LIFETIME_S, 20.0])
+def test_steady_use_refreshes_at_half_the_lifetime_without_waits(lifetime_s: float) -> None:
+    """The refresh runs in the background, so that no caller waits or gets a token near its expiry."""
 
-    async def check(source: Source) -> None:
+    async def check(source: TokenSource) -> None:
         loop = asyncio.get_running_loop()
-        last, since = await source.renewed.get(), loop.time()
+        last, since = await source.credential.get(), loop.time()
         for _ in range(200):
-            await asyncio.sleep(life_s / 100)
+            await asyncio.sleep(lifetime_s / 100)
             before = loop.time()
-            secret = await source.renewed.get()
+            secret = await source.credential.get()
             assert loop.time() == before
             if secret is not last:
                 last, since = secret, before
-            assert before - since < life_s * 0.6
-        assert len(source.asked) == pytest.approx(4, abs=1)
+            assert before - since < lifetime_s * 0.6
+        assert len(source.requested_at) == pytest.approx(4, abs=1)
 
-    in_virtual_time(check, life_s)
+    run_check(check, lifetime_s)
 
 
-def test_late_use_waits() -> None:
-    """Who comes shortly before the end, or after it, waits for the new one; all for the same."""
+def test_use_near_or_after_expiry_waits_for_a_new_token() -> None:
+    """Concurrent callers wait for the same new token."""
 
-    async def check(source: Source) -> None:
-        first = await source.renewed.get()
-        for pause in (LIFE_S - MARGIN_S / 2, LIFE_S * 2):
+    async def check(source: TokenSource) -> None:
+        first = await source.credential.get()
+        for pause in (LIFETIME_S - MARGIN_S / 2, LIFETIME_S * 2):
             await asyncio.sleep(pause)
-            asked = len(source.asked)
-            found = await asyncio.gather(*(source.renewed.get() for _ in range(10)))
-            assert len(source.asked) == asked + 1
-            assert len({id(each) for each in found}) == 1
-            assert found[0] is not first
+            requests = len(source.requested_at)
+            secrets = await asyncio.gather(*(source.credential.get() for _ in range(10)))
+            assert len(source.requested_at) == requests + 1
+            assert len({id(secret) for secret in secrets}) == 1
+            assert secrets[0] is not first
 
-    in_virtual_time(check)
+    run_check(check)
 
 
 @pytest.mark.parametrize("status", [500, 401])
-def test_a_renewal_that_fails(status: int, caplog: pytest.LogCaptureFixture) -> None:
-    """The old one serves to its end while renewals are tried once a minute; then the error surfaces, and passes."""
+def test_failed_refresh_keeps_the_token_until_it_expires(status: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Refreshes are retried once a minute; after the expiry, each use raises the error until a refresh succeeds."""
 
-    async def check(source: Source) -> None:
-        first = await source.renewed.get()
+    async def check(source: TokenSource) -> None:
+        first = await source.credential.get()
         source.error = tw.APIStatusError("no", response=ResponseInfo(status_code=status))
         started = asyncio.get_running_loop().time()
-        while asyncio.get_running_loop().time() < started + LIFE_S - 10:
-            assert await source.renewed.get() is first
+        while asyncio.get_running_loop().time() < started + LIFETIME_S - 10:
+            assert await source.credential.get() is first
             await asyncio.sleep(1)
-        assert len(source.asked) == pytest.approx(1 + (LIFE_S / 2) / RETRY_S, abs=3)
+        assert len(source.requested_at) == pytest.approx(1 + (LIFETIME_S / 2) / RETRY_S, abs=3)
         await asyncio.sleep(20)
         with pytest.raises(tw.APIStatusError):
-            await source.renewed.get()
+            await source.credential.get()
         source.error = None
-        assert await source.renewed.get() is not first
+        assert await source.credential.get() is not first
 
     with caplog.at_level(logging.WARNING, "tinkerwire"):
-        in_virtual_time(check)
-    assert "it cannot be renewed yet; it lasts" in caplog.text
+        run_check(check)
+    assert "the token cannot be renewed yet; it lasts" in caplog.text
 
 
-def test_after_a_refusal() -> None:
-    """What the server refused is renewed once, whoever says so; word of an old one changes nothing."""
+def test_rejected_token_is_replaced_once() -> None:
+    """Concurrent rejections of a token share one replacement; a later rejection of the old token requests none."""
 
-    async def check(source: Source) -> None:
-        old = await source.renewed.get()
-        found = await asyncio.gather(*(source.renewed.replace(old) for _ in range(10)))
-        assert len(source.asked) == 2
-        assert set(found) == {await source.renewed.get()}
-        assert await source.renewed.replace(old) is found[0]
-        assert len(source.asked) == 2
+    async def check(source: TokenSource) -> None:
+        old = await source.credential.get()
+        replacements = await asyncio.gather(*(source.credential.replace(old) for _ in range(10)))
+        assert len(source.requested_at) == 2
+        assert set(replacements) == {await source.credential.get()}
+        assert await source.credential.replace(old) is replacements[0]
+        assert len(source.requested_at) == 2
 
-    in_virtual_time(check)
+    run_check(check)
 
 
-def test_the_cancelled_take_nothing_away() -> None:
-    """Someone who is cancelled while waiting does not stop the renewal of the others; close does."""
+def test_cancelled_waiter_does_not_stop_the_refresh() -> None:
+    """Other waiters get the token; only close cancels them."""
 
-    async def check(source: Source) -> None:
-        impatient = asyncio.create_task(source.renewed.get())
-        patient = asyncio.create_task(source.renewed.get())
+    async def check(source: TokenSource) -> None:
+        cancelled = asyncio.create_task(source.credential.get())
+        waiter = asyncio.create_task(source.credential.get())
         await asyncio.sleep(0.5)
-        impatient.cancel()
-        assert await patient
-        assert len(source.asked) == 1
-        waiting = asyncio.create_task(source.renewed.replace(patient.result()))
+        cancelled.cancel()
+        assert await waiter
+        assert len(source.requested_at) == 1
+        replacement = asyncio.create_task(source.credential.replace(waiter.result()))
         await asyncio.sleep(0.5)
-        await source.renewed.close()
+        await source.credential.close()
         with pytest.raises(asyncio.CancelledError):
-            await waiting
+            await replacement
 
-    in_virtual_time(check)
+    run_check(check)

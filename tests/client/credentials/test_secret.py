@@ -1,4 +1,4 @@
-"""A wrapper that never shows what is in it, and the time that is left of a token."""
+"""Tests of Secret: the hidden value, and the remaining lifetime of a token."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from support.tokens import token
 from tinkerwire._credentials.secret import UNKNOWN_LIFE_S, Secret, is_sendable
 
 
-def test_a_secret_shows_nothing() -> None:
-    """repr, str, format and an f-string of a secret do not show it, nor does anything that it is part of."""
+def test_secret_does_not_show_its_value() -> None:
+    """Neither repr, str and format of a secret nor the repr of its container contain the value."""
     secret = Secret(KEY)
-    keeper = attrs.make_class("Keeper", ["part"])(secret)
-    for shown in (repr(secret), str(secret), f"{secret}", f"{secret!r}", "%s" % secret, repr([secret]), repr(keeper)):  # noqa: UP031
-        assert KEY not in shown
+    holder = attrs.make_class("Holder", ["secret"])(secret)
+    for text in (repr(secret), str(secret), f"{secret}", f"{secret!r}", "%s" % secret, repr([secret]), repr(holder)):  # noqa: UP031
+        assert KEY not in text
     assert secret.reveal() == KEY
     assert not hasattr(secret, "__dict__")
 
 
-def test_a_secret_is_not_carried_away() -> None:
-    """It cannot be pickled or put into JSON; a copy of what holds it holds the same."""
+def test_secret_cannot_be_serialized() -> None:
+    """Pickling and JSON raise TypeError; copying returns the same secret."""
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         with pytest.raises(TypeError, match="cannot be pickled") as caught:
             pickle.dumps({"key": Secret(KEY)}, protocol)
@@ -41,21 +41,21 @@ def test_a_secret_is_not_carried_away() -> None:
     assert copy.deepcopy([secret])[0] is secret
 
 
-def test_the_life_of_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key has no end; a token says when it ends, and a clock that is wrong does not make it longer."""
-    ahead, now = 10_000, 1_800_000_000.0
+def test_remaining_lifetime_of_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key never expires, a token without a valid expiry soon; a wrong local clock does not extend a lifetime."""
+    clock_error, now = 10_000, 1_800_000_000.0
     monkeypatch.setattr(time, "time", lambda: now)
     assert Secret(KEY).expires_in_s() == math.inf
     assert Secret(token(1000)).expires_in_s() == 1000
     assert Secret(token(-1)).expires_in_s() == 0
-    assert Secret(token(iat=now + ahead, exp=now + ahead + 60)).expires_in_s() == 60
+    assert Secret(token(iat=now + clock_error, exp=now + clock_error + 60)).expires_in_s() == 60
     assert Secret(token(None, exp=now + 500)).expires_in_s() == 500
-    for silent in (token(None), token(None, exp="soon"), token(None, exp=True), "eyJ", "eyJ.", "eyJ.!.", "eyJ.WzFd."):
-        assert Secret(silent).expires_in_s() == UNKNOWN_LIFE_S
+    for unknown in (token(None), token(None, exp="soon"), token(None, exp=True), "eyJ", "eyJ.", "eyJ.!.", "eyJ.WzFd."):
+        assert Secret(unknown).expires_in_s() == UNKNOWN_LIFE_S
 
 
 @given(st.text(st.characters(max_codepoint=300), max_size=20))
-def test_what_can_be_sent(text: str) -> None:
-    """Printable ASCII without blanks, and not nothing; no text breaks the reading of it as a token."""
+def test_sendable_credential_is_printable_ascii_without_spaces(text: str) -> None:
+    """An empty text is not sendable, and any text after the prefix of a token has a lifetime."""
     assert is_sendable(text) == (bool(text) and all("!" <= ch <= "~" for ch in text))
     assert Secret("eyJ" + text).expires_in_s() >= 0
