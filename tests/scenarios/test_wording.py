@@ -22,7 +22,6 @@ QUOTED = (
 )
 """Files that name the words on purpose."""
 PENDING = (
-    "tests/client/dropin/",
     "tests/client/futures/",
     "tests/client/polling/",
     "tests/client/rest/",

@@ -1,4 +1,4 @@
-"""Modules, names and warnings of official releases under the drop-in: each is here, or absent for a reason."""
+"""Tests of the modules, names and warnings of official releases: each exists under the drop-in or has a reason."""
 
 from __future__ import annotations
 
@@ -17,53 +17,53 @@ from tinkerwire.dropin.deprecations import EXPERIMENTAL, REPLACED
 from tinkerwire.dropin.paths import ABSENT, find_reason, find_target
 
 FACTS: dict[str, Any] = json.loads((Path(__file__).parents[2] / "facts" / "public" / "modules.json").read_text())
-"""By release: the modules with the names that each defines, and the methods that warn of their end."""
+"""By release: the modules with the names that each defines, and the deprecated methods."""
 ABSENT_NAMES: dict[str, str] = {
-    r".*\.(logger|log|[A-Z])": "no API: a logger or a type variable",
-    r"tinker\._compat\.(field_\w+|get_model_config)": "they read pydantic's own objects, which models here do not have",
-    r"tinker\._response\.(?!(Async)?APIResponse$)\w+": "the inside of the low-level client",
+    r".*\.(logger|log|[A-Z])": "not an API: a logger or a type variable",
+    r"tinker\._compat\.(field_\w+|get_model_config)": "helpers for pydantic's objects, which models here do not have",
+    r"tinker\._response\.(?!(Async)?APIResponse$)\w+": "internals of the low-level client",
     r"tinker\.lib\.api_future_impl\.QueueState(Observer)?": "ServiceClient(on_wait=) is called with the queue's state",
-    r"tinker\.lib\.experimental\.experimental": "a decorator of the SDK's own",
+    r"tinker\.lib\.experimental\.experimental": "an internal decorator of the SDK",
     r"tinker\.lib\.public_interfaces\.custom_loss\.\w+_(inputs|graph|handle|loss)": "steps of create_custom_loss",
-    r"tinker\.lib\.public_interfaces\.training_client\.(MODEL_ID_NOT_SET_ERROR|fetch_training_info)": "the inside",
+    r"tinker\.lib\.public_interfaces\.training_client\.(MODEL_ID_NOT_SET_ERROR|fetch_training_info)": "internals",
     r"tinker\.lib\.public_interfaces\.training_client\.MAX_CHUNK_\w+": "ServiceClient(chunk_limits=) sets them",
-    r"tinker\.lib\.retry_handler\.(RetryHandler|is_retryable_status_code)": "the clients retry by themselves",
-    r"tinker\.lib\.telemetry\.(?!Telemetry$)\w+": "the inside of telemetry",
-    r"tinker\.types\.(topk_logprobs|sample_response)\.(MASK_LOGPROB|topk_to_lists)": "lists are made by the types",
-    r"tinker(\._exceptions)?\.Sidecar\w+": "samples are not drawn in a process of their own",
+    r"tinker\.lib\.retry_handler\.(RetryHandler|is_retryable_status_code)": "the clients retry internally",
+    r"tinker\.lib\.telemetry\.(?!Telemetry$)\w+": "internals of telemetry",
+    r"tinker\.types\.(topk_logprobs|sample_response)\.(MASK_LOGPROB|topk_to_lists)": "the types convert to lists",
+    r"tinker(\._exceptions)?\.Sidecar\w+": "sampling does not use a separate process",
 }
-"""Names of modules that are here, which are not, by pattern, and why."""
+"""Reason for each missing name of an existing module, by pattern."""
 SCRIPT = """
 import importlib, json, sys
 import tinkerwire.dropin
 tinkerwire.dropin.install()
-found = {}
+outcomes = {}
 for name, names in json.load(sys.stdin).items():
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
-        found[name] = str(error)
+        outcomes[name] = str(error)
     else:
-        found[name] = [each for each in names if not hasattr(module, each)]
-json.dump(found, sys.stdout)
+        outcomes[name] = [attribute for attribute in names if not hasattr(module, attribute)]
+json.dump(outcomes, sys.stdout)
 """
 
 
-def python(script: str, given: str = "") -> str:
-    """Return what a script prints in a fresh interpreter with warnings as they are by default."""
+def run_python(script: str, stdin: str = "") -> str:
+    """Return the standard output of a script in a new interpreter with the default filter of warnings."""
     run = subprocess.run(
-        [sys.executable, "-c", script], input=given, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", script], input=stdin, capture_output=True, text=True, check=False, timeout=120
     )
     assert not run.returncode, run.stderr
     return run.stdout
 
 
-def missing() -> Iterator[str]:
+def find_unexplained() -> Iterator[str]:
     """Yield each official module and name that has neither a counterpart nor a reason."""
     for version, facts in FACTS.items():
-        for module, outcome in json.loads(python(SCRIPT, json.dumps(facts["modules"]))).items():
+        for module, outcome in json.loads(run_python(SCRIPT, json.dumps(facts["modules"]))).items():
             if isinstance(outcome, str):
-                # The package of a module is imported first, and may be what is absent.
+                # The error may be about the package, which is imported first.
                 reason = find_reason(module)
                 if not outcome.startswith("tinkerwire has no module tinker.") or not outcome.endswith(f": {reason}"):
                     yield f"{version} {module}: {outcome}"
@@ -73,27 +73,30 @@ def missing() -> Iterator[str]:
                     yield f"{version} {module}.{name}"
 
 
-def test_every_official_module_is_here_or_has_a_reason() -> None:
-    """So has every name that one defines, in 0.16.1, 0.25.0 and 0.38.0."""
-    assert not list(missing())
+def test_every_official_module_and_name_exists_or_has_a_reason() -> None:
+    """The facts cover the releases 0.16.1, 0.25.0 and 0.38.0."""
+    assert {*FACTS} == {"0.16.1", "0.25.0", "0.38.0"}
+    assert not list(find_unexplained())
 
 
-def below(path: str) -> set[str]:
-    """Return the official modules that are or lie in a package."""
+def find_modules(path: str) -> set[str]:
+    """Return the official modules of a path: the module itself, or a package with all its modules."""
     modules = {module for facts in FACTS.values() for module in facts["modules"]}
     return {module for module in modules if f"{module}.".startswith(f"{path}.")}
 
 
-def test_reasons_are_of_official_modules_that_are_absent() -> None:
-    """No reason is left over from a module that is here now or never was."""
-    assert not [path for path in ABSENT if not below(path) or find_target(path) is not None]
-    names = {f"{module}.{name}" for facts in FACTS.values() for module, all in facts["modules"].items() for name in all}
+def test_reasons_belong_to_absent_official_modules() -> None:
+    """Each reason is for a module or name that an official release has; no such module exists here."""
+    assert not [path for path in ABSENT if not find_modules(path) or find_target(path) is not None]
+    names = {
+        f"{module}.{name}" for facts in FACTS.values() for module, public in facts["modules"].items() for name in public
+    }
     assert not [pattern for pattern in ABSENT_NAMES if not any(re.fullmatch(pattern, name) for name in names)]
 
 
 def test_submodules_can_be_imported_by_any_statement() -> None:
-    """``import a.b``, ``from a import b`` and an attribute of the package lead to the same module."""
-    told = python(
+    """``import a.b``, ``from a import b`` and an attribute of the package import the same module."""
+    output = run_python(
         "import tinkerwire.dropin\ntinkerwire.dropin.install()\n"
         "import tinker\nlazy = tinker.proto.tinker_public_pb2\n"
         "import tinker.auth, tinker.proto\nfrom tinker.proto import tinker_public_pb2 as pb\n"
@@ -102,11 +105,11 @@ def test_submodules_can_be_imported_by_any_statement() -> None:
         "print(lazy is pb, tinker.auth.get_tinker_token is tinkerwire.auth.get_tinker_token,"
         " APIResponse is tinkerwire.APIResponse)\n"
     )
-    assert told == "True True True\n"
+    assert output == "True True True\n"
 
 
-def test_an_api_response_is_for_annotations_only() -> None:
-    """It takes a parameter, nothing is an instance of it, and making one says where responses are."""
+def test_api_response_is_for_annotations_only() -> None:
+    """APIResponse is generic and has no instances; its constructor raises an error that names the remedy."""
     assert tw.APIResponse[int]
     assert not isinstance({}, tw.APIResponse)
     for cls in (tw.APIResponse, tw.AsyncAPIResponse):
@@ -114,12 +117,12 @@ def test_an_api_response_is_for_annotations_only() -> None:
             cls()
 
 
-def test_the_deprecated_methods_are_the_official_ones() -> None:
-    """The table has each method that warns in 0.38.0, and no other, and all of them exist."""
-    ours = {f"{client}.{name}" for table in (REPLACED, EXPERIMENTAL) for client in table for name in table[client]}
-    assert ours == {*FACTS["0.38.0"]["deprecated"]}
-    for each in ours:
-        client, _, name = each.partition(".")
+def test_deprecated_methods_equal_those_of_the_official_sdk() -> None:
+    """The table has exactly the methods that warn in 0.38.0, and all of them exist."""
+    methods = {f"{client}.{name}" for table in (REPLACED, EXPERIMENTAL) for client in table for name in table[client]}
+    assert methods == {*FACTS["0.38.0"]["deprecated"]}
+    for method in methods:
+        client, _, name = method.partition(".")
         assert callable(getattr(getattr(tw, client), name))
 
 
@@ -141,13 +144,13 @@ with warnings.catch_warnings(record=True) as caught:
     asyncio.run(rest.list_sessions_async())
     rest.list_sessions().result(60)
     rest.close()
-print(json.dumps([[each.category.__name__, str(each.message), each.filename] for each in caught]))
+print(json.dumps([[warning.category.__name__, str(warning.message), warning.filename] for warning in caught]))
 """
 
 
 def test_deprecated_methods_warn_their_callers_under_the_drop_in() -> None:
-    """Each call of the user's gives one FutureWarning that points at it and names the replacement."""
-    caught = json.loads(python(WARNINGS))
+    """Each call emits one FutureWarning, which has the caller's file and names the replacement."""
+    caught = json.loads(run_python(WARNINGS))
     calls = [text.partition("(")[0] for _, text, _ in caught]
     assert calls == [
         "ServiceClient.create_rest_client",
@@ -161,6 +164,6 @@ def test_deprecated_methods_warn_their_callers_under_the_drop_in() -> None:
 
 
 def test_methods_do_not_warn_without_the_drop_in() -> None:
-    """This package keeps them, and its own users get no warning."""
+    """The methods are deprecated in the official SDK only."""
     script = WARNINGS.replace("import tinkerwire.dropin\ntinkerwire.dropin.install()\n", "")
-    assert python(script.replace("import tinker\n", "import tinkerwire as tinker\n")) == "[]\n"
+    assert run_python(script.replace("import tinker\n", "import tinkerwire as tinker\n")) == "[]\n"

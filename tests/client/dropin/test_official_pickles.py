@@ -1,4 +1,4 @@
-"""Pickles that official releases wrote: loaded under the drop-in with all of their values, or refused."""
+"""Tests of pickles that official releases wrote: they load under the drop-in with all values, or raise."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ from typing import Any
 import pytest
 
 from tinkerwire import types
+from tinkerwire_base.model import Model
 from tinkerwire_base.pickling import set_state
 
 RECORDED = [json.loads(line) for line in (Path(__file__).parent / "official-pickles.jsonl").read_text().splitlines()]
-CASES = [(each["version"], int(protocol), text) for each in RECORDED for protocol, text in each["pickles"].items()]
+CASES = [
+    (release["version"], int(protocol), text) for release in RECORDED for protocol, text in release["pickles"].items()
+]
+"""Version, pickle protocol and encoded pickle of each recording."""
 
 IDS = types.TensorData(data=[3, 4], dtype="int64", shape=[2])
 TABLE = types.TensorData(data=[1.0, 2.0, 3.0, 4.0], dtype="float32", shape=[2, 2])
 TEXT = types.EncodedTextChunk(tokens=[1, 2])
-EQUAL: dict[str, Any] = {
+EXPECTED: dict[str, object] = {
     "datum": types.Datum(
         model_input=types.ModelInput(chunks=[TEXT]), loss_fn_inputs={"target_tokens": IDS, "weights": TABLE}
     ),
@@ -37,22 +41,23 @@ EQUAL: dict[str, Any] = {
     ),
     "lora": types.LoraConfig(rank=3),
 }
-"""The values that the recorder made, by the classes of this client."""
+"""The recorded values as models of this client."""
 
 LOADER = """
 import tinkerwire.dropin; tinkerwire.dropin.install()
 import pickle, sys
-found = [pickle.loads(each) for each in pickle.loads(sys.stdin.buffer.read())]
-sys.stdout.buffer.write(pickle.dumps(found))
+models = [pickle.loads(content) for content in pickle.loads(sys.stdin.buffer.read())]
+sys.stdout.buffer.write(pickle.dumps(models))
 """
-"""Loads official pickles in a process of its own, as the drop-in stays installed, and pickles them as this client's."""
+"""Program that loads official pickles under the drop-in, and writes the models as pickles of this client."""
 
 
 @pytest.fixture(scope="module")
-def loaded() -> list[dict[str, Any]]:
+def loaded_cases() -> list[dict[str, Any]]:
+    """Return the models of each case by name, loaded in a new process."""
     official = [zlib.decompress(base64.b64decode(text)) for _, _, text in CASES]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "error", "-c", LOADER],
         input=pickle.dumps(official),
         capture_output=True,
@@ -60,17 +65,17 @@ def loaded() -> list[dict[str, Any]]:
         timeout=100,
         check=False,
     )
-    assert done.returncode == 0, done.stderr.decode()
-    found: list[dict[str, Any]] = pickle.loads(done.stdout)
-    return found
+    assert process.returncode == 0, process.stderr.decode()
+    cases: list[dict[str, Any]] = pickle.loads(process.stdout)
+    return cases
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{version}-{protocol}" for version, protocol, _ in CASES])
-def test_official_pickles_load_with_all_values(loaded: list[dict[str, Any]], number: int) -> None:
-    """Models of three releases, pydantic models and dataclasses alike, in every protocol; copies are equal."""
+def test_official_pickles_load_with_all_values(loaded_cases: list[dict[str, Any]], number: int) -> None:
+    """Pydantic models and dataclasses of three releases load in every protocol, and their copies are equal."""
     version, _, _ = CASES[number]
-    models = loaded[number]
-    for name, expected in EQUAL.items():
+    models = loaded_cases[number]
+    for name, expected in EXPECTED.items():
         assert models[name] == expected, name
     assert models["tensor"].to_numpy().tolist() == [[1.0, 2.0], [3.0, 4.0]]
     assert models["run"].last_request_time.isoformat() == "2026-01-02T03:04:05+00:00"
@@ -83,13 +88,13 @@ def test_official_pickles_load_with_all_values(loaded: list[dict[str, Any]], num
     assert response.prompt_logprobs == [None, -1.0]
     assert response.topk_prompt_logprobs[-1] == [(7, -0.5), (8, -1.5)]
     for name, model in models.items():
-        for again in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-            assert again.model_dump() == model.model_dump(), name
+        for duplicate in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            assert duplicate.model_dump() == model.model_dump(), name
 
 
-def test_all_recorded_protocols_are_there() -> None:
-    """Three releases in six protocols."""
-    assert len(CASES) == 18
+def test_recordings_cover_all_releases_and_protocols() -> None:
+    """Three releases have a pickle in each of six protocols."""
+    assert len({(version, protocol) for version, protocol, _ in CASES}) == len(CASES) == 18
 
 
 @pytest.mark.parametrize(
@@ -102,14 +107,14 @@ def test_all_recorded_protocols_are_there() -> None:
     ],
     ids=["unknown field", "wrong type", "missing field", "no state"],
 )
-def test_a_state_that_does_not_fit_is_refused(cls: Any, state: Any, text: str) -> None:
-    """The error names the class, what does not fit, and the way out; no object without fields comes back."""
+def test_invalid_state_raises_unpickling_error(cls: type[Model], state: object, text: str) -> None:
+    """The error names the class, the problem and the remedy."""
     with pytest.raises(pickle.UnpicklingError, match=rf"^{cls.__name__}: .*{text}.*model_dump\(\)"):
         set_state(cls.__new__(cls), state)
 
 
-def test_responses_keep_fields_that_are_unknown_here() -> None:
-    """Models of responses hold such values in extra_fields, as for those that a server sends."""
+def test_unknown_fields_of_responses_are_kept() -> None:
+    """Models of responses keep unknown fields in extra_fields, as in a server's response."""
     model = types.SupportedModel.__new__(types.SupportedModel)
     state = {"__dict__": {"model_name": "base", "colour": "red"}, "__pydantic_extra__": {"size": 3}}
     set_state(model, state)

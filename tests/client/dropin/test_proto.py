@@ -1,4 +1,4 @@
-"""``tinker.proto``: the messages of the wire and their conversions, as servers of other people import them."""
+"""Tests of ``tinker.proto``: protobuf messages and conversions, which third-party servers import."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tinkerwire_generated.protobuf import message_class
 
 
 def test_messages_and_enums_have_the_official_names() -> None:
-    """Messages are the classes that the client uses; enums give names, and their values stand beside them."""
+    """Messages are the classes that the client uses; enums have names, and their values are module attributes."""
     assert pb.SampleResponse is message_class("SampleResponse")
     assert pb.DType.Value("DTYPE_INT64") == pb.DTYPE_INT64
     assert pb.StopReason.Name(pb.STOP_REASON_LENGTH) == "STOP_REASON_LENGTH"
     assert pb.DESCRIPTOR.name == "tinker_public.proto"
-    filled = pb.SampleResponse(prompt_logprobs=b"abcd")
-    assert pb.SampleResponse.FromString(filled.SerializeToString()) == filled == pickle.loads(pickle.dumps(filled))
+    message = pb.SampleResponse(prompt_logprobs=b"abcd")
+    assert pb.SampleResponse.FromString(message.SerializeToString()) == message == pickle.loads(pickle.dumps(message))
 
 
-def test_a_request_becomes_a_message() -> None:
-    """It is the message that the client sends, and decodes to the same request."""
+def test_request_is_converted_to_a_message() -> None:
+    """The message decodes to the same request."""
     request = types.ForwardBackwardRequest(
         forward_backward_input=types.ForwardBackwardInput(
             data=[datum(3, 4)], loss_fn="cross_entropy", loss_fn_config={"a": 1.0, "b": "x"}
@@ -35,14 +35,14 @@ def test_a_request_becomes_a_message() -> None:
         model_id="m",
         seq_id=3,
     )
-    filled = request_conv.forward_backward_request_to_proto(request)
-    assert isinstance(filled, pb.ForwardBackwardRequest)
-    assert (filled.model_id, filled.seq_id, filled.loss_fn_config_v2["b"].text) == ("m", 3, "x")
-    assert decode_request(filled.SerializeToString()) == request
+    message = request_conv.forward_backward_request_to_proto(request)
+    assert isinstance(message, pb.ForwardBackwardRequest)
+    assert (message.model_id, message.seq_id, message.loss_fn_config_v2["b"].text) == ("m", 3, "x")
+    assert decode_request(message.SerializeToString()) == request
 
 
-def test_results_come_from_messages() -> None:
-    """By function and by class; a class without a message is refused by name."""
+def test_results_are_converted_from_messages() -> None:
+    """A function per result and one for any class convert; a class without a message raises an error that names it."""
     output = types.ForwardBackwardOutput(
         loss_fn_output_type="ArrayRecord",
         loss_fn_outputs=[{"logprobs": tw.TensorData(data=[1.0, 2.0], dtype="float32", shape=[2])}],

@@ -1,4 +1,4 @@
-"""Stubs of ``tinker`` for type checkers, which have no official SDK to look at."""
+"""Tests of the stubs of ``tinker``, which type checkers read in place of the official SDK."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def train(service: tinker.ServiceClient) -> float:
 
 
 def size(request: types.ForwardBackwardRequest) -> int:
-    filled = pb.ForwardBackwardRequest(model_id="m", seq_id=1)
-    return len(filled.SerializeToString()) + len(forward_backward_request_to_proto(request).SerializeToString())
+    message = pb.ForwardBackwardRequest(model_id="m", seq_id=1)
+    return len(message.SerializeToString()) + len(forward_backward_request_to_proto(request).SerializeToString())
 
 
 def key() -> str | None:
@@ -49,48 +49,53 @@ def key() -> str | None:
 wrong: int = tinker.AdamParams(learning_rate=1e-4)
 missing = tinker.no_such_name
 """
-WRONG_LINES = [len(PROGRAM.splitlines()) - 1, len(PROGRAM.splitlines())]
+ERROR_LINES = [len(PROGRAM.splitlines()) - 1, len(PROGRAM.splitlines())]
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program that uses tinker, beside the stubs, in the folder where pyright looks for them."""
+    """Write a program that uses tinker, with the stubs in the folder that pyright searches; return its path."""
     folder = tmp_path_factory.mktemp("typed")
     command = [sys.executable, "-m", "tinkerwire.dropin", "stubs", str(folder / "typings")]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "stubs of tinker" in told
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "stubs of tinker" in output
     file = folder / "program.py"
     file.write_text(PROGRAM)
     return file
 
 
 def test_pyright_resolves_tinker(program: Path) -> None:
-    """It finds the two mistakes of the program, and none where there is none."""
+    """Pyright reports the two errors of the program and nothing else."""
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, program.name]
     run = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, check=False, timeout=300)
-    found = [each for each in json.loads(run.stdout)["generalDiagnostics"] if each["severity"] == "error"]
-    assert [each["range"]["start"]["line"] + 1 for each in found] == WRONG_LINES, found
+    diagnostics = json.loads(run.stdout)["generalDiagnostics"]
+    errors = [diagnostic for diagnostic in diagnostics if diagnostic["severity"] == "error"]
+    assert [error["range"]["start"]["line"] + 1 for error in errors] == ERROR_LINES, errors
 
 
 def test_mypy_resolves_tinker(program: Path) -> None:
-    """It finds the same two in strict mode."""
+    """In strict mode, mypy reports the two errors of the program and nothing else."""
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(program.parent / "cache"), program.name]
     environment = {**os.environ, "MYPYPATH": str(program.parent / "typings")}
     run = subprocess.run(
         command, cwd=program.parent, capture_output=True, text=True, check=False, timeout=300, env=environment
     )
     errors = [line for line in run.stdout.splitlines() if ": error: " in line]
-    assert [int(line.split(":")[1]) for line in errors] == WRONG_LINES, run.stdout
+    assert [int(line.split(":")[1]) for line in errors] == ERROR_LINES, run.stdout
     assert all(line.startswith("program.py:") for line in errors)
 
 
-def test_stubs_are_written_again_and_wrong_usage_is_told(tmp_path: Path) -> None:
-    """A second run gives the same files; no folder or an option is wrong usage, and a file in the way is an error."""
+def test_stubs_are_reproducible(tmp_path: Path) -> None:
+    """A second run writes the same files."""
     first = {file: file.read_text() for file in write_stubs(tmp_path / "a")}
     assert {file: file.read_text() for file in write_stubs(tmp_path / "a")} == first
+
+
+def test_stubs_command_rejects_wrong_usage(tmp_path: Path) -> None:
+    """The exit code is 2 for wrong arguments, and 1 for a file in place of the folder."""
     (tmp_path / "file").write_text("")
-    for words, code in (([], 2), (["--help"], 2), (["a", "b"], 2), ([str(tmp_path / "file")], 1)):
-        command = [sys.executable, "-m", "tinkerwire.dropin", "stubs", *words]
+    for arguments, code in (([], 2), (["--help"], 2), (["a", "b"], 2), ([str(tmp_path / "file")], 1)):
+        command = [sys.executable, "-m", "tinkerwire.dropin", "stubs", *arguments]
         run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert run.returncode == code, words
+        assert run.returncode == code, arguments
         assert run.stderr.startswith("usage: " if code == 2 else str(tmp_path / "file")), run.stderr
