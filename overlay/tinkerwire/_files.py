@@ -1,42 +1,61 @@
-"""A folder that one process at a time may change. Not on Windows, nor where the file system has no locks."""
+"""Files that are replaced atomically, and folders that one process at a time may change."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
+UNFINISHED = ".writing-"
+"""Prefix of the names of unfinished files."""
+LOCK_FILE = ".tinkerwire-lock"
+"""Name of the file in a folder that a process locks."""
 
 
 def lock(folder: Path, *, waits: bool) -> Callable[[], None]:
     """Lock a folder exclusively; return the function that unlocks it. The lock also ends with the process.
 
+    A read-only folder, or one on a file system without locks, stays unlocked: users must not share it.
+
     Raises:
         BlockingIOError: the folder is locked, and ``waits`` is False.
-        OSError: the folder does not exist or cannot be read.
+        OSError: the folder cannot be read.
     """
-    locks = fcntl
-    if locks is None:
-        return lambda: None
-    handle = os.open(folder, os.O_RDONLY)
+    # Most programs never lock a folder, and this import takes 50 ms.
+    from filelock import FileLock, Timeout  # noqa: PLC0415
+
+    # A server can be closed on any thread.
+    file_lock = FileLock(folder / LOCK_FILE, blocking=waits, thread_local=False, fallback_to_soft=False)
     try:
-        locks.flock(handle, locks.LOCK_EX if waits else locks.LOCK_EX | locks.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
+        file_lock.acquire()
+    except Timeout:
+        raise BlockingIOError(f"{folder} is locked") from None
+    except (OSError, NotImplementedError):
+        os.scandir(folder).close()
+    return file_lock.release
+
+
+@contextmanager
+def replace_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file that replaces ``path`` once it is written and synced; only the owner can read it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=UNFINISHED, dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
         raise
-    except OSError:
-        # On a file system without locks, users must not share a folder.
-        pass
-
-    def unlock() -> None:
-        # Not by closing alone, as a forked child may have the handle, too.
-        with suppress(OSError):
-            locks.flock(handle, locks.LOCK_UN)
-        os.close(handle)
-
-    return unlock
+    # Some systems cannot sync the new name.
+    with suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

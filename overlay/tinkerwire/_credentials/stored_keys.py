@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +14,7 @@ import attrs
 from tinkerwire_base.errors import TinkerError
 from tinkerwire_generated.models import SelfApiKeyResponse
 
-from .._files import lock
+from .._files import lock, replace_file
 from .credentials_file import VERSION, credentials_path, read_credentials_file, unusable
 from .secret import Secret
 
@@ -175,22 +174,8 @@ def _update_file(change: Callable[[Record], T]) -> T:
             stored.setdefault("version", VERSION)
             stored["keys"] = {} if stored.get("keys") is None else stored["keys"]
             found = change(stored)
-            _replace(path, json.dumps(stored, indent=2))
+            with replace_file(path) as file:
+                file.write(json.dumps(stored, indent=2).encode())
     except OSError as error:
         raise TinkerError(f"{path}: it cannot be written ({error.strerror})") from None
     return found
-
-
-def _replace(path: Path, text: str) -> None:
-    """Replace a file atomically; only its owner can read it (0600)."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise

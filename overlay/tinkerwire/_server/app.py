@@ -264,8 +264,9 @@ def _fingerprint(request: WireRequest) -> bytes:
 
 
 def _remove_folder(folder: Path, unlock: Callable[[], None]) -> None:
-    temporary_folder.remove(folder)
+    # Windows cannot remove a locked file.
     unlock()
+    temporary_folder.remove(folder)
 
 
 def _lock_folder(folder: Path) -> Callable[[], None]:

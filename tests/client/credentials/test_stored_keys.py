@@ -18,6 +18,7 @@ from support.clients import KEY
 from tinkerwire._credentials.credentials_file import read_default_key
 from tinkerwire._credentials.secret import Secret
 from tinkerwire._credentials.stored_keys import add_key, find_key, list_keys, remove_key, use_key
+from tinkerwire._files import LOCK_FILE
 from tinkerwire_base.call import default_converter
 from tinkerwire_generated.models import (
     ApiKeyDetails,
@@ -75,7 +76,7 @@ def test_first_key_creates_the_file_for_its_owner_only(file: Path) -> None:
     assert KEY not in repr(stored)
     if os.name == "posix":
         assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-    assert list(file.parent.iterdir()) == [file]
+    assert {path.name for path in file.parent.iterdir()} == {file.name, LOCK_FILE}
 
 
 def test_every_change_keeps_unknown_data(file: Path) -> None:
@@ -155,7 +156,7 @@ def test_malformed_file_is_not_changed(file: Path, content: object) -> None:
             change()
         assert KEY not in str(caught.value)
     assert file.read_bytes() == before
-    assert list(file.parent.iterdir()) == [file]
+    assert {path.name for path in file.parent.iterdir()} == {file.name, LOCK_FILE}
 
 
 @posix_only

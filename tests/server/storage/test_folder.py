@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -9,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tinkerwire._files import fcntl
 from tinkerwire.local import EmbeddedServer
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.skipif(fcntl is None, reason="the system has no such locks")]
+pytestmark = pytest.mark.timeout(120)
 
 
 def test_second_server_on_a_folder_is_rejected(tmp_path: Path) -> None:
@@ -84,5 +84,49 @@ if {is_given}:
         raise AssertionError("given back")
 server.close()
 assert server.folder.exists() == {is_given}
+"""
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_folder_on_a_file_system_without_locks_is_used_unlocked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Two servers can use the folder; the user has to prevent that."""
+    fcntl = pytest.importorskip("fcntl")
+
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with EmbeddedServer(folder=tmp_path), EmbeddedServer(folder=tmp_path):
+        pass
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="the system has no permissions of this kind")
+def test_read_only_folder_is_used_unlocked() -> None:
+    """A server can serve the checkpoints of a folder that it cannot change; an unreadable folder is an error."""
+    code = """
+import os, pathlib, tempfile, tinkerwire.local
+tinkerwire.local.EmbeddedServer().close()
+read_only, unreadable = (pathlib.Path(tempfile.mkdtemp()) for _ in range(2))
+read_only.chmod(0o555)
+unreadable.chmod(0)
+try:
+    if os.geteuid() == 0:
+        os.seteuid(65534)
+    for _ in range(2):
+        tinkerwire.local.EmbeddedServer(folder=read_only).close()
+    assert not list(read_only.iterdir())
+    try:
+        tinkerwire.local.EmbeddedServer(folder=unreadable)
+    except ValueError as error:
+        assert "cannot be used: Permission denied" in str(error), error
+    else:
+        raise AssertionError("no error")
+finally:
+    os.seteuid(os.getuid())
+    read_only.rmdir()
+    unreadable.rmdir()
 """
     subprocess.run([sys.executable, "-c", code], timeout=60, check=True)

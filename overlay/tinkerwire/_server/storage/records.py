@@ -9,7 +9,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from tinkerwire._server.storage.atomic_files import UNFINISHED, read_json
+from tinkerwire._files import UNFINISHED
+from tinkerwire._server.storage.atomic_files import read_json
 
 log = logging.getLogger("tinkerwire._server")
 
