@@ -22,7 +22,6 @@ QUOTED = (
 )
 """Files that name the words on purpose."""
 PENDING = (
-    "tests/client/futures/",
     "tests/client/polling/",
     "tests/client/rest/",
     "tests/client/sampling/",

@@ -1,4 +1,4 @@
-"""The time limit of one sample."""
+"""Tests of the time limit of one sample."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer,
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_a_sample_that_takes_too_long(
+def test_late_sample_raises_with_request_limit_and_queue(
     server: ScriptedServer, client: tw.ServiceClient, pass_time: Callable[[float], None]
 ) -> None:
-    """Ends with RequestTimeoutError after its own time, naming request, limit and queue; others go on."""
-    hold = Gate()
+    """A sample ends with RequestTimeoutError at its own limit; other samples continue."""
+    gate = Gate()
     paused = ScriptedResponse({"queue_state": "paused_capacity", "queue_state_reason": "no GPUs"}, status=408)
-    server.on_poll("Sample", in_order(paused, ScriptedResponse({}, hold=hold)))
+    server.on_poll("Sample", in_order(paused, ScriptedResponse({}, hold=gate)))
     sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
     sample = sampling.sample(PROMPT, 1, PARAMS, timeout=50)
-    server.wait_for(lambda: len(server.polls("Sample")) == 2, "the word of the queue, and another poll")
+    server.wait_for(lambda: len(server.polls("Sample")) == 2, "a poll with the state of the queue, and another poll")
     assert not sample.done()
     pass_time(50)
     with pytest.raises(tw.RequestTimeoutError) as caught:
         sample.result(PATIENCE_S)
     assert caught.value.request_id == server.polls("Sample")[0].body["request_id"]
-    for part in ("Sample", caught.value.request_id, "timeout=50 s", "paused_capacity: no GPUs"):
-        assert part in str(caught.value)
+    for text in ("Sample", caught.value.request_id, "timeout=50 s", "paused_capacity: no GPUs"):
+        assert text in str(caught.value)
     server.on_poll("Sample", server.healthy_response)
     assert sampling.sample(PROMPT, 1, PARAMS, timeout=PATIENCE_S).result(PATIENCE_S).sequences
-    hold.release()
+    gate.release()
 
 
-def test_the_limit_counts_what_comes_before(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """The creation of the sampler, and the wait for a place among too many, are part of the time."""
-    hold = Gate()
-    server.rules["create_sampling_session"] = lambda asked: ScriptedResponse(
-        server.healthy_response(asked).body, hold=hold
+def test_limit_includes_the_creation_of_the_sampler(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """The error reports that the sample was not submitted."""
+    gate = Gate()
+    server.rules["create_sampling_session"] = lambda request: ScriptedResponse(
+        server.healthy_response(request).body, hold=gate
     )
     sampling = client.create_sampling_client(base_model="base")
     with pytest.raises(tw.RequestTimeoutError, match="not submitted"):
         sampling.compute_logprobs(PROMPT, timeout=0.2).result(PATIENCE_S)
-    hold.release()
+    gate.release()
 
 
-def test_the_server_hears_that_nobody_waits(server: ScriptedServer, pass_time: Callable[[float], None]) -> None:
-    """Where it can be told, a sample that took too long is cancelled there."""
+def test_late_sample_is_cancelled_on_the_server(server: ScriptedServer, pass_time: Callable[[float], None]) -> None:
+    """The client sends cancel_future if the server supports it."""
     server.rules["client/dynamic_config"] = lambda _: ScriptedResponse({"sample_cancel_enabled": True})
-    hold = Gate()
-    server.on_poll("Sample", lambda _: ScriptedResponse({}, hold=hold))
+    gate = Gate()
+    server.on_poll("Sample", lambda _: ScriptedResponse({}, hold=gate))
     with open_client(server.url, wire_version=None) as client:
         sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
         sample = sampling.sample(PROMPT, 1, PARAMS, timeout=50)
@@ -62,12 +62,15 @@ def test_the_server_hears_that_nobody_waits(server: ScriptedServer, pass_time: C
             sample.result(PATIENCE_S)
         cancelled = server.wait_for_requests("cancel_future")
     assert cancelled[0].body["request_id"] == server.polls("Sample")[0].body["request_id"]
-    hold.release()
+    gate.release()
 
 
 @pytest.mark.parametrize("timeout", [0, -1, math.nan, True, "5"])
-def test_what_is_no_limit(client: tw.ServiceClient, timeout: object) -> None:
-    """Refused before anything is sent."""
-    sampling = client.create_sampling_client(base_model="base")
+def test_invalid_timeout_raises_before_a_request(
+    server: ScriptedServer, client: tw.ServiceClient, timeout: object
+) -> None:
+    """The call raises, and the server receives no sample."""
+    sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
     with pytest.raises((ValueError, TypeError), match="timeout"):
         sampling.sample(PROMPT, 1, PARAMS, timeout=timeout)  # type: ignore[arg-type]
+    assert not server.named("asample")

@@ -1,4 +1,4 @@
-"""APIFuture: runs at once, awaitable anywhere, kept results, time-outs and cancellation."""
+"""Tests of APIFuture: its start, waiting on threads and event loops, timeouts, cancellation and callbacks."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.fixture
-def held(server: ScriptedServer) -> Gate:
-    """Holds back the results of optimizer steps until it is released."""
-    hold = Gate()
-    server.on_poll("OptimStep", lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold))
-    return hold
+def result_gate(server: ScriptedServer) -> Gate:
+    """Return a gate that blocks the results of optimizer steps until the test releases it."""
+    gate = Gate()
+    server.on_poll("OptimStep", lambda request: ScriptedResponse(server.healthy_response(request).body, hold=gate))
+    return gate
 
 
-def test_it_is_submitted_and_polled_before_anybody_asks(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """An operation nobody waits for reaches the server, and its result is fetched."""
+def test_operation_is_submitted_and_polled_without_waiters(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """The client fetches the result before the first call of result(), which returns the same object each time."""
     future = training.optim_step(ADAM)
     server.wait_for(lambda: len(server.polls("OptimStep")) == 1, "the poll")
     assert future.result(PATIENCE_S) is future.result()
 
 
-def test_two_event_loops_and_threads_get_the_same_object(training: tw.TrainingClient, held: Gate) -> None:
-    """Coroutines on two loops and threads that wait together get one result object."""
+def test_event_loops_and_threads_get_the_same_result(training: tw.TrainingClient, result_gate: Gate) -> None:
+    """Coroutines on two loops and two threads that wait at the same time get one result object."""
     future = training.optim_step(ADAM)
 
     async def wait() -> tw.OptimStepResponse:
         return await future
 
     with ThreadPoolExecutor(4) as pool:
-        waiting = [pool.submit(asyncio.run, wait()) for _ in range(2)]
-        waiting += [pool.submit(future.result, PATIENCE_S) for _ in range(2)]
-        held.release()
-        found = [one.result(PATIENCE_S) for one in waiting]
-    assert all(one is found[0] for one in found)
+        waiters = [pool.submit(asyncio.run, wait()) for _ in range(2)]
+        waiters += [pool.submit(future.result, PATIENCE_S) for _ in range(2)]
+        result_gate.release()
+        results = [waiter.result(PATIENCE_S) for waiter in waiters]
+    assert all(result is results[0] for result in results)
     assert future.done()
     assert future.exception() is None
-    assert asyncio.run(future.coroutine()) is found[0]
+    assert asyncio.run(future.coroutine()) is results[0]
 
 
-def test_an_error_is_kept(server: ScriptedServer, training: tw.TrainingClient) -> None:
-    """A failed operation raises the same error to everybody who asks, in threads and coroutines."""
+def test_failed_future_raises_the_same_error_every_time(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """Threads and coroutines get the same exception object."""
     server.on_poll("OptimStep", lambda _: ScriptedResponse({"error": "no", "category": "user"}))
     future = training.optim_step(ADAM)
     with pytest.raises(tw.RequestFailedError) as first:
@@ -69,8 +69,8 @@ def test_an_error_is_kept(server: ScriptedServer, training: tw.TrainingClient) -
     assert first.value is second.value is future.exception()
 
 
-def test_a_time_out_leaves_it_running(training: tw.TrainingClient, held: Gate) -> None:
-    """A wait that times out, in a thread or a coroutine, says so; the result still comes."""
+def test_operation_continues_after_a_timeout_of_the_wait(training: tw.TrainingClient, result_gate: Gate) -> None:
+    """On a thread or a loop, the wait raises TimeoutError with the limit; the result arrives later."""
     future = training.optim_step(ADAM)
     with pytest.raises(TimeoutError, match=r"no result within 0\.01 s; the operation goes on"):
         future.result(0.01)
@@ -83,14 +83,14 @@ def test_a_time_out_leaves_it_running(training: tw.TrainingClient, held: Gate) -
     with pytest.raises(TimeoutError, match="goes on"):
         asyncio.run(wait())
     assert not future.done()
-    held.release()
+    result_gate.release()
     assert future.result(PATIENCE_S) == tw.OptimStepResponse(metrics={})
 
 
-def test_a_closed_loop_that_waited_disturbs_nobody(
-    training: tw.TrainingClient, held: Gate, caplog: pytest.LogCaptureFixture
+def test_result_arrives_after_a_waiting_loop_is_closed(
+    training: tw.TrainingClient, result_gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """When a loop that timed out is closed before the result comes, nothing is logged and the result is there."""
+    """A loop whose wait timed out may be closed before the result arrives; nothing is logged."""
     future = training.optim_step(ADAM)
 
     async def wait() -> None:
@@ -98,14 +98,16 @@ def test_a_closed_loop_that_waited_disturbs_nobody(
             await future.result_async(0.01)
 
     asyncio.run(wait())
-    held.release()
+    result_gate.release()
     future.result(PATIENCE_S)
     assert not caplog.records
 
 
 def test_cancelling_the_waiting_task_cancels_the_operation(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """A sample whose await is cancelled gives its place in flight back."""
-    server.rules["retrieve_future"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=Gate())
+    """The client stops polling, and the future raises CancelledSubmissionError."""
+    server.rules["retrieve_future"] = lambda request: ScriptedResponse(
+        server.healthy_response(request).body, hold=Gate()
+    )
     sampling = client.create_sampling_client(base_model="base")
 
     async def run() -> APIFuture[tw.SampleResponse]:
@@ -118,13 +120,13 @@ def test_cancelling_the_waiting_task_cancels_the_operation(server: ScriptedServe
         return future
 
     future = asyncio.run(run())
-    server.wait_for(lambda: server.active["retrieve_future"] == 0, "the poll is given up")
+    server.wait_for(lambda: server.active["retrieve_future"] == 0, "the poll is cancelled")
     with pytest.raises(tw.CancelledSubmissionError, match="was cancelled"):
         future.result(PATIENCE_S)
 
 
-def test_a_future_that_another_cancelled_does_not_cancel_the_waiter(training: tw.TrainingClient, held: Gate) -> None:
-    """Who awaits a future that somebody else cancels gets an ordinary error, not a cancellation of its own task."""
+def test_cancelled_future_does_not_cancel_its_waiters(training: tw.TrainingClient, result_gate: Gate) -> None:
+    """A task that awaits a cancelled future gets CancelledSubmissionError, not asyncio.CancelledError."""
     future = training.optim_step(ADAM)
     assert future.cancel()
     assert future.future().cancelled()
@@ -139,8 +141,8 @@ def test_a_future_that_another_cancelled_does_not_cancel_the_waiter(training: tw
     assert isinstance(future.exception(), tw.CancelledSubmissionError)
 
 
-def test_looking_on_cancels_nothing() -> None:
-    """``watch`` that is cancelled leaves the future alone."""
+def test_cancelling_watch_does_not_cancel_the_future() -> None:
+    """A task in ``watch`` may be cancelled; a later ``watch`` returns the result."""
     inner: Future[int] = Future()
     future = APIFuture(inner)
 
@@ -157,8 +159,8 @@ def test_looking_on_cancels_nothing() -> None:
     assert asyncio.run(future.watch()) == 7
 
 
-def test_blocking_the_clients_own_loop_is_refused(training: tw.TrainingClient, held: Gate) -> None:
-    """``result()`` on the loop thread, which could never end, raises at once; for a finished future it works."""
+def test_result_on_the_loop_thread_raises_if_it_would_block(training: tw.TrainingClient, result_gate: Gate) -> None:
+    """There, a pending future would deadlock, while a finished future returns its result."""
     future = training.optim_step(ADAM)
 
     async def block() -> None:
@@ -166,13 +168,13 @@ def test_blocking_the_clients_own_loop_is_refused(training: tw.TrainingClient, h
 
     with pytest.raises(RuntimeError, match="await the future instead"):
         LOOP.start(block).result(PATIENCE_S)
-    held.release()
+    result_gate.release()
     future.result(PATIENCE_S)
     assert LOOP.start(block).result(PATIENCE_S) is None
 
 
-def test_clients_are_awaitable_too(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """Training and sampling clients can be awaited, also by their _async makers, and waited for with a time limit."""
+def test_clients_are_awaitable(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """``await``, the _async constructors and ``result_async`` return a created training or sampling client."""
 
     async def run() -> None:
         training = await client.create_lora_training_client_async("base", rank=4)
@@ -190,10 +192,10 @@ def test_clients_are_awaitable_too(server: ScriptedServer, client: tw.ServiceCli
     assert client.create_sampling_client(base_model="base").result(PATIENCE_S).sampling_session_id == "sampler1"
 
 
-def test_the_result_error_of_an_operation_is_no_time_out_of_the_wait(
+def test_deadline_of_the_operation_differs_from_timeout_of_the_wait(
     server: ScriptedServer, pass_time: Callable[[float], None]
 ) -> None:
-    """An operation that failed by its own deadline shows that error, though it is a TimeoutError as well."""
+    """A future that failed at its own deadline raises RequestTimeoutError, which is a TimeoutError as well."""
     server.on_poll("OptimStep", lambda _: ScriptedResponse(hold=Gate()))
     with open_client(server.url, retry=tw.RetryConfig(progress_timeout=50)) as client:
         future = client.create_lora_training_client("base").optim_step(ADAM)
@@ -203,79 +205,79 @@ def test_the_result_error_of_an_operation_is_no_time_out_of_the_wait(
             future.result(PATIENCE_S)
 
 
-def test_the_loop_thread_counts_its_users() -> None:
-    """The thread starts for the first user and ends after the last, whatever happened between."""
+def test_loop_thread_runs_from_first_to_last_user() -> None:
+    """The thread ends with the last user and cancels pending work; later work raises an error."""
     LOOP.acquire()
-    first = {t for t in threading.enumerate() if t.name == "tinkerwire-loop"}
+    threads = {thread for thread in threading.enumerate() if thread.name == "tinkerwire-loop"}
     LOOP.acquire()
     LOOP.release()
 
-    async def work() -> str:
+    async def get_thread_name() -> str:
         return threading.current_thread().name
 
-    assert LOOP.start(work).result(PATIENCE_S) == "tinkerwire-loop"
+    assert LOOP.start(get_thread_name).result(PATIENCE_S) == "tinkerwire-loop"
 
-    async def stay() -> None:
+    async def wait_forever() -> None:
         await asyncio.Event().wait()
 
-    left = LOOP.start(stay)
+    pending = LOOP.start(wait_forever)
     LOOP.release()
     with pytest.raises(concurrent.futures.CancelledError):
-        left.result(PATIENCE_S)
-    for thread in first:
+        pending.result(PATIENCE_S)
+    for thread in threads:
         thread.join(PATIENCE_S)
         assert not thread.is_alive()
     with pytest.raises(RuntimeError, match="no client is open"):
-        LOOP.start(work)
+        LOOP.start(get_thread_name)
 
 
-def test_callbacks_that_would_end_the_process(
-    training: tw.TrainingClient, held: Gate, caplog: pytest.LogCaptureFixture
+def test_system_exit_in_a_callback_does_not_stop_the_client(
+    training: tw.TrainingClient, result_gate: Gate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """On the client's own thread they end nothing: others are called, and operations go on."""
+    """On the client's thread the exception is logged, other callbacks run, and operations continue."""
     called = threading.Event()
 
-    def leave(_: object) -> None:
+    def exit_process(_: object) -> None:
         raise SystemExit(3)
 
     future = training.optim_step(ADAM)
-    future.add_done_callback(leave)
+    future.add_done_callback(exit_process)
     future.add_done_callback(lambda _: called.set())
-    raw = training.optim_step(ADAM)
-    raw.future().add_done_callback(leave)
-    held.release()
+    second = training.optim_step(ADAM)
+    second.future().add_done_callback(exit_process)
+    result_gate.release()
     assert called.wait(PATIENCE_S)
-    assert raw.result(PATIENCE_S)
+    assert second.result(PATIENCE_S)
     assert training.optim_step(ADAM).result(PATIENCE_S)
-    wait_until(lambda: "failed: SystemExit(3)" in caplog.text, "the word in the log")
-    # On a thread of the user's it is the user's.
+    wait_until(lambda: "failed: SystemExit(3)" in caplog.text, "the exception is logged")
+    # A callback that is called on the user's thread raises there.
     with pytest.raises(SystemExit):
-        future.add_done_callback(leave)
+        future.add_done_callback(exit_process)
 
 
-def test_a_close_that_is_waited_for_where_an_operation_is_being_started(server: ScriptedServer) -> None:
-    """As by a signal handler that comes in between: the end comes, and soon the thread's, too."""
+def test_close_ends_while_an_operation_is_started(server: ScriptedServer) -> None:
+    """A signal handler may call close() while the interrupted code holds the loop's lock; the thread still ends."""
     with open_client(server.url) as client:
         client.create_lora_training_client("base").result(PATIENCE_S)
         threads = loop_threads()
         with LOOP._lock:
             client.close().result(PATIENCE_S)
-    wait_until(lambda: not any(thread.is_alive() for thread in threads), "the thread ends")
+    wait_until(lambda: not any(thread.is_alive() for thread in threads), "the client's thread ends")
 
 
-def test_a_client_that_is_closed_while_an_operation_is_being_started(
+def test_operation_started_during_close_raises_client_closed(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The operation is refused as any on a closed client."""
+    """The error is that of an operation on a closed client."""
     start = LOOP.start
     with open_client(server.url) as client:
         training = client.create_lora_training_client("base").result(PATIENCE_S)
 
-        def start_late(work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        def start_after_close(work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
             monkeypatch.setattr(LOOP, "start", start)
             client.close().result(PATIENCE_S)
             return start(work)
 
-        monkeypatch.setattr(LOOP, "start", start_late)
+        monkeypatch.setattr(LOOP, "start", start_after_close)
         with pytest.raises(tw.ClientClosedError):
             training.optim_step(ADAM).result(PATIENCE_S)

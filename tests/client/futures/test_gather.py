@@ -1,4 +1,4 @@
-"""gather and as_completed: order, failures, cancellation, time-outs, bars; and on event loops as in threads."""
+"""Tests of gather and as_completed: order, failures, cancellation, timeouts and progress bars."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from tinkerwire._futures.event_loop import LOOP
 pytestmark = pytest.mark.timeout(60)
 
 
-def open_futures(number: int) -> tuple[list[Future[int]], list[tw.APIFuture[int]]]:
-    """Futures that the test ends itself."""
+def create_futures(number: int) -> tuple[list[Future[int]], list[tw.APIFuture[int]]]:
+    """Return futures that the test finishes, and an APIFuture of each."""
     inner: list[Future[int]] = [Future() for _ in range(number)]
-    return inner, [tw.APIFuture(each) for each in inner]
+    return inner, [tw.APIFuture(future) for future in inner]
 
 
 class Terminal(io.StringIO):
-    """Something to write to that people see."""
+    """Stream that counts as a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
-def test_results_stand_in_the_order_of_the_futures() -> None:
-    """Whatever ends first, the results come in the order of what was given."""
-    inner, futures = open_futures(3)
-    whole = tw.gather(iter(futures))
+def test_gather_returns_results_in_the_order_of_the_futures() -> None:
+    """The order in which the futures finish does not matter; no futures give an empty list."""
+    inner, futures = create_futures(3)
+    gathered = tw.gather(iter(futures))
     for position in (2, 0, 1):
-        assert not whole.done()
+        assert not gathered.done()
         inner[position].set_result(position)
-    assert whole.result(PATIENCE_S) == [0, 1, 2]
-    assert (whole.progress.done, whole.progress.total) == (3, 3)
+    assert gathered.result(PATIENCE_S) == [0, 1, 2]
+    assert (gathered.progress.done, gathered.progress.total) == (3, 3)
     assert tw.gather([]).result(0) == []
 
 
 def test_gather_of_samples_is_awaitable(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """Real samples, awaited on a loop of the user's."""
+    """Samples of a server can be awaited together on the user's loop."""
     sampling = client.create_sampling_client(base_model="base")
 
     async def run() -> list[tw.SampleResponse]:
@@ -55,91 +55,91 @@ def test_gather_of_samples_is_awaitable(server: ScriptedServer, client: tw.Servi
     assert len(asyncio.run(run())) == 20
 
 
-def test_the_first_failure_fails_it_and_the_others_go_on() -> None:
-    """The first error is there before the others are done; they are not touched."""
-    inner, futures = open_futures(3)
-    whole = tw.gather(futures)
+def test_first_failure_fails_gather_while_other_futures_continue() -> None:
+    """Gather raises the first error before the other futures are done, and later errors do not replace it."""
+    inner, futures = create_futures(3)
+    gathered = tw.gather(futures)
     inner[1].set_exception(tw.TinkerError("second"))
     with pytest.raises(tw.TinkerError, match="second"):
-        whole.result(0)
+        gathered.result(0)
     inner[0].set_result(0)
     inner[2].set_exception(tw.TinkerError("third"))
     with pytest.raises(tw.TinkerError, match="second"):
-        whole.result(0)
+        gathered.result(0)
     assert futures[0].result(0) == 0
     with pytest.raises(tw.TinkerError, match="third"):
         futures[2].result(0)
 
 
-def test_errors_in_the_places_of_results() -> None:
-    """With return_exceptions nothing is raised, not even by a part that was cancelled."""
-    inner, futures = open_futures(3)
-    whole = tw.gather(futures, return_exceptions=True)
+def test_return_exceptions_puts_errors_in_place_of_results() -> None:
+    """Gather does not raise, even for a cancelled future."""
+    inner, futures = create_futures(3)
+    gathered = tw.gather(futures, return_exceptions=True)
     error = tw.TinkerError("no")
     inner[0].set_exception(error)
     futures[1].cancel()
     inner[2].set_result(2)
-    first, second, third = whole.result(PATIENCE_S)
+    first, second, third = gathered.result(PATIENCE_S)
     assert first is error  # type: ignore[comparison-overlap]
     assert isinstance(second, tw.CancelledSubmissionError)
     assert third == 2
 
 
-def test_cancelling_the_whole_cancels_the_parts() -> None:
-    """Who gives up all of it gives up each; what is done stays done."""
-    inner, futures = open_futures(3)
+def test_cancelling_gather_cancels_pending_futures() -> None:
+    """Finished futures keep their results."""
+    inner, futures = create_futures(3)
     inner[0].set_result(0)
-    whole = tw.gather(futures)
-    assert whole.cancel()
+    gathered = tw.gather(futures)
+    assert gathered.cancel()
     assert [future.state for future in futures] == ["done", "cancelled", "cancelled"]
     with pytest.raises(tw.CancelledSubmissionError):
-        whole.result(0)
+        gathered.result(0)
 
 
-def test_a_cancelled_part_fails_the_whole() -> None:
-    """A part that somebody else cancels is a failure like others."""
-    _, futures = open_futures(2)
-    whole = tw.gather(futures)
+def test_cancelled_future_fails_gather() -> None:
+    """Gather raises CancelledSubmissionError, as for other failures."""
+    _, futures = create_futures(2)
+    gathered = tw.gather(futures)
     futures[1].cancel()
     with pytest.raises(tw.CancelledSubmissionError):
-        whole.result(0)
+        gathered.result(0)
 
 
-def test_as_completed_gives_the_futures_as_they_end() -> None:
-    """Each future itself, first done first, the failed ones as well."""
-    inner, futures = open_futures(3)
+def test_as_completed_yields_futures_in_order_of_completion() -> None:
+    """It yields the futures themselves, failed ones included."""
+    inner, futures = create_futures(3)
     inner[2].set_result(2)
-    arriving = iter(tw.as_completed(futures))
-    assert next(arriving) is futures[2]
+    completed = iter(tw.as_completed(futures))
+    assert next(completed) is futures[2]
     inner[0].set_exception(tw.TinkerError("no"))
-    failed = next(arriving)
+    failed = next(completed)
     assert failed is futures[0]
     assert isinstance(failed.exception(), tw.TinkerError)
     inner[1].set_result(1)
-    assert [future.result(0) for future in arriving] == [1]
+    assert [future.result(0) for future in completed] == [1]
 
 
-def test_as_completed_on_an_event_loop() -> None:
-    """``async for`` gives the same, while other threads end the futures."""
-    inner, futures = open_futures(3)
+def test_as_completed_supports_async_for() -> None:
+    """On an event loop, futures that other threads finish are yielded in order of completion."""
+    inner, futures = create_futures(3)
 
     async def run() -> list[int]:
-        found = []
+        results = []
         inner[1].set_result(1)
         async for future in tw.as_completed(futures):
-            found.append(future.result(0))
-            if len(found) == 1:
+            results.append(future.result(0))
+            if len(results) == 1:
                 await asyncio.to_thread(inner[2].set_result, 2)
-            elif len(found) == 2:
+            elif len(results) == 2:
                 await asyncio.to_thread(inner[0].set_result, 0)
-        return found
+        return results
 
     assert asyncio.run(run()) == [1, 2, 0]
 
 
-def test_as_completed_in_time_or_not_at_all() -> None:
-    """A time-out says how far it got, and leaves the operations alone; an abandoned loop disturbs nobody."""
-    inner, futures = open_futures(2)
+def test_as_completed_timeout_counts_finished_futures() -> None:
+    """With ``for`` and ``async for``, the error has the count, and the operations continue."""
+    inner, futures = create_futures(2)
     inner[0].set_result(0)
     with pytest.raises(TimeoutError, match=r"1 of 2 futures were done within 0\.01 s"):
         list(tw.as_completed(futures, timeout=0.01))
@@ -154,9 +154,9 @@ def test_as_completed_in_time_or_not_at_all() -> None:
     assert futures[1].result(0) == 1
 
 
-def test_the_clients_own_thread_is_not_blocked(client: tw.ServiceClient) -> None:
-    """A plain ``for`` on the loop thread, which could never end, is refused."""
-    _, futures = open_futures(1)
+def test_as_completed_on_the_loop_thread_requires_async_for(client: tw.ServiceClient) -> None:
+    """There, a plain ``for`` would deadlock, and raises at once."""
+    _, futures = create_futures(1)
 
     async def block() -> None:
         list(tw.as_completed(futures))
@@ -166,38 +166,38 @@ def test_the_clients_own_thread_is_not_blocked(client: tw.ServiceClient) -> None
 
 
 @pytest.mark.parametrize("function", [tw.gather, tw.as_completed])
-def test_only_futures(function: types.FunctionType) -> None:
-    """Something else is refused by name and place."""
-    _, futures = open_futures(1)
+def test_argument_must_be_an_iterable_of_futures(function: types.FunctionType) -> None:
+    """The error has the type and the index of another value."""
+    _, futures = create_futures(1)
     with pytest.raises(TypeError, match="put it into a list"):
         function(futures[0])
     with pytest.raises(TypeError, match=r"futures\[1\]: expected an APIFuture, got int"):
         function([futures[0], 3])
 
 
-def test_no_bar_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where nobody watches, nothing is written."""
-    inner, futures = open_futures(1)
+def test_no_progress_bar_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """By default, nothing is written to a standard error that is not a terminal."""
+    inner, futures = create_futures(1)
     inner[0].set_result(0)
     tw.gather(futures).result(0)
     assert list(tw.as_completed(futures)) == futures
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_plain_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal without tqdm a line counts, and ends with the last count, also of a failure."""
+def test_terminal_without_tqdm_shows_a_counting_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line ends with the last count, which includes failures; progress=False disables it."""
     terminal = Terminal()
-    # Not in a fixture: pytest puts its own standard error in place before the test.
+    # A fixture would run too early: pytest replaces standard error before the test.
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setattr(progress, "LINE_EVERY_S", 0.0)
-    inner, futures = open_futures(2)
-    whole = tw.gather(futures, description="drawing")
+    inner, futures = create_futures(2)
+    gathered = tw.gather(futures, description="drawing")
     inner[0].set_result(0)
     assert "drawing: 1/2" in terminal.getvalue()
     assert "\n" not in terminal.getvalue()
     inner[1].set_exception(tw.TinkerError("no"))
-    assert isinstance(whole.exception(0), tw.TinkerError)
+    assert isinstance(gathered.exception(0), tw.TinkerError)
     written = terminal.getvalue()
     assert "drawing: 2/2" in written
     assert written.endswith("\n")
@@ -205,42 +205,40 @@ def test_a_plain_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     assert terminal.getvalue() == written
 
 
-def test_a_bar_of_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where tqdm is installed, it is used, and closed at the end."""
-    said: list[object] = []
+def test_tqdm_shows_progress_if_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bar is updated for each future and closed at the end."""
+    calls: list[object] = []
 
-    class Fake:
+    class FakeBar:
         def __init__(self, **options: object) -> None:
-            said.append(options)
+            calls.append(options)
 
         def update(self, n: int) -> None:
-            said.append(n)
+            calls.append(n)
 
         def close(self) -> None:
-            said.append("closed")
+            calls.append("closed")
 
     module = types.ModuleType("tqdm")
-    module.tqdm = Fake  # type: ignore[attr-defined]
+    module.tqdm = FakeBar  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "tqdm", module)
-    inner, futures = open_futures(2)
-    arriving = iter(tw.as_completed(futures, progress=True, description="d"))
+    inner, futures = create_futures(2)
+    completed = iter(tw.as_completed(futures, progress=True, description="d"))
     inner[0].set_result(0)
-    next(arriving)
+    next(completed)
     inner[1].set_result(1)
-    assert len(list(arriving)) == 1
-    assert said == [{"total": 2, "desc": "d"}, 1, 1, "closed"]
+    assert len(list(completed)) == 1
+    assert calls == [{"total": 2, "desc": "d"}, 1, 1, "closed"]
 
 
-def test_a_failure_that_gather_did_not_report_is_logged(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Of two failures the caller hears one; the other is logged when its future is dropped."""
-    inner, futures = open_futures(2)
-    whole = tw.gather(futures)
+def test_failure_that_gather_did_not_raise_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Gather raises the first of two errors; the second is logged when its future is dropped."""
+    inner, futures = create_futures(2)
+    gathered = tw.gather(futures)
     inner[0].set_exception(tw.TinkerError("first"))
     inner[1].set_exception(tw.TinkerError("second"))
-    assert isinstance(whole.exception(0), tw.TinkerError)
-    del futures, inner, whole
+    assert isinstance(gathered.exception(0), tw.TinkerError)
+    del futures, inner, gathered
     gc.collect()
     assert [record.getMessage() for record in caplog.records] == [
         "an operation failed, and its error was never retrieved: second"

@@ -1,4 +1,4 @@
-"""Progress bars, logs, counters and telemetry can neither hold up, lose nor fail a result."""
+"""Tests that progress bars, logs, callbacks, counters and telemetry cannot delay, lose or fail a result."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import Any
 
 import pytest
 
@@ -30,12 +28,12 @@ FAILURES = [
     ValueError("closed"),
     SystemExit(3),
     KeyboardInterrupt(),
-    BaseException("odd"),
+    BaseException("unusual"),
 ]
 
 
 class BrokenTerminal(io.StringIO):
-    """A terminal to which nothing can be written any more."""
+    """Terminal that raises on each write."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
@@ -49,175 +47,180 @@ class BrokenTerminal(io.StringIO):
 
 
 class StuckTerminal(io.StringIO):
-    """A terminal that was stopped: who writes to it waits."""
+    """Terminal whose writes block until ``released`` is set."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_over = threading.Event()
+        self.released = threading.Event()
 
     def isatty(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
-        self.is_over.wait(PATIENCE_S * 2)
+        self.released.wait(PATIENCE_S * 2)
         return len(text)
 
 
-def three_samples(client: tw.ServiceClient) -> list[tw.APIFuture[tw.SampleResponse]]:
-    """Operations whose results are there soon."""
+def start_samples(client: tw.ServiceClient) -> list[tw.APIFuture[tw.SampleResponse]]:
+    """Start three samples that finish soon."""
     sampling = client.create_sampling_client(base_model="base")
     return [sampling.sample(PROMPT, 1, PARAMS) for _ in range(3)]
 
 
-def check_all_ways(client: tw.ServiceClient) -> None:
-    """All results arrive, gathered and as completed, for threads and for coroutines."""
-    assert len(tw.gather(three_samples(client), progress=True).result(PATIENCE_S)) == 3
-    assert len(list(tw.as_completed(three_samples(client), progress=True, timeout=PATIENCE_S))) == 3
+def check_all_results_arrive(client: tw.ServiceClient) -> None:
+    """Check that all results arrive with gather, as_completed and its ``async for``, each with a progress bar."""
+    assert len(tw.gather(start_samples(client), progress=True).result(PATIENCE_S)) == 3
+    assert len(list(tw.as_completed(start_samples(client), progress=True, timeout=PATIENCE_S))) == 3
 
     async def run() -> int:
-        return len([future async for future in tw.as_completed(three_samples(client), progress=True)])
+        return len([future async for future in tw.as_completed(start_samples(client), progress=True)])
 
     assert asyncio.run(run()) == 3
 
 
 @pytest.mark.parametrize("with_tqdm", [False, True])
 @pytest.mark.parametrize("error", FAILURES, ids=repr)
-def test_a_bar_that_cannot_be_written(
+def test_failing_progress_bar_loses_no_result(
     client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch, error: BaseException, with_tqdm: bool
 ) -> None:
-    """Whatever writing raises, every result arrives."""
+    """A terminal may raise any exception on a write, with and without tqdm."""
     if not with_tqdm:
         monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setattr(sys, "stderr", BrokenTerminal(error))
-    check_all_ways(client)
+    check_all_results_arrive(client)
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_standard_error_that_is_closed_or_none(
+def test_closed_or_missing_standard_error_loses_no_result(
     client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch, closed: bool
 ) -> None:
-    """A program without standard error, as a service, has no bar but all results."""
+    """A service may run without standard error; it has no progress bar."""
     terminal = io.StringIO()
     terminal.close()
     monkeypatch.setattr(sys, "stderr", terminal if closed else None)
-    check_all_ways(client)
-    assert len(tw.gather(three_samples(client)).result(PATIENCE_S)) == 3
+    check_all_results_arrive(client)
+    assert len(tw.gather(start_samples(client)).result(PATIENCE_S)) == 3
 
 
-def test_a_terminal_that_is_stopped(client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writing that never returns holds up the bar alone."""
+def test_blocked_terminal_delays_no_result(client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that does not return delays the progress bar only."""
     terminal = StuckTerminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setitem(sys.modules, "tqdm", None)
-    check_all_ways(client)
-    terminal.is_over.set()
+    check_all_results_arrive(client)
+    terminal.released.set()
+
+
+Emit = Callable[[logging.LogRecord], None]
 
 
 @pytest.fixture
-def handler() -> Iterator[Callable[[Callable[[logging.LogRecord], None]], None]]:
-    """Gives the client's logger a handler for one test."""
-    added: list[logging.Handler] = []
+def add_log_handler() -> Iterator[Callable[[Emit], None]]:
+    """Return a function that adds a handler to the client's logger for the test."""
+    handlers: list[logging.Handler] = []
 
-    def add(emit: Callable[[logging.LogRecord], None]) -> None:
-        found = logging.Handler()
-        found.emit = emit  # type: ignore[method-assign]
-        logging.getLogger("tinkerwire").addHandler(found)
-        added.append(found)
+    def add(emit: Emit) -> None:
+        handler = logging.Handler()
+        handler.emit = emit  # type: ignore[method-assign]
+        logging.getLogger("tinkerwire").addHandler(handler)
+        handlers.append(handler)
 
     yield add
-    for each in added:
-        logging.getLogger("tinkerwire").removeHandler(each)
+    for handler in handlers:
+        logging.getLogger("tinkerwire").removeHandler(handler)
 
 
 @pytest.mark.parametrize("error", FAILURES, ids=repr)
-def test_a_log_handler_that_raises(
+def test_failing_log_handler_fails_no_operation(
     server: ScriptedServer,
     client: tw.ServiceClient,
-    handler: Callable[[Callable[[logging.LogRecord], None]], None],
+    add_log_handler: Callable[[Emit], None],
     error: BaseException,
 ) -> None:
-    """An operation that has something to say goes on when saying it fails."""
-    seen: list[str] = []
+    """An operation continues if the handler of its log line raises any exception."""
+    messages: list[str] = []
 
     def emit(record: logging.LogRecord) -> None:
-        seen.append(record.getMessage())
+        messages.append(record.getMessage())
         raise error
 
-    handler(emit)
+    add_log_handler(emit)
     server.rules["optim_step"] = in_order(
         *[ScriptedResponse({"detail": "full"}, status=500)] * 3, server.healthy_response
     )
     assert client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
-    assert any("full" in message for message in seen)
+    assert any("full" in message for message in messages)
 
 
-def test_a_log_handler_that_blocks(
-    server: ScriptedServer, client: tw.ServiceClient, handler: Callable[[Callable[[logging.LogRecord], None]], None]
+def test_blocked_log_handler_delays_no_operation(
+    server: ScriptedServer, client: tw.ServiceClient, add_log_handler: Callable[[Emit], None]
 ) -> None:
-    """Operations go on while a handler waits for something that never comes."""
-    is_over, seen = threading.Event(), threading.Event()
+    """An operation finishes while the handler of its log line blocks."""
+    released, called = threading.Event(), threading.Event()
 
     def emit(record: logging.LogRecord) -> None:
-        seen.set()
-        is_over.wait(PATIENCE_S * 2)
+        called.set()
+        released.wait(PATIENCE_S * 2)
 
-    handler(emit)
+    add_log_handler(emit)
     server.rules["optim_step"] = in_order(*[ScriptedResponse({}, status=500)] * 3, server.healthy_response)
     assert client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
-    assert seen.is_set()
-    is_over.set()
+    assert called.is_set()
+    released.set()
 
 
 @pytest.mark.parametrize("error", FAILURES, ids=repr)
 @pytest.mark.parametrize("blocks", [True, False])
-def test_on_wait_that_raises_or_blocks(
+def test_failing_or_blocked_on_wait_loses_no_result(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, error: BaseException, blocks: bool
 ) -> None:
-    """The function is called, and the result arrives whatever it does."""
+    """The client calls on_wait, which may raise any exception or block, and all results arrive."""
     monkeypatch.setattr(operation_record, "FIRST_WAIT_LOG_S", 0.0)
-    is_over, called = threading.Event(), threading.Event()
+    released, called = threading.Event(), threading.Event()
 
-    def listen(waiting: tw.WaitStatus) -> None:
+    def listen(status: tw.WaitStatus) -> None:
         called.set()
         if blocks:
-            is_over.wait(PATIENCE_S * 2)
+            released.wait(PATIENCE_S * 2)
         raise error
 
-    server.rules["asample"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, delay_s=0.1)
+    server.rules["asample"] = lambda request: ScriptedResponse(server.healthy_response(request).body, delay_s=0.1)
     with open_client(server.url, on_wait=listen) as client:
-        assert len(tw.gather(three_samples(client)).result(PATIENCE_S)) == 3
+        assert len(tw.gather(start_samples(client)).result(PATIENCE_S)) == 3
         assert called.wait(PATIENCE_S)
-        is_over.set()
+        released.set()
 
 
 @pytest.mark.parametrize("error", FAILURES, ids=repr)
 @pytest.mark.parametrize("blocks", [True, False])
-def test_a_callback_that_raises_or_blocks(client: tw.ServiceClient, error: BaseException, blocks: bool) -> None:
-    """Later results, of other operations as well, arrive while a callback runs for ever or fails."""
-    is_over, called = threading.Event(), threading.Event()
+def test_failing_or_blocked_callback_loses_no_result(
+    client: tw.ServiceClient, error: BaseException, blocks: bool
+) -> None:
+    """The results of this operation and of others arrive while a callback blocks or after it raised."""
+    released, called = threading.Event(), threading.Event()
 
     def callback(_: object) -> None:
         called.set()
         if blocks:
-            is_over.wait(PATIENCE_S * 2)
+            released.wait(PATIENCE_S * 2)
         raise error
 
     inner: Future[int] = Future()
     future = tw.APIFuture(inner)
     future.add_done_callback(callback)
-    whole = tw.gather([future])
+    gathered = tw.gather([future])
     inner.set_result(1)
-    assert whole.result(PATIENCE_S) == [1]
+    assert gathered.result(PATIENCE_S) == [1]
     assert called.wait(PATIENCE_S)
-    assert len(tw.gather(three_samples(client)).result(PATIENCE_S)) == 3
-    is_over.set()
+    assert len(tw.gather(start_samples(client)).result(PATIENCE_S)) == 3
+    released.set()
 
 
-def test_telemetry_and_usage_that_fail(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reporter that raises changes no error, and a count that cannot be made loses no result."""
+def test_failing_telemetry_and_usage_lose_no_result(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A telemetry reporter that raises does not replace an error, and a failed token count does not fail a sample."""
     monkeypatch.setenv("TINKER_TELEMETRY", "1")
 
-    def fail(*_: Any, **__: Any) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError("report")
 
     with open_client(server.url) as client:
@@ -229,7 +232,7 @@ def test_telemetry_and_usage_that_fail(server: ScriptedServer, monkeypatch: pyte
         server.rules["training_runs"] = lambda _: ScriptedResponse({}, status=400)
         with pytest.raises(tw.BadRequestError):
             client.create_rest_client().list_training_runs().result(PATIENCE_S)
-        assert len(tw.gather(three_samples(client)).result(PATIENCE_S)) == 3
+        assert len(tw.gather(start_samples(client)).result(PATIENCE_S)) == 3
 
 
 PROGRAM = """
@@ -246,33 +249,32 @@ os.write(int(sys.argv[2]), b"done")
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="there are no pseudo terminals")
-def test_a_program_whose_terminal_goes_away(server: ScriptedServer) -> None:
-    """A process that ignores the hangup gets its results after its terminal is gone, and ends."""
-    server.rules["asample"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, delay_s=1.0)
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX has pseudo terminals")
+def test_program_survives_the_end_of_its_terminal(server: ScriptedServer) -> None:
+    """A process that ignores SIGHUP gets its results after its terminal is closed, and ends with code 0."""
+    server.rules["asample"] = lambda request: ScriptedResponse(server.healthy_response(request).body, delay_s=1.0)
     try:
-        ours, theirs = os.openpty()
+        controller, terminal = os.openpty()
     except OSError:
-        pytest.skip("this machine makes no pseudo terminals")
-    reading, writing = os.pipe()
+        pytest.skip("this machine provides no pseudo terminals")
+    reader, writer = os.pipe()
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(PROGRAM), server.url, str(writing)],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        pass_fds=[writing],
+        [sys.executable, "-c", textwrap.dedent(PROGRAM), server.url, str(writer)],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        pass_fds=[writer],
         start_new_session=True,
     )
-    os.close(theirs)
-    os.close(writing)
+    os.close(terminal)
+    os.close(writer)
     try:
-        assert os.read(reading, 5) == b"ready"
-        os.close(ours)
+        assert os.read(reader, 5) == b"ready"
+        os.close(controller)
         process.send_signal(signal.SIGHUP)
         assert process.wait(PATIENCE_S) == 0
-        time.sleep(0)
-        assert os.read(reading, 100) == b"3done"
+        assert os.read(reader, 100) == b"3done"
     finally:
         process.kill()
         process.wait()
-        os.close(reading)
+        os.close(reader)

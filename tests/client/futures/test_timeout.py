@@ -1,4 +1,4 @@
-"""Waiting with a time limit: results, errors, the end of the time, and cancellations whenever they come."""
+"""Tests of wait_for: results, errors, timeouts, and cancellations at any moment."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from support import virtual_time
 from tinkerwire._futures.timeout import wait_for
 
 
-async def after(seconds: float) -> str:
+async def return_after(seconds: float) -> str:
     await asyncio.sleep(seconds)
     return "done"
 
 
-def test_what_comes_in_time() -> None:
-    """The result, and the error; without a limit, too."""
+def test_wait_for_returns_the_result_or_raises_the_error() -> None:
+    """An awaitable that ends in time has the same outcome with and without a limit."""
 
     async def fail() -> None:
         raise ValueError("mine")
 
-    for limit in (10.0, None):
-        assert virtual_time.run(wait_for(after(5), limit)) == "done"
+    for timeout in (10.0, None):
+        assert virtual_time.run(wait_for(return_after(5), timeout)) == "done"
         with pytest.raises(ValueError, match="mine"):
-            virtual_time.run(wait_for(fail(), limit))
+            virtual_time.run(wait_for(fail(), timeout))
 
 
-def test_what_does_not() -> None:
-    """It is cancelled, and its end waited for; a result that it gives all the same counts."""
-    ends: list[str] = []
+def test_wait_for_cancels_at_the_timeout_and_waits_for_the_end() -> None:
+    """The cleanup of the cancelled awaitable runs first; a result that it returns nevertheless is not lost."""
+    events: list[str] = []
 
-    async def tidy() -> None:
+    async def clean_up() -> None:
         try:
             await asyncio.sleep(100)
         finally:
             await asyncio.sleep(1)
-            ends.append("tidied")
+            events.append("cleaned up")
 
-    async def stubborn() -> str:
+    async def ignore_cancellation() -> str:
         try:
             await asyncio.sleep(100)
         except asyncio.CancelledError:
@@ -46,30 +46,30 @@ def test_what_does_not() -> None:
         return "never"
 
     with pytest.raises(asyncio.TimeoutError):
-        virtual_time.run(wait_for(tidy(), 10))
-    assert ends == ["tidied"]
-    assert virtual_time.run(wait_for(stubborn(), 10)) == "late"
+        virtual_time.run(wait_for(clean_up(), 10))
+    assert events == ["cleaned up"]
+    assert virtual_time.run(wait_for(ignore_cancellation(), 10)) == "late"
 
 
 @pytest.mark.parametrize("turns", range(6))
 @pytest.mark.parametrize("fails", [False, True])
-def test_no_cancellation_is_lost(turns: int, fails: bool) -> None:
-    """However many turns of the loop before or after the result it comes."""
+def test_wait_for_loses_no_cancellation(turns: int, fails: bool) -> None:
+    """A cancellation may arrive any number of turns of the loop after the result."""
 
     async def run() -> None:
         inner = asyncio.get_running_loop().create_future()
 
-        async def work() -> None:
+        async def wait() -> None:
             await inner
 
-        waiting = asyncio.create_task(wait_for(work(), 60))
+        waiter = asyncio.create_task(wait_for(wait(), 60))
         await asyncio.sleep(1)
         inner.set_exception(ValueError()) if fails else inner.set_result(None)
         for _ in range(turns):
             await asyncio.sleep(0)
-        was_cancelled = waiting.cancel()
-        await asyncio.wait({waiting})
-        assert waiting.cancelled() == was_cancelled
-        assert was_cancelled or bool(waiting.exception()) == fails
+        was_cancelled = waiter.cancel()
+        await asyncio.wait({waiter})
+        assert waiter.cancelled() == was_cancelled
+        assert was_cancelled or bool(waiter.exception()) == fails
 
     virtual_time.run(run())
