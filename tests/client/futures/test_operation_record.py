@@ -83,9 +83,7 @@ def test_progress_counts_the_requests_of_a_batch(server: ScriptedServer) -> None
     server.on_poll("ForwardBackward", rule)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         future = client.create_lora_training_client("base").forward_backward([datum()] * 3, "cross_entropy")
-        wait_until(
-            lambda: future.progress.done == 1 and len(future.progress.request_ids) == 3, "the first result"
-        )
+        wait_until(lambda: future.progress.done == 1 and len(future.progress.request_ids) == 3, "the first result")
         assert future.progress.total == 3
         assert "1 of 3 requests done" in repr(future)
         gate.release()
