@@ -1,10 +1,11 @@
-"""Paths of saved weights: the client refuses what is certainly wrong, and the server decides about the rest."""
+"""Checkpoint paths: the client rejects paths that cannot be valid, and the server decides about the rest."""
 
 from __future__ import annotations
 
+import concurrent.futures
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import pytest
@@ -25,74 +26,90 @@ PATHS = [
     "/srv/models/run-1",
     "checkpoint",
 ]
-Method = Callable[[tw.ServiceClient, str], Any]
+
+
+class Pending(Protocol):
+    """Future, or client whose creation is an operation."""
+
+    def future(self) -> concurrent.futures.Future[Any]:
+        """Return the future of the operation."""
+
+    def result(self, timeout: float | None = None) -> object:
+        """Wait for the operation and return its result."""
+
+
+Method = Callable[[tw.ServiceClient, str], Pending]
 TRAINING: dict[str, Method] = {
-    "load_state": lambda c, path: c.create_lora_training_client("base").load_state(path),
-    "load_state_with_optimizer": lambda c, path: c.create_lora_training_client("base").load_state_with_optimizer(path),
-    "create_training_client_from_state": lambda c, path: c.create_training_client_from_state(path, "base"),
-    "copy_weights": lambda c, path: c.create_rest_client().copy_weights(path, "project-1"),
+    "load_state": lambda client, path: client.create_lora_training_client("base").load_state(path),
+    "load_state_with_optimizer": lambda client, path: client.create_lora_training_client(
+        "base"
+    ).load_state_with_optimizer(path),
+    "create_training_client_from_state": lambda client, path: client.create_training_client_from_state(path, "base"),
+    "copy_weights": lambda client, path: client.create_rest_client().copy_weights(path, "project-1"),
 }
 SAMPLING: dict[str, Method] = {
-    "create_sampling_client": lambda c, path: c.create_sampling_client(model_path=path),
-    "create_sampling_client of a model": lambda c, path: c.create_lora_training_client("base").create_sampling_client(
-        path
-    ),
+    "create_sampling_client": lambda client, path: client.create_sampling_client(model_path=path),
+    "create_sampling_client of a model": lambda client, path: client.create_lora_training_client(
+        "base"
+    ).create_sampling_client(path),
 }
-BY_IDS: dict[str, Method] = {
-    "get_training_run": lambda c, path: c.create_rest_client().get_training_run_by_tinker_path(path),
-    "delete": lambda c, path: c.create_rest_client().delete_checkpoint_from_tinker_path(path),
-    "publish": lambda c, path: c.create_rest_client().publish_checkpoint_from_tinker_path(path),
-    "unpublish": lambda c, path: c.create_rest_client().unpublish_checkpoint_from_tinker_path(path),
-    "set_ttl": lambda c, path: c.create_rest_client().set_checkpoint_ttl_from_tinker_path(path, 60),
-    "archive_url": lambda c, path: c.create_rest_client().get_checkpoint_archive_url_from_tinker_path(path),
+USING_IDS: dict[str, Method] = {
+    "get_training_run": lambda client, path: client.create_rest_client().get_training_run_by_tinker_path(path),
+    "delete": lambda client, path: client.create_rest_client().delete_checkpoint_from_tinker_path(path),
+    "publish": lambda client, path: client.create_rest_client().publish_checkpoint_from_tinker_path(path),
+    "unpublish": lambda client, path: client.create_rest_client().unpublish_checkpoint_from_tinker_path(path),
+    "set_ttl": lambda client, path: client.create_rest_client().set_checkpoint_ttl_from_tinker_path(path, 60),
+    "archive_url": lambda client, path: client.create_rest_client().get_checkpoint_archive_url_from_tinker_path(path),
 }
 
 
-def outcome(method: Method, server: ScriptedServer, path: str) -> tuple[Exception | None, list[str]]:
-    """The error by which a method refuses a path, if any, and the requests that name the path."""
+def call_with_path(method: Method, server: ScriptedServer, path: str) -> tuple[Exception | None, list[str]]:
+    """Call a method with a path; return its error, if any, and the requests that name the path."""
     names = path.rpartition("/")[2], path.partition("://")[2].partition("/")[0] or path.strip("/").partition("/")[0]
 
     def requests() -> list[str]:
-        texts = [f"{asked.name} {asked.body}" for asked in server.asked]
+        texts = [f"{request.name} {request.body}" for request in server.asked]
         return [text for text in texts if any(name in text for name in names)]
 
     with open_client(server.url, wire_version="0.35.0", retry=attrs.evolve(FAST, max_attempts=1)) as client:
         error: Exception | None = None
         try:
-            started = method(client, path)
-            wait_until(lambda: bool(requests()) or started.future().done(), "a request or an error")
+            operation = method(client, path)
+            wait_until(lambda: bool(requests()) or operation.future().done(), "a request or an error")
             if not requests():
-                started.result(PATIENCE_S)
+                operation.result(PATIENCE_S)
         except (ValueError, TypeError, tw.TinkerError) as raised:
             error = raised
     return error, requests()
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("name", [*TRAINING, *SAMPLING, *BY_IDS])
-def test_the_server_decides_about_a_path(server: ScriptedServer, name: str, path: str) -> None:
-    """Every method sends a path of any form, unless its weights are surely of the wrong kind, or it has no run."""
+@pytest.mark.parametrize("name", [*TRAINING, *SAMPLING, *USING_IDS])
+def test_only_paths_that_cannot_be_valid_are_rejected_by_the_client(
+    server: ScriptedServer, name: str, path: str
+) -> None:
+    """Every method sends a path of any form, unless it names weights of the wrong kind or lacks a run."""
     is_wrong = (name in TRAINING and name != "copy_weights" and "/sampler_weights/" in path) or (
         name in SAMPLING and "/weights/" in path
     )
-    is_wrong = is_wrong or (name in BY_IDS and path == "checkpoint")
-    error, requests = outcome({**TRAINING, **SAMPLING, **BY_IDS}[name], server, path)
+    is_wrong = is_wrong or (name in USING_IDS and path == "checkpoint")
+    error, requests = call_with_path({**TRAINING, **SAMPLING, **USING_IDS}[name], server, path)
     assert isinstance(error, ValueError) == is_wrong, error
     assert bool(requests) != is_wrong
 
 
 @pytest.mark.parametrize(("path", "expected"), [("", ValueError), (" ", ValueError), (None, TypeError), (7, TypeError)])
-@pytest.mark.parametrize("name", [*TRAINING, *BY_IDS])
-def test_what_is_certainly_no_path_is_refused(
-    server: ScriptedServer, name: str, path: Any, expected: type[Exception]
+@pytest.mark.parametrize("name", [*TRAINING, *USING_IDS])
+def test_empty_or_non_text_path_is_rejected_before_sending(
+    server: ScriptedServer, name: str, path: object, expected: type[Exception]
 ) -> None:
-    """An empty path and what is not text are refused by name, before anything is sent."""
+    """An empty path or a value that is not text raises an error that names the parameter, before a request."""
     with open_client(server.url, wire_version="0.35.0") as client, pytest.raises(expected, match=r"^(tinker_)?path: "):
-        {**TRAINING, **BY_IDS}[name](client, path)
+        {**TRAINING, **USING_IDS}[name](client, path)  # type: ignore[arg-type]
 
 
-def test_the_wrong_kind_names_the_right_one() -> None:
-    """The error names the kind of the weights, their limitation, and the method that returns the right path."""
+def test_wrong_kind_of_weights_names_the_right_method() -> None:
+    """The error names the kind of the weights, their limitation, and the method that returns a valid path."""
     with pytest.raises(
         ValueError, match=r"holds sampler weights, which cannot load training state; .* save_state returned"
     ):
@@ -111,21 +128,21 @@ def test_the_wrong_kind_names_the_right_one() -> None:
         ("run-1/a", "run-1", "a"),
     ],
 )
-def test_the_ids_in_a_path(path: str, run: str, checkpoint: str) -> None:
-    """Calls that need ids take them from a path of any scheme."""
-    found = parse_checkpoint_address(path)
-    assert (found.training_run_id, found.checkpoint_id) == (run, checkpoint)
+def test_ids_are_read_from_a_path_of_any_scheme(path: str, run: str, checkpoint: str) -> None:
+    """Calls that need ids read them from a path of any scheme."""
+    address = parse_checkpoint_address(path)
+    assert (address.training_run_id, address.checkpoint_id) == (run, checkpoint)
 
 
-def test_a_path_without_ids_says_what_is_missing() -> None:
-    """The calls by ids cannot be made of a single name."""
+def test_path_without_ids_names_the_missing_parts() -> None:
+    """A single name does not hold the ids that some calls need."""
     with pytest.raises(ValueError, match=re.escape("'a' must name a run and a checkpoint")):
         parse_checkpoint_address("a")
 
 
 @pytest.mark.parametrize("path", ["other://run-9/first", "run-9/first"])
-def test_a_path_that_the_server_gave_is_loaded(server: ScriptedServer, path: str) -> None:
-    """The path that a save returns can be loaded, and goes back unchanged."""
+def test_path_that_the_server_returned_is_loaded_unchanged(server: ScriptedServer, path: str) -> None:
+    """The client sends a path that a save returned unchanged when it loads the weights."""
     server.on_poll("SaveWeights", lambda _: ScriptedResponse({"path": path}))
     with open_client(server.url) as client:
         training = client.create_lora_training_client("base")
