@@ -1,4 +1,4 @@
-"""Operations that build something and are given up: the server is asked to end them, or a log line names them."""
+"""Abandoned operations that create something: the client cancels them on the server, or logs them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ pytestmark = pytest.mark.timeout(60)
 NEW, OLD = "0.38.0", "0.16.1"
 FLAGS = {"custom_loss_server_side": True}
 PATH = "tinker://m1/weights/a"
-LINE = "was abandoned"
+LOG_TEXT = "was abandoned"
 Start = Callable[[tw.ServiceClient], "tw.APIFuture[Any]"]
 
 
 def training(client: tw.ServiceClient) -> tw.TrainingClient:
-    """A training client whose model is there."""
+    """Create a model and wait for it."""
     return client.create_lora_training_client("base", rank=8).result(PATIENCE_S)
 
 
 def sampler_of_weights(client: tw.ServiceClient) -> tw.APIFuture[Any]:
-    """Start a save that makes a sampling client."""
+    """Start a save that creates a sampling client."""
     return training(client).save_weights_and_get_sampling_client()._creation
 
 
 def custom_loss(client: tw.ServiceClient) -> tw.APIFuture[Any]:
-    """Start to hand a loss over; its graph needs no torch here."""
+    """Start the upload of a loss with an empty graph, which does not need torch."""
     traced = TracedLoss("mine", (CustomLossInput(name="logprobs", rank=1),), CustomLossGraph(nodes=[]), None)
     losses = CustomLosses(client._session)
     return client._connection.start(lambda: losses.create(traced), "CreateCustomLoss")
@@ -55,13 +55,12 @@ NEWER = ("copy_weights", "create_custom_loss")
 
 
 def hold_results(server: ScriptedServer, name: str) -> Gate:
-    """Have a server take one operation, and hold its result back."""
+    """Let the server accept one operation and hold its result until the gate opens."""
     hold = Gate()
-    others = server.healthy_response
 
-    def poll(asked: RecordedRequest) -> ScriptedResponse:
-        if asked.body["request_id"] != "late":
-            return others(asked)
+    def poll(request: RecordedRequest) -> ScriptedResponse:
+        if request.body["request_id"] != "late":
+            return server.healthy_response(request)
         values = {"create_sampling_session": {"sampling_session_id": "sampler1"}}
         return ScriptedResponse(values.get(name, {}) if name in (*values, *NEWER) else server.result(name), hold=hold)
 
@@ -72,7 +71,7 @@ def hold_results(server: ScriptedServer, name: str) -> Gate:
 
 
 def hold_response(server: ScriptedServer, name: str) -> Gate:
-    """Have a server hold back the response to one operation, which then is a future."""
+    """Let the server hold the response to one operation, which names a future, until the gate opens."""
     hold = Gate()
     server.rules[name] = lambda _: ScriptedResponse({"request_id": "late", "status": "pending"}, hold=hold)
     server.rules["cancel_future"] = lambda _: ScriptedResponse({})
@@ -80,20 +79,20 @@ def hold_response(server: ScriptedServer, name: str) -> Gate:
 
 
 def wait_for_polls(server: ScriptedServer) -> None:
-    """Wait until the result that is held back was asked for."""
+    """Wait until the client has polled for the held result."""
     server.wait_for(lambda: any(body["request_id"] == "late" for body in server.bodies("retrieve_future")), "a poll")
 
 
-def cancelled(server: ScriptedServer) -> list[str]:
-    """The ids for which the server was asked to cancel something."""
+def cancelled_ids(server: ScriptedServer) -> list[str]:
+    """Return the request ids that the client cancelled on the server."""
     return [body["request_id"] for body in server.bodies("cancel_future")]
 
 
 @pytest.mark.parametrize("name", START)
-def test_a_cancelled_operation_is_cancelled_on_the_server(
+def test_cancelled_operation_is_cancelled_on_the_server(
     server: ScriptedServer, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once, by its request id, and without a log line."""
+    """The client sends one cancel_future with the request id, and logs nothing."""
     hold_results(server, name)
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START[name](client)
@@ -101,13 +100,13 @@ def test_a_cancelled_operation_is_cancelled_on_the_server(
         assert future.cancel()
         server.wait_for_requests("cancel_future")
         client.get_server_capabilities()
-    assert cancelled(server) == ["late"]
-    assert LINE not in caplog.text
+    assert cancelled_ids(server) == ["late"]
+    assert LOG_TEXT not in caplog.text
 
 
 @pytest.mark.parametrize("name", START)
-def test_an_operation_that_is_cancelled_while_it_is_sent(server: ScriptedServer, name: str) -> None:
-    """The response still arrives, and its request id is cancelled."""
+def test_operation_cancelled_before_its_response_is_cancelled_on_the_server(server: ScriptedServer, name: str) -> None:
+    """The client still waits for the response, and cancels its request id."""
     hold = hold_response(server, name)
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START[name](client)
@@ -115,13 +114,13 @@ def test_an_operation_that_is_cancelled_while_it_is_sent(server: ScriptedServer,
         assert future.cancel()
         hold.release()
         server.wait_for_requests("cancel_future")
-    assert cancelled(server) == ["late"]
+    assert cancelled_ids(server) == ["late"]
     assert len(server.named(name)) == 1
 
 
 @pytest.mark.parametrize("name", START)
-def test_an_operation_that_reaches_its_deadline(server: ScriptedServer, name: str) -> None:
-    """The caller gets RequestTimeoutError at once, and the server is asked to cancel the operation."""
+def test_operation_past_its_deadline_is_cancelled_on_the_server(server: ScriptedServer, name: str) -> None:
+    """The caller gets RequestTimeoutError, and the client cancels the operation on the server."""
     hold_results(server, name)
     retry = attrs.evolve(FAST, progress_timeout=1.0)
     with open_client(server.url, wire_version=NEW, client_config=FLAGS, retry=retry) as client:
@@ -130,12 +129,12 @@ def test_an_operation_that_reaches_its_deadline(server: ScriptedServer, name: st
         with pytest.raises(tw.RequestTimeoutError):
             future.result(PATIENCE_S)
         server.wait_for_requests("cancel_future")
-    assert cancelled(server) == ["late"]
+    assert cancelled_ids(server) == ["late"]
 
 
 @pytest.mark.parametrize("name", ["create_model", "create_sampling_session", "copy_weights"])
-def test_a_deadline_while_the_request_is_sent(server: ScriptedServer, name: str) -> None:
-    """The response that comes after the deadline is used."""
+def test_response_after_the_deadline_is_cancelled_on_the_server(server: ScriptedServer, name: str) -> None:
+    """The client cancels the request id of a response that arrives after the deadline."""
     hold = hold_response(server, name)
     retry = attrs.evolve(FAST, progress_timeout=0.5)
     with open_client(server.url, wire_version=NEW, client_config=FLAGS, retry=retry) as client:
@@ -143,37 +142,39 @@ def test_a_deadline_while_the_request_is_sent(server: ScriptedServer, name: str)
             START[name](client).result(PATIENCE_S)
         hold.release()
         server.wait_for_requests("cancel_future")
-    assert cancelled(server) == ["late"]
+    assert cancelled_ids(server) == ["late"]
 
 
-def test_a_cancelled_gather_cancels_every_operation(server: ScriptedServer) -> None:
-    """Each of them by its own id; operations that build nothing are left alone."""
+def test_cancelled_gather_cancels_every_operation(server: ScriptedServer) -> None:
+    """The client cancels each save by its id, and no operation that creates nothing."""
     hold = Gate()
     server.rules["cancel_future"] = lambda _: ScriptedResponse({})
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         models = [training(client) for _ in range(2)]
-        server.rules["retrieve_future"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
-        futures = [each.save_state("a") for each in models]
-        steps = [each.optim_step(ADAM) for each in models]
-        both: list[tw.APIFuture[Any]] = [*futures, *steps]
-        wait_until(lambda: all(future.request_id for future in both), "all are taken")
-        ids = sorted(str(future.request_id) for future in futures)
+        server.rules["retrieve_future"] = lambda request: ScriptedResponse(
+            server.healthy_response(request).body, hold=hold
+        )
+        saves = [model.save_state("a") for model in models]
+        steps = [model.optim_step(ADAM) for model in models]
+        futures: list[tw.APIFuture[Any]] = [*saves, *steps]
+        wait_until(lambda: all(future.request_id for future in futures), "a request id of every operation")
+        ids = sorted(str(future.request_id) for future in saves)
 
-        async def give_up() -> None:
-            waiting = asyncio.ensure_future(tw.gather(both).result_async())
+        async def cancel_gather() -> None:
+            task = asyncio.ensure_future(tw.gather(futures).result_async())
             await asyncio.sleep(0)
-            waiting.cancel()
-            await asyncio.wait([waiting])
+            task.cancel()
+            await asyncio.wait([task])
 
-        asyncio.run(give_up())
+        asyncio.run(cancel_gather())
         server.wait_for_requests("cancel_future", 2)
         hold.release()
         client.get_server_capabilities()
-    assert sorted(cancelled(server)) == ids
+    assert sorted(cancelled_ids(server)) == ids
 
 
-def test_waiting_with_a_time_limit_gives_nothing_up(server: ScriptedServer) -> None:
-    """The operation goes on, and its result arrives."""
+def test_timeout_of_result_does_not_cancel(server: ScriptedServer) -> None:
+    """After a timeout of result() the operation continues, and its result arrives."""
     hold = hold_results(server, "save_weights")
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START["save_weights"](client)
@@ -182,51 +183,51 @@ def test_waiting_with_a_time_limit_gives_nothing_up(server: ScriptedServer) -> N
             future.result(0.01)
         hold.release()
         assert future.result(PATIENCE_S).path == PATH
-    assert not cancelled(server)
+    assert not cancelled_ids(server)
 
 
 @pytest.mark.parametrize("name", [name for name in START if name not in ("create_model", *NEWER)])
-def test_what_cannot_be_cancelled_is_logged(
+def test_operation_that_the_server_cannot_cancel_is_logged(
     server: ScriptedServer, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line names the operation, its request and what it is about; the model goes on to be used."""
+    """One log line names the operation, its request and its path; the model stays usable."""
     hold = hold_results(server, name)
     with open_client(server.url, wire_version=OLD) as client:
         future = START[name](client)
         wait_for_polls(server)
         assert future.cancel()
-        wait_until(lambda: LINE in caplog.text, "the line")
+        wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
         hold.release()
         model = training(client)
         assert model.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
-    assert caplog.text.count(LINE) == 1
+    assert caplog.text.count(LOG_TEXT) == 1
     kind = "".join(part.title() for part in name.split("_"))
-    assert f"{kind} late {LINE}" in caplog.text
+    assert f"{kind} late {LOG_TEXT}" in caplog.text
     assert {"load_weights": PATH, "save_weights": "path a"}.get(name, "") in caplog.text
     assert not server.named("cancel_future")
     assert not server.named("unload_model")
 
 
 @pytest.mark.parametrize("name", ["load_weights", "save_weights"])
-def test_the_line_names_a_request_without_a_response(
+def test_request_without_a_response_is_logged_with_its_model(
     server: ScriptedServer, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its deadline came before the response: the line names the model and the path."""
+    """If the deadline passes before the response, the log line names the model."""
     hold = hold_response(server, name)
     with open_client(server.url, wire_version=OLD, retry=attrs.evolve(FAST, progress_timeout=0.5)) as client:
         future = START[name](client)
         with pytest.raises(tw.RequestTimeoutError):
             future.result(PATIENCE_S)
-        wait_until(lambda: LINE in caplog.text, "the line")
+        wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
         hold.release()
     assert "model_id m1" in caplog.text
-    assert caplog.text.count(LINE) == 1
+    assert caplog.text.count(LOG_TEXT) == 1
 
 
-def test_a_model_is_unloaded_where_the_server_cannot_cancel(
+def test_model_is_unloaded_if_the_server_cannot_cancel(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Before wire 0.26.2 the model is awaited for a few seconds, and unloaded."""
+    """Before wire 0.26.2 the client waits a few seconds for the model, and unloads it."""
     hold = hold_results(server, "create_model")
     with open_client(server.url, wire_version=OLD) as client:
         future = START["create_model"](client)
@@ -236,11 +237,11 @@ def test_a_model_is_unloaded_where_the_server_cannot_cancel(
         server.wait_for_requests("unload_model")
         client.get_server_capabilities()
     assert [body["model_id"] for body in server.bodies("unload_model")] == ["m1"]
-    assert LINE not in caplog.text
+    assert LOG_TEXT not in caplog.text
 
 
-def test_a_model_whose_weights_are_being_loaded_is_unloaded(server: ScriptedServer) -> None:
-    """It is of no use without its weights."""
+def test_model_is_unloaded_if_loading_its_weights_is_cancelled(server: ScriptedServer) -> None:
+    """The client unloads a model whose weights it does not load, because it is useless."""
     hold = hold_results(server, "load_weights")
     with open_client(server.url, wire_version=OLD) as client:
         future = client.create_training_client_from_state(PATH)._creation
@@ -252,27 +253,25 @@ def test_a_model_whose_weights_are_being_loaded_is_unloaded(server: ScriptedServ
 
 
 @pytest.mark.parametrize("status", [404, 422, 500])
-def test_a_refused_cancellation_is_logged(
-    server: ScriptedServer, status: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It is sent once; the line has the response, and later operations succeed."""
+def test_rejected_cancellation_is_logged(server: ScriptedServer, status: int, caplog: pytest.LogCaptureFixture) -> None:
+    """The client sends the cancellation once and logs the response; later operations succeed."""
     hold = hold_results(server, "save_weights")
     server.rules["cancel_future"] = lambda _: ScriptedResponse({"detail": "only samples"}, status=status)
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START["save_weights"](client)
         wait_for_polls(server)
         assert future.cancel()
-        wait_until(lambda: LINE in caplog.text, "the line")
+        wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
         hold.release()
         assert training(client).forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
     assert "only samples" in caplog.text
     assert len(server.named("cancel_future")) == 1
 
 
-def test_a_server_that_never_answers_is_left_after_a_while(
+def test_cancellation_without_a_response_ends_after_a_time_limit(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The attempt ends, and the line comes."""
+    """The cancellation ends after its time limit, and the operation is logged."""
     monkeypatch.setattr("tinkerwire._polling.abandonment.ABANDON_S", 0.2)
     hold_results(server, "save_weights")
     server.rules["cancel_future"] = lambda _: ScriptedResponse(hold=Gate())
@@ -280,11 +279,11 @@ def test_a_server_that_never_answers_is_left_after_a_while(
         future = START["save_weights"](client)
         wait_for_polls(server)
         assert future.cancel()
-        wait_until(lambda: LINE in caplog.text, "the line")
+        wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
 
 
-def test_close_ends_an_attempt(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
-    """The line names what is left then."""
+def test_close_ends_a_pending_cancellation(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
+    """close() ends a pending cancellation and logs the operation."""
     hold_results(server, "save_weights")
     server.rules["cancel_future"] = lambda _: ScriptedResponse(hold=Gate())
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
@@ -292,14 +291,14 @@ def test_close_ends_an_attempt(server: ScriptedServer, caplog: pytest.LogCapture
         wait_for_polls(server)
         assert future.cancel()
         server.wait_for_requests("cancel_future")
-    assert caplog.text.count(LINE) == 1
+    assert caplog.text.count(LOG_TEXT) == 1
     assert "the client was closed" in caplog.text
 
 
-def test_a_request_that_the_server_refused_leaves_nothing(
+def test_operation_cancelled_between_retries_needs_no_cancellation(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Cancelled while the request is tried again: there is nothing to cancel or to log."""
+    """If an operation is cancelled before a retry, the client neither cancels on the server nor logs."""
     server.rules["create_model"] = lambda _: ScriptedResponse({"detail": "busy"}, 429, {"retry-after": "30"})
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START["create_model"](client)
@@ -307,17 +306,17 @@ def test_a_request_that_the_server_refused_leaves_nothing(
         wait_until(lambda: "busy" in future._track.step, "the pause before the next attempt")
         assert future.cancel()
         client.get_server_capabilities()
-    assert not cancelled(server)
-    assert LINE not in caplog.text
+    assert not cancelled_ids(server)
+    assert LOG_TEXT not in caplog.text
 
 
-def test_the_line_shows_no_token(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
-    """An access token is part of the request, and not of the line."""
+def test_log_line_shows_no_token(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
+    """The log line does not contain the access token of the request."""
     hold = hold_results(server, "load_weights")
     with open_client(server.url, wire_version="0.22.7") as client:
         future = training(client).load_state(PATH, "token-of-the-owner")
         wait_for_polls(server)
         assert future.cancel()
-        wait_until(lambda: LINE in caplog.text, "the line")
+        wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
         hold.release()
     assert "token-of-the-owner" not in caplog.text

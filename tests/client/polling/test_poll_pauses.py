@@ -1,0 +1,61 @@
+"""Pauses between polls: a server that responds at once is not polled in a hot loop."""
+
+from __future__ import annotations
+
+import pytest
+
+import tinkerwire as tw
+from support.clients import ADAM, open_client
+from support.optim_steps import DONE, NOT_READY, step_metrics
+from support.scripted import ScriptedResponse, ScriptedServer
+from tinkerwire._polling import poller
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def seconds_of_polls(server: ScriptedServer, response: ScriptedResponse, count: int, policy: tw.RetryConfig) -> float:
+    """Return the duration of that many polls if the server sends the same response at once to each."""
+    server.on_poll("OptimStep", lambda _: response)
+    with open_client(server.url, retry=policy) as client:
+        client.create_lora_training_client("base").optim_step(ADAM)
+        server.wait_for(lambda: len(server.polls("OptimStep")) >= count, f"{count} polls")
+    times = [request.time for request in server.polls("OptimStep")]
+    return times[count - 1] - times[0]
+
+
+@pytest.mark.parametrize("response", [NOT_READY, ScriptedResponse({"type": "try_again"})], ids=str)
+def test_immediate_not_ready_responses_are_polled_with_pauses(
+    server: ScriptedServer, response: ScriptedResponse
+) -> None:
+    """The client polls a few times a second if the server sends "not ready" at once."""
+    assert seconds_of_polls(server, response, 7, tw.RetryConfig()) > 1.0
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_immediate_server_errors_are_polled_with_pauses(server: ScriptedServer, status: int) -> None:
+    """With the default policy the client polls a few times a second if the server fails at once."""
+    assert seconds_of_polls(server, ScriptedResponse(status=status), 3, tw.RetryConfig()) > 1.0
+
+
+def test_held_poll_is_repeated_without_a_pause(
+    server: ScriptedServer, training: tw.TrainingClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client does not pause after a poll that the server has held for long."""
+    monkeypatch.setattr(poller, "MIN_HELD_S", 0.05)
+    monkeypatch.setattr(poller, "FIRST_PAUSE_S", 300.0)
+    held = ScriptedResponse(status=408, delay_s=0.06)
+    assert step_metrics(server, training, held, held, held, DONE) == {"x:mean": 1.0}
+
+
+def test_retry_after_of_a_429_sets_the_pause(server: ScriptedServer, training: tw.TrainingClient) -> None:
+    """The client waits for the Retry-After of a 429 before the next poll."""
+    step_metrics(server, training, ScriptedResponse({}, status=429, headers={"retry-after-ms": "300"}), DONE)
+    first, second = server.polls("OptimStep")
+    assert second.time - first.time >= 0.3
+
+
+def test_retry_after_zero_keeps_the_pauses_of_the_policy(server: ScriptedServer) -> None:
+    """The client ignores ``Retry-After: 0`` and pauses as the policy defines."""
+    busy = ScriptedResponse({}, status=429, headers={"retry-after": "0"})
+    policy = tw.RetryConfig(retry_delay_base=0.1, retry_delay_max=0.1, jitter_factor=0)
+    assert seconds_of_polls(server, busy, 4, policy) >= 0.3
