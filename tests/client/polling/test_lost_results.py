@@ -1,4 +1,4 @@
-"""Lost results: a sample is sent again, a training step raises an error."""
+"""Lost results: the client resends a sample, and raises an error for a training step."""
 
 from __future__ import annotations
 
