@@ -11,7 +11,6 @@ import pytest
 from support.loss_graphs import body, node, ref
 from tinkerwire._server.custom_loss.evaluation import _functions, evaluate
 from tinkerwire._server.custom_loss.graph import LossGraph, validate_graph
-from tinkerwire._server.custom_loss.memory_limit import MAX_BYTES
 from tinkerwire._server.engine import EngineError
 from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.tensors import is_torch_installed
@@ -102,7 +101,10 @@ def test_failing_graph_is_a_user_error_with_step_and_datum(steps: list[dict[str,
         evaluate("datum 3", graph(*steps), LOGPROBS, [])
 
 
+SUM = node("call_method", "a", "sum", ref("logprobs"))
 HUGE = 10**11
+COLUMN = node("call_function", "column", "torch.ones", 10**6, 1)
+ROW = node("call_function", "row", "torch.ones", 1, 10**6)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +143,58 @@ HUGE = 10**11
             node("call_method", "e", "expand", ref("logprobs"), HUGE, 2),
             node("call_method", "a", "sum", ref("e")),
         ],
+        [COLUMN, ROW, node("call_function", "a", "torch.nn.functional.soft_margin_loss", ref("column"), ref("row"))],
+        [
+            *(COLUMN, ROW),
+            node(
+                "call_function",
+                "a",
+                "torch.nn.functional.binary_cross_entropy_with_logits",
+                ref("column"),
+                ref("column"),
+                pos_weight=ref("row"),
+            ),
+        ],
+        [
+            *(COLUMN, ROW),
+            node(
+                "call_function",
+                "a",
+                "torch.functional.einsum",
+                "ij,jk,kl->il",
+                ref("column"),
+                ref("row"),
+                ref("column"),
+            ),
+        ],
+        [
+            node("call_function", "x", "torch.ones", 1, 3000, 3000),
+            node("call_function", "y", "torch.ones", 3000, 3000, 1),
+            node("call_function", "a", "torch.matmul", ref("x"), ref("y")),
+        ],
+        [
+            *(COLUMN, ROW),
+            node("call_method", "m", "bool", ref("row")),
+            node("call_method", "i", "long", ref("column")),
+            node("call_function", "z", "torch.zeros", 1, 10**6, 2),
+            node("call_function", "a", "operator.getitem", ref("z"), {"tuple": [ref("m"), ref("i")]}),
+        ],
+        [
+            node("call_function", "z", "torch.ones", [10**7, *[1] * 50]),
+            node("call_method", "b", "bool", ref("z")),
+            node("call_function", "w", "torch.where", ref("b")),
+            node("call_function", "a", "operator.getitem", ref("w"), 0),
+        ],
+        [
+            node("call_function", "z", "torch.ones", 10**7),
+            node("call_function", "u", "torch.unbind", ref("z")),
+            node("call_function", "a", "operator.getitem", ref("u"), 0),
+        ],
+        [
+            node("call_function", "z", "torch.ones", [0, 10**9]),
+            node("call_function", "u", "torch.unbind", ref("z"), 1),
+            node("call_function", "a", "operator.getitem", ref("u"), 0),
+        ],
     ],
     ids=lambda steps: steps[-1]["target"],
 )
@@ -148,37 +202,35 @@ def test_graph_beyond_the_memory_limit_is_rejected(steps: list[dict[str, Any]]) 
     """A loss that needs gigabytes is rejected before it allocates them; gradients count too."""
     import resource  # noqa: PLC0415
 
+    from tinkerwire._server.custom_loss.memory_limit import MAX_ELEMENTS  # noqa: PLC0415
+
     last = node("call_method", "total", "sum", ref(steps[-1]["name"]))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(
-        EngineError, match=r"datum 3: loss mine: .*must not exceed [\d,]+ bytes, got [\d,]+ bytes at aten"
-    ):
+    with pytest.raises(EngineError, match=r"datum 3: loss mine: .*must not exceed [\d,]+ elements, got [\d,]+ at aten"):
         evaluate("datum 3", graph(*steps, last), LOGPROBS, [])
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown < 1.2 * MAX_BYTES / 1024
+    assert grown < 1.2 * 8 * MAX_ELEMENTS / 1024
 
 
-def test_small_steps_skip_the_memory_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The estimate takes many times as long as the steps, also for steps with three long operands."""
-    import torch  # noqa: PLC0415
+def test_sizes_of_pointwise_steps_follow_from_their_operands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Running a step without memory first takes longer than the step, so that most steps do without it."""
+    from tinkerwire._server.custom_loss import memory_limit  # noqa: PLC0415
 
-    measured = []
-    plain = torch.empty_strided
+    runs = []
+    to_meta = memory_limit._to_meta
 
-    def count(*args: Any, **kwargs: Any) -> Any:
-        measured.append(args)
-        return plain(*args, **kwargs)
+    def count(tensor: Any) -> Any:
+        runs.append(tensor)
+        return to_meta(tensor)
 
-    monkeypatch.setattr(torch, "empty_strided", count)
-    steps = [
-        node("call_function", "c", "operator.gt", ref("logprobs"), 1e6),
-        node("call_method", "d", "exp", ref("logprobs")),
-        node("call_function", "w", "torch.where", ref("c"), ref("d"), ref("logprobs")),
-        node("call_function", "m", "operator.mul", ref("w"), 1e6),
-        node("call_method", "a", "sum", ref("m")),
-    ]
-    evaluate("datum 0", graph(*steps), np.full((2000, 1), -1, np.float32), [])
-    assert not measured
+    def count_runs(steps: int) -> int:
+        runs.clear()
+        pointwise = [node("call_method", f"p{i + 1}", "exp", ref(f"p{i}")) for i in range(steps)]
+        evaluate("datum 0", graph(node("call_method", "p0", "detach", ref("logprobs")), *pointwise, SUM), LOGPROBS, [])
+        return len(runs)
+
+    monkeypatch.setattr(memory_limit, "_to_meta", count)
+    assert count_runs(20) == count_runs(1)
 
 
 def test_every_allowed_name_exists_in_torch() -> None:

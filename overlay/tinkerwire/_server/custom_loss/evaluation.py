@@ -11,7 +11,6 @@ import numpy as np
 
 from tinkerwire._server.custom_loss.allowed_ops import ATTRIBUTES, CONSTANTS, FUNCTIONS, METHODS
 from tinkerwire._server.custom_loss.graph import LossGraph, decode_arguments
-from tinkerwire._server.custom_loss.memory_limit import limit_memory
 from tinkerwire._server.engine import EngineError, Example, LoraModel, LossResult
 from tinkerwire._server.engine.arrays import AnyArray, FloatArray
 from tinkerwire._wire.loss_graph import GETATTR, LOGPROBS
@@ -75,6 +74,8 @@ def evaluate(where: str, graph: LossGraph, logprobs: FloatArray, other_inputs: S
     """
     import torch  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
 
+    from tinkerwire._server.custom_loss.memory_limit import MemoryLimit  # noqa: PLC0415
+
     where = f"{where}: loss {graph.name}"
     leaf = torch.tensor(logprobs, dtype=torch.float32, requires_grad=True)
     inputs = iter([leaf, *(torch.tensor(values) for values in other_inputs)])
@@ -83,7 +84,7 @@ def evaluate(where: str, graph: LossGraph, logprobs: FloatArray, other_inputs: S
     def resolve(kind: str, text: str) -> Any:
         return values[text] if kind == "ref" else _constants()[kind, text]
 
-    with torch.enable_grad(), limit_memory(where):
+    with torch.enable_grad(), MemoryLimit(where):
         for step in graph.steps:
             if step.op == "placeholder":
                 values[step.name] = next(inputs)
