@@ -22,7 +22,6 @@ QUOTED = (
 )
 """Files that name the words on purpose."""
 PENDING = (
-    "tests/client/rest/",
     "tests/client/sampling/",
     "tests/client/wire/",
 )

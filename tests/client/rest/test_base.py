@@ -1,4 +1,4 @@
-"""RestClient and AdminClient by themselves: a connection of their own, closed by them and by nobody else."""
+"""RestClient and AdminClient without a ServiceClient: they open and close a separate connection."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from support.scripted import PATIENCE_S, ScriptedServer
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_by_itself(server: ScriptedServer) -> None:
-    """It asks with its key, and without a session; after its end it refuses to."""
+def test_client_opens_and_closes_its_connection(server: ScriptedServer) -> None:
+    """The client sends its key and creates no session; after close() its methods raise ClientClosedError."""
     with tw.RestClient(base_url=server.url, api_key=KEY) as rest:
         assert rest.get_server_capabilities().result(PATIENCE_S).supported_models[0].model_name == "base"
     assert server.named("get_server_capabilities")[0].headers["x-api-key"] == KEY
@@ -24,26 +24,28 @@ def test_by_itself(server: ScriptedServer) -> None:
         rest.get_server_capabilities()
 
 
-def test_async(server: ScriptedServer) -> None:
-    """The same on an event loop."""
+def test_client_is_an_async_context_manager(server: ScriptedServer) -> None:
+    """``async with`` opens and closes a client on an event loop."""
 
-    async def ask() -> int:
+    async def count_models() -> int:
         async with tw.AdminClient(base_url=server.url, api_key=KEY) as admin:
             return len((await admin.get_server_capabilities()).supported_models)
 
-    assert asyncio.run(ask()) == 1
+    assert asyncio.run(count_models()) == 1
 
 
-def test_a_shared_connection_stays_open(client: tw.ServiceClient) -> None:
-    """Closing a client that a ServiceClient made leaves that one's connection alone."""
+def test_shared_connection_stays_open(client: tw.ServiceClient) -> None:
+    """Closing a RestClient does not close the connection of the ServiceClient that created it."""
     with client.create_rest_client() as rest:
         pass
     rest.close()
     rest.get_server_capabilities().result(PATIENCE_S)
 
 
-def test_address_and_key(monkeypatch: pytest.MonkeyPatch, server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """They come from the environment, too; a connection that is given has its own."""
+def test_address_and_key_are_read_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, server: ScriptedServer, client: tw.ServiceClient
+) -> None:
+    """The environment provides address and key; a key cannot be combined with a connection."""
     monkeypatch.setenv("TINKER_BASE_URL", server.url)
     with tw.RestClient() as rest:
         rest.get_server_capabilities().result(PATIENCE_S)

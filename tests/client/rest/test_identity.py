@@ -1,8 +1,6 @@
-"""Who the user is: what a token says, and what a key does not."""
+"""whoami: the identity of the user, read from a token."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
@@ -17,42 +15,46 @@ USER = {"sub": "tml:user:u1", "org_id": "o1", "email": "a@example.org"}
 EXCHANGED = {"wire_version": "0.38.0", "client_config": {"pjwt_auth_enabled": True}}
 
 
-def test_the_exchanged_token_says_it(server: ScriptedServer) -> None:
-    """It is obtained if need be, once, and no other request is made."""
+def test_identity_is_read_from_the_exchanged_token(server: ScriptedServer) -> None:
+    """The client exchanges the key for a token once, and sends no other request."""
     server.rules["auth/token"] = lambda _: ScriptedResponse({"jwt": token(**USER)})
     with open_client(server.url, **EXCHANGED) as client:
         rest = client.create_rest_client()
         for _ in range(2):
-            found = rest.whoami().result(PATIENCE_S)
-            assert (found.user_urn, found.org_urn, found.email) == (USER["sub"], "tml:organization:o1", USER["email"])
-    assert [asked.name for asked in server.asked] == ["auth/token"]
+            identity = rest.whoami().result(PATIENCE_S)
+            assert (identity.user_urn, identity.org_urn, identity.email) == (
+                USER["sub"],
+                "tml:organization:o1",
+                USER["email"],
+            )
+    assert [request.name for request in server.asked] == ["auth/token"]
 
 
 @pytest.mark.parametrize("email", [{}, {"email": ""}, {"email": None}])
-def test_a_user_without_address(server: ScriptedServer, email: dict[str, Any]) -> None:
-    """None, as in the official SDK."""
-    given = {name: value for name, value in USER.items() if name != "email"}
-    server.rules["auth/token"] = lambda _: ScriptedResponse({"jwt": token(**given, **email)})
+def test_missing_email_is_none(server: ScriptedServer, email: dict[str, str | None]) -> None:
+    """A token without an email gives None, as in the official SDK."""
+    claims = {name: value for name, value in USER.items() if name != "email"}
+    server.rules["auth/token"] = lambda _: ScriptedResponse({"jwt": token(**claims, **email)})
     with open_client(server.url, **EXCHANGED) as client:
         assert client.create_rest_client().whoami().result(PATIENCE_S).email is None
 
 
-def test_a_token_of_one_s_own(server: ScriptedServer) -> None:
-    """One that serves as the API key, of those who issue such; nothing is sent."""
+def test_identity_is_read_from_a_token_as_api_key(server: ScriptedServer) -> None:
+    """A token of a known issuer as the API key holds the identity, so that the client sends nothing."""
     with open_client(server.url, api_key=token(iss="passport-1", **USER)) as client:
         assert client.create_rest_client().whoami().result(PATIENCE_S).user_urn == USER["sub"]
     assert not server.asked
 
 
 @pytest.mark.parametrize("key", ["tml-key", token(iss="others", **USER), token(**USER)])
-def test_a_key_does_not_say_it(server: ScriptedServer, key: str) -> None:
-    """RuntimeError, as in the official SDK, and the way out."""
+def test_key_without_identity_raises_runtime_error(server: ScriptedServer, key: str) -> None:
+    """RuntimeError, as in the official SDK, names the setting that is missing."""
     with open_client(server.url, api_key=key) as client, pytest.raises(RuntimeError, match="pjwt_auth_enabled"):
         client.create_rest_client().whoami().result(PATIENCE_S)
 
 
-def test_a_token_that_does_not_say_it(server: ScriptedServer) -> None:
-    """The server's fault, told without the token."""
+def test_token_without_identity_is_an_error(server: ScriptedServer) -> None:
+    """The error names the missing claims and does not show the token."""
     secret = token(sub="tml:user:u1")
     server.rules["auth/token"] = lambda _: ScriptedResponse({"jwt": secret})
     with (
@@ -63,9 +65,9 @@ def test_a_token_that_does_not_say_it(server: ScriptedServer) -> None:
     assert secret not in str(caught.value)
 
 
-def test_of_the_embedded_server() -> None:
-    """It has one user and one organization."""
+def test_identity_of_the_embedded_server() -> None:
+    """The embedded server has one user and one organization."""
     options = ("--wire", "0.38.0", "--flag", "pjwt_auth_enabled=true", "--api-key", "tml-key")
     with embedded_http_server(*options) as url, open_client(url, api_key="tml-key", wire_version=None) as client:
-        found = client.create_rest_client().whoami().result(PATIENCE_S)
-    assert (found.user_urn, found.org_urn, found.email) == ("local", "tml:organization:local", None)
+        identity = client.create_rest_client().whoami().result(PATIENCE_S)
+    assert (identity.user_urn, identity.org_urn, identity.email) == ("local", "tml:organization:local", None)

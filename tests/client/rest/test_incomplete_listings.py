@@ -1,4 +1,4 @@
-"""Listings of servers that leave values out: what is there arrives, and one warning names what is not."""
+"""Listings of servers that omit values: the rest arrives, and one warning names each missing value."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ RUN = {
 CHECKPOINT = {"checkpoint_id": "weights/a", "checkpoint_type": "training", "tinker_path": "tinker://m1/weights/a"}
 EVENT = {"bucket_start": "2026-01-01T00:00:00Z", "event_info": {"type": "training", "token_count": None}}
 SESSION = {"session_id": "s1", "created_at": 1767225600, "owner": None, "project_id": None}
-Ask = Callable[[tw.RestClient], Any]
-LISTINGS: dict[str, tuple[Ask, str, Any, list[str]]] = {
+Json = dict[str, Any]
+RestCall = Callable[[tw.RestClient], "tw.APIFuture[Any]"]
+LISTINGS: dict[str, tuple[RestCall, str, Json, list[str]]] = {
     "runs": (
-        lambda r: r.list_training_runs(),
+        lambda rest: rest.list_training_runs(),
         "training_runs",
         {"training_runs": [RUN, RUN], "cursor": {"offset": 0, "limit": 20, "total_count": None}},
         ["TrainingRun.model_owner", "TrainingRun.last_request_time", "Cursor.total_count"],
     ),
     "checkpoints": (
-        lambda r: r.list_user_checkpoints(),
+        lambda rest: rest.list_user_checkpoints(),
         "checkpoints",
         {"checkpoints": [CHECKPOINT, CHECKPOINT | {"size_bytes": "big"}]},
         ["Checkpoint.time", "Checkpoint.size_bytes"],
     ),
     "search": (
-        lambda r: r.search_sessions(types.SessionSearchRequest()),
+        lambda rest: rest.search_sessions(types.SessionSearchRequest()),
         "sessions/search",
         {"sessions": [SESSION]},
         [f"SessionSummary.{name}" for name in ("created_at", "owner", "project_id", "checkpoints_count")],
     ),
     "usage": (
-        lambda r: r.get_billing_usage("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
+        lambda rest: rest.get_billing_usage("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
         "billing/usage/events",
         {"data": [EVENT, EVENT], "sessions": {"s1": None, "s2": {}}},
         [
@@ -57,31 +58,31 @@ LISTINGS: dict[str, tuple[Ask, str, Any, list[str]]] = {
         ],
     ),
     "audit": (
-        lambda r: r.get_audit_log(),
+        lambda rest: rest.get_audit_log(),
         "audit",
         {"entries": [{"timestamp": None, "event": "e"}]},
         ["AuditLogEntry.timestamp"],
     ),
     "storage": (
-        lambda r: r.get_current_checkpoint_storage_usage(),
+        lambda rest: rest.get_current_checkpoint_storage_usage(),
         "billing/usage/checkpoints/current",
         {"data": [{"checkpoint_count": 1, "size_bytes": None}]},
         ["CurrentCheckpointStorageUsageItem.size_bytes", "CurrentCheckpointStorageUsageItem.size_gigabytes"],
     ),
     "session": (
-        lambda r: r.get_session("s1"),
+        lambda rest: rest.get_session("s1"),
         "sessions/s1",
         {"training_run_ids": [], "sampler_ids": ["a"], "display_name": 5},
         ["GetSessionResponse.display_name"],
     ),
     "sampler": (
-        lambda r: r.get_sampler("a"),
+        lambda rest: rest.get_sampler("a"),
         "samplers/a",
         {"sampler_id": "a", "base_model": None},
         ["GetSamplerResponse.base_model"],
     ),
     "capabilities": (
-        lambda r: r.get_server_capabilities(),
+        lambda rest: rest.get_server_capabilities(),
         "get_server_capabilities",
         {"supported_models": [{"model_name": "b", "max_context_length": "32k"}]},
         ["SupportedModel.max_context_length"],
@@ -90,36 +91,42 @@ LISTINGS: dict[str, tuple[Ask, str, Any, list[str]]] = {
 
 
 @pytest.fixture(autouse=True)
-def nothing_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_earlier_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the warnings of other tests."""
     monkeypatch.setattr(lenient, "_reported", set())
 
 
-@pytest.mark.parametrize(("ask", "path", "answer", "fields"), LISTINGS.values(), ids=LISTINGS)
-def test_a_listing_with_gaps_arrives(
-    server: ScriptedServer, caplog: pytest.LogCaptureFixture, ask: Ask, path: str, answer: Any, fields: list[str]
+@pytest.mark.parametrize(("call", "path", "response", "fields"), LISTINGS.values(), ids=LISTINGS)
+def test_listing_with_missing_values_arrives(
+    server: ScriptedServer,
+    caplog: pytest.LogCaptureFixture,
+    call: RestCall,
+    path: str,
+    response: Json,
+    fields: list[str],
 ) -> None:
-    """Nothing of it is lost, and each gap is warned of once, however often it is read."""
-    server.rules[path] = lambda _: ScriptedResponse(answer)
+    """A listing with missing values arrives, and one warning names each missing value, also after two calls."""
+    server.rules[path] = lambda _: ScriptedResponse(response)
     with open_client(server.url, wire_version="0.38.0") as client, caplog.at_level(logging.WARNING, "tinkerwire"):
         rest = client.create_rest_client()
-        found = [ask(rest).result(PATIENCE_S) for _ in range(2)]
-    assert found[0] == found[1]
+        results = [call(rest).result(PATIENCE_S) for _ in range(2)]
+    assert results[0] == results[1]
     warnings = [text for text in caplog.messages if "is read as None" in text]
     assert sorted(text.partition(" is ")[0] for text in warnings) == sorted(fields)
 
 
-def test_what_is_there_is_kept(server: ScriptedServer) -> None:
-    """Runs without owner and time keep their ids and the rest."""
+def test_run_with_missing_values_keeps_the_others(server: ScriptedServer) -> None:
+    """A run without owner and time keeps its other values."""
     server.rules["training_runs"] = lambda _: ScriptedResponse({"training_runs": [RUN]})
     with open_client(server.url) as client:
-        found = client.create_rest_client().list_training_runs().result(PATIENCE_S)
-    (run,) = found.training_runs
+        response = client.create_rest_client().list_training_runs().result(PATIENCE_S)
+    (run,) = response.training_runs
     assert (run.training_run_id, run.base_model, run.lora_rank) == ("m1", "base", 4)
-    assert (run.model_owner, run.last_request_time, found.cursor) == (None, None, None)
+    assert (run.model_owner, run.last_request_time, response.cursor) == (None, None, None)
 
 
 @pytest.mark.parametrize(
-    ("path", "answer", "place"),
+    ("path", "response", "location"),
     [
         (
             "training_runs",
@@ -132,21 +139,21 @@ def test_what_is_there_is_kept(server: ScriptedServer) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_id_or_path_is_never_left_out(server: ScriptedServer, path: str, answer: Any, place: str) -> None:
+def test_missing_id_or_path_is_an_error(server: ScriptedServer, path: str, response: Json, location: str) -> None:
     """A missing essential field raises an error that names the entry."""
-    asks = {
-        "training_runs": lambda r: r.list_training_runs(),
-        "checkpoints": lambda r: r.list_user_checkpoints(),
-        "sessions": lambda r: r.list_sessions(),
+    calls: dict[str, RestCall] = {
+        "training_runs": lambda rest: rest.list_training_runs(),
+        "checkpoints": lambda rest: rest.list_user_checkpoints(),
+        "sessions": lambda rest: rest.list_sessions(),
     }
-    server.rules[path] = lambda _: ScriptedResponse(answer)
+    server.rules[path] = lambda _: ScriptedResponse(response)
     with open_client(server.url) as client, pytest.raises(tw.APIResponseValidationError) as caught:
-        asks[path](client.create_rest_client()).result(PATIENCE_S)
-    assert place in str(caught.value)
+        calls[path](client.create_rest_client()).result(PATIENCE_S)
+    assert location in str(caught.value)
 
 
-def test_a_base_model_that_is_needed_is_an_error(server: ScriptedServer) -> None:
-    """A sampler without its base model can be described, but no name is made up for it."""
+def test_missing_base_model_is_an_error_if_needed(server: ScriptedServer) -> None:
+    """get_sampler returns None for a missing base model; get_base_model raises an error."""
     server.rules["samplers/sampler1"] = lambda _: ScriptedResponse({"sampler_id": "sampler1", "base_model": None})
     with open_client(server.url) as client:
         assert client.create_rest_client().get_sampler("sampler1").result(PATIENCE_S).base_model is None

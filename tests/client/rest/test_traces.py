@@ -1,4 +1,4 @@
-"""The trace of a session: asked for until it is there, or cannot be."""
+"""Export of the trace of a session: the client polls until the export is ready or has failed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ PENDING = ScriptedResponse({"status": "pending"})
 
 
 @pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Poll without long pauses."""
     monkeypatch.setattr(traces, "ASK_EVERY_S", 0.001)
 
 
-def test_it_is_waited_for(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
-    """While it is made, the log says so once; then comes its address."""
+def test_export_is_polled_until_ready(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
+    """The client logs once that the server prepares the trace, and returns its URL."""
     ready = ScriptedResponse({"status": "ready", "url": "https://x"})
     server.rules["sessions/s1/trace_export"] = in_order(PENDING, PENDING, ready)
     caplog.set_level(logging.WARNING, "tinkerwire")
@@ -32,11 +33,11 @@ def test_it_is_waited_for(server: ScriptedServer, caplog: pytest.LogCaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"),
+    ("response", "reason"),
     [({"status": "failed", "error": "too large"}, "too large"), ({"status": "ready"}, "the server gave no reason")],
 )
-def test_it_cannot_be_made(server: ScriptedServer, answer: dict[str, str], why: str) -> None:
-    """A failure, or an address that is missing, is an error with the server's reason."""
-    server.rules["sessions/s1/trace_export"] = in_order(PENDING, ScriptedResponse(answer))
-    with open_client(server.url, wire_version="0.38.0") as client, pytest.raises(tw.TinkerError, match=why):
+def test_failed_export_names_the_reason(server: ScriptedServer, response: dict[str, str], reason: str) -> None:
+    """A failed export or a missing URL raises an error with the reason of the server."""
+    server.rules["sessions/s1/trace_export"] = in_order(PENDING, ScriptedResponse(response))
+    with open_client(server.url, wire_version="0.38.0") as client, pytest.raises(tw.TinkerError, match=reason):
         client.create_rest_client().export_session_trace("s1").result(PATIENCE_S)
