@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 OVERLAY = Path(__file__).parents[2] / "overlay"
-CONVENTIONS = frozenset({"HANDLERS", "log", "logger", "main", "register"})
-"""Names that each module defines by convention: tables of handlers, loggers, entry points and commands."""
+CONVENTIONS = frozenset({"log", "logger", "main", "register"})
+"""Names that each module defines by convention: loggers, entry points and commands."""
 REMAINING = frozenset({"BATCHES", "SEQ_IDS_PER_COPY"})
 """Names that still have several definitions. Only remove from this list."""
 

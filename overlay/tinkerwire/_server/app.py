@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import attrs
 from typing_extensions import Self
 
 from tinkerwire._files import lock
@@ -148,9 +149,9 @@ class EmbeddedServer:
         Raises:
             ConnectionDropped: fault injection or a quirk drops the connection.
         """
-        headers = {name.lower(): value for name, value in request.headers.items()}
+        request = attrs.evolve(request, headers={name.lower(): value for name, value in request.headers.items()})
         try:
-            self._authenticate(request, headers)
+            self._authenticate(request)
             if request.path.startswith(ARCHIVE_PREFIX):
                 return self._read_archive(request)
             operation, path = self._router.find(request.method, request.path)
@@ -189,14 +190,14 @@ class EmbeddedServer:
         if self._closed:
             raise HttpError(503, "this server is closed", NO_RETRY)
 
-    def _authenticate(self, request: WireRequest, headers: Mapping[str, str]) -> None:
+    def _authenticate(self, request: WireRequest) -> None:
         self._require_open()
         # The URL of an archive is a secret itself, and clients of object stores do not send a key.
         is_open = request.path in OPEN_PATHS or request.path.startswith(ARCHIVE_PREFIX)
         api_key = self._settings.api_key
         if api_key is None or is_open:
             return
-        credential = headers.get("x-api-key")
+        credential = request.headers.get("x-api-key")
         uses_tokens = self._settings.client_config.uses_tokens
         if credential is not None and credential.startswith(TOKEN_PREFIX) and uses_tokens:
             self._state.tokens.validate(credential)
@@ -205,11 +206,10 @@ class EmbeddedServer:
             raise HttpError(401, f"the API key is {problem}; send the server's own key in X-API-Key")
 
     async def _respond(self, operation: Operation, path: Mapping[str, str], wire: WireRequest) -> WireResponse:
-        headers = {name.lower(): value for name, value in wire.headers.items()}
         fingerprint = _fingerprint(wire)
         has_key = wire.method != "GET" and operation.name not in SAFE_OPERATIONS
         has_key = has_key and not self._emulation.ignores_idempotency_key(operation.name)
-        key = headers.get("x-idempotency-key") if has_key else None
+        key = wire.headers.get("x-idempotency-key") if has_key else None
         with self._state.lock:
             self._require_open()
             cached = self._idempotency_cache.find(key, operation.name, fingerprint) if key else None
@@ -219,8 +219,8 @@ class EmbeddedServer:
                 operation=operation.name,
                 path=path,
                 query=self._validator.parse_query(operation, wire.query),
-                body=self._validator.parse_body(operation, wire.content, headers),
-                headers=headers,
+                body=self._validator.parse_body(operation, wire.content, wire.headers),
+                headers=wire.headers,
                 key=key,
                 fingerprint=fingerprint,
             )

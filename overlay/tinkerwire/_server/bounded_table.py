@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -19,10 +19,12 @@ class BoundedTable(Generic[K, V]):
 
     Args:
         max_bytes: maximum memory of all entries.
+        on_dropped: receives the key and the value of each entry that :meth:`drop` removes.
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, on_dropped: Callable[[K, V], object] = lambda key, value: None) -> None:
         self._max_bytes = max_bytes
+        self._on_dropped = on_dropped
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self.size_bytes = 0
         """Memory of all entries."""
@@ -37,6 +39,9 @@ class BoundedTable(Generic[K, V]):
         """Return the value of a key, or None."""
         entry = self._entries.get(key)
         return None if entry is None else entry[0]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._entries)
 
     def values(self) -> Iterator[V]:
         """Iterate over the values, oldest first."""
@@ -55,13 +60,19 @@ class BoundedTable(Generic[K, V]):
         self._entries[key] = value, size
         self.size_bytes += size
         while self.size_bytes > self._max_bytes and len(self._entries) > 1:
-            self.pop(next(iter(self._entries)))
+            self.drop(next(iter(self._entries)))
 
     def pop(self, key: K) -> V | None:
         """Remove a key and return its value, or None."""
         value, size = self._entries.pop(key, (None, 0))
         self.size_bytes -= size
         return value
+
+    def drop(self, key: K) -> None:
+        """Remove an entry that exists, because of its age or for the memory of others."""
+        value, size = self._entries.pop(key)
+        self.size_bytes -= size
+        self._on_dropped(key, value)
 
 
 def compact(content: bytes) -> bytes:

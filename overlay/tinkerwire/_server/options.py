@@ -11,7 +11,7 @@ import attrs
 from tinkerwire_generated.operations import OPERATIONS
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
-Validator: TypeAlias = Callable[[Any, "attrs.Attribute[Any]", Any], None]
+_Validator: TypeAlias = Callable[[Any, "attrs.Attribute[Any]", Any], None]
 
 
 def parse_options(cls: type[T], text: str, **fixed: Any) -> T:
@@ -73,7 +73,7 @@ def validate_probability(instance: object, attribute: attrs.Attribute[float], va
         raise ValueError(f"{attribute.name} must be a probability from 0 to 1, got {value!r}")
 
 
-def known_operations(*groups: str) -> Validator:
+def known_operations(*groups: str) -> _Validator:
     """Return a validator of a field that holds names of operations; errors also offer the groups."""
 
     def validate(instance: object, attribute: attrs.Attribute[Any], value: Collection[str] | None) -> None:

@@ -19,7 +19,7 @@ class Middleware(Protocol):
 
         Args:
             operation: name of the operation.
-            request: the request as the client sent it.
+            request: the request as the client sent it, with header names in lower case.
             call_next: handles the request further.
 
         Raises:

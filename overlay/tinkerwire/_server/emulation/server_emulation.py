@@ -118,9 +118,8 @@ class ServerEmulation:
         if operation in quirks.missing:
             text = "Not Found" if quirks.missing_status == "404" else "Method Not Allowed"
             raise HttpError(int(quirks.missing_status), text)
-        headers = {name.lower(): value for name, value in request.headers.items()}
         if operation == "retrieve_future" and quirks.results != "requested":
-            return attrs.evolve(request, headers={**headers, "accept": MEDIA_TYPES[quirks.results]})
+            return attrs.evolve(request, headers={**request.headers, "accept": MEDIA_TYPES[quirks.results]})
         if operation == "create_sampling_session" and quirks.short_paths:
             return attrs.evolve(request, content=_expand_model_path(request.content or b""))
         return request
@@ -151,10 +150,8 @@ class ServerEmulation:
         if quirks.batches == "any":
             if self._has_rejected_batch or not quirks.executes_rejected:
                 return None
-        else:
-            headers = {name.lower(): value for name, value in request.headers.items()}
-            if headers.get("content-type", JSON).partition(";")[0] == MEDIA_TYPES[quirks.batches]:
-                return None
+        elif request.headers.get("content-type", JSON).partition(";")[0] == MEDIA_TYPES[quirks.batches]:
+            return None
         self._has_rejected_batch = True
         text = f"{operation} is not accepted in this encoding"
         return ConnectionDropped(text) if quirks.rejection == "dropped" else HttpError(int(quirks.rejection), text)

@@ -1,6 +1,9 @@
 """Handlers of the operations of the contract."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
 
 from tinkerwire._server.handlers import (
     client_settings,
@@ -15,19 +18,30 @@ from tinkerwire._server.handlers import (
     weights,
     weights_export,
 )
-from tinkerwire._server.handlers.handler import Handler as Handler
+from tinkerwire._server.http.request import Request
+from tinkerwire._server.http.responses import Response
+from tinkerwire._server.state import State
+from tinkerwire_generated.operations import OPERATIONS
+
+Handler: TypeAlias = Callable[[State, Request], Response | Awaitable[Response]]
+"""A function that handles one operation. It runs on the event loop with the state's lock held, so it must be quick. A
+handler that waits returns a coroutine, which runs without the lock."""
+
+_MODULES = (
+    service,
+    sessions,
+    training,
+    weights,
+    sampling,
+    futures,
+    runs,
+    weights_export,
+    client_settings,
+    custom_losses,
+)
 
 HANDLERS: Mapping[str, Handler] = {
-    **service.HANDLERS,
-    **sessions.HANDLERS,
-    **training.HANDLERS,
-    **weights.HANDLERS,
-    **sampling.HANDLERS,
-    **futures.HANDLERS,
-    **runs.HANDLERS,
-    **weights_export.HANDLERS,
-    **client_settings.HANDLERS,
-    **custom_losses.HANDLERS,
-    **not_implemented.HANDLERS,
+    **{name: getattr(module, name) for module in _MODULES for name in OPERATIONS if hasattr(module, name)},
+    **dict.fromkeys(not_implemented.REASONS, not_implemented.reject),
 }
-"""Handlers by name of the operation."""
+"""Handlers by name of the operation, which is the name of the function as well."""

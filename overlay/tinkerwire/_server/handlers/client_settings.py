@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 
-from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import HttpError, Response
 from tinkerwire._server.sessions.tokens import OWNER
@@ -46,11 +44,3 @@ def get_own_api_key(state: State, request: Request) -> Response:
         org_details=ApiKeyOrgDetails(name=OWNER), user_details=ApiKeyUserDetails(email=f"{OWNER}@localhost")
     )
     return Response(body=SelfApiKeyResponse(key_id=number, name=f"{OWNER}-{number}", note="", details=details))
-
-
-HANDLERS: Mapping[str, Handler] = {
-    "client_config": client_config,
-    "client_dynamic_config": client_dynamic_config,
-    "auth_token": auth_token,
-    "get_own_api_key": get_own_api_key,
-}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tinkerwire._server.custom_loss.graph import GraphError, LossGraph, validate_graph
-from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.handlers.submission import queue_response
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import NO_RETRY, HttpError, Response, field_error
@@ -62,6 +61,3 @@ def find_loss(state: State, session: ServerSession, config: Mapping[str, float |
         text = f"session {session.session_id} has no loss {loss_id[:200]!r}; create one with create_custom_loss"
         raise HttpError(404, text)
     return state.losses[loss_id]
-
-
-HANDLERS: Mapping[str, Handler] = {"create_custom_loss": create_custom_loss}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 
 from tinkerwire._server.futures.completion_log import CopyCompletions, FinishedSample
 from tinkerwire._server.futures.store import ServerFuture
-from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import NO_CONTENT, Response, field_error
 from tinkerwire._server.state import State
@@ -77,10 +76,3 @@ def cancel_future(state: State, request: Request) -> Response:
         raise field_error("request_id", text)
     state.futures.cancel(future)
     return NO_CONTENT
-
-
-HANDLERS: Mapping[str, Handler] = {
-    "retrieve_future": retrieve_future,
-    "retrieve_futures": retrieve_futures,
-    "cancel_future": cancel_future,
-}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import NO_RETRY, HttpError, Response
 from tinkerwire._server.state import State
@@ -24,6 +23,3 @@ REASONS: Mapping[str, str] = {
 def reject(state: State, request: Request) -> Response:
     """Reject an operation with 501 and the reason."""
     raise HttpError(501, f"{request.operation}: not implemented by this server: {REASONS[request.operation]}", NO_RETRY)
-
-
-HANDLERS: Mapping[str, Handler] = dict.fromkeys(REASONS, reject)

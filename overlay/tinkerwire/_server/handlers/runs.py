@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timezone
 from email.utils import formatdate
 
-from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.handlers.pagination import paginate
 from tinkerwire._server.handlers.user_metadata import stringify_values
 from tinkerwire._server.handlers.weights import validate_ttl
@@ -135,18 +133,3 @@ def _read_key(state: State, request: Request) -> CheckpointKey:
         expected = " or ".join(f"{kind}/NAME" for kind in KINDS)
         raise HttpError(404, f"checkpoint id must have the form {expected}, got {request.path['checkpoint_id']!r}")
     return CheckpointKey(run.run_id, kind, name)
-
-
-HANDLERS: Mapping[str, Handler] = {
-    "list_training_runs": list_training_runs,
-    "get_training_run": get_training_run,
-    "list_checkpoints": list_checkpoints,
-    "list_model_checkpoints": list_model_checkpoints,
-    "list_user_checkpoints": list_user_checkpoints,
-    "delete_checkpoint": delete_checkpoint,
-    "publish_checkpoint": publish_checkpoint,
-    "unpublish_checkpoint": unpublish_checkpoint,
-    "set_checkpoint_ttl": set_checkpoint_ttl,
-    "get_checkpoint_archive_url": get_checkpoint_archive_url,
-    "get_external_weights_urls": get_external_weights_urls,
-}

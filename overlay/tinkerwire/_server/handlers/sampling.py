@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TypeVar
 
 import attrs
@@ -12,7 +11,6 @@ from tinkerwire._server import conversion
 from tinkerwire._server.engine import Adapter, EngineError
 from tinkerwire._server.engine.arrays import FloatArray
 from tinkerwire._server.engine.sampler import NO_TARGET
-from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.handlers.submission import queue_response
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import HttpError, Response, field_error
@@ -230,11 +228,3 @@ def join_sampling_session(state: State, request: Request) -> Response:
     session = state.samplers.get(body.sampling_session_id)
     session.copy_count += 1
     return Response(body=JoinSamplingSessionResponse(client_counter=session.copy_count))
-
-
-HANDLERS: Mapping[str, Handler] = {
-    "create_sampling_session": create_sampling_session,
-    "get_sampler": get_sampler,
-    "asample": asample,
-    "join_sampling_session": join_sampling_session,
-}

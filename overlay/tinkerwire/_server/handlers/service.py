@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import Response
 from tinkerwire._server.state import State
@@ -33,10 +30,3 @@ def get_server_capabilities(state: State, request: Request) -> Response:
 def telemetry(state: State, request: Request) -> Response:
     """Accept telemetry events and drop them."""
     return Response(body=TelemetryResponse(status="accepted"))
-
-
-HANDLERS: Mapping[str, Handler] = {
-    "healthz": healthz,
-    "get_server_capabilities": get_server_capabilities,
-    "telemetry": telemetry,
-}

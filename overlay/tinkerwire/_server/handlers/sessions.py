@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.handlers.pagination import paginate
 from tinkerwire._server.handlers.user_metadata import check_depth, stringify_values
 from tinkerwire._server.http.request import Request
@@ -70,13 +67,3 @@ def assign_session_project(state: State, request: Request) -> Response:
     session = state.sessions.get(request.path["session_id"])
     session.project_id = body.project_id
     return NO_CONTENT
-
-
-HANDLERS: Mapping[str, Handler] = {
-    "create_session": create_session,
-    "session_heartbeat": session_heartbeat,
-    "list_sessions": list_sessions,
-    "get_session": get_session,
-    "finish_session": finish_session,
-    "assign_session_project": assign_session_project,
-}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tinkerwire._server import conversion
 from tinkerwire._server.custom_loss.evaluation import compute_loss
 from tinkerwire._server.engine import EngineError, LoraSettings
 from tinkerwire._server.handlers.custom_losses import CUSTOM, find_loss
-from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.handlers.model_creation import ModelPlan, check_optimizer, enqueue_creation
 from tinkerwire._server.handlers.submission import enqueue, find_accepted, queue_response
 from tinkerwire._server.http.request import Request
@@ -156,13 +153,3 @@ def optim_step(state: State, request: Request) -> Response:
         return OptimStepResponse(metrics=conversion.require_finite(metrics))
 
     return enqueue(state, request, model, work)
-
-
-HANDLERS: Mapping[str, Handler] = {
-    "create_model": create_model,
-    "get_info": get_info,
-    "unload_model": unload_model,
-    "forward": forward,
-    "forward_backward": forward_backward,
-    "optim_step": optim_step,
-}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tinkerwire._server.engine import EngineError
-from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.handlers.model_creation import ModelPlan, check_optimizer, enqueue_creation
 from tinkerwire._server.handlers.submission import enqueue, find_accepted, queue_response
 from tinkerwire._server.http.request import Request
@@ -210,11 +207,3 @@ def validate_ttl(ttl_seconds: int | None) -> float | None:
     if ttl_seconds is not None and not 1 <= ttl_seconds <= MAX_TTL_S:
         raise field_error("ttl_seconds", f"must be 1 to {MAX_TTL_S} seconds, or null for no expiry, got {ttl_seconds}")
     return ttl_seconds
-
-
-HANDLERS: Mapping[str, Handler] = {
-    "save_weights": save_weights,
-    "save_weights_for_sampler": save_weights_for_sampler,
-    "load_weights": load_weights,
-    "weights_info": weights_info,
-}

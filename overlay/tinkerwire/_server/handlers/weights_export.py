@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 
 from tinkerwire._server.engine import EngineError
-from tinkerwire._server.handlers.handler import Handler
 from tinkerwire._server.handlers.submission import enqueue, find_accepted, queue_response
 from tinkerwire._server.handlers.weights import validate_ttl
 from tinkerwire._server.http.request import Request
@@ -65,9 +63,3 @@ def copy_weights(state: State, request: Request) -> Response:
     except EngineError as error:
         raise field_error("source_path", str(error)) from None
     return Response(body=CopyWeightsResponse(tinker_path=key.tinker_path))
-
-
-HANDLERS: Mapping[str, Handler] = {
-    "save_weights_external": save_weights_external,
-    "copy_weights": copy_weights,
-}

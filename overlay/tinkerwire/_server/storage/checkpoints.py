@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -106,7 +107,6 @@ class Checkpoints:
     Args:
         runs: the training runs.
         kinds: kinds of the wire version; the server ignores others, which a newer version left.
-        clock: seconds since the epoch.
         clock: seconds since the epoch.
     """
 
@@ -231,10 +231,7 @@ class Checkpoints:
         Raises:
             HttpError: 404 if it does not exist.
         """
-        with self._lock:
-            changed = attrs.evolve(self.get(key), public=public)
-            self._write_record(changed)
-            self._records[key] = changed
+        self._change(key, public=public)
 
     def set_ttl(self, key: CheckpointKey, ttl_s: float | None) -> None:
         """Set the expiry of a checkpoint to ``ttl_s`` seconds from now, or remove it.
@@ -242,9 +239,11 @@ class Checkpoints:
         Raises:
             HttpError: 404 if it does not exist.
         """
+        self._change(key, expires_at=None if ttl_s is None else self._clock() + ttl_s)
+
+    def _change(self, key: CheckpointKey, **changes: Any) -> None:
         with self._lock:
-            expires_at = None if ttl_s is None else self._clock() + ttl_s
-            changed = attrs.evolve(self.get(key), expires_at=expires_at)
+            changed = attrs.evolve(self.get(key), **changes)
             self._write_record(changed)
             self._records[key] = changed
 

@@ -48,13 +48,7 @@ class Run:
     @property
     def settings(self) -> LoraSettings:
         """Settings of the adapter."""
-        return LoraSettings(
-            rank=self.rank,
-            seed=self.seed,
-            train_attn=self.train_attn,
-            train_mlp=self.train_mlp,
-            train_unembed=self.train_unembed,
-        )
+        return LoraSettings(**{field.name: getattr(self, field.name) for field in attrs.fields(LoraSettings)})
 
 
 _FIELDS: Mapping[str, RecordCheck] = {
