@@ -1,11 +1,10 @@
-"""Samples that do not fit into the context of their model: refused before sending, where its length is known."""
+"""Samples that exceed the context of their model: the client rejects them if it knows the context length."""
 
 from __future__ import annotations
 
 import copy
 import pickle
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -19,13 +18,14 @@ IMAGE = tw.types.ImageChunk(data=b"\x89PNG", format="png", expected_tokens=1000)
 
 
 def prompt(length: int) -> tw.ModelInput:
+    """Return a prompt of that many tokens."""
     return tw.ModelInput.from_ints(list(range(length)))
 
 
-def limit_context(server: ScriptedServer, *models: dict[str, Any]) -> None:
+def limit_context(server: ScriptedServer, *models: dict[str, object]) -> None:
     """Let the server report these models in its capabilities."""
-    listed = models or ({"model_name": "base", "max_context_length": CONTEXT},)
-    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse({"supported_models": list(listed)})
+    supported = models or ({"model_name": "base", "max_context_length": CONTEXT},)
+    server.rules["get_server_capabilities"] = lambda _: ScriptedResponse({"supported_models": list(supported)})
 
 
 def from_base_model(client: tw.ServiceClient) -> tw.SamplingClient:
@@ -46,37 +46,37 @@ def from_loaded_state(client: tw.ServiceClient) -> tw.SamplingClient:
     return training.save_weights_and_get_sampling_client(name="b")
 
 
-def from_path_of_another(client: tw.ServiceClient) -> tw.SamplingClient:
+def from_foreign_path(client: tw.ServiceClient) -> tw.SamplingClient:
     sampling = client.create_sampling_client(model_path="tinker://other/sampler_weights/a")
     assert sampling.get_base_model() == "base"
     return sampling
 
 
-MAKERS = [from_base_model, from_trained_model, from_saved_path, from_loaded_state, from_path_of_another]
+CREATE = [from_base_model, from_trained_model, from_saved_path, from_loaded_state, from_foreign_path]
 
 
-@pytest.mark.parametrize("make", MAKERS)
-def test_a_sample_beyond_the_context_is_refused_before_sending(
-    server: ScriptedServer, make: Callable[[tw.ServiceClient], tw.SamplingClient]
+@pytest.mark.parametrize("create", CREATE)
+def test_sample_beyond_the_context_is_rejected_before_sending(
+    server: ScriptedServer, create: Callable[[tw.ServiceClient], tw.SamplingClient]
 ) -> None:
-    """The error names both numbers and the way out; a sample that just fits is sent."""
+    """The error names the token counts and the largest valid max_tokens; a sample that fits is sent."""
     limit_context(server)
     server.rules["samplers/sampler1"] = lambda _: ScriptedResponse({"sampler_id": "sampler1", "base_model": "base"})
     with open_client(server.url, wire_version="0.22.7") as client:
         client.get_server_capabilities()
-        sampling = make(client)
-        refused = sampling.sample(prompt(4), 1, tw.SamplingParams(max_tokens=7))
+        sampling = create(client)
+        rejected = sampling.sample(prompt(4), 1, tw.SamplingParams(max_tokens=7))
         with pytest.raises(
             tw.BadRequestError, match=r"context of 10 tokens.*4 tokens and max_tokens=7; .*most 6"
-        ) as info:
-            refused.result(PATIENCE_S)
+        ) as caught:
+            rejected.result(PATIENCE_S)
         assert not server.named("asample")
         sampling.sample(prompt(4), 1, tw.SamplingParams(max_tokens=6)).result(PATIENCE_S)
-    error = info.value
+    error = caught.value
     assert isinstance(error, tw.ContextLengthError)
     assert (error.prompt_tokens, error.max_tokens, error.context_length, error.status_code) == (4, 7, CONTEXT, 400)
-    again = pickle.loads(pickle.dumps(error))
-    assert (str(again), again.context_length, again.response) == (str(error), CONTEXT, error.response)
+    copied = pickle.loads(pickle.dumps(error))
+    assert (str(copied), copied.context_length, copied.response) == (str(error), CONTEXT, error.response)
     assert len(server.named("asample")) == len(server.named("get_server_capabilities")) == 1
 
 
@@ -84,7 +84,7 @@ CASES: dict[str, tuple[tw.ModelInput, int | None, str | None]] = {
     "fits": (prompt(9), 1, None),
     "fits without max_tokens": (prompt(10), None, None),
     "prompt alone too long": (prompt(11), None, r"prompt of 11 tokens and max_tokens=None; shorten the prompt"),
-    "no room for one token": (prompt(10), 1, r"prompt of 10 tokens and max_tokens=1; shorten the prompt"),
+    "prompt fills the context": (prompt(10), 1, r"prompt of 10 tokens and max_tokens=1; shorten the prompt"),
     "max_tokens alone too long": (prompt(1), 10, "set max_tokens to at most 9"),
     "zero tokens": (prompt(10), 0, None),
     "several chunks": (prompt(6).append(tw.EncodedTextChunk(tokens=[1, 2])), 3, "prompt of 8 tokens"),
@@ -93,15 +93,15 @@ CASES: dict[str, tuple[tw.ModelInput, int | None, str | None]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "max_tokens", "text"), CASES.values(), ids=CASES)
-def test_what_fits_and_what_does_not(
-    server: ScriptedServer, given: tw.ModelInput, max_tokens: int | None, text: str | None
+@pytest.mark.parametrize(("model_input", "max_tokens", "text"), CASES.values(), ids=CASES)
+def test_prompt_and_max_tokens_must_fit_the_context(
+    server: ScriptedServer, model_input: tw.ModelInput, max_tokens: int | None, text: str | None
 ) -> None:
-    """The prompt's tokens and max_tokens count together; prompts with an image are the server's to judge."""
+    """The client adds prompt tokens and max_tokens; it does not check prompts with an image."""
     limit_context(server)
     with open_client(server.url, wire_version="0.22.7") as client:
         client.create_rest_client().get_server_capabilities().result(PATIENCE_S)
-        future = from_base_model(client).sample(given, 1, tw.SamplingParams(max_tokens=max_tokens))
+        future = from_base_model(client).sample(model_input, 1, tw.SamplingParams(max_tokens=max_tokens))
         if text is None:
             future.result(PATIENCE_S)
         else:
@@ -121,9 +121,9 @@ def test_what_fits_and_what_does_not(
         [{"max_context_length": 5}],
         [{"model_name": "base", "max_context_length": 5}, {"model_name": "base", "max_context_length": 1000}],
     ],
-    ids=["never asked", "another model", "no limit", "null", "zero", "no name", "the longer of two"],
+    ids=["capabilities unknown", "other model", "limit missing", "null", "zero", "name missing", "longest of two"],
 )
-def test_an_unknown_context_refuses_nothing(server: ScriptedServer, models: list[dict[str, Any]]) -> None:
+def test_unknown_context_length_rejects_nothing(server: ScriptedServer, models: list[dict[str, object]]) -> None:
     """Without a known limit the client sends the sample, and makes no request to find one."""
     if models:
         limit_context(server, *models)
@@ -135,12 +135,12 @@ def test_an_unknown_context_refuses_nothing(server: ScriptedServer, models: list
     assert len(server.named("get_server_capabilities")) == bool(models)
 
 
-def test_compute_logprobs_counts_the_prompt_alone(server: ScriptedServer) -> None:
-    """A prompt that fills the context is sent, a longer one is not."""
+def test_compute_logprobs_checks_only_the_prompt(server: ScriptedServer) -> None:
+    """compute_logprobs sends a prompt that fills the context, and rejects a longer prompt."""
     limit_context(server)
     logprobs = [None] + [-1.0] * (CONTEXT - 1)
-    drawn = {"stop_reason": "length", "tokens": [5], "logprobs": [-1.0]}
-    server.on_poll("Sample", lambda _: ScriptedResponse({"sequences": [drawn], "prompt_logprobs": logprobs}))
+    sequence = {"stop_reason": "length", "tokens": [5], "logprobs": [-1.0]}
+    server.on_poll("Sample", lambda _: ScriptedResponse({"sequences": [sequence], "prompt_logprobs": logprobs}))
     with open_client(server.url, wire_version="0.22.7") as client:
         client.get_server_capabilities()
         sampling = from_base_model(client)
@@ -151,7 +151,7 @@ def test_compute_logprobs_counts_the_prompt_alone(server: ScriptedServer) -> Non
 
 
 def test_copies_and_handles_keep_the_context_length(server: ScriptedServer) -> None:
-    """A copy refuses what its original does, without a request of its own."""
+    """A copy rejects the same samples as its original, without a further request."""
     limit_context(server)
     with open_client(server.url, wire_version="0.22.7") as client:
         client.get_server_capabilities()
@@ -161,19 +161,17 @@ def test_copies_and_handles_keep_the_context_length(server: ScriptedServer) -> N
             pickle.loads(pickle.dumps(sampling)),
             tw.SamplingClient.from_sampler_handle(sampling.get_sampler_handle()),
         ]
-        for each in copies:
+        for sampling_copy in copies:
             with pytest.raises(tw.ContextLengthError):
-                each.sample(prompt(4), 1, tw.SamplingParams(max_tokens=7)).result(PATIENCE_S)
+                sampling_copy.sample(prompt(4), 1, tw.SamplingParams(max_tokens=7)).result(PATIENCE_S)
     assert not server.named("asample")
 
 
 @pytest.mark.parametrize("version", ["0.16.1", "0.25.0", "0.38.0"])
-@pytest.mark.parametrize("params", [tw.SamplingParams(), tw.SamplingParams(max_tokens=None)], ids=["left out", "None"])
-def test_without_max_tokens_the_request_has_none(
-    server: ScriptedServer, version: str, params: tw.SamplingParams
-) -> None:
-    """The key is left out on every wire; of the official clients only 0.16.1 sends null, for a None that was given."""
+@pytest.mark.parametrize("params", [tw.SamplingParams(), tw.SamplingParams(max_tokens=None)], ids=["omitted", "None"])
+def test_unset_max_tokens_is_not_sent(server: ScriptedServer, version: str, params: tw.SamplingParams) -> None:
+    """No wire sends the key without a value; of the official clients only 0.16.1 sends null, for an explicit None."""
     with open_client(server.url, wire_version=version) as client:
         from_base_model(client).sample(prompt(3), 1, params).result(PATIENCE_S)
-    (asked,) = server.bodies("asample")
-    assert "max_tokens" not in asked["sampling_params"]
+    (body,) = server.bodies("asample")
+    assert "max_tokens" not in body["sampling_params"]

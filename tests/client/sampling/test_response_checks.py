@@ -15,6 +15,7 @@ SEQUENCE = SampledSequence(stop_reason="length", tokens=[5, 6], logprobs=[-1.0, 
 
 
 def alternatives(rows: int, k: int) -> PromptAltTokens:
+    """Return alternative tokens of that shape."""
     return PromptAltTokens(
         tokens=tw.TensorData.from_numpy(np.zeros((rows, k), np.int64)),
         logprobs=tw.TensorData.from_numpy(np.zeros((rows, k), np.float32)),

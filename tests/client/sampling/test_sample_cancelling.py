@@ -1,9 +1,8 @@
-"""Samples cancelled in flight: the server is told where it wants to know, and nothing depends on that."""
+"""Samples cancelled in flight: the client cancels them on servers that support it, and ignores errors."""
 
 from __future__ import annotations
 
 import gc
-from typing import Any
 
 import pytest
 
@@ -16,52 +15,52 @@ ENABLED = ScriptedResponse({"sample_cancel_enabled": True, "sample_cancel_max_ba
 
 
 @pytest.fixture(autouse=True)
-def held(server: ScriptedServer) -> Gate:
-    """Holds back the results of samples."""
-    hold = Gate()
-    server.on_poll("Sample", lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold))
-    return hold
+def results_gate(server: ScriptedServer) -> Gate:
+    """Hold the results of samples until the gate opens."""
+    gate = Gate()
+    server.on_poll("Sample", lambda request: ScriptedResponse(server.healthy_response(request).body, hold=gate))
+    return gate
 
 
-def cancel_some(server: ScriptedServer, client: tw.ServiceClient, number: int) -> list[str]:
-    """The ids of samples that were cancelled while they were polled."""
+def cancel_samples(client: tw.ServiceClient, count: int) -> list[str]:
+    """Cancel that many samples in flight and return their request ids."""
     sampling = client.create_sampling_client(base_model="base")
-    futures = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(number)]
-    wait_until(lambda: all(future.request_id for future in futures), "all are taken")
+    futures = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(count)]
+    wait_until(lambda: all(future.request_id for future in futures), "a request id of every sample")
     ids = sorted(future.request_id or "" for future in futures)
     for future in futures:
         assert future.cancel()
     return ids
 
 
-def goes_on(server: ScriptedServer, client: tw.ServiceClient, hold: Gate) -> None:
-    """Samples still come."""
-    hold.release()
+def check_sampling(client: tw.ServiceClient, results_gate: Gate) -> None:
+    """Check that further samples succeed."""
+    results_gate.release()
     assert client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
 
 
-def test_the_server_is_told(server: ScriptedServer, held: Gate) -> None:
-    """Each cancelled sample once, no more at a time than it wants; the settings are asked for once, when needed."""
+def test_cancelled_samples_are_cancelled_on_the_server(server: ScriptedServer, results_gate: Gate) -> None:
+    """The client cancels each sample once, within the limit of the server, and requests the limit once."""
     server.rules["client/dynamic_config"] = lambda _: ENABLED
-    told = Gate()
-    server.rules["cancel_future"] = lambda _: ScriptedResponse(hold=told)
+    cancellations_gate = Gate()
+    server.rules["cancel_future"] = lambda _: ScriptedResponse(hold=cancellations_gate)
     with open_client(server.url, wire_version="0.38.0") as client:
         client.create_sampling_client(base_model="base").result(PATIENCE_S)
         assert not server.named("client/dynamic_config")
-        ids = cancel_some(server, client, 5)
+        ids = cancel_samples(client, 5)
         server.wait_for_requests("cancel_future", 2)
-        told.release()
+        cancellations_gate.release()
         server.wait_for_requests("cancel_future", 5)
-        more = cancel_some(server, client, 1)
+        more_ids = cancel_samples(client, 1)
         server.wait_for_requests("cancel_future", 6)
-        goes_on(server, client, held)
-    assert sorted(body["request_id"] for body in server.bodies("cancel_future")) == sorted(ids + more)
+        check_sampling(client, results_gate)
+    assert sorted(body["request_id"] for body in server.bodies("cancel_future")) == sorted(ids + more_ids)
     assert server.peak["cancel_future"] == 2
     assert len(server.named("client/dynamic_config")) == 1
 
 
 @pytest.mark.parametrize(
-    ("answer", "options"),
+    ("response", "options"),
     [
         (ScriptedResponse({"sample_cancel_enabled": False}), {}),
         (ScriptedResponse({}), {}),
@@ -74,66 +73,66 @@ def test_the_server_is_told(server: ScriptedServer, held: Gate) -> None:
     ],
     ids=str,
 )
-def test_a_server_that_does_not_want_to_know(
-    server: ScriptedServer, held: Gate, answer: ScriptedResponse, options: dict[str, Any]
+def test_no_cancellation_is_sent_if_the_server_does_not_support_it(
+    server: ScriptedServer, results_gate: Gate, response: ScriptedResponse, options: dict[str, str]
 ) -> None:
-    """Without the setting, the call or the wire version nothing is sent; the settings are asked for once at most."""
-    server.rules["client/dynamic_config"] = lambda _: answer
+    """Without the setting, the endpoint or the wire version the client sends no cancellation."""
+    server.rules["client/dynamic_config"] = lambda _: response
     with open_client(server.url, **{"wire_version": "0.38.0", **options}) as client:
         for _ in range(2):
-            cancel_some(server, client, 1)
-            wait_until(lambda: not client._session.sample_canceller._queue, "nothing waits")
-        goes_on(server, client, held)
+            cancel_samples(client, 1)
+            wait_until(lambda: not client._session.sample_canceller._queue, "an empty queue")
+        check_sampling(client, results_gate)
     assert not server.named("cancel_future")
     assert len(server.named("client/dynamic_config")) == ("wire_version" not in options)
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         ScriptedResponse(status=500),
         ScriptedResponse(status=404),
         ScriptedResponse(drop=True),
         ScriptedResponse(hold=Gate()),
     ],
-    ids=["500", "404", "drop", "held"],
+    ids=["500", "404", "drop", "results_gate"],
 )
-def test_a_refused_cancellation_disturbs_nobody(
-    server: ScriptedServer, held: Gate, answer: ScriptedResponse, caplog: pytest.LogCaptureFixture
+def test_failed_cancellation_has_no_effect(
+    server: ScriptedServer, results_gate: Gate, response: ScriptedResponse, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is sent once, not again, whatever comes back; later samples come, and close is not held up."""
+    """After any response the client does not retry the cancellation; later samples and close() succeed."""
     server.rules["client/dynamic_config"] = lambda _: ENABLED
-    server.rules["cancel_future"] = lambda _: answer
+    server.rules["cancel_future"] = lambda _: response
     with open_client(server.url, wire_version="0.38.0") as client:
-        cancel_some(server, client, 1)
+        cancel_samples(client, 1)
         server.wait_for_requests("cancel_future")
-        goes_on(server, client, held)
+        check_sampling(client, results_gate)
     gc.collect()
     assert len(server.named("cancel_future")) == 1
     assert not caplog.records
 
 
-def test_only_samples_in_flight(server: ScriptedServer, held: Gate) -> None:
-    """A sample that was not sent, one that is done, and other operations are not told of; nor is what close ends."""
+def test_only_samples_in_flight_are_cancelled_on_the_server(server: ScriptedServer, results_gate: Gate) -> None:
+    """The client does not cancel samples without a request id, finished samples and other operations."""
     server.rules["client/dynamic_config"] = lambda _: ENABLED
-    taken = Gate()
+    submission = Gate()
 
-    def hold_samples(asked: RecordedRequest) -> ScriptedResponse:
-        return ScriptedResponse(server.healthy_response(asked).body, hold=taken)
+    def hold_submission(request: RecordedRequest) -> ScriptedResponse:
+        return ScriptedResponse(server.healthy_response(request).body, hold=submission)
 
-    server.rules["asample"] = hold_samples
+    server.rules["asample"] = hold_submission
     server.on_poll("OptimStep", lambda _: ScriptedResponse(hold=Gate()))
     with open_client(server.url, wire_version="0.38.0") as client:
         sampling = client.create_sampling_client(base_model="base")
-        sending = sampling.sample(PROMPT, 1, PARAMS)
+        unsent = sampling.sample(PROMPT, 1, PARAMS)
         server.wait_for_requests("asample")
-        sending.cancel()
+        unsent.cancel()
         step = client.create_lora_training_client("base").optim_step(ADAM)
         server.wait_for(lambda: len(server.polls("OptimStep")) == 1, "the poll of the step")
         step.cancel()
-        taken.release()
-        held.release()
-        done = sampling.sample(PROMPT, 1, PARAMS)
-        done.result(PATIENCE_S)
-        assert not done.cancel()
+        submission.release()
+        results_gate.release()
+        finished = sampling.sample(PROMPT, 1, PARAMS)
+        finished.result(PATIENCE_S)
+        assert not finished.cancel()
     assert not server.named("client/dynamic_config")

@@ -1,4 +1,4 @@
-"""Numbers of samples: those of copies lie in ranges of their own, given by the server where it gives any."""
+"""seq_ids of samples: each copy of a client has a separate range, from the server or at random."""
 
 from __future__ import annotations
 
@@ -15,53 +15,53 @@ from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_or
 from tinkerwire._sampling.sample_seq_ids import SEQ_IDS_PER_COPY
 
 pytestmark = pytest.mark.timeout(60)
-JOINS = {"wire_version": "0.38.0", "client_config": {"sample_join_sampling_session": True}}
+JOIN_OPTIONS = {"wire_version": "0.38.0", "client_config": {"sample_join_sampling_session": True}}
 
 
-def draw(*clients: tw.SamplingClient) -> None:
-    """Two samples of each."""
+def sample_twice(*clients: tw.SamplingClient) -> None:
+    """Sample twice with each client."""
     for future in [client.sample(PROMPT, 1, PARAMS) for client in clients for _ in range(2)]:
         future.result(PATIENCE_S)
 
 
-def numbers(server: ScriptedServer) -> list[int]:
-    """The seq_ids of all samples."""
+def sample_seq_ids(server: ScriptedServer) -> list[int]:
+    """Return the seq_ids of all samples, sorted."""
     return sorted(body["seq_id"] for body in server.bodies("asample"))
 
 
-def test_copies_count_in_ranges_by_chance(server: ScriptedServer, client: tw.ServiceClient) -> None:
-    """Without a server that numbers copies, each copy, and each copy of a copy, has a range of its own."""
+def test_copies_use_separate_random_ranges(server: ScriptedServer, client: tw.ServiceClient) -> None:
+    """If the server does not number copies, each copy, and each copy of a copy, has a random range."""
     original = client.create_sampling_client(base_model="base")
     first = copy.copy(original)
-    draw(original, first, copy.copy(first), copy.deepcopy(original))
-    found = numbers(server)
-    assert found[:2] == [0, 1]
-    ranges = {number // SEQ_IDS_PER_COPY for number in found}
+    sample_twice(original, first, copy.copy(first), copy.deepcopy(original))
+    seq_ids = sample_seq_ids(server)
+    assert seq_ids[:2] == [0, 1]
+    ranges = {seq_id // SEQ_IDS_PER_COPY for seq_id in seq_ids}
     assert len(ranges) == 4
     assert max(ranges) <= SEQ_IDS_PER_COPY
-    assert [number % SEQ_IDS_PER_COPY for number in found] == [0, 1] * 4
+    assert [seq_id % SEQ_IDS_PER_COPY for seq_id in seq_ids] == [0, 1] * 4
     assert not server.named("join_sampling_session")
 
 
-def test_copies_ask_the_server_once_before_their_first_sample(server: ScriptedServer) -> None:
-    """Where the flag says so, the server numbers the copies; who never samples never asks."""
+def test_server_numbers_a_copy_before_its_first_sample(server: ScriptedServer) -> None:
+    """With the flag set, a copy requests its number before its first sample, and only then."""
     server.rules["join_sampling_session"] = in_order(
         ScriptedResponse({"client_counter": 7}), ScriptedResponse({"client_counter": 8})
     )
-    with open_client(server.url, **JOINS) as client:
+    with open_client(server.url, **JOIN_OPTIONS) as client:
         original = client.create_sampling_client(base_model="base")
         first, second, _ = (copy.copy(original) for _ in range(3))
-        draw(original, first)
-        draw(second)
-    assert numbers(server) == [number * SEQ_IDS_PER_COPY + i for number in (0, 7, 8) for i in (0, 1)]
+        sample_twice(original, first)
+        sample_twice(second)
+    assert sample_seq_ids(server) == [number * SEQ_IDS_PER_COPY + i for number in (0, 7, 8) for i in (0, 1)]
     assert [body["sampling_session_id"] for body in server.bodies("join_sampling_session")] == ["sampler1"] * 2
 
 
 @pytest.mark.parametrize(("status", "is_fatal"), [(404, False), (405, False), (403, True)])
-def test_a_server_that_has_no_numbers_after_all(server: ScriptedServer, status: int, is_fatal: bool) -> None:
-    """A server without the call leaves it to chance; other refusals fail the sample, and the next asks again."""
+def test_missing_join_endpoint_falls_back_to_random_ranges(server: ScriptedServer, status: int, is_fatal: bool) -> None:
+    """Without the endpoint the range is random; any other error fails the sample, and the next sample retries."""
     server.rules["join_sampling_session"] = lambda _: ScriptedResponse(status=status)
-    with open_client(server.url, **JOINS) as client:
+    with open_client(server.url, **JOIN_OPTIONS) as client:
         clone = copy.copy(client.create_sampling_client(base_model="base"))
         for _ in range(2):
             future = clone.sample(PROMPT, 1, PARAMS)
@@ -69,21 +69,20 @@ def test_a_server_that_has_no_numbers_after_all(server: ScriptedServer, status: 
     assert len(server.named("join_sampling_session")) == (2 if is_fatal else 1)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_forked_processes_do_not_share_their_chance() -> None:
-    """Numbers drawn in processes forked from one state differ: by chance they would once in a thousand million."""
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_forked_processes_draw_different_ranges() -> None:
+    """Forked processes with the same random state draw different numbers; a collision has odds of 1 in 1e9."""
     code = (
         "import os, random, sys\n"
-        "from tinkerwire._sampling import sample_seq_ids as clones\n"
-        "from tinkerwire._connection import connection\n"
+        "from tinkerwire._sampling import sample_seq_ids\n"
         "import asyncio, types\n"
         "from tinkerwire._wire.dialect import found\n"
         "async def dialect(): return found(None)\n"
-        "link = types.SimpleNamespace(dialect=dialect)\n"
+        "connection = types.SimpleNamespace(dialect=dialect)\n"
         "random.seed(1)\n"
         "for _ in range(3):\n"
         "    if os.fork() == 0:\n"
-        "        os.write(1, b'%d\\n' % asyncio.run(clones.join_session(link, 's')))\n"
+        "        os.write(1, b'%d\\n' % asyncio.run(sample_seq_ids.join_session(connection, 's')))\n"
         "        os._exit(0)\n"
         "    os.wait()\n"
     )
