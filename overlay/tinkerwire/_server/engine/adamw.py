@@ -11,8 +11,6 @@ import numpy as np
 from tinkerwire._server.engine.arrays import FloatArray
 from tinkerwire._server.engine.errors import EngineError
 
-__all__ = ["AdamW", "AdamWSettings"]
-
 
 @attrs.frozen(kw_only=True)
 class AdamWSettings:

@@ -10,8 +10,6 @@ import numpy as np
 
 from tinkerwire._server.engine.arrays import FloatArray
 
-__all__ = ["AttentionTape", "attend", "attend_backward", "rotary_angles", "rotate"]
-
 ROTARY_BASE = 10_000.0
 
 

@@ -15,8 +15,6 @@ from tinkerwire._server.engine.blas import use_one_thread
 from tinkerwire._server.engine.config import LoraSettings, ModelConfig, model_config
 from tinkerwire._server.engine.errors import EngineError
 
-__all__ = ["BaseModel", "adapted_matrices", "base_model"]
-
 
 @attrs.frozen(eq=False)
 class BaseModel:

@@ -15,8 +15,6 @@ from tinkerwire._server.engine.errors import EngineError
 from tinkerwire._server.engine.example import Example, array_of_token_ids, float_input, token_array
 from tinkerwire._server.engine.losses import Loss
 
-__all__ = ["Batch", "Piece", "flatten", "pieces"]
-
 T = TypeVar("T", bound=np.generic)
 
 PIECE_TOKENS = 512

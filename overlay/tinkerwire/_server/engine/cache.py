@@ -7,8 +7,6 @@ import numpy as np
 
 from tinkerwire._server.engine.arrays import FloatArray, IntArray
 
-__all__ = ["KeyValueCache"]
-
 FIRST_CAPACITY = 64
 
 

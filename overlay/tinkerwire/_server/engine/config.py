@@ -9,8 +9,6 @@ import attrs
 
 from tinkerwire._server.engine.errors import EngineError
 
-__all__ = ["BASE_MODELS", "END_OF_TEXT", "VOCAB_SIZE", "LoraSettings", "ModelConfig", "model_config"]
-
 END_OF_TEXT = 256
 """The only token that is not a byte. It is not special: to end on it, pass it as a stop token."""
 
@@ -80,13 +78,18 @@ class LoraSettings:
             raise EngineError("LoraSettings: at least one of train_attn, train_mlp and train_unembed must be true")
 
 
-def _registry(*configs: ModelConfig) -> Mapping[str, ModelConfig]:
-    return MappingProxyType({config.name: config for config in configs})
-
-
-BASE_MODELS: Mapping[str, ModelConfig] = _registry(
-    ModelConfig(name="tinkerwire/byte-nano", d_model=32, n_layers=2, n_heads=2, d_ff=64, max_context=2048, seed=1),
-    ModelConfig(name="tinkerwire/byte-small", d_model=128, n_layers=2, n_heads=4, d_ff=512, max_context=2048, seed=2),
+BASE_MODELS: Mapping[str, ModelConfig] = MappingProxyType(
+    {
+        config.name: config
+        for config in (
+            ModelConfig(
+                name="tinkerwire/byte-nano", d_model=32, n_layers=2, n_heads=2, d_ff=64, max_context=2048, seed=1
+            ),
+            ModelConfig(
+                name="tinkerwire/byte-small", d_model=128, n_layers=2, n_heads=4, d_ff=512, max_context=2048, seed=2
+            ),
+        )
+    }
 )
 
 

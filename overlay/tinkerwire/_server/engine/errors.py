@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["EngineError"]
-
 
 class EngineError(ValueError):
     """An error that the caller can fix: invalid arguments or data.

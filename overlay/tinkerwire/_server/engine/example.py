@@ -12,8 +12,6 @@ from tinkerwire._server.engine.arrays import AnyArray, FloatArray, IntArray
 from tinkerwire._server.engine.config import ModelConfig
 from tinkerwire._server.engine.errors import EngineError
 
-__all__ = ["Example", "array_of_token_ids", "float_input", "token_array"]
-
 
 def _input_arrays(inputs: Mapping[str, Any]) -> dict[str, AnyArray]:
     return {key: np.asarray(value) for key, value in inputs.items()}

@@ -6,8 +6,6 @@ import numpy as np
 
 from tinkerwire._server.engine.arrays import FloatArray
 
-__all__ = ["log_softmax"]
-
 
 def log_softmax(logits: FloatArray) -> FloatArray:
     """Return log probabilities (nats) over the last axis; overwrites its argument."""

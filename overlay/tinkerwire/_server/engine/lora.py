@@ -16,8 +16,6 @@ from tinkerwire._server.engine.arrays import FloatArray
 from tinkerwire._server.engine.base import BaseModel, adapted_matrices
 from tinkerwire._server.engine.config import LoraSettings
 
-__all__ = ["LORA_ALPHA", "Adapter", "gradients", "init_values", "merge"]
-
 LORA_ALPHA = 32.0
 """Scale of every adapter, divided by the rank, so that one learning rate suits every rank."""
 

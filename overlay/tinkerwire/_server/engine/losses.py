@@ -17,8 +17,6 @@ import numpy as np
 from tinkerwire._server.engine.arrays import FloatArray
 from tinkerwire._server.engine.errors import EngineError
 
-__all__ = ["LOSSES", "Loss", "TokenLosses", "get_loss"]
-
 Inputs = Mapping[str, FloatArray]
 
 

@@ -12,8 +12,6 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-__all__ = ["run_all"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 Jobs: TypeAlias = "deque[tuple[Future[R], T]]"

@@ -16,8 +16,6 @@ from tinkerwire._server.engine.losses import Loss, TokenLosses
 from tinkerwire._server.engine.parallel import run_all
 from tinkerwire._server.engine.transformer import Weights, backward, run_forward
 
-__all__ = ["LossPass", "PassResult", "accumulate"]
-
 
 @attrs.frozen(eq=False)
 class PassResult:

@@ -19,8 +19,6 @@ from tinkerwire._server.engine.sampling_rule import SamplingRule
 from tinkerwire._server.engine.stopping import Stop, StopRule
 from tinkerwire._server.engine.transformer import run_forward
 
-__all__ = ["SampledSequence", "Sampler", "Samples"]
-
 NO_TARGET = -1
 """Value of positions without a target token."""
 ALTERNATIVES_STREAM = 1

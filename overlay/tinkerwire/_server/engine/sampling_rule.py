@@ -10,8 +10,6 @@ import numpy as np
 from tinkerwire._server.engine.arrays import FloatArray, IntArray
 from tinkerwire._server.engine.errors import EngineError
 
-__all__ = ["SamplingRule"]
-
 
 @attrs.frozen(kw_only=True)
 class SamplingRule:

@@ -10,8 +10,6 @@ from tinkerwire._server.engine.adamw import AdamW
 from tinkerwire._server.engine.arrays import AnyArray, FloatArray
 from tinkerwire._server.engine.errors import EngineError
 
-__all__ = ["read_state", "write_state"]
-
 STEP = "adam.step"
 
 

@@ -9,8 +9,6 @@ import attrs
 from tinkerwire._server.engine.config import ModelConfig
 from tinkerwire._server.engine.errors import EngineError
 
-__all__ = ["Stop", "StopRule"]
-
 Stop = str | Sequence[str] | Sequence[int] | None
 """The stop argument of a request: None, a text, texts or token ids."""
 

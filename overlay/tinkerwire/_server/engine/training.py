@@ -18,8 +18,6 @@ from tinkerwire._server.engine.losses import Loss, TokenLosses, get_loss
 from tinkerwire._server.engine.passes import LossPass, PassResult, accumulate
 from tinkerwire._server.engine.state import read_state, write_state
 
-__all__ = ["LoraModel", "LossResult"]
-
 
 @attrs.frozen(eq=False)
 class LossResult:
@@ -92,35 +90,20 @@ class LoraModel:
         accumulate(self._grads, grads)
         return result
 
-    def optim_step(
-        self,
-        learning_rate: float = 1e-4,
-        beta1: float = 0.9,
-        beta2: float = 0.95,
-        eps: float = 1e-12,
-        weight_decay: float = 0.0,
-        grad_clip_norm: float = 0.0,
-    ) -> dict[str, float]:
+    def optim_step(self, learning_rate: float = 1e-4, **settings: float) -> dict[str, float]:
         """Take one AdamW step with the accumulated gradients, drop them, and return the metrics of the step.
 
         Without accumulated gradients the gradient is zero: the step counts, and momentum and weight decay apply.
-        For the arguments see AdamWSettings.
+        The settings are those of AdamWSettings.
 
         Raises:
             EngineError: a setting is out of range, or a gradient is not finite; the adapter is unchanged.
         """
-        settings = AdamWSettings(
-            learning_rate=learning_rate,
-            beta1=beta1,
-            beta2=beta2,
-            eps=eps,
-            weight_decay=weight_decay,
-            grad_clip_norm=grad_clip_norm,
-        )
-        settings.check()
+        adamw_settings = AdamWSettings(learning_rate=learning_rate, **settings)
+        adamw_settings.check()
         grads = self._grads or {name: np.zeros_like(value) for name, value in self._params.items()}
         self._grads = {}
-        return self._optimizer.update(self._params, grads, settings)
+        return self._optimizer.update(self._params, grads, adamw_settings)
 
     def state_arrays(self) -> dict[str, AnyArray]:
         """Return copies of the adapter and the optimizer state, without accumulated gradients."""

@@ -16,8 +16,6 @@ from tinkerwire._server.engine.attention import AttentionTape, attend, attend_ba
 from tinkerwire._server.engine.cache import KeyValueCache
 from tinkerwire._server.engine.config import ModelConfig
 
-__all__ = ["Tape", "Weights", "backward", "run_forward"]
-
 Weights = Mapping[str, FloatArray]
 
 NORM_EPS = 1e-5

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from tinkerwire_generated.models import (
     Datum,
@@ -40,6 +40,7 @@ from ..._wire.protobuf_tensors import (
     trailing_shape,
 )
 
+T = TypeVar("T")
 _STOP_NUMBERS = {name: number for number, name in STOP_REASONS.items()}
 
 
@@ -142,8 +143,7 @@ def _decode_datum(place: str, datum_message: Any) -> Datum:
         for name in ("model_input_spans", "loss_fn_input_spans"):
             messages = getattr(datum_message, name)
             spans[name] = [_decode_span(f"{place}.{name}[{i}]", span) for i, span in enumerate(messages)]
-    datum: Datum = _construct(place, Datum, model_input=ModelInput(chunks=chunks), loss_fn_inputs=tensors, **spans)
-    return datum
+    return _construct(place, Datum, model_input=ModelInput(chunks=chunks), loss_fn_inputs=tensors, **spans)
 
 
 def _decode_span(place: str, span_message: Any) -> ProvenanceSpan:
@@ -151,9 +151,9 @@ def _decode_span(place: str, span_message: Any) -> ProvenanceSpan:
     if kind is None:
         raise ValueError(f"{place}: must refer to a prompt or a sample")
     part = getattr(span_message, kind)
-    make = SampledProvenanceSpan if kind == "sampled_tokens" else PromptProvenanceSpan
-    span: ProvenanceSpan = _construct(place, make, sequence_id=part.sequence_id, offset=part.offset, length=part.length)
-    return span
+    is_sampled = kind == "sampled_tokens"
+    make: Callable[..., ProvenanceSpan] = SampledProvenanceSpan if is_sampled else PromptProvenanceSpan
+    return _construct(place, make, sequence_id=part.sequence_id, offset=part.offset, length=part.length)
 
 
 def _decode_chunk(place: str, chunk_message: Any) -> EncodedTextChunk | ImageChunk | DmelChunk:
@@ -168,8 +168,7 @@ def _decode_chunk(place: str, chunk_message: Any) -> EncodedTextChunk | ImageChu
     if image.HasField("override_dimensions"):
         raise ValueError(f"{place}.override_dimensions: not supported by this server; omit it")
     expected = image.expected_tokens if image.HasField("expected_tokens") else None
-    chunk: ImageChunk = _construct(place, ImageChunk, data=image.data, format=image.format, expected_tokens=expected)
-    return chunk
+    return _construct(place, ImageChunk, data=image.data, format=image.format, expected_tokens=expected)
 
 
 def _decode_config(parsed_message: Any) -> dict[str, float | str] | None:
@@ -182,7 +181,7 @@ def _decode_config(parsed_message: Any) -> dict[str, float | str] | None:
     return config or None
 
 
-def _construct(place: str, make: Any, **fields: Any) -> Any:
+def _construct(place: str, make: Callable[..., T], **fields: Any) -> T:
     try:
         return make(**fields)
     except (TypeError, ValueError) as error:
