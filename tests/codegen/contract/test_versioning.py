@@ -1,32 +1,11 @@
-"""Projection of a contract to one version, and the union of all versions, on small documents."""
+"""Projection of a contract to one version, on small documents."""
 
 from __future__ import annotations
 
-import copy
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from support.contract_documents import NULL, TEXT, document, operation, ref, schemas_at
 from tinkerwire_base.conversion.versioning import is_available, parse_version, project, union_document
-
-
-def document(schemas: dict[str, Any] | None = None, paths: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"openapi": "3.1.0", "paths": paths or {}, "components": {"schemas": schemas or {}}}
-
-
-def schemas_at(version: str, **schemas: Any) -> dict[str, Any]:
-    projected: dict[str, Any] = project(document(schemas), version)["components"]["schemas"]
-    return projected
-
-
-def ref(name: str, **more: Any) -> dict[str, Any]:
-    return {"$ref": f"#/components/schemas/{name}", **more}
-
-
-TEXT: dict[str, Any] = {"type": "string"}
-NULL: dict[str, Any] = {"type": "null"}
 
 
 @pytest.mark.parametrize(
@@ -184,10 +163,6 @@ def test_history_applies_to_a_schema() -> None:
     assert schemas_at("0.6.0", A=schema)["A"]["additionalProperties"] is False
 
 
-def operation(**more: Any) -> dict[str, Any]:
-    return {"responses": {"200": {"description": "Done."}}, **more}
-
-
 def test_path_without_operations_disappears() -> None:
     """A path without operations disappears."""
     paths = {
@@ -224,8 +199,8 @@ def test_parts_of_an_operation_have_versions() -> None:
     }
 
 
-def test_thing_returns_after_a_gap() -> None:
-    """A thing is absent during a gap of x-absent, and present before and after."""
+def test_schema_returns_after_a_gap() -> None:
+    """A schema is absent during a gap of x-absent, and present before and after."""
     schema = TEXT | {"x-since": "0.4.0", "x-absent": [{"since": "0.5.0", "until": "0.7.0"}]}
     names = {v: list(schemas_at(v, A=schema)) for v in ("0.3.0", "0.4.0", "0.5.0", "0.6.9", "0.7.0")}
     assert names == {"0.3.0": [], "0.4.0": ["A"], "0.5.0": [], "0.6.9": [], "0.7.0": ["A"]}
@@ -265,139 +240,3 @@ def test_plain_document_omits_protobuf_only_parts() -> None:
     schemas["A"]["properties"]["b"]["x-protobuf-only"] = True
     assert schemas_at("0.16.1", **schemas) == {"A": {"type": "object", "properties": {"a": TEXT}}}
     assert union_document(document(schemas))["components"]["schemas"] == schemas
-
-
-def union_schema(**schema: Any) -> dict[str, Any]:
-    union: dict[str, Any] = union_document(document({"A": schema, "ID": TEXT}))["components"]["schemas"]["A"]
-    return union
-
-
-@pytest.mark.parametrize(
-    ("owner", "detail"),
-    [
-        ({}, {}),
-        ({"x-since": "0.1.0"}, {"x-since": "0.3.0"}),
-        ({"x-since": "0.1.0"}, {"x-since": "0.2.0"}),
-        ({"x-since": "0.6.0"}, {"x-since": "0.6.0"}),
-        ({"x-until": "0.9.0"}, {"x-until": "0.9.0"}),
-        ({"x-since": "0.6.0", "x-until": "0.9.0"}, {}),
-        ({}, {"x-history": [{"until": "0.6.0", "schema": {"description": "Once."}}]}),
-        ({}, {"x-history": [{"until": "0.3.0", "required": False, "schema": {}}]}),
-    ],
-)
-def test_union_requires_properties_of_every_version(owner: dict[str, Any], detail: dict[str, Any]) -> None:
-    """A property as old as its schema, or as the contract, stays required and unchanged."""
-    union = union_schema(**owner, type="object", required=["a"], properties={"a": TEXT | detail})
-    assert union == {"type": "object", "required": ["a"], "properties": {"a": TEXT}}
-
-
-@pytest.mark.parametrize(
-    "times",
-    [
-        {"x-since": "0.6.0"},
-        {"x-until": "0.6.0"},
-        {"x-history": [{"until": "0.6.0", "required": False, "schema": {}}]},
-    ],
-)
-@pytest.mark.parametrize(
-    ("shape", "expected"),
-    [
-        (TEXT, {"type": ["string", "null"], "default": None}),
-        (ref("ID"), {"anyOf": [ref("ID"), NULL], "default": None}),
-        ({"anyOf": [ref("ID"), TEXT]}, {"anyOf": [ref("ID"), TEXT, NULL], "default": None}),
-        ({"anyOf": [ref("ID"), NULL]}, {"anyOf": [ref("ID"), NULL], "default": None}),
-        ({"type": ["string", "null"]}, {"type": ["string", "null"], "default": None}),
-        ({"type": "string", "const": "x"}, {"anyOf": [{"type": "string", "const": "x"}, NULL], "default": None}),
-        ({"type": "array", "items": TEXT}, {"anyOf": [{"type": "array", "items": TEXT}, NULL], "default": None}),
-        ({"type": "string", "default": "x"}, {"type": "string", "default": "x"}),
-    ],
-)
-def test_union_makes_sometimes_required_properties_optional(
-    times: dict[str, Any], shape: dict[str, Any], expected: dict[str, Any]
-) -> None:
-    """A property that some version lacks or does not require is optional, null by default, with its description."""
-    detail = {"description": "It.", **shape, **times}
-    union = union_schema(type="object", required=["a", "b"], properties={"a": detail, "b": TEXT})
-    assert union["required"] == ["b"]
-    assert union["properties"]["a"] == {"description": "It.", **expected}
-
-
-def test_union_gives_later_properties_a_default() -> None:
-    """A later property that was never required can be omitted from models too."""
-    union = union_schema(type="object", properties={"a": TEXT | {"x-since": "0.6.0"}, "b": TEXT})
-    assert union["properties"] == {"a": {"type": ["string", "null"], "default": None}, "b": TEXT}
-
-
-def test_union_has_everything_of_every_version() -> None:
-    """The union has schemas, values, members and operations of all versions, without marks."""
-    schemas = {
-        "A": TEXT | {"x-until": "0.6.0"},
-        "B": TEXT | {"x-since": "0.6.0"},
-        "E": {"type": "string", "enum": ["a", "b"], "x-enum-since": {"b": "0.6.0"}},
-        "U": {"anyOf": [ref("A"), ref("B", **{"x-since": "0.6.0"})]},
-    }
-    paths = {"/a": {"get": operation(**{"x-until": "0.6.0"}), "post": operation(**{"x-since": "0.6.0"})}}
-    union = union_document(document(schemas, paths))
-    assert union["components"]["schemas"] == {
-        "A": TEXT,
-        "B": TEXT,
-        "E": {"type": "string", "enum": ["a", "b"]},
-        "U": {"anyOf": [ref("A"), ref("B")]},
-    }
-    assert union["paths"] == {"/a": {"get": operation(), "post": operation()}}
-
-
-versions = st.tuples(st.just(0), st.integers(1, 20), st.integers(0, 3)).map(lambda v: ".".join(map(str, v)))
-known = versions.filter(lambda v: parse_version(v) >= parse_version("0.3.0"))
-times = st.fixed_dictionaries({}, optional={"x-since": versions, "x-until": versions})
-changes = {"required": st.booleans(), "schema": st.just({"type": "number"})}
-history = st.lists(st.fixed_dictionaries({"until": versions}, optional=changes), max_size=2)
-fields = st.builds(lambda time, past: TEXT | time | {"x-history": past}, times, history)
-
-
-@st.composite
-def documents(draw: st.DrawFn) -> dict[str, Any]:
-    properties = draw(st.dictionaries(st.sampled_from("abcd"), fields))
-    required = [name for name in properties if draw(st.booleans())]
-    enum = {
-        "type": "string",
-        "enum": ["x", "y"],
-        "x-enum-since": draw(st.dictionaries(st.sampled_from("xy"), versions)),
-    }
-    schemas = {
-        "A": {"type": "object", "properties": properties, "required": required} | draw(times),
-        "E": enum | draw(times),
-        "U": {"anyOf": [ref("A") | draw(times), ref("E") | draw(times)]},
-        "V": {"anyOf": [ref("U")]},
-    }
-    return document(schemas, {"/a": {"get": operation(**draw(times))}})
-
-
-@given(documents(), known)
-def test_projection_is_idempotent(contract: dict[str, Any], version: str) -> None:
-    """A plain document has no marks, so each of its versions is the document itself."""
-    before = copy.deepcopy(contract)
-    plain = project(contract, version)
-    assert contract == before
-    assert project(plain, version) == plain
-    assert "x-" not in repr(plain)
-
-
-@given(documents(), known)
-def test_projection_is_consistent(contract: dict[str, Any], version: str) -> None:
-    """With any marks, every required property exists, and every reference has a target."""
-    schemas = project(contract, version)["components"]["schemas"]
-    for schema in schemas.values():
-        assert set(schema.get("required", [])) <= set(schema.get("properties", {}))
-        members = schema.get("anyOf", [ref("U")] if "U" in schemas else [])
-        assert all(member["$ref"].rpartition("/")[2] in schemas for member in members)
-
-
-@given(documents(), known)
-def test_union_covers_every_version(contract: dict[str, Any], version: str) -> None:
-    """The union has each version's schemas and properties, and requires no more than the version does."""
-    everything = union_document(contract)["components"]["schemas"]
-    for name, schema in project(contract, version)["components"]["schemas"].items():
-        assert set(schema.get("properties", {})) <= set(everything[name].get("properties", {}))
-        assert set(everything[name].get("required", [])) <= set(schema.get("required", []))
-    assert "x-" not in repr(everything)

@@ -1,0 +1,31 @@
+"""Small contracts for tests of versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tinkerwire_base.conversion.versioning import project
+
+TEXT: dict[str, Any] = {"type": "string"}
+NULL: dict[str, Any] = {"type": "null"}
+
+
+def document(schemas: dict[str, Any] | None = None, paths: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return a contract with these schemas and paths."""
+    return {"openapi": "3.1.0", "paths": paths or {}, "components": {"schemas": schemas or {}}}
+
+
+def schemas_at(version: str, **schemas: Any) -> dict[str, Any]:
+    """Return the schemas of a contract at a version."""
+    projected: dict[str, Any] = project(document(schemas), version)["components"]["schemas"]
+    return projected
+
+
+def ref(name: str, **more: Any) -> dict[str, Any]:
+    """Return a reference to a schema."""
+    return {"$ref": f"#/components/schemas/{name}", **more}
+
+
+def operation(**more: Any) -> dict[str, Any]:
+    """Return an operation with a response."""
+    return {"responses": {"200": {"description": "Done."}}, **more}
