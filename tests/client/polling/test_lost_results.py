@@ -1,4 +1,4 @@
-"""Lost results: the client resends a sample, and raises an error for a training step."""
+"""Results that the server loses: the client repeats a sample, and raises an error for a training step."""
 
 from __future__ import annotations
 
@@ -6,11 +6,91 @@ import attrs
 import pytest
 
 import tinkerwire as tw
-from support.clients import FAST, PARAMS, PROMPT, open_client
+from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client
 from support.optim_steps import NOT_READY, step_error
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import PATIENCE_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
+UNKNOWN = ScriptedResponse({"detail": "unknown request"}, status=404)
+UNCLEAR = ScriptedResponse({"detail": "it is over"}, status=404)
+"""A 404 whose text does not name a missing request."""
+GONE = ScriptedResponse(status=410)
+FIRST_RESPONSES = {
+    "reset": ScriptedResponse(drop=True),
+    "garbage": ScriptedResponse(raw=b"not HTTP at all\r\n\r\n"),
+    "cut": ScriptedResponse(raw=b'HTTP/1.1 200 OK\r\ncontent-length: 999\r\n\r\n{"sequences"'),
+    "500": ScriptedResponse(status=500),
+    "502": ScriptedResponse(b"<html>", status=502),
+    "504": ScriptedResponse(status=504),
+    "not ready": ScriptedResponse(status=408),
+}
+
+
+@pytest.mark.parametrize("lost", [UNKNOWN, UNCLEAR, GONE], ids=["404", "unclear 404", "410"])
+@pytest.mark.parametrize("first", FIRST_RESPONSES.values(), ids=FIRST_RESPONSES)
+def test_sample_lost_after_an_error_is_sampled_again(
+    server: ScriptedServer, client: tw.ServiceClient, first: ScriptedResponse, lost: ScriptedResponse
+) -> None:
+    """If the result is lost after any response without a result, the client samples again with a new seq_id."""
+    server.on_poll("Sample", in_order(first, lost, server.healthy_response))
+    sampling = client.create_sampling_client(base_model="base")
+    assert len(sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences) == 1
+    assert [body["seq_id"] for body in server.bodies("asample")] == [0, 1]
+
+
+@pytest.mark.parametrize("body", [{"detail": "Not Found"}, {"detail": "unknown request"}, b"", {}], ids=str)
+def test_sample_unknown_at_its_first_poll_is_sampled_again(
+    server: ScriptedServer, client: tw.ServiceClient, body: dict[str, str] | bytes
+) -> None:
+    """The client also samples again if the server does not know a request id at the first poll."""
+    server.on_poll("Sample", in_order(ScriptedResponse(body, status=404), server.healthy_response))
+    client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    assert len(server.named("asample")) == 2
+
+
+@pytest.mark.parametrize("lost", [UNKNOWN, GONE], ids=["404", "410"])
+def test_finished_sample_without_a_result_is_sampled_again(server: ScriptedServer, lost: ScriptedResponse) -> None:
+    """The client samples again if a batched poll reports a sample as finished and its result is missing."""
+    cursor = [0]
+
+    def respond(_: RecordedRequest) -> ScriptedResponse:
+        new = [f"asample/{n}/{body.get('seq_id')}" for n, body in server.promised if "prompt" in body][cursor[0] :]
+        cursor[0] += len(new)
+        completions = [{"request_id": request_id, "cursor": cursor[0]} for request_id in new]
+        return ScriptedResponse({"completions": completions, "cursor": cursor[0]}, delay_s=0.0 if new else 0.05)
+
+    server.rules["retrieve_futures"] = respond
+    server.rules["join_sampling_session"] = lambda _: ScriptedResponse(
+        {"sample_seq_id_start": 0, "cloned_sampler_id": 0}
+    )
+    server.on_poll("Sample", in_order(lost, server.healthy_response))
+    config = {"sample_use_retrieve_futures": True}
+    with open_client(server.url, wire_version="0.38.0", client_config=config) as client:
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    assert server.named("retrieve_futures")
+    assert len(server.named("asample")) == 2
+
+
+def test_retry_policy_limits_repeated_samples(server: ScriptedServer) -> None:
+    """max_attempts and retry_if limit how often the client sends a lost sample."""
+    server.on_poll("Sample", lambda _: UNKNOWN)
+    never = attrs.evolve(FAST, retry_if=lambda error: False)
+    for policy, count in ((attrs.evolve(FAST, max_attempts=3), 3), (never, 1)):
+        before = len(server.named("asample"))
+        with open_client(server.url, retry=policy) as client, pytest.raises(tw.FutureExpiredError):
+            client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        assert len(server.named("asample")) - before == count
+
+
+@pytest.mark.parametrize("first", FIRST_RESPONSES.values(), ids=FIRST_RESPONSES)
+def test_lost_training_result_is_an_error(
+    server: ScriptedServer, training: tw.TrainingClient, first: ScriptedResponse
+) -> None:
+    """The client never repeats a training step, because the server may have executed it."""
+    server.on_poll("OptimStep", in_order(first, UNKNOWN))
+    with pytest.raises(tw.FutureExpiredError):
+        training.optim_step(ADAM).result(PATIENCE_S)
+    assert len(server.named("optim_step")) == 1
 
 
 def test_expired_training_result_raises_future_expired_error(
@@ -23,7 +103,7 @@ def test_expired_training_result_raises_future_expired_error(
     assert len(server.named("optim_step")) == 1
 
 
-def test_expired_sample_is_sent_again_with_a_new_seq_id(server: ScriptedServer, client: tw.ServiceClient) -> None:
+def test_expired_sample_is_repeated_with_a_new_seq_id(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """After 410 the client sends the sample with a new seq_id and a new key, until the server returns a result."""
     expired = ScriptedResponse(status=410)
     server.on_poll("Sample", in_order(expired, expired, server.healthy_response))
