@@ -36,8 +36,7 @@ class Validator:
             operation["operationId"]: operation for item in document["paths"].values() for operation in item.values()
         }
         self._converter = Converter()
-        self._bodies: dict[str, jsonschema_rs.Validator] = {}
-        self._queries: dict[str, jsonschema_rs.Validator] = {}
+        self._validators: dict[tuple[str, str], jsonschema_rs.Validator] = {}
 
     def parse_body(self, operation: Operation, content: bytes | None, headers: Mapping[str, str]) -> Any:
         """Return the request model of a body; None for operations without a body.
@@ -66,9 +65,7 @@ class Validator:
         if media == PROTOBUF:
             return self._parse_protobuf(decompressed)
         value = _parse_json(decompressed)
-        validator = self._bodies.get(operation.name) or self._create_body_validator(operation.name)
-        if not validator.is_valid(value):
-            raise HttpError(422, validation_errors.error_details(validator.iter_errors(value), "body"))
+        self._validate(operation, "body", supported[JSON]["schema"], value)
         try:
             return self._converter.structure(value, operation.request)
         except ValueError as error:
@@ -86,9 +83,8 @@ class Validator:
             is_integer = schemas.get(name, {}).get("type") == "integer" and _INTEGER.fullmatch(text)
             values[name] = int(text) if is_integer else text
         if values:
-            validator = self._queries.get(operation.name) or self._create_query_validator(operation.name, schemas)
-            if not validator.is_valid(values):
-                raise HttpError(422, validation_errors.error_details(validator.iter_errors(values), "query"))
+            schema = {"type": "object", "additionalProperties": False, "properties": schemas}
+            self._validate(operation, "query", schema, values)
         defaults = {name: schema["default"] for name, schema in schemas.items() if "default" in schema}
         return {**defaults, **values}
 
@@ -109,14 +105,13 @@ class Validator:
         except (ValueError, OverflowError) as error:
             raise HttpError(422, [{"loc": ["body"], "msg": str(error), "type": "value_error"}]) from None
 
-    def _create_body_validator(self, name: str) -> jsonschema_rs.Validator:
-        content = self._operations[name]["requestBody"]["content"]
-        schema = content[JSON]["schema"]
-        return self._bodies.setdefault(name, self._compile(schema))
-
-    def _create_query_validator(self, name: str, schemas: Mapping[str, Document]) -> jsonschema_rs.Validator:
-        schema = {"type": "object", "additionalProperties": False, "properties": dict(schemas)}
-        return self._queries.setdefault(name, self._compile(schema))
+    def _validate(self, operation: Operation, source: str, schema: Document, value: Any) -> None:
+        validator = self._validators.get((operation.name, source))
+        if validator is None:
+            validator = jsonschema_rs.Draft202012Validator({**schema, "components": self._document["components"]})
+            self._validators[operation.name, source] = validator
+        if not validator.is_valid(value):
+            raise HttpError(422, validation_errors.error_details(validator.iter_errors(value), source))
 
     def _query_schemas(self, name: str) -> dict[str, Document]:
         return {
@@ -124,9 +119,6 @@ class Validator:
             for parameter in self._operations[name].get("parameters", [])
             if parameter["in"] == "query"
         }
-
-    def _compile(self, schema: Document) -> jsonschema_rs.Validator:
-        return jsonschema_rs.Draft202012Validator({**schema, "components": self._document["components"]})
 
 
 def _parse_json(content: bytes) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from functools import lru_cache
 
 import attrs
 
@@ -59,8 +60,8 @@ class SamplingSessions:
     def __init__(self) -> None:
         self._sessions: dict[str, SamplingSession] = {}
         self._implicit: OrderedDict[str, SamplingSession] = OrderedDict()
-        self._samplers: OrderedDict[str, tuple[Adapter | None, Sampler]] = OrderedDict()
-        self._lock = threading.RLock()
+        self._samplers = lru_cache(MAX_CACHED_SAMPLERS)(_create_sampler)
+        self._lock = threading.Lock()
 
     def add(self, session: SamplingSession) -> None:
         """Add a sampling session; it replaces one with the same id."""
@@ -86,9 +87,7 @@ class SamplingSessions:
         """Add a session for samples that name a base model or path; it may replace the least recently used one."""
         self._implicit[session.sampler_id] = session
         if len(self._implicit) > MAX_CACHED_SAMPLERS:
-            dropped_id, _ = self._implicit.popitem(last=False)
-            with self._lock:
-                self._samplers.pop(dropped_id, None)
+            self._implicit.popitem(last=False)
 
     def find_implicit(self, sampler_id: str) -> SamplingSession | None:
         """Return a session of :meth:`add_implicit`, or None."""
@@ -99,19 +98,14 @@ class SamplingSessions:
 
     def remove(self, sampler_id: str) -> None:
         """Remove a sampling session."""
-        with self._lock:
-            self._sessions.pop(sampler_id, None)
-            self._samplers.pop(sampler_id, None)
+        self._sessions.pop(sampler_id, None)
 
     def get_sampler(self, session: SamplingSession) -> Sampler:
         """Return the engine's sampler for the current weights of a session."""
-        adapter = session.weights.adapter
+        # With a lock, because lru_cache would let two threads create the same sampler.
         with self._lock:
-            cached_adapter, sampler = self._samplers.get(session.sampler_id, (None, None))
-            if sampler is None or cached_adapter is not adapter:
-                sampler = Sampler(base_model(session.config.name), adapter)
-                self._samplers[session.sampler_id] = adapter, sampler
-                if len(self._samplers) > MAX_CACHED_SAMPLERS:
-                    self._samplers.popitem(last=False)
-            self._samplers.move_to_end(session.sampler_id)
-            return sampler
+            return self._samplers(session.config.name, session.weights.adapter)
+
+
+def _create_sampler(model: str, adapter: Adapter | None) -> Sampler:
+    return Sampler(base_model(model), adapter)
