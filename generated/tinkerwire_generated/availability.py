@@ -10,6 +10,51 @@ from tinkerwire_base.conversion.versioning import VersionRange
 NEWEST = "0.38.0"
 """The newest wire version of the contract."""
 
+VERSIONS: tuple[str, ...] = (
+    "0.1.0",
+    "0.2.0",
+    "0.3.0",
+    "0.4.0",
+    "0.4.1",
+    "0.5.1",
+    "0.6.0",
+    "0.6.3",
+    "0.7.0",
+    "0.8.1",
+    "0.9.0",
+    "0.10.0",
+    "0.11.0",
+    "0.12.0",
+    "0.13.1",
+    "0.14.0",
+    "0.15.0",
+    "0.16.1",
+    "0.18.2",
+    "0.19.0",
+    "0.20.0",
+    "0.21.0",
+    "0.22.7",
+    "0.23.4",
+    "0.24.1",
+    "0.25.0",
+    "0.26.2",
+    "0.27.2",
+    "0.28.1",
+    "0.29.1",
+    "0.30.4",
+    "0.31.0",
+    "0.32.0",
+    "0.33.1",
+    "0.34.0",
+    "0.35.0",
+    "0.36.0",
+    "0.38.0",
+)
+"""The wire versions from which the contract was read, in order."""
+
+OLDEST_MODELS_VERSION = "0.3.0"
+"""The oldest version whose requests the models fit; before it, requests had types of their own."""
+
 TYPE_VERSIONS: Mapping[str, VersionRange] = {
     "ErrorResponse": ("0.1.0", "0.2.0"),
     "AuthTokenRequest": ("0.18.2", None),
@@ -405,4 +450,13 @@ PARAMETER_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {
     "copy_weights": {"X-Tinker-Weights-Access-Token": ("0.34.0", None)},
     "list_training_runs": {"access_scope": ("0.15.0", None), "project_id": ("0.22.7", None)},
     "get_training_run": {"access_scope": ("0.15.0", None)},
+}
+
+BODY_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {
+    "forward_backward": {"application/json": ("0.1.0", "0.25.0"), "application/x-protobuf": ("0.19.0", None)}
+}
+
+PROTOBUF_RESULT_VERSIONS: Mapping[str, VersionRange] = {
+    "SampleResponse": ("0.18.2", None),
+    "ForwardBackwardOutput": ("0.19.0", None),
 }

@@ -34,6 +34,12 @@ from tinkerwire_base.validators import (
     has_size,
 )
 
+from tinkerwire_generated.constants import (
+    CHECKPOINT_SEGMENTS,
+    LOSS_INPUT_DTYPES,
+    TINKER_SCHEME,
+)
+
 AccessScope: TypeAlias = Literal["owned", "accessible"]
 """
 Sessions that the caller owns, or all that the caller may see.
@@ -1632,7 +1638,7 @@ class JoinSamplingSessionResponse(AllowExtra):
     """
 
     client_counter: int
-    """The number; seq_ids of the copy start at the number times 1,000,000,000."""
+    """The number; seq_ids of the copy start at the number times SEQ_IDS_PER_COPY."""
     type: Literal["join_sampling_session"] = field(default="join_sampling_session")
     """Tag of the response."""
 
@@ -2004,6 +2010,10 @@ class ParsedCheckpointTinkerPath(CheckpointPathMixin, AllowExtra):
 
     Wire: 0.1.0 and later.
     """
+
+    _checkpoint_segments = CHECKPOINT_SEGMENTS
+
+    _tinker_scheme = TINKER_SCHEME
 
     tinker_path: str
     """The whole path, for example tinker://run/weights/0001."""
@@ -2427,6 +2437,10 @@ class SaveWeightsForSamplerResponse(SaveSamplerWeightsMixin, AllowExtra):
     Wire: 0.1.0 and later.
     """
 
+    _checkpoint_segments = CHECKPOINT_SEGMENTS
+
+    _tinker_scheme = TINKER_SCHEME
+
     path: str
     """The tinker:// path of the saved weights."""
     type: Literal["save_weights_for_sampler"] | None = field(default=None)
@@ -2477,6 +2491,10 @@ class SaveWeightsResponse(SaveWeightsMixin, AllowExtra):
 
     Wire: 0.1.0 and later.
     """
+
+    _checkpoint_segments = CHECKPOINT_SEGMENTS
+
+    _tinker_scheme = TINKER_SCHEME
 
     path: str
     """The tinker:// path of the saved weights."""
@@ -3043,6 +3061,8 @@ class TensorData(TensorDataMixin, DataclassMethods, ForbidExtra):
         [[1.0, 2.0], [3.0, 4.0]]
     """
 
+    _loss_input_dtypes = LOSS_INPUT_DTYPES
+
     _data: Sequence[float] | Array = field(alias="data")
     """Flat values in row-major order; whole numbers when dtype is int64."""
     dtype: TensorDtype = field(validator=field_validator())
@@ -3057,8 +3077,8 @@ class TensorData(TensorDataMixin, DataclassMethods, ForbidExtra):
 
 LossFnInputs: TypeAlias = dict[str, TensorData]
 """
-Tensors of a loss by name: target_tokens (int64), weights, advantages, logprobs, clip_low_threshold,
-clip_high_threshold and, since wire 0.34.0, sequence_ratio_mask (float32), mostly one number per input token.
+Tensors of a loss by name, mostly one number per input token; sequence_ratio_mask since wire 0.34.0. A plain
+list under one of the names has the dtype that LOSS_INPUT_DTYPES gives.
 
 Wire: 0.1.0 and later.
 """

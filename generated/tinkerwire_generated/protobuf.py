@@ -58,6 +58,12 @@ MESSAGE_FIELD_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {
 }
 """Versions of the fields that are newer than their message or were removed before it."""
 
+ENUM_VALUES: Mapping[str, Mapping[str, int]] = {
+    "DType": {"DTYPE_UNSPECIFIED": 0, "DTYPE_FLOAT32": 1, "DTYPE_INT64": 2, "DTYPE_INT32": 3, "DTYPE_BFLOAT16": 4},
+    "StopReason": {"STOP_REASON_STOP": 0, "STOP_REASON_LENGTH": 1},
+}
+"""The numbers of the values of each enum."""
+
 _lock = Lock()
 _built: list[dict[str, Any]] = []
 

@@ -6,7 +6,7 @@ import os
 
 from tinkerwire_base.errors import TinkerError
 
-from ._connection.retry import RetryConfig
+from ._connection.retry import SINGLE_ATTEMPT
 from ._credentials.official_key import is_well_formed, read_environment_key, read_official_default_key
 from ._credentials.secret import JWT_PREFIX
 from ._service import ServiceClient
@@ -41,7 +41,7 @@ def raise_if_tinker_not_accessible() -> None:
         TinkerError: the server rejects the credential, or cannot be reached.
     """
     try:
-        with ServiceClient(retry=RetryConfig(enable_retry_logic=False)) as client:
+        with ServiceClient(retry=SINGLE_ATTEMPT) as client:
             client.get_server_capabilities()
     except TinkerError:
         raise

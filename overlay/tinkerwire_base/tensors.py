@@ -29,16 +29,7 @@ from .lazy_numpy import Array, np
 from .short_repr import short_repr
 from .validators import INT64_MAX, INT64_MIN, NumberRangeError
 
-KEY_DTYPES: Mapping[str, str] = {
-    "target_tokens": "int64",
-    "weights": "float32",
-    "advantages": "float32",
-    "logprobs": "float32",
-    "clip_low_threshold": "float32",
-    "clip_high_threshold": "float32",
-    "sequence_ratio_mask": "float32",
-}
-"""The dtype of a plain list by key of the wire."""
+NO_DTYPES: Mapping[str, str] = {}
 
 
 class PrecisionWarning(UserWarning):
@@ -48,12 +39,13 @@ class PrecisionWarning(UserWarning):
 _warned: set[str] = set()
 
 
-def wire_array(name: str, value: Any) -> Array:
+def wire_array(name: str, value: Any, list_dtypes: Mapping[str, str] = NO_DTYPES) -> Array:
     """Return the value as a contiguous float32 or int64 array of its shape, without a needless copy.
 
     Args:
         name: the name of the value in errors.
-        value: numpy array or scalar, torch tensor, or nested list of numbers (dtype by :data:`KEY_DTYPES`).
+        value: numpy array or scalar, torch tensor, or nested list of numbers.
+        list_dtypes: dtype of a plain list by name.
 
     Raises:
         TypeError: not numbers, or a dtype that has no wire form.
@@ -65,7 +57,7 @@ def wire_array(name: str, value: Any) -> Array:
     elif _is_torch(value):
         array = _from_torch(name, value)
     elif isinstance(value, list | tuple):
-        return _from_list(name, value)
+        return _from_list(name, value, list_dtypes)
     else:
         raise TypeError(
             f"{name}: {type(value).__name__} is not an array, a tensor or a list of numbers; "
@@ -180,12 +172,12 @@ def _from_torch(name: str, tensor: Any) -> Array:
     return array
 
 
-def _from_list(name: str, value: Sequence[Any]) -> Array:
-    dtype = KEY_DTYPES.get(name)
+def _from_list(name: str, value: Sequence[Any], list_dtypes: Mapping[str, str]) -> Array:
+    dtype = list_dtypes.get(name)
     if dtype is None:
         raise ValueError(
             f"{name}: a plain list has no dtype, and this key has no default dtype (known keys: "
-            f"{', '.join(KEY_DTYPES)}); pass a numpy array or a TensorData"
+            f"{', '.join(list_dtypes)}); pass a numpy array or a TensorData"
         )
     return wire_list(name, value, dtype)
 

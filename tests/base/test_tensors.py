@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,15 +16,16 @@ from hypothesis import strategies as st
 
 from tinkerwire_base import tensors
 from tinkerwire_base.tensors import (
-    KEY_DTYPES,
     PrecisionWarning,
     flat_array,
     refuse_non_finite,
     token_ids,
-    wire_array,
     wire_dtype,
 )
+from tinkerwire_generated.constants import LOSS_INPUT_DTYPES
 from tinkerwire_generated.models import Datum, ModelInput, TensorData
+
+wire_array = partial(tensors.wire_array, list_dtypes=LOSS_INPUT_DTYPES)
 
 
 @pytest.fixture(autouse=True)
@@ -148,7 +150,7 @@ def test_exact_conversion_is_silent() -> None:
     assert wire_array("weights", [0.1, 0.2]).tolist() == np.array([0.1, 0.2], np.float32).tolist()
 
 
-@pytest.mark.parametrize(("key", "dtype"), KEY_DTYPES.items())
+@pytest.mark.parametrize(("key", "dtype"), LOSS_INPUT_DTYPES.items())
 def test_lists_are_typed_by_key(key: str, dtype: str) -> None:
     """Every key of the wire has the dtype of its plain lists, empty, nested and of tuples too."""
     assert wire_array(key, [1, 0]).dtype == dtype

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tinkerwire_base.tensors import wire_array
+from tinkerwire_generated.constants import LOSS_INPUT_DTYPES
 from tinkerwire_generated.models import Datum, ModelInput, TensorData
 
 torch: Any = pytest.importorskip("torch")
@@ -106,7 +107,7 @@ def test_bfloat16_of_numpy_is_widened_to_the_bit() -> None:
 def test_lists_of_tensors_convert() -> None:
     """A list of tensors is refused or read, but never misread."""
     try:
-        found = wire_array("weights", [torch.tensor(1.0), torch.tensor(2.0)])
+        found = wire_array("weights", [torch.tensor(1.0), torch.tensor(2.0)], LOSS_INPUT_DTYPES)
     except TypeError as error:
         assert "weights[0]: expected a number" in str(error)
     else:

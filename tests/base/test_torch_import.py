@@ -15,4 +15,4 @@ def test_values_convert_while_torch_is_being_imported(monkeypatch: pytest.Monkey
     """During the import no value is a tensor yet, and other values convert as usual."""
     monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
     assert ModelInput.from_ints([1, 2]).to_ints() == [1, 2]
-    assert wire_array("weights", [1.0]).tolist() == [1.0]
+    assert wire_array("weights", [1.0], {"weights": "float32"}).tolist() == [1.0]

@@ -10,8 +10,6 @@ from pathlib import Path
 OVERLAY = Path(__file__).parents[2] / "overlay"
 CONVENTIONS = frozenset({"log", "logger", "main", "register"})
 """Names that each module defines by convention: loggers, entry points and commands."""
-REMAINING = frozenset({"BATCHES", "SEQ_IDS_PER_COPY"})
-"""Names that still have several definitions. Only remove from this list."""
 
 
 def is_type_variable(node: ast.stmt) -> bool:
@@ -43,9 +41,4 @@ def repeated_names() -> dict[str, list[str]]:
 
 def test_a_public_name_is_defined_in_one_module() -> None:
     """A reader who searches for a public name finds one definition."""
-    assert {name: paths for name, paths in repeated_names().items() if name not in REMAINING} == {}
-
-
-def test_the_remaining_repeated_names_are_current() -> None:
-    """A name with one definition is not listed as repeated."""
-    assert set(repeated_names()) >= REMAINING
+    assert repeated_names() == {}

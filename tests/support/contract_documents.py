@@ -12,7 +12,8 @@ NULL: dict[str, Any] = {"type": "null"}
 
 def document(schemas: dict[str, Any] | None = None, paths: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return a contract with these schemas and paths."""
-    return {"openapi": "3.1.0", "paths": paths or {}, "components": {"schemas": schemas or {}}}
+    info = {"x-versions": ["0.1.0", "0.3.0", "0.16.1"], "x-models-since": "0.3.0"}
+    return {"openapi": "3.1.0", "info": info, "paths": paths or {}, "components": {"schemas": schemas or {}}}
 
 
 def schemas_at(version: str, **schemas: Any) -> dict[str, Any]:

@@ -30,7 +30,7 @@ KNOWN = frozenset(
     | {"items", "prefixItems", "minItems", "maxItems", "minimum", "maximum", "format", "contentEncoding", "default"}
     | {"exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
     | {"description", "x-array", "x-mixin", "x-dataclass", "x-undeclared", "x-sdk-name", "x-protobuf-only"}
-    | {"x-essential", "x-example"}
+    | {"x-essential", "x-example", "x-constants"}
 )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from tinkerwire_base.conversion.versioning import OLDEST_VERSION, parse_version, project
+from tinkerwire_base.conversion.versioning import NO_VERSION, parse_version, project
 
 from .bundle import load
 from .protobuf import load_proto, project_proto, render_proto
@@ -67,9 +67,7 @@ def _json_schema(folder: Path, version: str) -> str:
 
 def _proto(folder: Path, version: str) -> str:
     proto = load_proto(folder)
-    first = min(
-        (declaration.availability.since or OLDEST_VERSION for declaration in proto.declarations), key=parse_version
-    )
+    first = min((declaration.availability.since or NO_VERSION for declaration in proto.declarations), key=parse_version)
     if parse_version(version) < parse_version(first):
         raise ValueError(f"wire version {version} has no protobuf messages; {first} is the first version that has")
     return render_proto(project_proto(proto, version))

@@ -45,6 +45,7 @@ def _generator_errors(document: Json) -> Iterator[str]:
             yield f"{place}: {name!r} cannot be the name of a class"
         if schema.get("x-mixin") and not hasattr(mixins, str(schema["x-mixin"])):
             yield f"{place}: x-mixin {schema['x-mixin']} is not in tinkerwire_base.mixins"
+        yield from _invalid_constants(place, schema)
         properties = schema.get("properties", {})
         for field in schema.get("x-essential", []):
             if field not in properties:
@@ -63,6 +64,18 @@ def _generator_errors(document: Json) -> Iterator[str]:
         for method, operation in item.items():
             if not str(operation.get("operationId", "")).isidentifier():
                 yield f"#/paths/{path}/{method}: operationId must be an identifier, because it names a function"
+            if "x-result" in operation and operation["x-result"] not in document["components"]["schemas"]:
+                yield f"#/paths/{path}/{method}: x-result {operation['x-result']!r} is not the name of a schema"
+
+
+def _invalid_constants(place: str, schema: Json) -> Iterator[str]:
+    """Yield a message for every constant that no Python constant can express."""
+    for name, value in schema.get("x-constants", {}).items():
+        if not (name.isidentifier() and name.isupper()):
+            yield f"{place}/x-constants: {name!r} must be the name of a constant, such as MAX_INPUTS"
+        values = value.values() if isinstance(value, dict) else [value]
+        if not all(isinstance(item, str) or (item is value and type(item) is int) for item in values):
+            yield f"{place}/x-constants/{name}: expected a text, an integer, or a mapping of texts, got {value!r:.100}"
 
 
 def _missing_properties(schema: Json, properties: Json) -> list[str]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tinkerwire_base.conversion.versioning import (
-    OLDEST_VERSION,
     SCALARS,
     SHAPE,
     VersionRange,
+    oldest_version,
     parse_version,
     union_document,
 )
+
+from .constants import operations
 
 HEADER = '''"""Versions of the things of the wire, as (since, until); things of every version are not listed."""
 
@@ -27,24 +29,35 @@ from tinkerwire_base.conversion.versioning import VersionRange
 def generate_availability(document: dict[str, Any]) -> str:
     """Generate the source of the module of version tables."""
     schemas = document["components"]["schemas"]
-    operations = list(_operations(document))
+    named = dict(operations(document))
+    oldest = oldest_version(document)
+    parameters = {name: {p["name"]: p for p in op.get("parameters", [])} for name, op in named.items()}
+    bodies = {name: op.get("requestBody", {}).get("content", {}) for name, op in named.items()}
+    ranges = "Mapping[str, VersionRange]"
     tables = {
-        "TYPE_VERSIONS": ("Mapping[str, VersionRange]", _ranges(schemas)),
-        "FIELD_VERSIONS": ("Mapping[str, Mapping[str, VersionRange]]", _fields(schemas)),
+        "TYPE_VERSIONS": (ranges, _ranges(schemas, oldest)),
+        "FIELD_VERSIONS": (f"Mapping[str, {ranges}]", _fields(schemas, oldest)),
         "REQUIRED_VERSIONS": ("Mapping[str, Mapping[str, tuple[VersionRange, ...]]]", _required(document)),
-        "VALUE_VERSIONS": ("Mapping[str, Mapping[str, Mapping[str, VersionRange]]]", _enum_values(schemas)),
-        "SCALAR_TYPE_VERSIONS": ("Mapping[str, Mapping[str, Mapping[str, VersionRange]]]", _scalar_types(schemas)),
-        "OPERATION_VERSIONS": ("Mapping[str, VersionRange]", _ranges({op["operationId"]: op for op in operations})),
-        "PARAMETER_VERSIONS": (
-            "Mapping[str, Mapping[str, VersionRange]]",
-            {
-                op["operationId"]: ranges
-                for op in operations
-                if (ranges := _ranges({p["name"]: p for p in op.get("parameters", [])}))
-            },
-        ),
+        "VALUE_VERSIONS": (f"Mapping[str, Mapping[str, {ranges}]]", _enum_values(schemas, oldest)),
+        "SCALAR_TYPE_VERSIONS": (f"Mapping[str, Mapping[str, {ranges}]]", _scalar_types(schemas)),
+        "OPERATION_VERSIONS": (ranges, _ranges(named, oldest)),
+        "PARAMETER_VERSIONS": (f"Mapping[str, {ranges}]", _nested_ranges(parameters, oldest)),
+        "BODY_VERSIONS": (f"Mapping[str, {ranges}]", _nested_ranges(bodies, oldest)),
+        "PROTOBUF_RESULT_VERSIONS": (ranges, _protobuf_results(named)),
     }
-    text = HEADER + f'NEWEST = "{newest_version(document)}"\n"""The newest wire version of the contract."""\n'
+    info = document["info"]
+    text = (
+        HEADER
+        + f"""NEWEST = {newest_version(document)!r}
+\"\"\"The newest wire version of the contract.\"\"\"
+
+VERSIONS: tuple[str, ...] = {tuple(info["x-versions"])!r}
+\"\"\"The wire versions from which the contract was read, in order.\"\"\"
+
+OLDEST_MODELS_VERSION = {info["x-models-since"]!r}
+\"\"\"The oldest version whose requests the models fit; before it, requests had types of their own.\"\"\"
+"""
+    )
     for name, (annotation, table) in tables.items():
         text += f"\n{name}: {annotation} = {table!r}\n"
     return text
@@ -55,21 +68,31 @@ def newest_version(document: dict[str, Any]) -> str:
     return str(document["info"]["version"])
 
 
-def _operations(document: dict[str, Any]) -> Any:
-    for item in document["paths"].values():
-        for operation in item.values():
-            if isinstance(operation, dict) and "operationId" in operation:
-                yield operation
+def _protobuf_results(named: dict[str, dict[str, Any]]) -> dict[str, VersionRange]:
+    """Return the ranges of the results that polls return as protobuf, by type."""
+    ranges = {}
+    for operation in named.values():
+        for response in operation["responses"].values():
+            media = response.get("content", {}).get("application/x-protobuf", {})
+            for entry in media.get("schema", {}).get("x-protobuf-messages", []):
+                since = entry.get("x-since", media.get("x-since"))
+                ranges[entry["message"]] = (since, entry.get("x-until", media.get("x-until")))
+    return ranges
 
 
-def _nested(schemas: dict[str, Any], key: str) -> dict[str, dict[str, VersionRange]]:
-    tables = {name: _ranges(schema.get(key, {}), schema.get("x-since")) for name, schema in schemas.items()}
+def _nested_ranges(nodes: dict[str, dict[str, Any]], oldest: str) -> dict[str, dict[str, VersionRange]]:
+    tables = {name: _ranges(inner, oldest) for name, inner in nodes.items()}
     return {name: ranges for name, ranges in tables.items() if ranges}
 
 
-def _fields(schemas: dict[str, Any]) -> dict[str, dict[str, VersionRange]]:
+def _nested(schemas: dict[str, Any], key: str, oldest: str) -> dict[str, dict[str, VersionRange]]:
+    tables = {name: _ranges(schema.get(key, {}), schema.get("x-since", oldest)) for name, schema in schemas.items()}
+    return {name: ranges for name, ranges in tables.items() if ranges}
+
+
+def _fields(schemas: dict[str, Any], oldest: str) -> dict[str, dict[str, VersionRange]]:
     """Collect the ranges of fields; ``*`` are keys that the contract does not name."""
-    tables = _nested(schemas, "properties")
+    tables = _nested(schemas, "properties", oldest)
     for name, schema in schemas.items():
         closed = [e["until"] for e in schema.get("x-history", []) if e.get("schema") == {"additionalProperties": False}]
         if closed:
@@ -80,19 +103,20 @@ def _fields(schemas: dict[str, Any]) -> dict[str, dict[str, VersionRange]]:
 def _required(document: dict[str, Any]) -> dict[str, dict[str, tuple[VersionRange, ...]]]:
     """Collect when a field is required that models treat as optional, because some version does not require it."""
     union = union_document(document)["components"]["schemas"]
+    oldest = oldest_version(document)
     tables: dict[str, dict[str, tuple[VersionRange, ...]]] = {}
     for name, schema in document["components"]["schemas"].items():
         for field, detail in schema.get("properties", {}).items():
-            ranges = _required_ranges(field, detail, schema)
+            ranges = _required_ranges(field, detail, schema, oldest)
             if ranges and field not in union[name].get("required", []):
                 tables.setdefault(name, {})[field] = ranges
     return tables
 
 
-def _required_ranges(field: str, detail: dict[str, Any], schema: dict[str, Any]) -> tuple[VersionRange, ...]:
-    start = max(
-        OLDEST_VERSION, detail.get("x-since", OLDEST_VERSION), schema.get("x-since", OLDEST_VERSION), key=parse_version
-    )
+def _required_ranges(
+    field: str, detail: dict[str, Any], schema: dict[str, Any], oldest: str
+) -> tuple[VersionRange, ...]:
+    start = max(oldest, detail.get("x-since", oldest), schema.get("x-since", oldest), key=parse_version)
     entries = sorted(detail.get("x-history", []), key=lambda entry: parse_version(entry["until"]))
     now = field in schema.get("required", [])
     steps = [(entry["until"], entry.get("required", now)) for entry in entries]
@@ -104,9 +128,9 @@ def _required_ranges(field: str, detail: dict[str, Any], schema: dict[str, Any])
     return tuple(ranges)
 
 
-def _enum_values(schemas: dict[str, Any]) -> dict[str, dict[str, dict[str, VersionRange]]]:
+def _enum_values(schemas: dict[str, Any], oldest: str) -> dict[str, dict[str, dict[str, VersionRange]]]:
     """Collect enum values that were added or removed, by each field whose only type is that enum."""
-    enums = {name: _enum_ranges(schema) for name, schema in schemas.items() if "enum" in schema}
+    enums = {name: _enum_ranges(schema, oldest) for name, schema in schemas.items() if "enum" in schema}
     tables: dict[str, dict[str, dict[str, VersionRange]]] = {}
     for name, schema in schemas.items():
         for field, detail in schema.get("properties", {}).items():
@@ -147,9 +171,9 @@ def _scalars(node: Any, schemas: dict[str, Any]) -> set[str]:
     }
 
 
-def _enum_ranges(schema: dict[str, Any]) -> dict[str, VersionRange]:
+def _enum_ranges(schema: dict[str, Any], oldest: str) -> dict[str, VersionRange]:
     since, until = schema.get("x-enum-since", {}), schema.get("x-enum-until", {})
-    start = schema.get("x-since", OLDEST_VERSION)
+    start = schema.get("x-since", oldest)
     return {
         value: (since.get(value, start), until.get(value))
         for value in schema["enum"]
@@ -157,12 +181,11 @@ def _enum_ranges(schema: dict[str, Any]) -> dict[str, VersionRange]:
     }
 
 
-def _ranges(nodes: dict[str, Any], owner_since: str | None = None) -> dict[str, VersionRange]:
+def _ranges(nodes: dict[str, Any], start: str) -> dict[str, VersionRange]:
     """Return the ranges of nodes that are newer than their owner or the oldest wire, or that were removed.
 
     A thing that was removed and added again counts from its return.
     """
-    start = owner_since or OLDEST_VERSION
     ranges = {}
     for name, node in nodes.items():
         since, until = node.get("x-since", start), node.get("x-until")

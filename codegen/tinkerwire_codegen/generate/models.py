@@ -60,6 +60,8 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
     imports += ["tinkerwire_base.compat.dataclass_methods.DataclassMethods"]
     imports += [f"tinkerwire_base.validators.{name}" for name in CHECKS]
     imports += [f"tinkerwire_base.model.{name}" for name in ("AllowExtra", "Array", "ForbidExtra", "define")]
+    constants = sorted({name for mixin in mixin_names for name in _constants_of(mixin)})
+    imports += [f"tinkerwire_generated.constants.{name}" for name in constants]
     imports += ["collections.abc.Sequence"]
     command = [
         sys.executable,
@@ -100,12 +102,18 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
             for field, detail in schema.get("properties", {}).items()
         }
         about = {"mixin": schema.get("x-mixin"), "wire": span(original), "sent": name in sent}
+        about["constants"] = list(_constants_of(schema.get("x-mixin")))
         about["dataclass"] = schema.get("x-dataclass")
         about["essential"] = schema.get("x-essential")
         about["doc"] = _escaped(original.get("description", "")) or f"{name}."
         about["example"] = original.get("x-example", "").splitlines()
         found[name] = {"contract": {**about, "fields": fields}}
     return found
+
+
+def _constants_of(mixin: str | None) -> tuple[str, ...]:
+    """Return the constants of the contract that a mixin reads from its class."""
+    return getattr(getattr(mixins, mixin or "", None), "_constants", ())
 
 
 def _starts_as(detail: dict[str, Any], schemas: dict[str, dict[str, Any]]) -> str | None:

@@ -15,6 +15,7 @@ from typing import Any
 from ..contract.bundle import load
 from ..contract.lint import check_contract
 from .availability import generate_availability
+from .constants import generate_constants
 from .endpoints import generate_endpoints
 from .models import generate_models
 from .protobuf import DESCRIPTORS, generate_protobuf
@@ -63,6 +64,7 @@ def _build(document: dict[str, Any], schema: Path, work: Path) -> Path:
     _write(package / "models.py", f'"""Types of all wire versions."""\n\n{models}')
     shutil.copytree(generate_endpoints(document, work), package / "api")
     _write(package / "availability.py", generate_availability(document))
+    _write(package / "constants.py", generate_constants(document))
     messages, descriptors = generate_protobuf(schema)
     _write(package / "protobuf.py", messages)
     (package / DESCRIPTORS).write_bytes(descriptors)
@@ -86,7 +88,8 @@ def _check_import(package: Path) -> None:
         [
             sys.executable,
             "-c",
-            f"import {PACKAGE}.operations, {PACKAGE}.availability, {PACKAGE}.protobuf as protobuf; "
+            f"import {PACKAGE}.operations, {PACKAGE}.availability, {PACKAGE}.constants; "
+            f"import {PACKAGE}.protobuf as protobuf; "
             "protobuf.message_class('Tensor')",
         ],
         check=False,

@@ -8,7 +8,7 @@ from google.protobuf import descriptor_pb2 as pb
 
 from tinkerwire_base.conversion.versioning import VersionRange
 
-from ..contract.protobuf import FILE, Availability, Proto, compile_descriptors, load_proto
+from ..contract.protobuf import FILE, Availability, Proto, compile_descriptors, describe_proto, load_proto
 
 DESCRIPTORS = "protobuf.binpb"
 """File of the descriptors, beside the module."""
@@ -35,6 +35,9 @@ MESSAGE_VERSIONS: Mapping[str, VersionRange] = {message_ranges!r}
 
 MESSAGE_FIELD_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {field_ranges!r}
 """Versions of the fields that are newer than their message or were removed before it."""
+
+ENUM_VALUES: Mapping[str, Mapping[str, int]] = {enum_values!r}
+"""The numbers of the values of each enum."""
 
 _lock = Lock()
 _built: list[dict[str, Any]] = []
@@ -77,6 +80,7 @@ def generate_protobuf(schema: Path) -> tuple[str, bytes]:
         descriptors=DESCRIPTORS,
         message_ranges=_message_ranges(proto),
         field_ranges=_field_ranges(proto),
+        enum_values=describe_proto(proto)["enums"],
     )
     return source, _canonical_descriptors(compile_descriptors(schema / FILE))
 

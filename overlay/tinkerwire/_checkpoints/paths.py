@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import attrs
 
-from tinkerwire_base.mixins.checkpoints import CHECKPOINT_KINDS, TINKER_SCHEME
 from tinkerwire_base.validators import require_text
+from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS, TINKER_SCHEME
+
+CHECKPOINT_TYPES = {segment: kind for kind, segment in CHECKPOINT_SEGMENTS.items()}
+"""The type of a checkpoint by the segment of its path."""
 
 
 @attrs.frozen
@@ -20,7 +23,7 @@ class CheckpointAddress:
 def parse_checkpoint_kind(path: str) -> str | None:
     """Return the kind of the weights at a path: training, sampler or external; None if the path does not show it."""
     segments = split_path(path)
-    return CHECKPOINT_KINDS.get(segments[-2]) if len(segments) > 2 else None
+    return CHECKPOINT_TYPES.get(segments[-2]) if len(segments) > 2 else None
 
 
 def parse_checkpoint_address(path: str, *, name: str = "tinker_path") -> CheckpointAddress:

@@ -14,7 +14,7 @@ from tinkerwire_generated.models import UntypedAPIFuture
 
 from .._wire import codec
 from .._wire.dialect import Dialect
-from .._wire.server_futures import RESULT_TYPES, ImmediateResult, Submission, deferred_result, has_immediate_result
+from .._wire.server_futures import ImmediateResult, Submission, deferred_result, has_immediate_result, result_type
 from .dialect_resolver import DialectResolver
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class CallCodec:
             except APIResponseValidationError as error:
                 if has_immediate_result(call, response):
                     return ImmediateResult(response)
-                kind = RESULT_TYPES[call.operation.name].__name__
+                kind = result_type(call.operation.name).__name__
                 error.message = f"{error.message}; expected a request_id, or a {kind}"
                 error.args = (error.message,)
                 raise

@@ -26,7 +26,7 @@ from .._futures.future import APIFuture
 from .._transport.backpressure import InFlightLimit, Traffic
 from .._transport.base import Transport
 from .._usage import UsageCounter
-from .._wire.dialect import Dialect, given
+from .._wire.dialect import Dialect
 from .._wire.server_futures import DeferredResult, Submission
 from ..version import __version__
 from .build_recorder import BuildRecorder
@@ -286,7 +286,7 @@ class Connection:
         return token
 
     async def _fetch_config(self, call: Call[ClientConfigResponse]) -> tuple[ClientConfigResponse, WireResponse]:
-        request = self.codec.encode(call, given(NEWEST))
+        request = self.codec.encode(call, Dialect.for_version(NEWEST))
         read = self.codec.reader(call, request)
         return await self.send(request, lambda response: (read(response), response), Traffic.SESSION)
 

@@ -19,7 +19,7 @@ from tinkerwire_generated.models import ClientConfigRequest, ClientConfigRespons
 from .._futures.single_flight import SingleFlight
 from .._futures.timeout import wait_for
 from .._transport import address
-from .._wire.dialect import Dialect, found
+from .._wire.dialect import Dialect
 
 ENDPOINT_MISSING = (404, 405)
 """Statuses of servers that do not have an endpoint."""
@@ -62,14 +62,14 @@ class DialectResolver:
     def learn_form(self, name: str, form: Dialect) -> None:
         """Record that the server has accepted the body of a call in an encoding; see :meth:`Dialect.forms`."""
         if self.known is not None:
-            learned = self.known.learned(name, form)
+            learned = self.known.as_confirmed(name, form)
             # A new object would make callers split their batches again.
             self.known = self.known if learned == self.known else learned
 
     def learn_json_results(self) -> None:
         """Record that the server returns no results to requests that accept protobuf."""
         if self.known is not None:
-            self.known = attrs.evolve(self.known, has_binary_results=False)
+            self.known = attrs.evolve(self.known, accepts_protobuf_results=False)
 
     def learn_separate_load(self) -> None:
         """Record that the server cannot create a model by load_weights, although its flags announce that."""
@@ -106,8 +106,8 @@ async def discover_dialect(fetch_config: FetchConfig, *, is_tinker: bool) -> Dia
     except APIStatusError as error:
         if error.status_code not in ENDPOINT_MISSING:
             raise
-        return found(None)
-    return found(config, _flags(response), is_tinker=is_tinker)
+        return Dialect.from_client_config(None)
+    return Dialect.from_client_config(config, _flags(response), is_tinker=is_tinker)
 
 
 def _flags(response: WireResponse) -> Collection[str]:

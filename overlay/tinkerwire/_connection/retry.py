@@ -261,5 +261,5 @@ def _number(text: str | None) -> float | None:
     return value if 0 <= value < float("inf") else None
 
 
-ONCE = RetryConfig(enable_retry_logic=False)
+SINGLE_ATTEMPT = RetryConfig(enable_retry_logic=False)
 """The policy of requests that are sent once."""

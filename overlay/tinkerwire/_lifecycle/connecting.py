@@ -22,7 +22,7 @@ from .._transport.address import embedded_folder, is_embedded, resolve_base_url
 from .._transport.aiohttp_transport import AiohttpTransport
 from .._transport.base import Transport
 from .._transport.httpx_transport import HttpxTransport
-from .._wire.dialect import Dialect, given
+from .._wire.dialect import Dialect
 
 if TYPE_CHECKING:
     import httpx
@@ -82,7 +82,9 @@ def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) 
         for name in client_config or {}:
             if name not in known:
                 raise ValueError(f"client_config: unknown flag {name!r}; expected one of {', '.join(sorted(known))}")
-        return given(version, default_converter().structure(dict(client_config or {}), ClientConfigResponse))
+        return Dialect.for_version(
+            version, default_converter().structure(dict(client_config or {}), ClientConfigResponse)
+        )
     if client_config is not None:
         raise ValueError("client_config: without wire_version the server sends its own flags; pass both or neither")
     return None

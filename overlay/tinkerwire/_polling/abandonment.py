@@ -18,7 +18,7 @@ from tinkerwire_generated.models import (
 )
 
 from .._connection.connection import Connection
-from .._connection.retry import ONCE
+from .._connection.retry import SINGLE_ATTEMPT
 from .._connection.retry_rules import UNCERTAIN_STATUSES
 from .._futures.build_request import BuildRequest
 from .._futures.logger import log
@@ -128,7 +128,7 @@ class Abandoned:
     async def _cancel(self) -> bool:
         call = cancel_future(body=CancelFutureRequest(request_id=self._build.request_id))
         try:
-            await self._connection.call(call, Traffic.TRAINING_FUTURES, retry=ONCE, timeout_s=ABANDON_S)
+            await self._connection.call(call, Traffic.TRAINING_FUTURES, retry=SINGLE_ATTEMPT, timeout_s=ABANDON_S)
         except TinkerError as error:
             self.reason = str(error)
             return False
@@ -142,11 +142,11 @@ class Abandoned:
             result_type=CreateModelResponse if build.kind == "CreateModel" else LoadWeightsResponse,
             traffic=Traffic.TRAINING_FUTURES,
         )
-        created = await Poller(connection, pending, ONCE).result()
+        created = await Poller(connection, pending, SINGLE_ATTEMPT).result()
         build.model_id = created.model_id or f"{build.body.get('session_id')}:train:{build.body.get('model_seq_id')}"
 
     async def _unload(self) -> None:
         call = unload_model(body=UnloadModelRequest(model_id=self._build.model_id))
         request = self._connection.codec.encode(call, await self._connection.dialect())
         read = self._connection.codec.submission_reader(call, request)
-        await self._connection.send(request, read, Traffic.TRAINING, ONCE, ABANDON_S)
+        await self._connection.send(request, read, Traffic.TRAINING, SINGLE_ATTEMPT, ABANDON_S)

@@ -15,7 +15,7 @@ from tinkerwire_generated.api.futures import retrieve_futures
 from tinkerwire_generated.models import FuturesRetrieveRequest, SamplingSessionFuturesTarget
 
 from .._connection.connection import Connection
-from .._connection.retry import ONCE, RetryConfig
+from .._connection.retry import SINGLE_ATTEMPT, RetryConfig
 from .._connection.retry_rules import MAX_BATCHED_POLL_RETRIES, Loop
 from .._futures.timeout import wait_for
 from .._transport.backpressure import Traffic
@@ -158,7 +158,9 @@ class BatchedPoller:
             target=self._target, prev_cursor=cursor, timeout=long_poll_s, retrieved_request_ids=fetched
         )
         call = retrieve_futures(body=body)
-        response = await self._connection.call(call, Traffic.SAMPLING_FUTURES, retry=ONCE, timeout_s=timeout_s)
+        response = await self._connection.call(
+            call, Traffic.SAMPLING_FUTURES, retry=SINGLE_ATTEMPT, timeout_s=timeout_s
+        )
         self._fetched.difference_update(fetched)
         self._acknowledged_cursor, self._cursor = cursor, response.cursor
         for completion in response.completions:

@@ -66,7 +66,7 @@ async def fetch_archive_url(
         name, dialect = call.operation.name, await connection.dialect()
         odd = dialect_error(
             f"the call {name}, to which the server responds HTTP {NOT_SO},",
-            dialect.ceiling,
+            dialect.max_version,
             *OPERATION_VERSIONS[name],
             name="the wire of this server",
         )

@@ -61,7 +61,10 @@ class SamplerHandle:
                 "a client with RetryConfig.retry_if has no handle, because text cannot contain a function; pickle the "
                 "client, or create it with another retry_config"
             )
-        dialect = {**attrs.asdict(self.dialect, recurse=False), "binary": sorted(self.dialect.binary)}
+        dialect = {
+            **attrs.asdict(self.dialect, recurse=False),
+            "protobuf_operations": sorted(self.dialect.protobuf_operations),
+        }
         dialect["config"] = default_converter().unstructure(self.dialect.config)
         state = {
             **attrs.asdict(self, recurse=False),
@@ -84,7 +87,7 @@ class SamplerHandle:
             if version != HANDLE_VERSION:
                 raise ValueError(f"its version must be {HANDLE_VERSION}, got {version!r}")
             dialect = state["dialect"]
-            dialect["binary"] = frozenset(dialect["binary"])
+            dialect["protobuf_operations"] = frozenset(dialect["protobuf_operations"])
             dialect["config"] = default_converter().structure(dialect["config"], ClientConfigResponse)
             state |= {"dialect": Dialect(**dialect), "retry": RetryConfig(**state["retry"])}
             state["headers"] = _require_text_headers(state.get("headers", {}))

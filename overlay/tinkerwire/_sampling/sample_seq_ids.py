@@ -9,15 +9,13 @@ from typing import Any
 
 from tinkerwire_base.errors import APIStatusError
 from tinkerwire_generated.api.sampling import join_sampling_session
+from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
 from tinkerwire_generated.models import JoinSamplingSessionRequest
 
 from .._connection.connection import Connection
 from .._connection.dialect_resolver import ENDPOINT_MISSING
 from .._futures.single_flight import SingleFlight
 from .._transport.backpressure import Traffic
-
-SEQ_IDS_PER_COPY = 1_000_000_000
-"""Size of a copy's range: copy 3 counts from 3 times this; the original client is copy 0."""
 
 
 class SampleSeqIds:

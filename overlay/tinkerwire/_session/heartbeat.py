@@ -13,7 +13,7 @@ from tinkerwire_generated.api.session import session_heartbeat
 from tinkerwire_generated.models import SessionHeartbeatRequest
 
 from .._connection.connection import Connection
-from .._connection.retry import ONCE
+from .._connection.retry import SINGLE_ATTEMPT
 from .._connection.session_loss import may_refuse_session, names_session
 from .._futures.logger import log
 from .._futures.operation_record import create_detached_task
@@ -99,7 +99,7 @@ class Heartbeat:
         call = session_heartbeat(body=SessionHeartbeatRequest(session_id=self._session_id))
         self._rejection = None
         try:
-            await self._connection.call(call, Traffic.SESSION, retry=ONCE, timeout_s=HEARTBEAT_TIMEOUT_S)
+            await self._connection.call(call, Traffic.SESSION, retry=SINGLE_ATTEMPT, timeout_s=HEARTBEAT_TIMEOUT_S)
             self._last_success_at, self._was_accepted = time.monotonic(), True
         except Exception as error:  # heartbeats end with the session only
             silence = time.monotonic() - self._last_success_at

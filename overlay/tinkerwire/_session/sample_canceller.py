@@ -10,7 +10,7 @@ from tinkerwire_generated.api.futures import cancel_future
 from tinkerwire_generated.models import CancelFutureRequest, ClientConfigRequest
 
 from .._connection.connection import Connection
-from .._connection.retry import ONCE
+from .._connection.retry import SINGLE_ATTEMPT
 from .._futures.logger import log
 from .._transport.backpressure import Traffic
 
@@ -63,8 +63,10 @@ class SampleCanceller:
                 dialect.may_have_operation("client_dynamic_config") and dialect.may_have_operation("cancel_future")
             ):
                 return 0
-            call = client_dynamic_config(body=ClientConfigRequest(sdk_version=dialect.ceiling))
-            config = await self._connection.call(call, Traffic.SESSION, retry=ONCE, timeout_s=CANCEL_TIMEOUT_S)
+            call = client_dynamic_config(body=ClientConfigRequest(sdk_version=dialect.max_version))
+            config = await self._connection.call(
+                call, Traffic.SESSION, retry=SINGLE_ATTEMPT, timeout_s=CANCEL_TIMEOUT_S
+            )
         except (TinkerError, ValueError) as error:
             log.debug("samples are not cancelled on the server: its limit of cancellations is unknown: %s", error)
             return 0
@@ -73,6 +75,8 @@ class SampleCanceller:
     async def _cancel(self, request_id: str) -> None:
         call = cancel_future(body=CancelFutureRequest(request_id=request_id))
         try:
-            await self._connection.call(call, Traffic.SAMPLING_FUTURES, retry=ONCE, timeout_s=CANCEL_TIMEOUT_S)
+            await self._connection.call(
+                call, Traffic.SAMPLING_FUTURES, retry=SINGLE_ATTEMPT, timeout_s=CANCEL_TIMEOUT_S
+            )
         except TinkerError as error:
             log.debug("the sample %s could not be cancelled on the server: %s", request_id, error)

@@ -14,7 +14,7 @@ from tinkerwire_generated.models import CreateSessionRequest, FinishSessionReque
 
 from .._connection.connection import Connection
 from .._connection.dialect_resolver import ENDPOINT_MISSING
-from .._connection.retry import ONCE
+from .._connection.retry import SINGLE_ATTEMPT
 from .._futures.logger import log
 from .._futures.single_flight import SingleFlight
 from .._futures.timeout import wait_for
@@ -117,7 +117,7 @@ class Session:
         body = FinishSessionRequest(reason=SessionFinishReason(type=status), detail=detail)
         call = finish_session(session_id, body=body)
         try:
-            sending = self.connection.call(call, Traffic.SESSION, retry=ONCE, timeout_s=FINISH_TIMEOUT_S)
+            sending = self.connection.call(call, Traffic.SESSION, retry=SINGLE_ATTEMPT, timeout_s=FINISH_TIMEOUT_S)
             await wait_for(sending, FINISH_TIMEOUT_S)
         except (TinkerError, asyncio.TimeoutError) as error:
             # The server expires the session in any case; only the status is lost.
@@ -129,7 +129,7 @@ class Session:
         body = CreateSessionRequest(
             tags=_read_tags(),
             user_metadata=self._user_metadata,
-            sdk_version=dialect.ceiling,
+            sdk_version=dialect.max_version,
             project_id=self.project_id,
             display_name=self._display_name,
         )

@@ -32,7 +32,7 @@ from tinkerwire_generated.models import (
 )
 
 from .._connection.connection import Connection
-from .._connection.retry import ONCE
+from .._connection.retry import SINGLE_ATTEMPT
 from .._connection.retry_rules import Decision, Loop, find_rule
 from .._futures.logger import log
 from .._futures.operation_record import create_detached_task
@@ -199,7 +199,7 @@ class Telemetry:
         request = TelemetrySendRequest(
             events=[self._without_secrets(event) for event in batch],
             platform=platform.system(),
-            sdk_version=dialect.ceiling,
+            sdk_version=dialect.max_version,
             session_id=self._session_id,
             process_uuid=_process_uuid(os.getpid()) if knows_process else None,
         )
@@ -207,7 +207,7 @@ class Telemetry:
         while True:
             try:
                 await self._connection.call(
-                    telemetry(body=request), Traffic.TELEMETRY, retry=ONCE, timeout_s=SEND_TIMEOUT_S
+                    telemetry(body=request), Traffic.TELEMETRY, retry=SINGLE_ATTEMPT, timeout_s=SEND_TIMEOUT_S
                 )
                 return
             except TinkerError as error:

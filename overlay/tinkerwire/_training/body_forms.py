@@ -82,7 +82,7 @@ class BodyForms:
         self._create_reader = create_reader
         self._connection = connection
         self._call = call
-        self._is_guess = dialect.is_guess
+        self._is_provisional = dialect.is_provisional
         self._untried = list(dialect.forms(call.operation.name))
         self._tried: list[BodyForm] = []
         self._encoding_error: TinkerError | ValueError | TypeError | None = None
@@ -189,7 +189,7 @@ class BodyForms:
         return form
 
     def _may_be_unsupported(self, error: TinkerError) -> bool:
-        if self._is_guess or len(self._tried) > 1:
+        if self._is_provisional or len(self._tried) > 1:
             return may_be_due_to_form(error)
         if not isinstance(error, APIStatusError) or isinstance(error, SequenceConflictError) or not self._untried:
             return False

@@ -9,6 +9,7 @@ from typing import TypeVar
 from tinkerwire_base.call import Call
 from tinkerwire_base.validators import require_optional_metadata, require_optional_text, require_text, validator_of
 from tinkerwire_generated.api.weights import save_weights, save_weights_external, save_weights_for_sampler
+from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS
 from tinkerwire_generated.models import (
     LoadWeightsResponse,
     SamplingClientKind,
@@ -28,7 +29,7 @@ from .._connection.retry import RetryConfig
 from .._futures.future import APIFuture
 from .._sampling.client import SamplingClient
 from .._session.session import Session
-from .idempotent_saves import NamedSaves, Segment
+from .idempotent_saves import NamedSaves
 from .model_creation import load_call
 from .operations import Operations
 from .submitter import RequestBuilder
@@ -80,7 +81,7 @@ class CheckpointMixin:
             )
             return save_weights(body=body)
 
-        return self._save("SaveWeights", "weights", name, call, SaveWeightsResponse)
+        return self._save("SaveWeights", CHECKPOINT_SEGMENTS["training"], name, call, SaveWeightsResponse)
 
     async def save_state_async(
         self,
@@ -138,7 +139,9 @@ class CheckpointMixin:
             )
             return save_weights_for_sampler(body=body)
 
-        return self._save("SaveWeightsForSampler", "sampler_weights", name, call, SaveWeightsForSamplerResponse)
+        return self._save(
+            "SaveWeightsForSampler", CHECKPOINT_SEGMENTS["sampler"], name, call, SaveWeightsForSamplerResponse
+        )
 
     async def save_weights_for_sampler_async(
         self, name: str, ttl_seconds: int | None = None, user_metadata: Mapping[str, str] | None = None
@@ -175,7 +178,9 @@ class CheckpointMixin:
             )
             return save_weights_external(body=body)
 
-        return self._save("SaveWeightsExternal", "external_weights", name, call, SaveWeightsExternalResponse)
+        return self._save(
+            "SaveWeightsExternal", CHECKPOINT_SEGMENTS["external"], name, call, SaveWeightsExternalResponse
+        )
 
     async def save_weights_external_async(
         self, name: str, ttl_seconds: int | None = None, age_encryption_recipients: list[str] | None = None
@@ -276,11 +281,11 @@ class CheckpointMixin:
         """Await :meth:`create_sampling_client`."""
         return await self.create_sampling_client(model_path, retry_config, record_stability_info)
 
-    def _save(self, kind: str, segment: Segment, name: str, call: RequestBuilder, result_type: type[T]) -> APIFuture[T]:
+    def _save(self, kind: str, segment: str, name: str, call: RequestBuilder, result_type: type[T]) -> APIFuture[T]:
         require_text("name", name)
         return self._session.connection.start(lambda: self._run_save(kind, segment, name, call, result_type), kind)
 
-    async def _run_save(self, kind: str, segment: Segment, name: str, call: RequestBuilder, result_type: type[T]) -> T:
+    async def _run_save(self, kind: str, segment: str, name: str, call: RequestBuilder, result_type: type[T]) -> T:
         response = await self._saves.run(kind, segment, name, call, result_type)
         self._operations.failures.warn_of_save(repr(name))
         return response

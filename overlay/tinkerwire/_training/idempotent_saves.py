@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from tinkerwire_base.call import default_converter
 from tinkerwire_base.errors import TinkerError
@@ -17,8 +17,6 @@ from .operations import Operations
 from .submitter import RequestBuilder
 
 T = TypeVar("T")
-Segment = Literal["weights", "sampler_weights", "external_weights"]
-"""The part of a checkpoint's path that names its kind."""
 
 
 class NamedSaves:
@@ -27,9 +25,9 @@ class NamedSaves:
     def __init__(self, connection: Connection, operations: Operations) -> None:
         self._connection = connection
         self._operations = operations
-        self._names: set[tuple[Segment, str]] = set()
+        self._names: set[tuple[str, str]] = set()
 
-    async def run(self, kind: str, segment: Segment, name: str, call: RequestBuilder, result_type: type[T]) -> T:
+    async def run(self, kind: str, segment: str, name: str, call: RequestBuilder, result_type: type[T]) -> T:
         """Save the model under a name. A result that is read from the list of checkpoints has only a path.
 
         Raises:
@@ -54,7 +52,7 @@ class NamedSaves:
                 self._names.discard((segment, name))
             raise
 
-    def is_used(self, segment: Segment, name: str) -> bool:
+    def is_used(self, segment: str, name: str) -> bool:
         """Return True if this model was saved under the name before, or is being saved under it."""
         return (segment, name) in self._names
 

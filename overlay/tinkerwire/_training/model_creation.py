@@ -104,7 +104,7 @@ def model_from_state_factory(
 
     async def create(operations: Operations) -> str:
         dialect = await session.connection.dialect()
-        if not dialect.load_creates:
+        if not dialect.creates_model_on_load:
             return await create_and_load(operations, await fetch_weights_info(session.connection, path))
         request = LoadWeightsRequest(
             path=path,

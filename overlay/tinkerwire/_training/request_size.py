@@ -110,13 +110,13 @@ class LargerSize:
 def request_size(dialect: Dialect, name: str, data: Iterable[Datum]) -> RequestSize:
     """Return the counter of the bytes of a batch in the body forms that a call may use now."""
     json = JsonSize()
-    if name not in dialect.binary and not dialect.is_guess:
+    if name not in dialect.protobuf_operations and not dialect.is_provisional:
         return json
     # Protobuf messages cannot carry pointers to images.
     has_protobuf_form = not any(
         isinstance(chunk, ImageAssetPointerChunk) for datum in data for chunk in datum.model_input.chunks
     )
-    return ProtobufSize() if has_protobuf_form and not dialect.is_guess else LargerSize(json, ProtobufSize())
+    return ProtobufSize() if has_protobuf_form and not dialect.is_provisional else LargerSize(json, ProtobufSize())
 
 
 def size_around(model_id: str, batch: ForwardBackwardInput) -> int:

@@ -9,7 +9,7 @@ from tinkerwire_generated.models import UntypedAPIFuture
 from .._connection.connection import Connection
 from .._connection.sender import OnRetry
 from .._transport.backpressure import Traffic
-from .._wire.dialect import BATCHES, Dialect
+from .._wire.dialect import BATCH_OPERATIONS, Dialect
 from .._wire.server_futures import Submission
 from .body_forms import BodyForms, ResponseReader
 from .sequence_conflict import sequence_conflict
@@ -52,7 +52,7 @@ async def submit(
 
     immediate = (*raise_immediately, SequenceConflictError)
     dialect = await connection.dialect()
-    if call.operation.name not in BATCHES or dialect.is_given:
+    if call.operation.name not in BATCH_OPERATIONS or dialect.is_fixed:
         request = connection.codec.encode(call, dialect)
         return await connection.send(
             request,
@@ -83,7 +83,7 @@ async def submit(
         forms.mark_accepted()
         return submission
 
-    if not dialect.is_guess:
+    if not dialect.is_provisional:
         return await send_batch(dialect)
     async with connection.dialects.trial():
         return await send_batch(await connection.dialect())

@@ -12,7 +12,7 @@ from tinkerwire_base.errors import DialectError
 from tinkerwire_generated.api.training.forward_backward import OPERATION as FORWARD_BACKWARD
 from tinkerwire_generated.models import ForwardBackwardOutput, SampleResponse
 
-from .dialect import BATCHES, Dialect
+from .dialect import BATCH_OPERATIONS, Dialect
 from .finite import refuse_non_finite_batch
 
 
@@ -24,10 +24,10 @@ def encode(call: Call[Any], dialect: Dialect) -> WireRequest:
         TypeError, ValueError: a value cannot be sent.
     """
     try:
-        if call.operation.name in dialect.binary:
+        if call.operation.name in dialect.protobuf_operations:
             return _binary(call, dialect)
         dialect.check(call)
-        if call.operation.name in BATCHES:
+        if call.operation.name in BATCH_OPERATIONS:
             refuse_non_finite_batch(call.body, dialect)
         return call.encode(dialect.converter)
     except DialectError as error:
@@ -66,7 +66,7 @@ def decode(content: bytes, result_type: type) -> Any:
 def _binary(call: Call[Any], dialect: Dialect) -> WireRequest:
     from . import protobuf  # noqa: PLC0415
 
-    content = protobuf.encode_request(call.body, dialect.ceiling, dialect.floor)
+    content = protobuf.encode_request(call.body, dialect.max_version, dialect.min_version)
     # As protobuf, forward and forward_backward are one call; a field of the message distinguishes them.
     plain = Call(FORWARD_BACKWARD).encode(dialect.converter)
     headers = {**plain.headers, "content-type": PROTOBUF}

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import re
 
-LOGPROBS = "logprobs"
-MAX_INPUTS = 16
-INPUT_NAME = re.compile(r"[a-z_][a-z0-9_]{0,63}")
-METRIC_NAME = re.compile(r"custom/[a-z0-9_./-]{1,64}:(sum|mean)")
+from tinkerwire_generated.constants import (
+    CUSTOM_LOSS_FIRST_INPUT,
+    CUSTOM_LOSS_INPUT_NAME,
+    CUSTOM_LOSS_MAX_INPUTS,
+    CUSTOM_LOSS_METRIC_NAME,
+)
+
+LOGPROBS = CUSTOM_LOSS_FIRST_INPUT
+MAX_INPUTS = CUSTOM_LOSS_MAX_INPUTS
+INPUT_NAME = re.compile(CUSTOM_LOSS_INPUT_NAME)
+METRIC_NAME = re.compile(CUSTOM_LOSS_METRIC_NAME)
 GETATTR = "getattr"
 """The only builtin function of a graph; tracing records ``x.shape`` as a call of it."""

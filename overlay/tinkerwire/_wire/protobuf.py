@@ -23,12 +23,14 @@ from tinkerwire_generated.models import (
     SampleResponse,
     TensorData,
 )
-from tinkerwire_generated.protobuf import message_class
+from tinkerwire_generated.protobuf import ENUM_VALUES, message_class
 
 from .protobuf_messages import check_model, has_field, parsed, serialized
 from .protobuf_tensors import FLOAT32, INT32, int32, int32_bytes, put_tensor, split, stored, tensor_of, topk_of
 
-STOP_REASONS: Mapping[int, str] = {0: "stop", 1: "length"}
+STOP_REASONS: Mapping[int, str] = {
+    number: name.removeprefix("STOP_REASON_").lower() for name, number in ENUM_VALUES["StopReason"].items()
+}
 
 
 def encode_request(

@@ -14,8 +14,11 @@ from tinkerwire_base.list_array import EMPTY_LOGPROB, EMPTY_TOKEN, TopkLogprobs
 from tinkerwire_base.tensors import wire_array
 from tinkerwire_base.validators import INT32_MAX, INT32_MIN, NumberRangeError
 from tinkerwire_generated.models import TensorData
+from tinkerwire_generated.protobuf import ENUM_VALUES
 
-FLOAT32, INT64, INT32, BFLOAT16 = 1, 2, 3, 4
+FLOAT32, INT64, INT32, BFLOAT16 = (
+    ENUM_VALUES["DType"][f"DTYPE_{name}"] for name in ("FLOAT32", "INT64", "INT32", "BFLOAT16")
+)
 """The dtypes of the wire, by their numbers."""
 
 _STORED: Mapping[int, str] = {

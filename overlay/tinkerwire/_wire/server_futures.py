@@ -15,36 +15,12 @@ import attrs
 from tinkerwire_base.call import Call, WireResponse
 from tinkerwire_base.conversion.converter import parse_json
 from tinkerwire_base.reflection import fields_of, wire_name
-from tinkerwire_generated.models import (
-    CreateCustomLossResponse,
-    CreateModelResponse,
-    ForwardBackwardOutput,
-    LoadWeightsResponse,
-    OptimStepResponse,
-    SampleResponse,
-    SaveWeightsExternalResponse,
-    SaveWeightsForSamplerResponseInternal,
-    SaveWeightsResponse,
-    UnloadModelResponse,
-    UntypedAPIFuture,
-)
+from tinkerwire_generated import models
+from tinkerwire_generated.constants import RESULT_TYPES
+from tinkerwire_generated.models import UntypedAPIFuture
 
 from . import codec
 
-RESULT_TYPES: Mapping[str, type] = {
-    "asample": SampleResponse,
-    "create_custom_loss": CreateCustomLossResponse,
-    "create_model": CreateModelResponse,
-    "forward": ForwardBackwardOutput,
-    "forward_backward": ForwardBackwardOutput,
-    "load_weights": LoadWeightsResponse,
-    "optim_step": OptimStepResponse,
-    "save_weights": SaveWeightsResponse,
-    "save_weights_external": SaveWeightsExternalResponse,
-    "save_weights_for_sampler": SaveWeightsForSamplerResponseInternal,
-    "unload_model": UnloadModelResponse,
-}
-"""The result of each operation for which the contract has a future; the type with all fields where there are two."""
 ALWAYS_VALUES = frozenset(
     {
         # Polls need what these give.
@@ -106,9 +82,15 @@ def deferred_result(call: Call[Any], response: WireResponse) -> DeferredResult |
     return DeferredResult(request_id, "".join(part.title() for part in name.split("_")), kind)
 
 
+def result_type(operation: str) -> type:
+    """Return the type of the result of an operation that the server queues."""
+    kind: type = getattr(models, RESULT_TYPES[operation])
+    return kind
+
+
 def has_immediate_result(call: Call[UntypedAPIFuture], response: WireResponse) -> bool:
     """Check whether the response to an operation has its result in place of the future of the contract."""
-    kind = RESULT_TYPES[call.operation.name]
+    kind = result_type(call.operation.name)
     if codec.is_protobuf(response):
         return codec.is_decodable(kind)
     value = _object(response)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-API_VERSION = "0.38.0"
+from tinkerwire_generated.availability import NEWEST
+
+API_VERSION = NEWEST
 """Release of the official SDK whose names exist here; the value of ``tinker.__version__``."""
 
 PATHS: Mapping[str, str] = {

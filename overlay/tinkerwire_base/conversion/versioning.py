@@ -2,7 +2,8 @@
 
 Any mapping may have the marks ``x-since`` (the first version that has the node), ``x-until`` (the first that lacks it)
 and ``x-absent`` (a list of ``{since, until}``: gaps in between). ``x-enum-since`` and ``x-enum-until`` hold versions by
-enum value. ``x-history`` of a schema or property is a list of ``{until, required, schema}``: its earlier forms. A
+enum value. ``info`` lists all versions in ``x-versions``, and names in ``x-models-since`` the oldest whose requests the
+models fit. ``x-history`` of a schema or property is a list of ``{until, required, schema}``: its earlier forms. A
 ``schema`` with the shape of values (type, $ref, anyOf ...) is the complete earlier schema, any other holds only the
 differences. On the schema of a media type it holds the earlier type of the body.
 
@@ -11,16 +12,14 @@ A plain document leaves out what is marked ``x-protobuf-only``; the union docume
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-OLDEST_VERSION = "0.1.0"
-"""The oldest wire version that the contract describes."""
-
-OLDEST_MODELS_VERSION = "0.3.0"
-"""The oldest version whose requests the models fit; before it, requests had types of their own."""
-
-MARKERS = frozenset({"x-since", "x-until", "x-absent", "x-history", "x-enum-since", "x-enum-until"})
+NO_VERSION = "0"
+"""A version before all versions, for documents that do not list theirs."""
+MARKERS = frozenset(
+    {"x-since", "x-until", "x-absent", "x-history", "x-enum-since", "x-enum-until", "x-versions", "x-models-since"}
+)
 SHAPE = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"})
 SCALARS = frozenset({"boolean", "integer", "number", "string"})
 SCHEMAS = "#/components/schemas/"
@@ -37,6 +36,24 @@ def parse_version(version: str) -> Version:
     if not all(part.isascii() and part.isdigit() for part in parts):
         raise ValueError(f"wire version {version!r} must be numbers with dots between, such as 0.16.1")
     return tuple(map(int, parts)) + (0,) * (3 - len(parts))
+
+
+def version_before(versions: Sequence[str], version: str) -> str:
+    """Return the newest of ordered versions that is older than ``version``.
+
+    Raises:
+        ValueError: all versions are as new as ``version``, or newer.
+    """
+    earlier = [candidate for candidate in versions if parse_version(candidate) < parse_version(version)]
+    if not earlier:
+        raise ValueError(f"wire version {version} must be newer than {versions[0]}, the oldest")
+    return earlier[-1]
+
+
+def oldest_version(document: Json) -> str:
+    """Return the oldest wire version that a contract describes."""
+    versions: list[str] = _info(document).get("x-versions", [NO_VERSION])
+    return versions[0]
 
 
 def is_available(node: Any, version: Version) -> bool:
@@ -66,10 +83,9 @@ def project(document: Json, version: str) -> Json:
         ValueError: ``version`` cannot be parsed, or is older than the contract.
     """
     now = parse_version(version)
-    if now < parse_version(OLDEST_VERSION):
-        raise ValueError(
-            f"wire version {version} is older than {OLDEST_VERSION}, the oldest that the contract describes"
-        )
+    oldest = oldest_version(document)
+    if now < parse_version(oldest):
+        raise ValueError(f"wire version {version} is older than {oldest}, the oldest that the contract describes")
     removed: set[str] = set()
     while True:
         # A union can lose its last member, and other unions their last one with it, so repeat until nothing changes.
@@ -85,14 +101,17 @@ def project(document: Json, version: str) -> Json:
 def union_document(document: Json) -> Json:
     """Return the document of all wire versions together, without version marks; ``document`` does not change.
 
-    A property that some version of its schema (from OLDEST_MODELS_VERSION on) lacks or does not require is optional
+    A property that some version of its schema (from ``info.x-models-since`` on) lacks or does not require is optional
     here; without a default it may be null, and is by default.
     """
-    found: Json = _without_markers(document)
+    union: Json = _without_markers(document)
+    floor = parse_version(_info(document).get("x-models-since", NO_VERSION))
     for name, schema in _schemas(document).items():
         required = schema.get("required", [])
-        optional = [field for field in required if not _always_required(schema["properties"].get(field, {}), schema)]
-        plain = _schemas(found)[name]
+        optional = [
+            field for field in required if not _always_required(schema["properties"].get(field, {}), schema, floor)
+        ]
+        plain = _schemas(union)[name]
         for field in optional:
             plain["properties"][field] = _nullable(plain["properties"][field])
         if optional:
@@ -100,9 +119,14 @@ def union_document(document: Json) -> Json:
         if not plain.get("required", True):
             del plain["required"]
         for field, detail in schema.get("properties", {}).items():
-            if field not in required and _span(detail, schema) != _span({}, schema):
+            if field not in required and _span(detail, schema, floor) != _span({}, schema, floor):
                 plain["properties"][field] = _nullable(plain["properties"][field])
-    return found
+    return union
+
+
+def _info(document: Json) -> Json:
+    info: Json = document.get("info", {})
+    return info
 
 
 def _schemas(document: Json) -> Json:
@@ -207,18 +231,18 @@ def _without_empty_operations(document: Json) -> Json:
     return document
 
 
-def _span(node: Json, owner: Json) -> tuple[Version, Version | None]:
+def _span(node: Json, owner: Json, floor: Version) -> tuple[Version, Version | None]:
     """Return the version range of a property, within that of its schema and the versions of the models."""
-    floor = parse_version(OLDEST_MODELS_VERSION)
-    since = max(parse_version(each.get("x-since", OLDEST_MODELS_VERSION)) for each in (node, owner))
-    ends = [parse_version(each["x-until"]) for each in (node, owner) if "x-until" in each]
+    since = max(parse_version(marked.get("x-since", NO_VERSION)) for marked in (node, owner))
+    ends = [parse_version(marked["x-until"]) for marked in (node, owner) if "x-until" in marked]
     return max(since, floor), min(ends, default=None)
 
 
-def _always_required(detail: Json, owner: Json) -> bool:
-    floor = parse_version(OLDEST_MODELS_VERSION)
+def _always_required(detail: Json, owner: Json, floor: Version) -> bool:
     entries = [entry for entry in detail.get("x-history", []) if parse_version(entry["until"]) > floor]
-    return _span(detail, owner) == _span({}, owner) and all(entry.get("required", True) for entry in entries)
+    return _span(detail, owner, floor) == _span({}, owner, floor) and all(
+        entry.get("required", True) for entry in entries
+    )
 
 
 def _nullable(schema: Json) -> Json:

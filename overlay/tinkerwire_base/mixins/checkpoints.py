@@ -10,32 +10,35 @@ from typing_extensions import Self
 from .. import console_urls
 from ..short_repr import short_repr
 
-TINKER_SCHEME = "tinker://"
-CHECKPOINT_KINDS: Mapping[str, str] = {
-    "weights": "training",
-    "sampler_weights": "sampler",
-    "external_weights": "external",
-}
-"""The middle part of a tinker path, and its checkpoint type."""
+
+class TinkerPathMixin:
+    """A model with a ``tinker://RUN/SEGMENT/NAME`` path; the segment gives the type of the checkpoint."""
+
+    __slots__ = ()
+    _constants = ("CHECKPOINT_SEGMENTS", "TINKER_SCHEME")
+    if TYPE_CHECKING:
+        _checkpoint_segments: Mapping[str, str]
+        _tinker_scheme: str
+
+    @classmethod
+    def _split_path(cls, tinker_path: str) -> list[str]:
+        """Split a checkpoint path into run, segment and name.
+
+        Raises:
+            ValueError: the text is not a checkpoint path.
+        """
+        scheme, segments = cls._tinker_scheme, cls._checkpoint_segments.values()
+        is_path = isinstance(tinker_path, str) and tinker_path.startswith(scheme)
+        parts = tinker_path[len(scheme) :].split("/") if is_path else []
+        if len(parts) != 3 or not all(parts) or parts[1] not in segments:
+            forms = " or ".join(f"{scheme}RUN/{segment}/NAME" for segment in segments)
+            shown = repr(tinker_path) if isinstance(tinker_path, str) else short_repr(tinker_path)
+            raise ValueError(f"{shown} is not a checkpoint path; expected {forms}")
+        return parts
 
 
-def split_tinker_path(tinker_path: str) -> list[str]:
-    """Split a checkpoint path into run, kind and name.
-
-    Raises:
-        ValueError: the text is not a checkpoint path.
-    """
-    is_path = isinstance(tinker_path, str) and tinker_path.startswith(TINKER_SCHEME)
-    parts = tinker_path[len(TINKER_SCHEME) :].split("/") if is_path else []
-    if len(parts) != 3 or not all(parts) or parts[1] not in CHECKPOINT_KINDS:
-        forms = " or ".join(f"{TINKER_SCHEME}RUN/{kind}/NAME" for kind in CHECKPOINT_KINDS)
-        shown = repr(tinker_path) if isinstance(tinker_path, str) else short_repr(tinker_path)
-        raise ValueError(f"{shown} is not a checkpoint path; expected {forms}")
-    return parts
-
-
-class CheckpointPathMixin:
-    """The parts of ``tinker://RUN/KIND/NAME``, where KIND is weights, sampler_weights or external_weights."""
+class CheckpointPathMixin(TinkerPathMixin):
+    """The parts of ``tinker://RUN/SEGMENT/NAME``."""
 
     __slots__ = ()
 
@@ -46,18 +49,19 @@ class CheckpointPathMixin:
         Raises:
             ValueError: the text is not a checkpoint path.
         """
-        parts = split_tinker_path(tinker_path)
+        parts = cls._split_path(tinker_path)
+        types = {segment: kind for kind, segment in cls._checkpoint_segments.items()}
         model: Any = cls
         path: Self = model(
             tinker_path=tinker_path,
             training_run_id=parts[0],
-            checkpoint_type=CHECKPOINT_KINDS[parts[1]],
+            checkpoint_type=types[parts[1]],
             checkpoint_id=f"{parts[1]}/{parts[2]}",
         )
         return path
 
 
-class SaveWeightsMixin:
+class SaveWeightsMixin(TinkerPathMixin):
     """Saved weights and their page."""
 
     __slots__ = ()
@@ -70,7 +74,7 @@ class SaveWeightsMixin:
         Raises:
             ValueError: ``path`` is not a checkpoint path.
         """
-        run, *checkpoint = split_tinker_path(self.path)
+        run, *checkpoint = self._split_path(self.path)
         return console_urls.checkpoint_page(run, "/".join(checkpoint))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
@@ -29,12 +29,14 @@ class TensorDataMixin:
     __slots__ = ()
     _converts = ("data",)
     _dual_fields = _sent_as_stored = ("data",)
+    _constants = ("LOSS_INPUT_DTYPES",)
     if TYPE_CHECKING:
         _data: Any
         dtype: Any
         shape: Any
         sparse_crow_indices: Any
         sparse_col_indices: Any
+        _loss_input_dtypes: Mapping[str, str]
 
     @property
     def data(self) -> list[Any]:
@@ -177,7 +179,7 @@ class TensorDataMixin:
     @classmethod
     def from_array(cls, name: str, value: Any) -> Self:
         """Make a tensor of an array, torch tensor or list; errors contain ``name``."""
-        array = wire_array(name, value)
+        array = wire_array(name, value, cls._loss_input_dtypes)
         return cls(data=array.reshape(-1), dtype=wire_dtype(array), shape=list(array.shape))  # type: ignore[call-arg]
 
     def to_numpy(self, pad_value: int = 0) -> Array:

@@ -173,7 +173,7 @@ def test_rejected_protobuf_poll_switches_the_client_to_json(
         for _ in range(2):
             assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences[0].tokens == [1, 2]
         client.create_lora_training_client("base").forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
-        assert not client.dialect.has_binary_results
+        assert not client.dialect.accepts_protobuf_results
         copy = pickle.loads(pickle.dumps(sampling))
         assert copy.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
     assert len(rejected) == 1

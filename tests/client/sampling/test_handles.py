@@ -45,7 +45,7 @@ def test_handle_holds_no_secrets(server: ScriptedServer) -> None:
     assert (decoded.base_url, decoded.session_id, decoded.sampling_session_id) == (server.url, "s1", "sampler1")
     assert decoded.retry == FAST
     assert decoded.record_stability_info
-    assert (decoded.dialect.floor, decoded.dialect.ceiling) == ("0.16.1", "0.16.1")
+    assert (decoded.dialect.min_version, decoded.dialect.max_version) == ("0.16.1", "0.16.1")
     for secret in (KEY, "hidden"):
         assert secret.encode() not in pickled
         assert secret not in json.dumps(decode(handle))

@@ -12,7 +12,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, open_client
 from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
-from tinkerwire._sampling.sample_seq_ids import SEQ_IDS_PER_COPY
+from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
 
 pytestmark = pytest.mark.timeout(60)
 JOIN_OPTIONS = {"wire_version": "0.38.0", "client_config": {"sample_join_sampling_session": True}}
@@ -76,8 +76,8 @@ def test_forked_processes_draw_different_ranges() -> None:
         "import os, random, sys\n"
         "from tinkerwire._sampling import sample_seq_ids\n"
         "import asyncio, types\n"
-        "from tinkerwire._wire.dialect import found\n"
-        "async def dialect(): return found(None)\n"
+        "from tinkerwire._wire.dialect import Dialect\n"
+        "async def dialect(): return Dialect.from_client_config(None)\n"
         "connection = types.SimpleNamespace(dialect=dialect)\n"
         "random.seed(1)\n"
         "for _ in range(3):\n"

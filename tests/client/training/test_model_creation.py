@@ -111,5 +111,5 @@ def test_error_of_an_unknown_path_is_that_of_load_weights(server: ScriptedServer
     with open_client(server.url, wire_version="0.24.1", client_config=FLAGS) as client:
         with pytest.raises(tw.NotFoundError, match="no such checkpoint"):
             client.create_training_client_from_state(PATH).result(PATIENCE_S)
-        assert client.dialect.load_creates
+        assert client.dialect.creates_model_on_load
     assert not server.named("create_model")

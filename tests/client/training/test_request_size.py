@@ -17,14 +17,13 @@ from support.scripted import RecordedRequest, ScriptedResponse, ScriptedServer
 from tinkerwire._training.chunking import split_batch
 from tinkerwire._training.request_size import JsonSize, ProtobufSize, RequestSize, request_size, size_around
 from tinkerwire._wire import codec
-from tinkerwire._wire.dialect import Dialect, found
-from tinkerwire._wire.dialect import given as dialect_of
+from tinkerwire._wire.dialect import Dialect
 from tinkerwire_generated.api.training import forward_backward
 from tinkerwire_generated.models import DmelChunk, ForwardBackwardInput, ForwardBackwardRequest
 
 pytestmark = pytest.mark.timeout(120)
 MODEL_ID = "model-\N{SNOWMAN}"
-JSON, PROTOBUF = dialect_of("0.18.2"), dialect_of("0.38.0")
+JSON, PROTOBUF = Dialect.for_version("0.18.2"), Dialect.for_version("0.38.0")
 SIZES: dict[str, tuple[Dialect, RequestSize]] = {
     "JSON": (JSON, JsonSize()),
     "protobuf": (PROTOBUF, ProtobufSize()),
@@ -178,8 +177,8 @@ def test_an_unknown_form_counts_as_the_larger_one() -> None:
     text = tw.Datum(model_input=tw.ModelInput.from_ints([2**30] * 100), loss_fn_inputs={})
     pointer = tw.types.ImageAssetPointerChunk(location="tinker://x", format="png", expected_tokens=3)
     picture = tw.Datum(model_input=tw.ModelInput(chunks=[pointer]), loss_fn_inputs={})
-    guess = found(None)
-    assert guess.is_guess
+    guess = Dialect.from_client_config(None)
+    assert guess.is_provisional
     assert request_size(guess, "forward", [text]).bound(text) == JsonSize().bound(text)
     assert request_size(JSON, "forward", [text]).bound(text) == JsonSize().bound(text)
     assert request_size(PROTOBUF, "forward", [text]).bound(text) == ProtobufSize().bound(text)

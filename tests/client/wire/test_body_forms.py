@@ -11,7 +11,7 @@ import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, datum, open_client
 from support.scripted import PATIENCE_S, RecordedRequest, Rule, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._transport.backpressure import Traffic
-from tinkerwire._wire.dialect import BATCHES, Dialect, found
+from tinkerwire._wire.dialect import BATCH_OPERATIONS, Dialect
 from tinkerwire.local import EmbeddedServer, EmbeddedTransport, Quirks
 from tinkerwire_base.call import PROTOBUF, WireRequest, WireResponse
 from tinkerwire_generated.models import ClientConfigResponse
@@ -84,8 +84,8 @@ def test_a_refused_batch_is_tried_in_the_other_form(
     is_refused = batches == "json" or (batches == "any" and applies)
     form = "JSON" if is_refused else "protobuf"
     assert transport.batches() == ["protobuf"] * is_refused + [form] * 3
-    assert dialect.binary == (frozenset() if is_refused else BATCHES)
-    assert not dialect.is_guess
+    assert dialect.protobuf_operations == (frozenset() if is_refused else BATCH_OPERATIONS)
+    assert not dialect.is_provisional
     assert dialect.source.endswith(f"it takes batches as {form}")
     asked = [each.path for each in transport.sent].count("/api/v1/client/config")
     assert asked == 1, "one request more for the dialect, and one at most for the form"
@@ -117,7 +117,7 @@ def test_a_server_that_dies_of_protobuf_costs_one_request(server: ScriptedServer
         sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
         copy = pickle.loads(pickle.dumps(sampling))
         assert copy._connection.known_dialect == client.dialect
-        assert client.dialect.binary == frozenset()
+        assert client.dialect.protobuf_operations == frozenset()
     forms = [asked.headers["content-type"] == PROTOBUF for asked in server.named("forward_backward")]
     assert sorted(forms) == [False] * 4 + [True]
 
@@ -151,7 +151,7 @@ def test_a_conflict_in_the_other_form_goes_back_to_the_first(server: ScriptedSer
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
-        assert client.dialect.binary == BATCHES
+        assert client.dialect.protobuf_operations == BATCH_OPERATIONS
         training.optim_step(ADAM).result(PATIENCE_S)
     sent = server.named("forward_backward")
     assert [asked.headers["content-type"] == PROTOBUF for asked in sent] == [True, False, True]
@@ -170,7 +170,7 @@ def test_the_client_waits_for_a_busy_server(server: ScriptedServer) -> None:
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
-        assert client.dialect.binary == frozenset()
+        assert client.dialect.protobuf_operations == frozenset()
     assert {body["seq_id"] for body in server.bodies("forward_backward") if isinstance(body, dict)} == {1}
     server.rules["forward_backward"] = lambda _: busy
     with open_client(server.url, wire_version=None, retry=tw.RetryConfig(max_attempts=3, retry_delay_base=0)) as client:
@@ -190,7 +190,7 @@ def test_credential_errors_do_not_change_the_form(server: ScriptedServer, status
         training = client.create_lora_training_client("base", rank=8)
         with pytest.raises(error):
             training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
-        assert client.dialect.is_guess
+        assert client.dialect.is_provisional
     assert len(server.named("forward_backward")) == 1
 
 
@@ -203,7 +203,7 @@ def test_rate_limits_do_not_change_the_form(server: ScriptedServer) -> None:
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
-        assert client.dialect.binary == BATCHES
+        assert client.dialect.protobuf_operations == BATCH_OPERATIONS
     assert [asked.headers["content-type"] for asked in server.named("forward_backward")] == [PROTOBUF] * 2
 
 
@@ -217,7 +217,7 @@ def test_a_dropped_form_is_replaced_once(server: ScriptedServer) -> None:
                 server.rules["forward_backward"] = reject_protobuf(server, refusal)
             for _ in range(2):
                 training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
-        assert client.dialect.binary == frozenset({"forward"})
+        assert client.dialect.protobuf_operations == frozenset({"forward"})
     forms = [asked.headers["content-type"] == PROTOBUF for asked in server.named("forward_backward")]
     assert forms == [True, True, True, False, False]
 
@@ -233,7 +233,7 @@ def test_a_bad_batch_costs_a_confirmed_form_one_request(server: ScriptedServer) 
         for _ in range(3):
             with pytest.raises(tw.UnprocessableEntityError, match="no such loss"):
                 training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
-        assert client.dialect.binary == BATCHES
+        assert client.dialect.protobuf_operations == BATCH_OPERATIONS
     assert len(server.named("forward_backward")) == 1 + 4
 
 
@@ -270,12 +270,15 @@ def test_a_form_that_cannot_express_a_batch_is_skipped(server: ScriptedServer) -
 def test_forward_is_sent_as_json_without_its_protobuf_flag() -> None:
     """Servers with the first flag of protobuf only would read it as a forward_backward."""
     config = ClientConfigResponse()
-    assert found(config, {"proto_write_fwdbwd"}).binary == {"forward_backward"}
-    assert found(config, {"proto_write_fwdbwd", "fwd_via_fwdbwd"}).binary == BATCHES
-    assert found(config, ()).is_guess
-    service = found(config, {"proto_write_fwdbwd"}, is_tinker=True)
-    assert service.binary == BATCHES
-    assert not service.is_guess
+    assert Dialect.from_client_config(config, {"proto_write_fwdbwd"}).protobuf_operations == {"forward_backward"}
+    assert (
+        Dialect.from_client_config(config, {"proto_write_fwdbwd", "fwd_via_fwdbwd"}).protobuf_operations
+        == BATCH_OPERATIONS
+    )
+    assert Dialect.from_client_config(config, ()).is_provisional
+    service = Dialect.from_client_config(config, {"proto_write_fwdbwd"}, is_tinker=True)
+    assert service.protobuf_operations == BATCH_OPERATIONS
+    assert not service.is_provisional
 
 
 def test_sampling_needs_no_form(server: ScriptedServer) -> None:

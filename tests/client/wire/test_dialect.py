@@ -14,7 +14,7 @@ from support.scripted import PATIENCE_S, RecordedRequest, Rule, ScriptedResponse
 from tinkerwire import types
 from tinkerwire._server.http import protobuf as served
 from tinkerwire._wire import protobuf
-from tinkerwire._wire.dialect import BATCHES, found, given
+from tinkerwire._wire.dialect import BATCH_OPERATIONS, Dialect
 from tinkerwire_base.call import PROTOBUF
 from tinkerwire_generated import models as m
 from tinkerwire_generated.protobuf import message_class
@@ -70,15 +70,15 @@ def test_the_accepted_form_is_discovered(
         train(client)
         dialect = client.dialect
     assert len(server.named("client/config")) == 1
-    batches = [asked for asked in server.asked if asked.name in BATCHES]
+    batches = [asked for asked in server.asked if asked.name in BATCH_OPERATIONS]
     is_wrong_guess = not messages
     assert len(batches) == 4 + is_wrong_guess
     assert [asked.body["seq_id"] for asked in batches][: 1 + is_wrong_guess] == [1] * (1 + is_wrong_guess)
     uses_messages = messages
     assert [is_message(asked) for asked in batches[-4:]] == [uses_messages] * 4
-    assert dialect.binary == (BATCHES if uses_messages else frozenset())
-    assert not dialect.is_guess
-    assert (dialect.floor, dialect.ceiling) == (
+    assert dialect.protobuf_operations == (BATCH_OPERATIONS if uses_messages else frozenset())
+    assert not dialect.is_provisional
+    assert (dialect.min_version, dialect.max_version) == (
         ("0.18.2", "0.38.0") if has_config else ("0.3.0", "0.38.0" if uses_messages else "0.16.1")
     )
 
@@ -89,9 +89,9 @@ def test_a_set_version_skips_discovery(server: ScriptedServer, version: str) -> 
     accept_forms(server, json=version == "0.16.1", messages=version == "0.38.0")
     with open_client(server.url, wire_version=version) as client:
         train(client)
-        assert client.dialect == given(version)
+        assert client.dialect == Dialect.for_version(version)
     assert "client/config" not in [asked.name for asked in server.asked]
-    assert len([asked for asked in server.asked if asked.name in BATCHES]) == 4
+    assert len([asked for asked in server.asked if asked.name in BATCH_OPERATIONS]) == 4
 
 
 def test_a_bad_batch_is_not_a_form(server: ScriptedServer) -> None:
@@ -107,7 +107,7 @@ def test_a_bad_batch_is_not_a_form(server: ScriptedServer) -> None:
         with pytest.raises(tw.UnprocessableEntityError, match="no such loss"):
             training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
         training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
-        assert not client.dialect.is_guess
+        assert not client.dialect.is_provisional
     batches = server.named("forward_backward")
     assert [is_message(asked) for asked in batches] == [True, False, True]
     assert [asked.body["seq_id"] for asked in batches] == [1, 1, 1]
@@ -117,13 +117,13 @@ def test_failed_discovery_is_retried(server: ScriptedServer) -> None:
     """An invalid response is retried, and a lasting error is the error of every operation."""
     server.rules["client/config"] = in_order(ScriptedResponse(status=503), CONFIG)
     with open_client(server.url, wire_version=None) as client:
-        assert client.dialect.source == "found out: the server has client/config"
+        assert client.dialect.source == "discovered: the server has client/config"
     server.rules["client/config"] = in_order(ScriptedResponse({"detail": "who?"}, status=401), MISSING)
     with open_client(server.url, wire_version=None) as client:
         with pytest.raises(tw.AuthenticationError, match="who"):
             client.get_server_capabilities()
         assert client.get_server_capabilities().supported_models
-        assert client.dialect.ceiling == "0.16.1"
+        assert client.dialect.max_version == "0.16.1"
 
 
 def test_operations_share_one_discovery(server: ScriptedServer) -> None:
@@ -216,18 +216,22 @@ def test_results_are_read_in_any_form(server: ScriptedServer, version: str | Non
 
 
 def test_accept_lists_readable_media_types(server: ScriptedServer) -> None:
-    """Protobuf is accepted where it exists, and alone where JSON does not."""
-    asked = {
-        version: [given(version).accept(kind) for kind in (types.SampleResponse, types.OptimStepResponse)]
-        for version in ("0.16.1", "0.18.2", "0.25.0")
+    """Protobuf is accepted where it exists, for samples earlier than for batches, and alone where JSON does not."""
+    kinds = (types.SampleResponse, types.ForwardBackwardOutput, types.OptimStepResponse)
+    json, protobuf = "application/json", "application/x-protobuf"
+    either = f"{protobuf}, {json}"
+    accepted = {
+        version: [Dialect.for_version(version).accept(kind) for kind in kinds]
+        for version in ("0.16.1", "0.18.2", "0.19.0", "0.25.0")
     }
-    assert asked == {
-        "0.16.1": ["application/json"] * 2,
-        "0.18.2": ["application/x-protobuf, application/json", "application/json"],
-        "0.25.0": ["application/x-protobuf", "application/json"],
+    assert accepted == {
+        "0.16.1": [json, json, json],
+        "0.18.2": [either, json, json],
+        "0.19.0": [either, either, json],
+        "0.25.0": [protobuf, protobuf, json],
     }
-    assert found(None).accept(types.SampleResponse) == "application/json"
-    assert found(types.ClientConfigResponse()).accept(types.SampleResponse) == asked["0.18.2"][0]
+    assert Dialect.from_client_config(None).accept(types.SampleResponse) == json
+    assert Dialect.from_client_config(types.ClientConfigResponse()).accept(types.SampleResponse) == either
 
 
 def test_malformed_protobuf_is_an_error(server: ScriptedServer) -> None:
@@ -327,7 +331,7 @@ def test_a_text_in_the_settings_of_a_loss_needs_a_wire_that_has_it(server: Scrip
             training = client.create_lora_training_client("base", rank=8)
             with pytest.raises(tw.DialectError, match=r"loss_fn_config.*0\.26\.2|0\.26\.2.*loss_fn_config") as caught:
                 training.forward_backward([datum()], "ppo", {"mode": "x"}).result(PATIENCE_S)
-            assert caught.value.dialect == given(version)
+            assert caught.value.dialect == Dialect.for_version(version)
     with open_client(server.url, wire_version="0.26.2") as client:
         training = client.create_lora_training_client("base", rank=8)
         training.forward_backward([datum()], "ppo", {"mode": "x", "clip": 0.5}).result(PATIENCE_S)
@@ -339,9 +343,9 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
     """Invalid, too old and too new versions, and flags without their version, are rejected."""
     for version in ("", "1.0.0"):
         with pytest.raises(ValueError, match="newest"):
-            given(version or "0.99.0")
+            Dialect.for_version(version or "0.99.0")
     with pytest.raises(ValueError, match="oldest"):
-        given("0.2.0")
+        Dialect.for_version("0.2.0")
     with pytest.raises(ValueError, match="without wire_version"):
         tw.ServiceClient(base_url="http://127.0.0.1:1", client_config={"proto_compress_fwdbwd": True})
     with pytest.raises(ValueError, match="proto_compress_fwdbwd"):

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 import tinkerwire as tw
 from tinkerwire._server.http import protobuf as served
 from tinkerwire._wire import codec
-from tinkerwire._wire.dialect import given as dialect_of
+from tinkerwire._wire.dialect import Dialect
 from tinkerwire_base.tensors import PrecisionWarning
 from tinkerwire_generated import models as m
 from tinkerwire_generated.api.training import forward_backward
 
-JSON, PROTOBUF = dialect_of("0.18.2"), dialect_of("0.38.0")
+JSON, PROTOBUF = Dialect.for_version("0.18.2"), Dialect.for_version("0.38.0")
 pytestmark = pytest.mark.filterwarnings("ignore::tinkerwire_base.tensors.PrecisionWarning")
 
 

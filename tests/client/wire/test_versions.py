@@ -10,7 +10,7 @@ import pytest
 import tinkerwire as tw
 from support.embedded import embedded_http_server
 from support.scripted import PATIENCE_S
-from tinkerwire._wire.dialect import BATCHES
+from tinkerwire._wire.dialect import BATCH_OPERATIONS
 from tinkerwire_base.conversion.versioning import parse_version
 
 pytestmark = pytest.mark.timeout(300)
@@ -92,7 +92,7 @@ def test_the_flow_works_in_every_version(version: str, flags: dict[str, Any]) ->
             losses = flow(client)
             assert client.dialect == dialect
         assert losses[-1] < losses[0]
-        assert dialect.floor == dialect.ceiling == version
+        assert dialect.min_version == dialect.max_version == version
         if version in ("0.3.0", "0.4.1"):
             # Their load_weights has no flag for the optimizer, which all later versions require.
             return
@@ -100,6 +100,6 @@ def test_the_flow_works_in_every_version(version: str, flags: dict[str, Any]) ->
             assert flow(client) == pytest.approx(losses, rel=1e-5)
             found = client.dialect
     # The contract has messages in place of JSON since then, and servers take them whether they ask for them or not.
-    assert (found.binary == BATCHES) == (parse_version(version) >= parse_version("0.19.0"))
-    assert not found.is_guess
+    assert (found.protobuf_operations == BATCH_OPERATIONS) == (parse_version(version) >= parse_version("0.19.0"))
+    assert not found.is_provisional
     assert found.config.proto_compress_fwdbwd == flags.get("proto_compress_fwdbwd", False)

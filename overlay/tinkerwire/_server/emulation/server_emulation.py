@@ -17,15 +17,15 @@ from tinkerwire._server.emulation.quirks import Quirks
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import HttpError, Response, conflict_error
 from tinkerwire._server.storage.checkpoint_paths import SAMPLER_WEIGHTS
+from tinkerwire._wire.dialect import BATCH_OPERATIONS
 from tinkerwire_base.call import JSON, PROTOBUF, WireRequest, WireResponse
-from tinkerwire_base.mixins.checkpoints import TINKER_SCHEME
+from tinkerwire_generated.constants import TINKER_SCHEME
 from tinkerwire_generated.models import ForwardBackwardOutput, OptimStepResponse, SampleResponse
 
 CONFLICT = 409
 TABLE_BYTES = 8 * 2**20
 """Maximum size of each table of requests."""
 RESPONSE_BYTES = 1024
-BATCHES = frozenset({"forward", "forward_backward"})
 MEDIA_TYPES: Mapping[str, str] = {"json": JSON, "protobuf": PROTOBUF}
 NOT_READY = b'{"type":"try_again","request_id":%s,"queue_state":"active"}'
 
@@ -62,7 +62,7 @@ class ServerEmulation:
 
     def ignores_idempotency_key(self, operation: str) -> bool:
         """Return whether the server recognises resent requests of an operation by seq_id alone."""
-        return self._quirks.executes_rejected and operation in BATCHES
+        return self._quirks.executes_rejected and operation in BATCH_OPERATIONS
 
     def find_executed(self, request: Request) -> Response | None:
         """Return the response to an earlier batch with the same seq_id, where only the seq_id counts."""
@@ -145,7 +145,7 @@ class ServerEmulation:
     def _reject_encoding(self, operation: str, request: WireRequest) -> HttpError | ConnectionDropped | None:
         """Return the rejection of a batch in an unsupported encoding; None for any other request."""
         quirks = self._quirks
-        if operation not in BATCHES:
+        if operation not in BATCH_OPERATIONS:
             return None
         if quirks.batches == "any":
             if self._has_rejected_batch or not quirks.executes_rejected:

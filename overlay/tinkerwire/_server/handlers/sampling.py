@@ -17,6 +17,7 @@ from tinkerwire._server.http.responses import HttpError, Response, field_error
 from tinkerwire._server.sessions.samplers import AdapterRef, SamplingSession
 from tinkerwire._server.state import State
 from tinkerwire._server.storage.checkpoint_paths import SAMPLER_WEIGHTS, read_path
+from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
 from tinkerwire_generated.models import (
     CreateSamplingSessionRequest,
     CreateSamplingSessionResponse,
@@ -33,7 +34,6 @@ from tinkerwire_generated.models import (
 T = TypeVar("T")
 MAX_SAMPLES = 1024
 MAX_ALTERNATIVES = 1024
-SEQ_IDS_PER_COPY = 1_000_000_000
 """Copy n of a sampling client starts its seq_ids at n times this number."""
 
 

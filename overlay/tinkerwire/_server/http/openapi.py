@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from tinkerwire_base.conversion.versioning import OLDEST_MODELS_VERSION, parse_version, project
-from tinkerwire_generated.availability import NEWEST
+from tinkerwire_base.conversion.versioning import parse_version, project
+from tinkerwire_generated.availability import NEWEST, OLDEST_MODELS_VERSION
 
 Document = dict[str, Any]
 

@@ -10,17 +10,17 @@ import attrs
 
 from tinkerwire._server.http.openapi import Document
 from tinkerwire._server.http.responses import field_error
-from tinkerwire_base.mixins.checkpoints import CHECKPOINT_KINDS, TINKER_SCHEME
+from tinkerwire_generated.constants import CHECKPOINT_SEGMENTS, TINKER_SCHEME
 from tinkerwire_generated.models import ParsedCheckpointTinkerPath
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=+@:-]{0,127}")
 MAX_FILE_NAME_LENGTH = 200
 """Maximum length of a file name without extension; file systems allow 255 characters in total."""
 
-WEIGHTS = "weights"
-SAMPLER_WEIGHTS = "sampler_weights"
-EXTERNAL_WEIGHTS = "external_weights"
-KINDS: Mapping[str, str] = {**CHECKPOINT_KINDS, EXTERNAL_WEIGHTS: "external"}
+WEIGHTS = CHECKPOINT_SEGMENTS["training"]
+SAMPLER_WEIGHTS = CHECKPOINT_SEGMENTS["sampler"]
+EXTERNAL_WEIGHTS = CHECKPOINT_SEGMENTS["external"]
+KINDS: Mapping[str, str] = {segment: kind for kind, segment in CHECKPOINT_SEGMENTS.items()}
 """Checkpoint types by the middle part of a path."""
 
 
