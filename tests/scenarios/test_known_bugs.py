@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from support.proofs import NAMED, named, rows, unproven
 
 ROOT = Path(__file__).resolve().parents[2]
-COLUMNS = 4
+COLUMNS = (4, 5)
+"""A quirk also has the modules that handle it."""
+HANDLERS = re.compile(r"`(_[a-z_/]+\.py)`")
 
 
 def functions_of(file: Path) -> set[str]:
@@ -27,11 +30,20 @@ def test_every_row_is_complete() -> None:
     found = rows()
     assert found
     for row in found:
-        assert len(row) == COLUMNS, row
+        assert len(row) in COLUMNS, row
         assert all(row), row
         assert NAMED.search(row[-1]), row
     names = [row[0] for row in found]
     assert len(set(names)) == len(names)
+
+
+def test_quirks_name_the_modules_that_handle_them() -> None:
+    """Each quirk names modules of the client that exist; the last row stands for all quirks."""
+    handlers = [HANDLERS.findall(row[-2]) for row in rows() if len(row) == max(COLUMNS)]
+    assert len(handlers) > 10
+    assert all(handlers[:-1])
+    missing = [path for paths in handlers for path in paths if not (ROOT / "overlay" / "tinkerwire" / path).is_file()]
+    assert missing == []
 
 
 @pytest.mark.parametrize(("file", "name"), named())
