@@ -61,7 +61,7 @@ class SamplingSessions:
         self._sessions: dict[str, SamplingSession] = {}
         self._implicit: OrderedDict[str, SamplingSession] = OrderedDict()
         self._samplers = lru_cache(MAX_CACHED_SAMPLERS)(_create_sampler)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def add(self, session: SamplingSession) -> None:
         """Add a sampling session; it replaces one with the same id."""
