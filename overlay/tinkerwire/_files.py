@@ -27,8 +27,8 @@ def lock(folder: Path, *, waits: bool) -> Callable[[], None]:
     # Most programs never lock a folder, and this import takes 50 ms.
     from filelock import FileLock, Timeout  # noqa: PLC0415
 
-    # A server can be closed on any thread.
-    file_lock = FileLock(folder / LOCK_FILE, blocking=waits, thread_local=False, fallback_to_soft=False)
+    # A server can be closed on any thread. Each user of the folder must be able to lock the file of another user.
+    file_lock = FileLock(folder / LOCK_FILE, mode=0o666, blocking=waits, thread_local=False, fallback_to_soft=False)
     try:
         file_lock.acquire()
     except Timeout:

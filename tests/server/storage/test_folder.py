@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tinkerwire._files import LOCK_FILE
 from tinkerwire.local import EmbeddedServer
 
 pytestmark = pytest.mark.timeout(120)
@@ -23,6 +24,17 @@ def test_second_server_on_a_folder_is_rejected(tmp_path: Path) -> None:
     for _ in range(2):
         with EmbeddedServer(folder=folder), pytest.raises(ValueError, match=f"another server uses {folder}"):
             EmbeddedServer(folder=folder)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs modes of files")
+def test_users_of_a_folder_can_lock_each_others_file(tmp_path: Path) -> None:
+    """The lock file is readable and writable for all who can reach the folder, whatever the umask."""
+    previous = os.umask(0o077)
+    try:
+        with EmbeddedServer(folder=tmp_path):
+            assert (tmp_path / LOCK_FILE).stat().st_mode & 0o666 == 0o666
+    finally:
+        os.umask(previous)
 
 
 def test_killed_server_releases_its_folder(tmp_path: Path) -> None:
