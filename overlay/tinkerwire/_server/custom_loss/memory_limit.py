@@ -54,7 +54,7 @@ def _count_elements(function: Any, args: Any, kwargs: Mapping[str, Any]) -> int:
         return broadcast
     if function is aten.repeat_interleave.Tensor:
         return int(args[0].sum())
-    if str(function._schema.returns[0].type) == "List[Tensor]":
+    if any(str(returned.type) == "List[Tensor]" for returned in function._schema.returns):
         return TENSOR_ELEMENTS * sum(_size(operand.shape) for operand in operands)
     if function is aten.index.Tensor:
         args = (args[0], [index for mask in args[1] for index in _to_indices(mask)])
