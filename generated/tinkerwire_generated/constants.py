@@ -14,19 +14,27 @@ LOSS_INPUT_DTYPES: Mapping[str, str] = {
     "clip_high_threshold": "float32",
     "sequence_ratio_mask": "float32",
 }
+"""Constant of LossFnInputs."""
 CUSTOM_LOSS_FIRST_INPUT: str = "logprobs"
+"""Constant of CreateCustomLossRequest."""
 CUSTOM_LOSS_MAX_INPUTS: int = 16
+"""Constant of CreateCustomLossRequest."""
 CUSTOM_LOSS_INPUT_NAME: str = "[a-z_][a-z0-9_]{0,63}"
+"""Constant of CreateCustomLossRequest."""
 CUSTOM_LOSS_METRIC_NAME: str = "custom/[a-z0-9_./-]{1,64}:(sum|mean)"
+"""Constant of CreateCustomLossRequest."""
 SEQ_IDS_PER_COPY: int = 1000000000
+"""Constant of JoinSamplingSessionResponse."""
 TINKER_SCHEME: str = "tinker://"
+"""Constant of CheckpointType."""
 CHECKPOINT_SEGMENTS: Mapping[str, str] = {
     "training": "weights",
     "sampler": "sampler_weights",
     "external": "external_weights",
 }
+"""Constant of CheckpointType."""
 PROTOBUF_OPERATIONS: Mapping[str, str] = {"forward": "forward_backward", "forward_backward": "forward_backward"}
-"""The operations whose requests may be protobuf, and the operation that takes each."""
+"""Operations whose requests may be protobuf, each with the operation that receives the message."""
 RESULT_TYPES: Mapping[str, str] = {
     "create_model": "CreateModelResponse",
     "unload_model": "UnloadModelResponse",
@@ -40,4 +48,4 @@ RESULT_TYPES: Mapping[str, str] = {
     "save_weights_external": "SaveWeightsExternalResponseInternal",
     "asample": "SampleResponse",
 }
-"""The type of the result of each operation that the server queues."""
+"""Result type of each operation that the server queues."""

@@ -26,9 +26,9 @@ def version_literals(source: str) -> list[str]:
 def test_overlay_has_no_version_literals() -> None:
     """A wire version is read from the contract; only the version of this package is written by hand."""
     literals = {
-        str(path.relative_to(OVERLAY)): found
+        str(path.relative_to(OVERLAY)): versions
         for path in sorted(OVERLAY.rglob("*.py"))
-        if (found := version_literals(path.read_text(encoding="utf-8")))
+        if (versions := version_literals(path.read_text(encoding="utf-8")))
     }
     assert literals == {"tinkerwire/version.py": [__version__]}
 

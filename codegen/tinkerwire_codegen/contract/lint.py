@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from tinkerwire_base import mixins
+from tinkerwire_base.conversion.versioning import parse_version
 
 Json = dict[str, Any]
 
@@ -39,6 +40,8 @@ def _json_schema_errors(document: Json) -> Iterator[str]:
 
 def _generator_errors(document: Json) -> Iterator[str]:
     """Yield what the generators cannot use: bad names, unknown fields in marks, wrong defaults."""
+    yield from _invalid_versions(document["info"])
+    yield from _repeated_constants(document["components"]["schemas"])
     for name, schema in document["components"]["schemas"].items():
         place = f"#/components/schemas/{name}"
         if not name.isidentifier():
@@ -66,6 +69,30 @@ def _generator_errors(document: Json) -> Iterator[str]:
                 yield f"#/paths/{path}/{method}: operationId must be an identifier, because it names a function"
             if "x-result" in operation and operation["x-result"] not in document["components"]["schemas"]:
                 yield f"#/paths/{path}/{method}: x-result {operation['x-result']!r} is not the name of a schema"
+
+
+def _invalid_versions(info: Json) -> Iterator[str]:
+    """Yield a message unless the contract lists its versions in order, up to its own version."""
+    versions = info.get("x-versions")
+    if not isinstance(versions, list) or not versions:
+        yield f"#/info: x-versions must list the wire versions, such as [{info.get('version')}], got {versions!r:.100}"
+        return
+    if versions != sorted(set(versions), key=parse_version):
+        yield "#/info/x-versions: the versions must be in order and differ"
+    if versions[-1] != info.get("version"):
+        yield f"#/info/x-versions: the last version must be the version of the contract, {info.get('version')}"
+    if info.get("x-models-since") not in versions:
+        yield f"#/info: x-models-since must be one of x-versions, got {info.get('x-models-since')!r}"
+
+
+def _repeated_constants(schemas: Json) -> Iterator[str]:
+    """Yield a message for each constant that an earlier schema defines too."""
+    owners: dict[str, str] = {}
+    for schema_name, schema in schemas.items():
+        for name in schema.get("x-constants", {}):
+            owner = owners.setdefault(name, schema_name)
+            if owner != schema_name:
+                yield f"#/components/schemas/{schema_name}/x-constants: {name} is a constant of {owner} already"
 
 
 def _invalid_constants(place: str, schema: Json) -> Iterator[str]:

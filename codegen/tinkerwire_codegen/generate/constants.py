@@ -19,36 +19,33 @@ from collections.abc import Mapping
 
 def generate_constants(document: Json) -> str:
     """Return the source of the module of constants."""
-    tables: Json = {
-        **collect_constants(document),
-        "PROTOBUF_OPERATIONS": _protobuf_operations(document),
-        "RESULT_TYPES": {name: op["x-result"] for name, op in operations(document) if "x-result" in op},
+    constants = [
+        (name, value, f"Constant of {schema_name}.") for name, (schema_name, value) in _constants(document).items()
+    ]
+    constants += [
+        (
+            "PROTOBUF_OPERATIONS",
+            _protobuf_operations(document),
+            "Operations whose requests may be protobuf, each with the operation that receives the message.",
+        ),
+        (
+            "RESULT_TYPES",
+            {name: operation["x-result"] for name, operation in operations(document) if "x-result" in operation},
+            "Result type of each operation that the server queues.",
+        ),
+    ]
+    return HEADER + "".join(
+        f'{name}: {_annotation(value)} = {value!r}\n"""{doc}"""\n' for name, value, doc in constants
+    )
+
+
+def _constants(document: Json) -> dict[str, tuple[str, Any]]:
+    """Return the schema and the value of each constant by name."""
+    return {
+        name: (schema_name, value)
+        for schema_name, schema in document["components"]["schemas"].items()
+        for name, value in schema.get(MARK, {}).items()
     }
-    docs = {
-        "PROTOBUF_OPERATIONS": "The operations whose requests may be protobuf, and the operation that takes each.",
-        "RESULT_TYPES": "The type of the result of each operation that the server queues.",
-    }
-    text = HEADER
-    for name, value in tables.items():
-        text += f"{name}: {_annotation(value)} = {value!r}\n"
-        if name in docs:
-            text += f'"""{docs[name]}"""\n'
-    return text
-
-
-def collect_constants(document: Json) -> Json:
-    """Return the constants of all schemas by name.
-
-    Raises:
-        ValueError: two schemas define the same constant.
-    """
-    constants: Json = {}
-    for schema_name, schema in document["components"]["schemas"].items():
-        for name, value in schema.get(MARK, {}).items():
-            if name in constants:
-                raise ValueError(f"#/components/schemas/{schema_name}: {MARK} {name} is defined twice; keep one")
-            constants[name] = value
-    return constants
 
 
 def operations(document: Json) -> Iterator[tuple[str, Json]]:
@@ -60,13 +57,13 @@ def operations(document: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _protobuf_operations(document: Json) -> dict[str, str]:
-    found = {}
+    targets = {}
     for name, operation in operations(document):
         if "application/x-protobuf" in operation.get("requestBody", {}).get("content", {}):
-            found[name] = name
+            targets[name] = name
         if "x-protobuf-operation" in operation:
-            found[name] = operation["x-protobuf-operation"]
-    return dict(sorted(found.items()))
+            targets[name] = operation["x-protobuf-operation"]
+    return dict(sorted(targets.items()))
 
 
 def _annotation(value: Any) -> str:

@@ -33,9 +33,9 @@ from tinkerwire_generated.models import ClientConfigResponse
 from .._futures.logger import log
 
 BATCH_OPERATIONS = frozenset(PROTOBUF_OPERATIONS)
-"""The operations whose requests may be protobuf; all of them are the same message."""
+"""Operations whose requests may be protobuf; all of them send the same message."""
 DIRECT_OPERATIONS = frozenset(name for name, target in PROTOBUF_OPERATIONS.items() if name == target)
-"""Those of them that take the message themselves."""
+"""Batch operations that receive the message themselves; a field of the message distinguishes the others."""
 CONFIG_SINCE = OPERATION_VERSIONS["client_config"][0]
 """The first wire version with client/config."""
 LOAD_CREATES_SINCE = FIELD_VERSIONS["ClientConfigResponse"]["create_model_via_load_weights"][1]

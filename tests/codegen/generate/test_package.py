@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[3]
 SCHEMA, GENERATED = ROOT / "schema", ROOT / "generated"
 FIELD = """        rank: {type: integer, description: Inner dimension of the adapter.}
 """
+SCHEME = "        TINKER_SCHEME: 'tinker://'\n"
 NEW_FIELD = """        alpha:
           description: Scale of the adapter.
           x-since: 0.16.1
@@ -150,6 +151,25 @@ for version, alpha in (("0.16.1", 0.5), ("0.15.0", None), ("0.15.0", 0.5)):
     assert output[2].startswith("LoraConfig.alpha is not in wire 0.15.0: it exists from 0.16.1 on;")
 
 
+def test_new_loss_input_and_checkpoint_kind_are_one_edit_each(schema: Path, tmp_path: Path) -> None:
+    """A list under the new input has its dtype, and a path of the new kind is a checkpoint path everywhere."""
+    replace(
+        schema / "inputs.yaml", "          weights: float32\n", "          weights: float32\n          ranks: int64\n"
+    )
+    replace(schema / "runs.yaml", "external: external_weights}", "external: external_weights, merged: merged_weights}")
+    replace(schema / "runs.yaml", "enum: [training, sampler, external]", "enum: [training, sampler, external, merged]")
+    assert main(["generate", "--schema", str(schema), "--out", str(tmp_path)]) == 0
+    program = """
+from tinkerwire._server.storage.checkpoint_paths import KINDS
+from tinkerwire.types import Datum, ModelInput, ParsedCheckpointTinkerPath
+datum = Datum(model_input=ModelInput.from_ints([1, 2]), loss_fn_inputs={"ranks": [3, 4]})
+print(datum.loss_fn_inputs["ranks"].dtype, datum.loss_fn_inputs["ranks"].data)
+print(ParsedCheckpointTinkerPath.from_tinker_path("tinker://run/merged_weights/a").checkpoint_type)
+print(KINDS["merged_weights"])
+"""
+    assert run_python(program, tmp_path).splitlines() == ["int64 [3, 4]", "merged", "merged"]
+
+
 def test_optional_field_can_be_absent_or_null(schema: Path, tmp_path: Path) -> None:
     """A nullable field without a default has three states; without null it has two, and null is rejected."""
     own = (
@@ -214,6 +234,24 @@ for more in ({}, {"note": None}, {"note": "x"}, {"level": 3}, {"level": None}):
             "x-essential: [runs]",
             "TrainingRunsResponse: x-essential 'runs' is not one of its properties",
         ),
+        ("runs.yaml", SCHEME, f"{SCHEME}        runs: 2\n", "'runs' must be the name of a constant"),
+        ("runs.yaml", SCHEME, f"{SCHEME}        MAX_RUNS: 2.5\n", "expected a text, an integer, or a mapping of texts"),
+        (
+            "runs.yaml",
+            SCHEME,
+            f"{SCHEME}        SEQ_IDS_PER_COPY: 2\n",
+            "SEQ_IDS_PER_COPY is a constant of",
+        ),
+        (
+            "training.yaml",
+            "x-result: OptimStepResponse",
+            "x-result: Step",
+            "x-result 'Step' is not the name of a schema",
+        ),
+        ("openapi.yaml", "x-versions: [", "x-releases: [", "#/info: x-versions must list the wire versions"),
+        ("openapi.yaml", "x-versions: [0.1.0, 0.2.0,", "x-versions: [0.2.0, 0.1.0,", "must be in order and differ"),
+        ("openapi.yaml", "0.36.0, 0.38.0]", "0.36.0]", "the last version must be the version of the contract, 0.38.0"),
+        ("openapi.yaml", "x-models-since: 0.3.0", "x-models-since: 0.3.1", "x-models-since must be one of x-versions"),
         ("runs.yaml", "x-since: 0.13.1", "x-since: soon", "wire version 'soon' must be numbers"),
         ("service.yaml", "HealthResponse:", "Health-Response:", "HealthResponse does not exist"),
         ("service.yaml", "operationId: healthz", "operationId: the health", "operationId must be an identifier"),
