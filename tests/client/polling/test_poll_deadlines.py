@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client, wait_until
-from support.optim_steps import DONE
+from support.optim_steps import DONE, expired_step_error
 from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._connection import throttled_log
 from tinkerwire._futures import operation_record
@@ -45,13 +45,7 @@ def test_deadline_applies_to_silent_and_slow_responses(
     server: ScriptedServer, response: ScriptedResponse, pass_time: Callable[[float], None]
 ) -> None:
     """A server that sends nothing, or one byte at a time, cannot keep a future beyond its deadline."""
-    server.on_poll("OptimStep", lambda _: response)
-    with open_client(server.url, retry=tw.RetryConfig(progress_timeout=50)) as client:
-        step = client.create_lora_training_client("base").optim_step(ADAM)
-        server.wait_for(lambda: len(server.polls("OptimStep")) == 1, "the poll")
-        pass_time(50)
-        with pytest.raises(tw.RequestTimeoutError):
-            step.result(PATIENCE_S)
+    assert expired_step_error(server, response, pass_time)
 
 
 def test_server_errors_are_raised_after_max_elapsed(server: ScriptedServer) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -34,8 +34,21 @@ ROUTE = "training_runs/m1/checkpoints/weights/a"
 CHECKPOINTS = {"checkpoints": [CHECKPOINT], "cursor": CURSOR}
 Json = dict[str, Any]
 RestCall = Callable[[tw.RestClient], "tw.APIFuture[Any]"]
-METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]] = {
-    "capabilities": (
+
+
+class MethodCase(NamedTuple):
+    """A call of a method, its request, and the server's response."""
+
+    call: RestCall
+    method: str
+    path: str
+    query: dict[str, str]
+    body: Json | None
+    response: Json
+
+
+METHODS: dict[str, MethodCase] = {
+    "capabilities": MethodCase(
         lambda rest: rest.get_server_capabilities(),
         "GET",
         "get_server_capabilities",
@@ -43,8 +56,8 @@ METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]]
         None,
         {"supported_models": [{"model_name": "b"}]},
     ),
-    "run": (lambda rest: rest.get_training_run("m1"), "GET", "training_runs/m1", {}, None, RUN),
-    "accessible run": (
+    "run": MethodCase(lambda rest: rest.get_training_run("m1"), "GET", "training_runs/m1", {}, None, RUN),
+    "accessible run": MethodCase(
         lambda rest: rest.get_training_run("m1", "accessible"),
         "GET",
         "training_runs/m1",
@@ -52,7 +65,7 @@ METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]]
         None,
         RUN,
     ),
-    "run by path": (
+    "run by path": MethodCase(
         lambda rest: rest.get_training_run_by_tinker_path(SAMPLER_PATH),
         "GET",
         "training_runs/m1",
@@ -60,7 +73,7 @@ METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]]
         None,
         RUN,
     ),
-    "weights info": (
+    "weights info": MethodCase(
         lambda rest: rest.get_weights_info_by_tinker_path(PATH),
         "POST",
         "weights_info",
@@ -68,7 +81,7 @@ METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]]
         {"tinker_path": PATH},
         {"base_model": "b", "is_lora": True, "lora_rank": 4},
     ),
-    "runs": (
+    "runs": MethodCase(
         lambda rest: rest.list_training_runs(),
         "GET",
         "training_runs",
@@ -76,7 +89,7 @@ METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]]
         None,
         {"training_runs": [RUN], "cursor": CURSOR},
     ),
-    "page of runs": (
+    "page of runs": MethodCase(
         lambda rest: rest.list_training_runs(5, 10, "accessible"),
         "GET",
         "training_runs",
@@ -84,7 +97,7 @@ METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]]
         None,
         {"training_runs": [], "cursor": CURSOR},
     ),
-    "checkpoints": (
+    "checkpoints": MethodCase(
         lambda rest: rest.list_checkpoints("m1"),
         "GET",
         "training_runs/m1/checkpoints",
@@ -92,7 +105,7 @@ METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]]
         None,
         {"checkpoints": [CHECKPOINT]},
     ),
-    "all checkpoints": (
+    "all checkpoints": MethodCase(
         lambda rest: rest.list_user_checkpoints(7, 3),
         "GET",
         "checkpoints",
@@ -100,10 +113,14 @@ METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]]
         None,
         CHECKPOINTS,
     ),
-    "delete": (lambda rest: rest.delete_checkpoint("m1", "weights/a"), "DELETE", ROUTE, {}, None, {}),
-    "delete by path": (lambda rest: rest.delete_checkpoint_from_tinker_path(PATH), "DELETE", ROUTE, {}, None, {}),
-    "publish": (lambda rest: rest.publish_checkpoint_from_tinker_path(PATH), "POST", f"{ROUTE}/publish", {}, None, {}),
-    "unpublish": (
+    "delete": MethodCase(lambda rest: rest.delete_checkpoint("m1", "weights/a"), "DELETE", ROUTE, {}, None, {}),
+    "delete by path": MethodCase(
+        lambda rest: rest.delete_checkpoint_from_tinker_path(PATH), "DELETE", ROUTE, {}, None, {}
+    ),
+    "publish": MethodCase(
+        lambda rest: rest.publish_checkpoint_from_tinker_path(PATH), "POST", f"{ROUTE}/publish", {}, None, {}
+    ),
+    "unpublish": MethodCase(
         lambda rest: rest.unpublish_checkpoint_from_tinker_path(PATH),
         "DELETE",
         f"{ROUTE}/publish",
@@ -111,7 +128,7 @@ METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]]
         None,
         {},
     ),
-    "ttl": (
+    "ttl": MethodCase(
         lambda rest: rest.set_checkpoint_ttl_from_tinker_path(PATH, 60),
         "PUT",
         f"{ROUTE}/ttl",
@@ -119,7 +136,7 @@ METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]]
         {"ttl_seconds": 60},
         {},
     ),
-    "no ttl": (
+    "no ttl": MethodCase(
         lambda rest: rest.set_checkpoint_ttl_from_tinker_path(PATH, None),
         "PUT",
         f"{ROUTE}/ttl",
@@ -127,7 +144,7 @@ METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]]
         {"ttl_seconds": None},
         {},
     ),
-    "session": (
+    "session": MethodCase(
         lambda rest: rest.get_session("s1"),
         "GET",
         "sessions/s1",
@@ -135,7 +152,7 @@ METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]]
         None,
         {"training_run_ids": ["m1"], "sampler_ids": []},
     ),
-    "sessions": (
+    "sessions": MethodCase(
         lambda rest: rest.list_sessions(2, 4),
         "GET",
         "sessions",
@@ -143,7 +160,7 @@ METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]]
         None,
         {"sessions": ["s1"]},
     ),
-    "sampler": (
+    "sampler": MethodCase(
         lambda rest: rest.get_sampler("s1:sample:0"),
         "GET",
         "samplers/s1:sample:0",
@@ -154,23 +171,16 @@ METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]]
 }
 
 
-@pytest.mark.parametrize(("call", "method", "path", "query", "body", "response"), METHODS.values(), ids=METHODS)
+@pytest.mark.parametrize("case", METHODS.values(), ids=METHODS)
 def test_method_sends_its_request_and_returns_its_result(
-    server: ScriptedServer,
-    rest: tw.RestClient,
-    call: RestCall,
-    method: str,
-    path: str,
-    query: dict[str, str],
-    body: Json | None,
-    response: Json,
+    server: ScriptedServer, rest: tw.RestClient, case: MethodCase
 ) -> None:
     """Each method sends the method, path, query and body of the wire; an empty response gives None."""
-    server.rules[path] = lambda _: ScriptedResponse(response)
-    result = call(rest).result(PATIENCE_S)
+    server.rules[case.path] = lambda _: ScriptedResponse(case.response)
+    result = case.call(rest).result(PATIENCE_S)
     (request,) = server.asked
-    assert (request.method, request.name, request.query, request.body) == (method, path, query, body)
-    assert (result is None) == (response == {})
+    assert (request.method, request.name, request.query, request.body) == case[1:5]
+    assert (result is None) == (case.response == {})
 
 
 @pytest.mark.parametrize(
@@ -205,8 +215,8 @@ def test_missing_endpoint_is_named(server: ScriptedServer, rest: tw.RestClient, 
     assert len(server.asked) == 1
 
 
-NEWER_METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, Json]] = {
-    "runs of a project": (
+NEWER_METHODS: dict[str, MethodCase] = {
+    "runs of a project": MethodCase(
         lambda rest: rest.list_training_runs(project_id="p"),
         "GET",
         "training_runs",
@@ -214,7 +224,7 @@ NEWER_METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, 
         None,
         {"training_runs": [], "cursor": CURSOR},
     ),
-    "external weights": (
+    "external weights": MethodCase(
         lambda rest: rest.get_external_weights_urls("tinker://m1/external_weights/a"),
         "GET",
         "training_runs/m1/checkpoints/external_weights/a/external_weights_urls",
@@ -222,7 +232,7 @@ NEWER_METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, 
         None,
         {"urls": {"a.age": "https://x"}, "expires": "2026-01-01T00:00:00Z"},
     ),
-    "project of a session": (
+    "project of a session": MethodCase(
         lambda rest: rest.assign_session_project("s1", "p"),
         "PUT",
         "sessions/s1/project",
@@ -230,7 +240,7 @@ NEWER_METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, 
         {"project_id": "p"},
         {},
     ),
-    "search": (
+    "search": MethodCase(
         lambda rest: rest.search_sessions(types.SessionSearchRequest(display_name="d", limit=7)),
         "POST",
         "sessions/search",
@@ -241,28 +251,18 @@ NEWER_METHODS: dict[str, tuple[RestCall, str, str, dict[str, str], Json | None, 
 }
 
 
-@pytest.mark.parametrize(
-    ("call", "method", "path", "query", "body", "response"), NEWER_METHODS.values(), ids=NEWER_METHODS
-)
-def test_newer_method_needs_a_newer_wire(
-    server: ScriptedServer,
-    call: RestCall,
-    method: str,
-    path: str,
-    query: dict[str, str],
-    body: Json | None,
-    response: Json,
-) -> None:
+@pytest.mark.parametrize("case", NEWER_METHODS.values(), ids=NEWER_METHODS)
+def test_newer_method_needs_a_newer_wire(server: ScriptedServer, case: MethodCase) -> None:
     """Methods that wire 0.16.1 lacks send the requests of the newest wire, and raise DialectError on wire 0.16.1."""
-    server.rules[path] = lambda _: ScriptedResponse(response)
+    server.rules[case.path] = lambda _: ScriptedResponse(case.response)
     with open_client(server.url, wire_version="0.38.0") as client:
-        result = call(client.create_rest_client()).result(PATIENCE_S)
+        result = case.call(client.create_rest_client()).result(PATIENCE_S)
     (request,) = server.asked
     sent = {key: value for key, value in request.body.items() if value is not None} if request.body else request.body
-    assert (request.method, request.name, request.query, sent) == (method, path, query, body)
-    assert (result is None) == (response == {})
+    assert (request.method, request.name, request.query, sent) == case[1:5]
+    assert (result is None) == (case.response == {})
     with open_client(server.url) as old_client, pytest.raises(tw.DialectError, match=r"0\.16\.1"):
-        call(old_client.create_rest_client()).result(PATIENCE_S)
+        case.call(old_client.create_rest_client()).result(PATIENCE_S)
     assert len(server.asked) == 1
 
 
