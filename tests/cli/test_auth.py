@@ -69,7 +69,7 @@ def test_login_use_list_and_logout(home: Home, server: ScriptedServer) -> None:
     code, out, err = home.run("login", "--stdin", stdin=f" {KEY}\n")
     assert (code, err) == (0, "")
     assert "Signed in as e@example.org (o)" in out
-    assert [(request.method, request.name, request.headers["x-api-key"]) for request in server.asked] == [
+    assert [(request.method, request.name, request.headers["x-api-key"]) for request in server.requests] == [
         ("GET", "auth/apikey/me", KEY)
     ]
     code, out, _ = home.run("login", "--stdin", stdin=OTHER_KEY)
@@ -217,7 +217,7 @@ def test_logout_deletes_a_generated_key(home: Home, server: ScriptedServer, stat
     exit_code, _, err = home.run("logout", "--base-url", server.url)
     assert exit_code == code
     assert ("the server still has the key" in err) == bool(code)
-    assert [(request.method, request.headers["x-api-key"]) for request in server.asked] == [("DELETE", KEY)]
+    assert [(request.method, request.headers["x-api-key"]) for request in server.requests] == [("DELETE", KEY)]
     assert home.read_file()["keys"] == {}
 
 

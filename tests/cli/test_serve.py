@@ -15,7 +15,7 @@ import httpx
 import orjson
 import pytest
 
-from support.scripted import PATIENCE_S
+from support.scripted import TEST_TIMEOUT_S
 from support.server_fixtures import BatchFactory
 from tinkerwire._server.http.content_encoding import MAX_BODY_BYTES
 
@@ -43,7 +43,7 @@ def start(tmp_path: Path) -> Iterator[ServerStarter]:
         line = process.stdout.readline()
         match = READY.fullmatch(line)
         assert match is not None, (line, process.stderr and process.stderr.read())
-        running.append((process, httpx.Client(base_url=match[1] + "/api/v1/", timeout=PATIENCE_S)))
+        running.append((process, httpx.Client(base_url=match[1] + "/api/v1/", timeout=TEST_TIMEOUT_S)))
         return running[-1]
 
     yield run
@@ -94,7 +94,7 @@ def test_server_trains_samples_and_stops_on_sigterm(start: ServerStarter, batch:
     deleted = client.delete(f"training_runs/{model_id}/checkpoints/weights/a")
     assert (deleted.status_code, deleted.content) == (204, b"")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE_S) == 0
+    assert process.wait(TEST_TIMEOUT_S) == 0
     assert process.communicate() == ("", "")
 
 
@@ -108,7 +108,7 @@ def test_sigint_stops_a_busy_server(start: ServerStarter, batch: BatchFactory) -
     for _ in range(20):
         client.post("forward_backward", json={"model_id": model_id, "forward_backward_input": large_batch})
     process.send_signal(signal.SIGINT)
-    assert process.wait(PATIENCE_S) == 0
+    assert process.wait(TEST_TIMEOUT_S) == 0
 
 
 def test_malformed_http_requests_get_4xx(start: ServerStarter) -> None:
@@ -189,7 +189,7 @@ INVALID_FLAGS: list[tuple[list[str], str]] = [
 def test_invalid_flag_exits_with_2(flags: list[str], reason: str, tmp_path: Path) -> None:
     """Standard error has one line, which names the flag; the server creates no folder."""
     command = [sys.executable, "-m", "tinkerwire", "serve", "--folder", str(tmp_path / "data"), *flags]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=TEST_TIMEOUT_S, check=False)
     assert (run.returncode, run.stdout) == (2, "")
     assert re.fullmatch(
         rf"tinkerwire( serve)?: error: (argument )?{reason}.*; see `tinkerwire( serve)? --help`\n", run.stderr
@@ -201,6 +201,6 @@ def test_invalid_flag_exits_with_2(flags: list[str], reason: str, tmp_path: Path
 def test_invalid_command_exits_with_2(arguments: list[str]) -> None:
     """Standard error has one line, which names the command or flag."""
     command = [sys.executable, "-m", "tinkerwire", *arguments]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=TEST_TIMEOUT_S, check=False)
     assert (run.returncode, run.stdout) == (2, "")
     assert re.fullmatch(r"tinkerwire.*: error: .*(COMMAND|--seed).*; see `tinkerwire.* --help`\n", run.stderr)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 import tinkerwire as tw
-from support.clients import ADAM, PATIENCE_S, datum, wait_until
+from support.clients import ADAM, TEST_TIMEOUT_S, datum, wait_until
 from tinkerwire._server.ordering import worker
 
 
@@ -79,7 +79,7 @@ def test_operations_after_a_failed_creation_raise_its_error_class() -> None:
     with tw.ServiceClient(base_url="local") as service:
         training = service.create_lora_training_client("no-such-model")
         with pytest.raises(tw.NotFoundError, match="was not created"):
-            training.forward_backward([datum(3)], "cross_entropy").result(PATIENCE_S)
+            training.forward_backward([datum(3)], "cross_entropy").result(TEST_TIMEOUT_S)
 
 
 def test_idle_models_have_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_idle_models_have_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     with tw.ServiceClient(base_url="local") as service:
         training = service.create_lora_training_client("tinkerwire/byte-nano", rank=2)
         for _ in range(2):
-            training.forward([datum(3)], "cross_entropy").result(PATIENCE_S)
+            training.forward([datum(3)], "cross_entropy").result(TEST_TIMEOUT_S)
             wait_until(lambda: not of_models(), "the model's thread ends")
 
 

@@ -22,7 +22,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, loop_threads, open_client, wait_until
-from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer
 from tinkerwire._connection import operation_runner
 from tinkerwire._futures.event_loop import LOOP
 from tinkerwire._lifecycle import connecting
@@ -44,14 +44,14 @@ def use(client: tw.ServiceClient) -> None:
     sampling = training.save_weights_and_get_sampling_client()
     futures += [sampling.sample(PROMPT, 1, PARAMS) for _ in range(10)]
     for future in futures:
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
     client.get_server_capabilities()
 
 
 def operations_of_all_kinds(client: tw.ServiceClient) -> list[Any]:
     """Return futures that end only when the server responds."""
-    training = client.create_lora_training_client("base").result(PATIENCE_S)
-    sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+    training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+    sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
     sampler = training.save_weights_and_get_sampling_client()
     futures: list[Any] = [training.optim_step(ADAM) for _ in range(5)]
     futures += [training.forward_backward([datum()], "cross_entropy")]
@@ -91,11 +91,11 @@ def test_clients_are_futures_of_themselves(server: ScriptedServer) -> None:
     """A client works like a concurrent future and a coroutine, with the error of a failed creation."""
     with open_client(server.url) as client:
         for made in (client.create_lora_training_client("base"), client.create_sampling_client(base_model="base")):
-            assert made.future().result(PATIENCE_S) is made
+            assert made.future().result(TEST_TIMEOUT_S) is made
             assert asyncio.run(made.coroutine()) is made
         server.rules["create_model"] = lambda _: ScriptedResponse(status=404)
         failed = client.create_lora_training_client("none")
-        assert isinstance(failed.future().exception(PATIENCE_S), tw.NotFoundError)
+        assert isinstance(failed.future().exception(TEST_TIMEOUT_S), tw.NotFoundError)
         with pytest.raises(tw.NotFoundError):
             asyncio.run(failed.coroutine())
 
@@ -107,15 +107,15 @@ def test_pending_operations_end_with_a_clear_error(
 ) -> None:
     """Operations that wait for a turn, a submission, a slot or a result fail at close with the reason."""
     # Close would wait for those that do not take notice.
-    monkeypatch.setattr(operation_runner, "CLOSE_S", 10 * PATIENCE_S)
-    hold = Gate()
+    monkeypatch.setattr(operation_runner, "CLOSE_S", 10 * TEST_TIMEOUT_S)
+    gate = Gate()
 
-    def rule(asked: RecordedRequest) -> ScriptedResponse:
-        is_creation = asked.headers.get("x-tinker-request-type") == "CreateModel"
+    def rule(request: RecordedRequest) -> ScriptedResponse:
+        is_creation = request.headers.get("x-tinker-request-type") == "CreateModel"
         return (
-            server.healthy_response(asked)
+            server.healthy_response(request)
             if is_creation
-            else ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+            else ScriptedResponse(server.healthy_response(request).body, gate=gate)
         )
 
     with ExitStack() as stack:
@@ -124,7 +124,7 @@ def test_pending_operations_end_with_a_clear_error(
         server.rules[held] = rule
         futures = operations_of_all_kinds(client)
         server.wait_for_requests(held, 2 if held == "retrieve_future" else 1)
-        client.close().result(PATIENCE_S)
+        client.close().result(TEST_TIMEOUT_S)
         errors = [error for future in futures if (error := error_of(future))]
         assert errors
         for error in errors:
@@ -133,13 +133,13 @@ def test_pending_operations_end_with_a_clear_error(
         server.wait_for(lambda: server.active[held] == 0, "the client hangs up")
         if second_client is not None:
             second_client.get_server_capabilities()
-    hold.release()
+    gate.release()
 
 
 def error_of(future: Any) -> tw.TinkerError | None:
     """Return the error of a future that has ended or is about to."""
     try:
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
     except tw.TinkerError as error:
         return error
     return None
@@ -147,8 +147,8 @@ def error_of(future: Any) -> tw.TinkerError | None:
 
 def test_waiting_coroutines_end_at_close(server: ScriptedServer) -> None:
     """A coroutine that awaits a future gets the error when another thread closes the client."""
-    hold = Gate()
-    server.on_poll("OptimStep", lambda _: ScriptedResponse(hold=hold))
+    gate = Gate()
+    server.on_poll("OptimStep", lambda _: ScriptedResponse(gate=gate))
 
     async def wait(future: tw.APIFuture[Any]) -> None:
         with pytest.raises(tw.ClientClosedError):
@@ -158,9 +158,9 @@ def test_waiting_coroutines_end_at_close(server: ScriptedServer) -> None:
         future = client.create_lora_training_client("base").optim_step(ADAM)
         job = pool.submit(asyncio.run, wait(future))
         server.wait_for(lambda: len(server.polls("OptimStep")) == 1)
-        client.close().result(PATIENCE_S)
-        job.result(PATIENCE_S)
-    hold.release()
+        client.close().result(TEST_TIMEOUT_S)
+        job.result(TEST_TIMEOUT_S)
+    gate.release()
 
 
 def test_repeated_close_returns_the_same_future(server: ScriptedServer) -> None:
@@ -171,7 +171,7 @@ def test_repeated_close_returns_the_same_future(server: ScriptedServer) -> None:
             futures = list(pool.map(lambda _: client.close(), range(16)))
         assert all(future is futures[0] for future in futures)
         assert not futures[0].cancel()
-        assert futures[0].result(PATIENCE_S) is None
+        assert futures[0].result(TEST_TIMEOUT_S) is None
         assert client.close("errored", "detail") is futures[0]
         keeper.get_server_capabilities()
 
@@ -184,9 +184,9 @@ def test_closed_clients_raise_client_closed_error(server: ScriptedServer) -> Non
             client.create_sampling_client(base_model="base"),
         )
         rest = client.create_rest_client()
-        training.result(PATIENCE_S)
-        sampling.result(PATIENCE_S)
-    number = len(server.asked)
+        training.result(TEST_TIMEOUT_S)
+        sampling.result(TEST_TIMEOUT_S)
+    number = len(server.requests)
     attempts = [
         lambda: client.create_lora_training_client("base"),
         lambda: client.create_sampling_client(base_model="base"),
@@ -204,7 +204,7 @@ def test_closed_clients_raise_client_closed_error(server: ScriptedServer) -> Non
             attempt()
     with pytest.raises(RuntimeError):
         training.optim_step(ADAM)
-    assert len(server.asked) == number
+    assert len(server.requests) == number
 
 
 def test_an_exception_passes_through_the_context_manager(server: ScriptedServer) -> None:
@@ -219,13 +219,13 @@ def test_connections_are_reused(server: ScriptedServer, client: tw.ServiceClient
     """A hundred sequential operations use one connection per traffic class."""
     training = client.create_lora_training_client("base")
     for _ in range(50):
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     sampling = client.create_sampling_client(base_model="base")
     for _ in range(50):
-        sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     # session, training, training futures, sampling, sampling futures
-    assert len({asked.peer for asked in server.asked}) == 5
-    assert len({asked.peer for asked in server.named("optim_step")}) == 1
+    assert len({request.peer for request in server.requests}) == 5
+    assert len({request.peer for request in server.named("optim_step")}) == 1
 
 
 def test_threads_of_the_resolver_end(server: ScriptedServer) -> None:
@@ -263,8 +263,8 @@ def test_signal_handler_may_raise_at_any_line(server: ScriptedServer, kind: str)
     """An operation may be interrupted anywhere: no warning follows, and the client still works."""
     with open_client(server.url) as client, warnings.catch_warnings():
         warnings.simplefilter("error")
-        training = client.create_lora_training_client("base").result(PATIENCE_S)
-        sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+        sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
         rest = client.create_rest_client()
         starts: dict[str, Callable[[], tw.APIFuture[Any]]] = {
             "sample": lambda: sampling.sample(PROMPT, 1, PARAMS),
@@ -284,8 +284,8 @@ def test_signal_handler_may_raise_at_any_line(server: ScriptedServer, kind: str)
             break
         gc.collect()
         assert number > 5
-        future.result(PATIENCE_S)
-        starts[kind]().result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
+        starts[kind]().result(TEST_TIMEOUT_S)
     wait_until(lambda: not loop_threads(), "the thread ends")
 
 
@@ -298,7 +298,7 @@ def test_close_during_close_ends_both(server: ScriptedServer, monkeypatch: pytes
         def interrupted(work: Any) -> Any:
             monkeypatch.setattr(LOOP, "start", start)
             inner.append(client.close())
-            inner[0].result(PATIENCE_S)
+            inner[0].result(TEST_TIMEOUT_S)
             wait_until(lambda: not loop_threads(), "the loop is over")
             return start(work)
 

@@ -30,18 +30,18 @@ def fresh() -> Iterator[None]:
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
     """Record what transformers is called with; each call returns a new object."""
-    asked: list[tuple[str, dict[str, Any]]] = []
+    request: list[tuple[str, dict[str, Any]]] = []
 
     class AutoTokenizer:
         @staticmethod
         def from_pretrained(name: str, **options: Any) -> object:
-            asked.append((name, options))
+            request.append((name, options))
             return object()
 
     module = ModuleType("transformers")
     module.AutoTokenizer = AutoTokenizer  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "transformers", module)
-    return asked
+    return request
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A real HTTP server of a few fixed answers, for stubs that nothing else stands behind."""
+"""HTTP server with fixed responses, for tests of the generated package without the client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 TRY_AGAIN = {"type": "try_again", "request_id": "r-1", "queue_state": "active"}
 SAMPLES = {"type": "sample", "sequences": [{"stop_reason": "stop", "tokens": [3, 4], "logprobs": [-0.5, -0.25]}]}
-ANSWERS: dict[str, tuple[int, Any]] = {
+RESPONSES: dict[str, tuple[int, Any]] = {
     "POST /api/v1/create_session": (200, {"type": "create_session", "session_id": "s-1"}),
     "POST /api/v1/create_sampling_session": (200, {"sampling_session_id": "s-1:sample:0"}),
     "POST /api/v1/asample": (200, {"request_id": "r-1"}),
@@ -28,15 +28,15 @@ class FixedServer:
     """Server with fixed responses: its address, and the requests with their bodies."""
 
     url: str
-    asked: list[str] = attrs.field(factory=list)
+    requests: list[str] = attrs.field(factory=list)
     bodies: list[Any] = attrs.field(factory=list)
     headers: list[dict[str, str]] = attrs.field(factory=list)
 
-    def answer(self, what: str) -> tuple[int, Any]:
+    def respond(self, request: str) -> tuple[int, Any]:
         """Return the response to a request; a future is ready at the third poll."""
-        if what != "POST /api/v1/retrieve_future":
-            return ANSWERS.get(what, (404, {"detail": f"{what} is not among the answers"}))
-        return [(408, TRY_AGAIN), (200, TRY_AGAIN), (200, SAMPLES)][min(self.asked.count(what), 3) - 1]
+        if request != "POST /api/v1/retrieve_future":
+            return RESPONSES.get(request, (404, {"detail": f"{request} has no response"}))
+        return [(408, TRY_AGAIN), (200, TRY_AGAIN), (200, SAMPLES)][min(self.requests.count(request), 3) - 1]
 
 
 @pytest.fixture
@@ -46,11 +46,11 @@ def server() -> Iterator[FixedServer]:
     class Handler(BaseHTTPRequestHandler):
         def _serve(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            what = f"{self.command} {self.path}"
-            found.asked.append(what)
-            found.bodies.append(json.loads(body) if body else None)
-            found.headers.append({name.lower(): value for name, value in self.headers.items()})
-            status, value = found.answer(what)
+            request = f"{self.command} {self.path}"
+            fixed_server.requests.append(request)
+            fixed_server.bodies.append(json.loads(body) if body else None)
+            fixed_server.headers.append({name.lower(): value for name, value in self.headers.items()})
+            status, value = fixed_server.respond(request)
             content = b"" if value is None else json.dumps(value).encode()
             self.send_response(status)
             self.send_header("content-type", "application/json")
@@ -64,12 +64,12 @@ def server() -> Iterator[FixedServer]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        found = FixedServer(f"http://127.0.0.1:{listening.server_address[1]}")
-        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http_server:
+        fixed_server = FixedServer(f"http://127.0.0.1:{http_server.server_address[1]}")
+        thread = threading.Thread(target=http_server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield found
+            yield fixed_server
         finally:
-            listening.shutdown()
+            http_server.shutdown()
             thread.join()

@@ -35,8 +35,8 @@ def sample(http: httpx.Client) -> SampleResponse:
         sampling_params=SamplingParams(max_tokens=2),
         sampling_session_id=session_id,
     )
-    asked = FutureRetrieveRequest(request_id=sampling.asample(body=request).send(http).request_id)
-    while isinstance(found := futures.retrieve_future(body=asked).send(http), TryAgainResponse):
+    poll = FutureRetrieveRequest(request_id=sampling.asample(body=request).send(http).request_id)
+    while isinstance(found := futures.retrieve_future(body=poll).send(http), TryAgainResponse):
         pass
     assert isinstance(found, SampleResponse)
     return found
@@ -47,7 +47,7 @@ def test_sync_client_trains_and_samples(server: Any) -> None:
     with httpx.Client(base_url=server.url, headers=KEY) as http:
         found = sample(http)
     assert found.sequences[0].tokens == [3, 4]
-    assert server.asked == [
+    assert server.requests == [
         "POST /api/v1/create_session",
         "POST /api/v1/asample",
         *["POST /api/v1/retrieve_future"] * 3,
@@ -67,8 +67,8 @@ def test_async_client_trains_and_samples(server: Any) -> None:
 
     async def run() -> Any:
         async with httpx.AsyncClient(base_url=server.url) as http:
-            asked = FutureRetrieveRequest(request_id="r-1")
-            while isinstance(found := await futures.retrieve_future(body=asked).asend(http), TryAgainResponse):
+            poll = FutureRetrieveRequest(request_id="r-1")
+            while isinstance(found := await futures.retrieve_future(body=poll).asend(http), TryAgainResponse):
                 pass
             return found
 
@@ -105,14 +105,14 @@ def test_path_prefix_of_the_base_url_is_kept(server: Any) -> None:
     """Base URLs may have a path of their own, as that of the Tinker service has."""
     with httpx.Client(base_url=server.url + "/services/prod") as http, pytest.raises(NotFoundError):
         service.healthz().send(http)
-    assert server.asked == ["GET /services/prod/api/v1/healthz"]
+    assert server.requests == ["GET /services/prod/api/v1/healthz"]
 
 
 def test_slashes_reach_the_server_unescaped(server: Any) -> None:
     """A checkpoint id keeps its slash on the way through httpx; 204 without a body is a success."""
     with httpx.Client(base_url=server.url) as http:
         assert runs.delete_checkpoint("run-1", "weights/0001").send(http) is None
-    assert server.asked == ["DELETE /api/v1/training_runs/run-1/checkpoints/weights/0001"]
+    assert server.requests == ["DELETE /api/v1/training_runs/run-1/checkpoints/weights/0001"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, FAST, wait_until
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S
+from support.scripted import TEST_TIMEOUT_S
 from tinkerwire._polling import poller
 from tinkerwire._session import heartbeat
 from tinkerwire.local import EmbeddedServer, EmbeddedTransport, FaultInjection, Quirks
@@ -49,8 +49,8 @@ def train(training: tw.TrainingClient) -> list[float]:
     losses = []
     for _ in range(3):
         trained = training.forward_backward([DATUM, DATUM], "cross_entropy")
-        training.optim_step(tw.AdamParams(learning_rate=1e-2)).result(PATIENCE_S)
-        losses.append(loss_of(trained.result(PATIENCE_S)))
+        training.optim_step(tw.AdamParams(learning_rate=1e-2)).result(TEST_TIMEOUT_S)
+        losses.append(loss_of(trained.result(TEST_TIMEOUT_S)))
     return losses
 
 
@@ -64,20 +64,20 @@ def flow(client: tw.ServiceClient, *, logprobs: bool = True) -> list[float]:
     training = client.create_lora_training_client(MODEL, rank=4, seed=7)
     found = train(training)
     assert found[0] > found[-1]
-    path = training.save_state("kept").result(PATIENCE_S).path
+    path = training.save_state("kept").result(TEST_TIMEOUT_S).path
     again = client.create_training_client_from_state(path)
-    last = loss_of(training.forward([DATUM], "cross_entropy").result(PATIENCE_S))
-    assert loss_of(again.forward([DATUM], "cross_entropy").result(PATIENCE_S)) == pytest.approx(last, rel=1e-5)
-    kept = training.save_weights_for_sampler("kept").result(PATIENCE_S).path
+    last = loss_of(training.forward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S))
+    assert loss_of(again.forward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S)) == pytest.approx(last, rel=1e-5)
+    kept = training.save_weights_for_sampler("kept").result(TEST_TIMEOUT_S).path
     for sampling in (
         client.create_sampling_client(model_path=kept),
         training.save_weights_and_get_sampling_client("other"),
         training.save_weights_and_get_sampling_client(),
     ):
-        response = sampling.sample(PROMPT, 2, PARAMS, include_prompt_logprobs=logprobs).result(PATIENCE_S)
+        response = sampling.sample(PROMPT, 2, PARAMS, include_prompt_logprobs=logprobs).result(TEST_TIMEOUT_S)
         assert [len(sequence.tokens) for sequence in response.sequences] == [3, 3]
         if logprobs:
-            told = sampling.compute_logprobs(PROMPT).result(PATIENCE_S)
+            told = sampling.compute_logprobs(PROMPT).result(TEST_TIMEOUT_S)
             assert told == list(response.prompt_logprobs or ())
             assert told[0] is None
             assert -sum(each or 0.0 for each in told) == pytest.approx(last, rel=1e-4)
@@ -113,7 +113,7 @@ def test_polls_that_are_held_longer_than_the_timeout(monkeypatch: pytest.MonkeyP
     retry = attrs.evolve(FAST, max_elapsed=0.25)
     with client_of(Quirks(result_delay_s=1.0), long_poll_s=300.0, retry=retry) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
 
 
 def test_missing_results_end_at_the_deadline(pass_time: Callable[[float], None]) -> None:
@@ -127,10 +127,10 @@ def test_missing_results_end_at_the_deadline(pass_time: Callable[[float], None])
             wait_until(lambda waiting=waiting: waiting.queue_state == "active", "the server has taken it")
         pass_time(40)
         with pytest.raises(tw.RequestTimeoutError, match="timeout=40 s"):
-            sample.result(PATIENCE_S)
+            sample.result(TEST_TIMEOUT_S)
         pass_time(10)
         with pytest.raises(tw.RequestTimeoutError, match="progress_timeout=50 s"):
-            training.result(PATIENCE_S)
+            training.result(TEST_TIMEOUT_S)
 
 
 # --- 2 and 3: failures of every shape ------------------------------------------------------------------------------
@@ -160,13 +160,13 @@ def test_failed_futures(failure: str, kind: type[tw.TinkerError]) -> None:
         after = training.forward_backward([DATUM], "cross_entropy")
         for future in (failed, sampling.sample(tw.ModelInput.from_ints(NO_BYTES), 1, PARAMS)):
             with pytest.raises(kind) as caught:
-                future.result(PATIENCE_S)
+                future.result(TEST_TIMEOUT_S)
             assert ("Internal Server Error" if failure == "500" else "30") in str(caught.value)
             if kind is tw.RequestFailedError:
                 expected = tw.RequestErrorCategory.User if failure == "error" else tw.RequestErrorCategory.Unknown
                 assert caught.value.category is expected
-        assert after.result(PATIENCE_S).loss_fn_outputs
-        assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences
+        assert after.result(TEST_TIMEOUT_S).loss_fn_outputs
+        assert sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S).sequences
 
 
 # --- 4: forms of batches and results -------------------------------------------------------------------------------
@@ -214,12 +214,12 @@ def test_missing_calls_raise_an_error_that_names_them() -> None:
     """A user's call of a missing endpoint raises an error that names the call, and the client continues."""
     with client_of(Quirks(missing={"set_checkpoint_ttl", "create_sampling_session"})) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
-        path = training.save_state("a").result(PATIENCE_S).path
+        path = training.save_state("a").result(TEST_TIMEOUT_S).path
         with pytest.raises(tw.NotFoundError, match="ttl"):
-            client.create_rest_client().set_checkpoint_ttl_from_tinker_path(path, 60).result(PATIENCE_S)
+            client.create_rest_client().set_checkpoint_ttl_from_tinker_path(path, 60).result(TEST_TIMEOUT_S)
         sampling = client.create_sampling_client(base_model=MODEL)
         with pytest.raises(tw.NotFoundError, match="create_sampling_session"):
-            sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+            sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
         train(training)
 
 
@@ -229,7 +229,7 @@ def test_a_strict_server_of_an_older_wire(expected: list[float]) -> None:
         check(expected, client)
         training = client.create_lora_training_client(MODEL, rank=4)
         with pytest.raises(tw.UnprocessableEntityError, match=r"ttl_seconds.*encoded for wire 0\.3\.0 to 0\.16\.1"):
-            training.save_state("late", ttl_seconds=60).result(PATIENCE_S)
+            training.save_state("late", ttl_seconds=60).result(TEST_TIMEOUT_S)
         train(training)
 
 
@@ -255,9 +255,9 @@ def test_absent_prompt_logprobs(expected: list[float], caplog: pytest.LogCapture
         check(expected, client, logprobs=False)
         sampling = client.create_sampling_client(base_model=MODEL)
         with pytest.raises(tw.APIResponseValidationError, match=r"prompt_logprobs: expected .* got none"):
-            sampling.compute_logprobs(PROMPT).result(PATIENCE_S)
+            sampling.compute_logprobs(PROMPT).result(TEST_TIMEOUT_S)
         with caplog.at_level(logging.WARNING, "tinkerwire"):
-            assert sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True).result(PATIENCE_S).sequences
+            assert sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True).result(TEST_TIMEOUT_S).sequences
     assert "the server returned no prompt_logprobs, although the request asks for them" in caplog.text
 
 
@@ -265,15 +265,15 @@ def test_top_k(caplog: pytest.LogCaptureFixture) -> None:
     """Ignored top-k causes a warning, rejected top-k a clear error."""
     with client_of(Quirks(topk="ignored")) as client, caplog.at_level(logging.WARNING, "tinkerwire"):
         sampling = client.create_sampling_client(base_model=MODEL)
-        asked = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)
-        assert asked.result(PATIENCE_S).topk_prompt_logprobs is None
+        request = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)
+        assert request.result(TEST_TIMEOUT_S).topk_prompt_logprobs is None
     assert "returned no topk_prompt_logprobs" in caplog.text
     with client_of(Quirks(topk="rejected")) as client:
         sampling = client.create_sampling_client(base_model=MODEL)
-        asked = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)
+        request = sampling.sample(PROMPT, 1, PARAMS, include_prompt_logprobs=True, topk_prompt_logprobs=2)
         with pytest.raises(tw.BadRequestError, match="topk_prompt_logprobs is not supported"):
-            asked.result(PATIENCE_S)
-        assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences
+            request.result(TEST_TIMEOUT_S)
+        assert sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S).sequences
 
 
 @pytest.mark.parametrize("metrics", ["empty", "null"])
@@ -283,8 +283,8 @@ def test_metrics(expected: list[float], metrics: str, wire: str) -> None:
     with client_of(Quirks(metrics=metrics), wire) as client:
         check(expected, client)
         training = client.create_lora_training_client(MODEL, rank=4)
-        assert training.forward([DATUM] * 3, "cross_entropy").result(PATIENCE_S).metrics == {}
-        assert not training.optim_step(ADAM).result(PATIENCE_S).metrics
+        assert training.forward([DATUM] * 3, "cross_entropy").result(TEST_TIMEOUT_S).metrics == {}
+        assert not training.optim_step(ADAM).result(TEST_TIMEOUT_S).metrics
 
 
 def test_loads_that_must_come_first(expected: list[float]) -> None:
@@ -292,9 +292,9 @@ def test_loads_that_must_come_first(expected: list[float]) -> None:
     with client_of(Quirks(load_first=True)) as client:
         check(expected, client)
         training = client.create_lora_training_client(MODEL, rank=4)
-        path = training.save_state("a").result(PATIENCE_S).path
+        path = training.save_state("a").result(TEST_TIMEOUT_S).path
         with pytest.raises(tw.BadRequestError, match="LoadWeights is not permitted"):
-            training.load_state(path).result(PATIENCE_S)
+            training.load_state(path).result(TEST_TIMEOUT_S)
         train(training)
 
 
@@ -304,10 +304,10 @@ def test_rejected_operations_leave_no_gap(strict: bool, counts_rejected: bool) -
     ways = Quirks(load_first=True, counts_rejected=counts_rejected)
     with client_of(ways, strict_sequence=strict, gap_wait_s=3600.0) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
-        path = training.save_state("a").result(PATIENCE_S).path
+        path = training.save_state("a").result(TEST_TIMEOUT_S).path
         for _ in range(2):
             with pytest.raises(tw.BadRequestError):
-                training.load_state(path).result(PATIENCE_S)
+                training.load_state(path).result(TEST_TIMEOUT_S)
             train(training)
 
 
@@ -317,9 +317,9 @@ def test_a_gap_of_an_uncertain_operation_does_not_block_training(strict: bool) -
     fault_injection = FaultInjection(p_reset=1, only={"optim_step"})
     settings: dict[str, Any] = {"strict_sequence": strict, "gap_wait_s": 0.3, "fault_injection": fault_injection}
     with client_of(**settings) as client:
-        training = client.create_lora_training_client(MODEL, rank=4).result(PATIENCE_S)
+        training = client.create_lora_training_client(MODEL, rank=4).result(TEST_TIMEOUT_S)
         with pytest.raises(tw.APIConnectionError):
-            training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         fault_injection.p_reset = 0.0
         train(training)
 
@@ -329,14 +329,14 @@ def test_an_operation_behind_an_endless_gap_ends_at_its_deadline(pass_time: Call
     fault_injection = FaultInjection(p_reset=1, only={"optim_step"})
     retry = attrs.evolve(FAST, progress_timeout=50)
     with client_of(gap_wait_s=3600.0, fault_injection=fault_injection, retry=retry, long_poll_s=0.1) as client:
-        training = client.create_lora_training_client(MODEL, rank=4).result(PATIENCE_S)
+        training = client.create_lora_training_client(MODEL, rank=4).result(TEST_TIMEOUT_S)
         with pytest.raises(tw.APIConnectionError):
-            training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         held = training.forward([DATUM], "cross_entropy")
         wait_until(lambda: held.queue_state == "active", "the server has taken it")
         pass_time(50)
         with pytest.raises(tw.RequestTimeoutError, match="queue active"):
-            held.result(PATIENCE_S)
+            held.result(TEST_TIMEOUT_S)
 
 
 @pytest.mark.parametrize("ids", ["integer", "uuid", "prefixed"])

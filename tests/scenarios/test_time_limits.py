@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, datum, open_client
 from support.scripted import (
-    PATIENCE_S,
+    TEST_TIMEOUT_S,
     Gate,
     RecordedRequest,
     ScriptedResponse,
@@ -42,11 +42,11 @@ ENDLESS = [1e300, 2**63, 10**300, math.inf]
 @pytest.fixture(scope="module")
 def silent_server() -> Iterator[ScriptedServer]:
     """Run a server that accepts every request and never responds."""
-    hold = Gate()
+    gate = Gate()
     with scripted_server() as found:
-        found.healthy_response = lambda _: ScriptedResponse({}, hold=hold)  # type: ignore[method-assign]
+        found.healthy_response = lambda _: ScriptedResponse({}, gate=gate)  # type: ignore[method-assign]
         yield found
-        hold.release()
+        gate.release()
 
 
 def plain_call(client: tw.ServiceClient) -> tw.APIFuture[Any]:
@@ -76,7 +76,7 @@ def test_any_progress_timeout_ends_an_operation_on_a_silent_server(
         open_client(silent_server.url, retry=policy, http_client=http) as client,
         pytest.raises(tw.RequestTimeoutError, match=r"RetryConfig\.progress_timeout="),
     ):
-        plain_call(client).result(PATIENCE_S)
+        plain_call(client).result(TEST_TIMEOUT_S)
 
 
 @given(seconds=ANY_SECONDS)
@@ -91,7 +91,7 @@ def test_any_number_of_seconds_to_wait_for_a_future(silent_server: ScriptedServe
                     wait(seconds)
             sampling = client.create_sampling_client(base_model="base")
             with pytest.raises((TimeoutError, ValueError)):
-                sampling.sample(PROMPT, 1, PARAMS, timeout=seconds).result(PATIENCE_S)
+                sampling.sample(PROMPT, 1, PARAMS, timeout=seconds).result(TEST_TIMEOUT_S)
         assert not future.done()
 
 
@@ -127,37 +127,37 @@ def test_the_wait_for_a_free_connection_has_the_limit_of_its_operation(
 ) -> None:
     """A hundred calls over two connections to a silent server all end at their own limit."""
     monkeypatch.setitem(backpressure.CONNECTIONS, Traffic.REST, 2)
-    hold = Gate()
-    server.rules["training_runs"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+    gate = Gate()
+    server.rules["training_runs"] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
     policy = tw.RetryConfig(progress_timeout=1.0, enable_retry_logic=False)
     http = httpx.AsyncClient() if kind == "httpx" else None
     with open_client(server.url, retry=policy, http_client=http) as client:
         began = time.monotonic()
         futures = [plain_call(client) for _ in range(100)]
         for future in futures:
-            assert isinstance(future.exception(PATIENCE_S), tw.RequestTimeoutError)
+            assert isinstance(future.exception(TEST_TIMEOUT_S), tw.RequestTimeoutError)
         # One after the other they would take 50 s.
         assert time.monotonic() - began < 25.0
         assert server.peak["training_runs"] == 2
-        hold.release()
+        gate.release()
         # The places come back: later calls have both connections.
         server.rules.clear()
         for future in [plain_call(client) for _ in range(10)]:
-            assert future.result(PATIENCE_S) is not None
+            assert future.result(TEST_TIMEOUT_S) is not None
 
 
 def hold_responses(name: str) -> Callable[[ScriptedServer, Gate], None]:
     """Return a rule that holds the responses to one path."""
 
-    def prepare(server: ScriptedServer, hold: Gate) -> None:
-        server.rules[name] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+    def prepare(server: ScriptedServer, gate: Gate) -> None:
+        server.rules[name] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
 
     return prepare
 
 
 def hold_polls(kind: str) -> Callable[[ScriptedServer, Gate], None]:
     """Return a rule that holds the polls of one kind of request."""
-    return lambda server, hold: server.on_poll(kind, lambda _: ScriptedResponse({}, hold=hold))
+    return lambda server, gate: server.on_poll(kind, lambda _: ScriptedResponse({}, gate=gate))
 
 
 def pending_poll(server: ScriptedServer, _: Gate) -> None:
@@ -172,14 +172,14 @@ def busy(name: str, status: int, wait_s: str) -> Callable[[ScriptedServer, Gate]
     )
 
 
-def batched(server: ScriptedServer, hold: Gate) -> None:
+def batched(server: ScriptedServer, gate: Gate) -> None:
     """Return rules of a server that offers batched polling and never reports a finished sample."""
 
     def config(_: RecordedRequest) -> ScriptedResponse:
         return ScriptedResponse({"sample_use_retrieve_futures": True})
 
     server.rules["client/config"] = config
-    server.rules["retrieve_futures"] = lambda _: ScriptedResponse({}, hold=hold)
+    server.rules["retrieve_futures"] = lambda _: ScriptedResponse({}, gate=gate)
 
 
 def one_sample(client: tw.ServiceClient) -> tw.APIFuture[Any]:
@@ -231,18 +231,18 @@ def busy_response(_: RecordedRequest) -> ScriptedResponse:
 def test_every_wait_ends_at_the_deadline(server: ScriptedServer, name: str) -> None:
     """At any stage, an operation ends at its deadline with an error that names the stage."""
     prepare, operation = WAITS[name]
-    hold = Gate()
-    prepare(server, hold)
+    gate = Gate()
+    prepare(server, gate)
     policy = tw.RetryConfig(
         progress_timeout=1.0, retry_delay_base=0.3, max_connections=1, max_attempts=1000, max_elapsed=10_000
     )
     try:
         with open_client(server.url, retry=policy, wire_version=None) as client:
             began = time.monotonic()
-            error = operation(client).exception(PATIENCE_S)
+            error = operation(client).exception(TEST_TIMEOUT_S)
             assert time.monotonic() - began < 20.0
     finally:
-        hold.release()
+        gate.release()
     # A wait that would end after the deadline is not begun: then it is the server's own error, and it is there sooner.
     is_refused = name in ("resends", "a busy sampler") and isinstance(error, tw.APIStatusError)
     assert isinstance(error, tw.RequestTimeoutError) or is_refused
@@ -259,37 +259,37 @@ def test_a_credential_that_takes_long_has_the_limit_of_the_operation(
         tw.ServiceClient(base_url=server.url, wire_version="0.16.1", retry=policy) as client,
         pytest.raises(tw.RequestTimeoutError),
     ):
-        plain_call(client).result(PATIENCE_S)
-    assert not server.asked
+        plain_call(client).result(TEST_TIMEOUT_S)
+    assert not server.requests
 
 
 def test_a_deadline_loses_no_seq_id(server: ScriptedServer) -> None:
     """After a submission without a response, the next operation has the number that the server expects."""
-    hold = Gate()
-    server.rules["optim_step"] = in_order(ScriptedResponse({}, hold=hold), server.healthy_response)
+    gate = Gate()
+    server.rules["optim_step"] = in_order(ScriptedResponse({}, gate=gate), server.healthy_response)
     with ExitStack() as stack:
         policy = tw.RetryConfig(progress_timeout=1.0, enable_retry_logic=False)
         client = stack.enter_context(open_client(server.url, retry=policy))
-        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         with pytest.raises(tw.RequestTimeoutError):
-            training.optim_step(ADAM).result(PATIENCE_S)
-        hold.release()
-        training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)
+        gate.release()
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert [body["seq_id"] for body in server.bodies("optim_step")] == [1, 2]
 
 
 def test_a_deadline_does_not_cancel_a_shared_session_creation(server: ScriptedServer) -> None:
     """A sample without a limit gets the session that a sample with a short limit requested first."""
-    hold = Gate()
-    server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+    gate = Gate()
+    server.rules["create_session"] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
     with open_client(server.url, retry=FAST) as client:
         sampling = client.create_sampling_client(base_model="base")
         patient = sampling.sample(PROMPT, 1, PARAMS)
         with pytest.raises(tw.RequestTimeoutError, match=r"timeout=0\.2 s"):
-            sampling.sample(PROMPT, 1, PARAMS, timeout=0.2).result(PATIENCE_S)
+            sampling.sample(PROMPT, 1, PARAMS, timeout=0.2).result(TEST_TIMEOUT_S)
         assert not patient.done()
-        hold.release()
-        assert patient.result(PATIENCE_S).sequences
+        gate.release()
+        assert patient.result(TEST_TIMEOUT_S).sequences
 
 
 def test_the_error_names_request_setting_and_queue(server: ScriptedServer) -> None:
@@ -298,7 +298,7 @@ def test_the_error_names_request_setting_and_queue(server: ScriptedServer) -> No
     server.on_poll("OptimStep", lambda _: paused)
     policy = tw.RetryConfig(progress_timeout=0.5)
     with open_client(server.url, retry=policy) as client, pytest.raises(tw.RequestTimeoutError) as caught:
-        one_step(client).result(PATIENCE_S)
+        one_step(client).result(TEST_TIMEOUT_S)
     assert caught.value.request_id.startswith("optim_step/")
     for part in (
         "OptimStep optim_step/",

@@ -17,7 +17,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, KEY, PARAMS, PROMPT, datum, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._server import aiohttp_app
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire.local import EmbeddedServer, EmbeddedTransport
@@ -45,12 +45,12 @@ def test_any_exception_reaches_the_caller() -> None:
     with tw.ServiceClient(base_url="http://127.0.0.1:1", transport=BrokenTransport(), wire_version="0.16.1") as client:
         training = client.create_lora_training_client("base")
         with pytest.raises(ZeroDivisionError):
-            training.result(PATIENCE_S)
+            training.result(TEST_TIMEOUT_S)
         with pytest.raises(tw.TinkerError, match="an error of the transport") as caught:
-            training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
         with pytest.raises(ZeroDivisionError):
-            client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+            client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
 
 
 class Outage:
@@ -70,17 +70,17 @@ class Outage:
 
     def up(self) -> None:
         """Listen at the same port as before."""
-        asyncio.run_coroutine_threadsafe(self._up(), self._loop).result(PATIENCE_S)
+        asyncio.run_coroutine_threadsafe(self._up(), self._loop).result(TEST_TIMEOUT_S)
 
     def down(self) -> None:
         """Break all connections and refuse new ones."""
-        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(PATIENCE_S)
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(TEST_TIMEOUT_S)
 
     def close(self) -> None:
         self._server.close()
         self.down()
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(PATIENCE_S)
+        self._thread.join(TEST_TIMEOUT_S)
         self._loop.close()
         self._place.close()
 
@@ -107,7 +107,7 @@ def test_a_run_survives_an_outage(tmp_path: Path) -> None:
         with link(tmp_path / str(number)) as server:
             retry = tw.RetryConfig(retry_delay_base=0.05, retry_delay_max=0.1, max_attempts=1000)
             with tw.ServiceClient(base_url=f"http://127.0.0.1:{server.port}", retry=retry) as client:
-                training = client.create_lora_training_client(MODEL, rank=4, seed=1).result(PATIENCE_S)
+                training = client.create_lora_training_client(MODEL, rank=4, seed=1).result(TEST_TIMEOUT_S)
                 waiting: list[Any] = []
                 for step in range(6):
                     waiting.append(training.forward_backward([datum(1, 2, 3)], "cross_entropy"))
@@ -117,10 +117,10 @@ def test_a_run_survives_an_outage(tmp_path: Path) -> None:
                         back = threading.Timer(0.6, server.up)
                         back.start()
                 for each in waiting:
-                    each.result(PATIENCE_S)
+                    each.result(TEST_TIMEOUT_S)
                 if is_away:
                     back.join()
-                losses.append(training.forward([datum(1, 2, 3)], "cross_entropy").result(PATIENCE_S).metrics)
+                losses.append(training.forward([datum(1, 2, 3)], "cross_entropy").result(TEST_TIMEOUT_S).metrics)
     assert losses[0] == losses[1]
 
 
@@ -136,16 +136,16 @@ def test_the_optimizer_is_loaded_on_request() -> None:
 
             def step() -> None:
                 training.forward_backward([datum(1, 2, 3)], "cross_entropy")
-                training.optim_step(tw.AdamParams(learning_rate=0.05)).result(PATIENCE_S)
+                training.optim_step(tw.AdamParams(learning_rate=0.05)).result(TEST_TIMEOUT_S)
 
             for _ in range(3):
                 step()
-            path = training.save_state("a").result(PATIENCE_S).path
+            path = training.save_state("a").result(TEST_TIMEOUT_S).path
             if load:
                 step()
-                getattr(training, load)(path).result(PATIENCE_S)
+                getattr(training, load)(path).result(TEST_TIMEOUT_S)
             step()
-            output = training.forward([datum(1, 2, 3)], "cross_entropy").result(PATIENCE_S)
+            output = training.forward([datum(1, 2, 3)], "cross_entropy").result(TEST_TIMEOUT_S)
             return output.loss_fn_outputs[0]["logprobs"].to_numpy()
 
     straight = after("")
@@ -174,8 +174,8 @@ def test_an_archive_in_preparation_is_polled(server: ScriptedServer, client: tw.
     busy = ScriptedResponse({"detail": "Archive creation already in progress"}, status=409)
     ready = ScriptedResponse(b"", status=302, headers={"location": "https://store.example/a.tar"})
     server.rules["training_runs/m1/checkpoints/weights/a/archive"] = in_order(busy, busy, ready)
-    asked = client.create_rest_client().get_checkpoint_archive_url_from_tinker_path("tinker://m1/weights/a")
-    assert asked.result(PATIENCE_S).url == "https://store.example/a.tar"
+    request = client.create_rest_client().get_checkpoint_archive_url_from_tinker_path("tinker://m1/weights/a")
+    assert request.result(TEST_TIMEOUT_S).url == "https://store.example/a.tar"
 
 
 BODIES: dict[str, tuple[bytes, str]] = {
@@ -199,14 +199,14 @@ def test_error_bodies_of_any_shape(
     server: ScriptedServer, client: tw.ServiceClient, place: str, content: bytes, shown: str
 ) -> None:
     """The error shows the response's text, shortened, and never the key that the server repeats."""
-    training = client.create_lora_training_client("base").result(PATIENCE_S)
+    training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     answer = ScriptedResponse(content, status=422, headers={"x-request-id": "r-7"})
     if place == "poll":
         server.on_poll("OptimStep", lambda _: answer)
     else:
         server.rules["optim_step"] = lambda _: answer
     with pytest.raises(tw.UnprocessableEntityError) as caught:
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     error = caught.value
     assert shown in str(error)
     assert len(str(error)) < 1500
@@ -222,8 +222,8 @@ def test_a_failure_without_a_reason_names_its_operation(server: ScriptedServer, 
     sampling = client.create_sampling_client(base_model="base")
     opaque = ScriptedResponse({"error": "Unknown error", "category": "server"})
     server.on_poll("Sample", in_order(server.healthy_response, opaque, server.healthy_response))
-    asked = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(3)]
-    found = tw.gather(asked, return_exceptions=True).result(PATIENCE_S)
+    request = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(3)]
+    found = tw.gather(request, return_exceptions=True).result(TEST_TIMEOUT_S)
     (error,) = [each for each in found if isinstance(each, Exception)]
     assert isinstance(error, tw.RequestFailedError)
     assert error.category is tw.RequestErrorCategory.Server

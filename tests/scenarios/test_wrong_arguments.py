@@ -12,7 +12,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
-from support.scripted import PATIENCE_S, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedServer
 from tinkerwire import types
 from tinkerwire_base.short_repr import SECRET_FIELDS
 
@@ -133,8 +133,8 @@ def clients(server: ScriptedServer) -> Iterator[Mapping[str, Any]]:
     plain, external = server.result, {"path": EXTERNAL, "size_bytes": 1}
     server.result = lambda i: external if i.startswith("save_weights_external") else plain(i)  # type: ignore[method-assign]
     with open_client(server.url, wire_version=WIRE, project_id="p") as service:
-        training = service.create_lora_training_client("base").result(PATIENCE_S)
-        sampling = service.create_sampling_client(base_model="base").result(PATIENCE_S)
+        training = service.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+        sampling = service.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
         found = (service, training, sampling, service.create_rest_client())
         yield {type(client).__name__: client for client in found}
 
@@ -146,11 +146,11 @@ def problems(call: Any, needed: Mapping[str, Any], parameter: inspect.Parameter,
     for label, value in VALUES.items():
         if label in FIT.get(annotation, ()):
             continue
-        before = len(server.asked)
+        before = len(server.requests)
         try:
             got = call(**{**needed, name: value})
             if hasattr(got, "result"):
-                got.result(PATIENCE_S)
+                got.result(TEST_TIMEOUT_S)
             if hasattr(got, "close"):
                 got.close()
         except (TypeError, ValueError, tw.TinkerError) as error:
@@ -161,7 +161,7 @@ def problems(call: Any, needed: Mapping[str, Any], parameter: inspect.Parameter,
                 found.append(f"{label}: shown in {error!r:.200}")
         else:
             found.append(f"{label}: taken, {got!r:.100}")
-        found += [f"{label}: {asked.name} was asked" for asked in server.asked[before:]]
+        found += [f"{label}: {request.name} was requested" for request in server.requests[before:]]
     return found
 
 
@@ -206,7 +206,7 @@ def test_invalid_close_statuses_are_rejected(server: ScriptedServer, label: str)
 def test_each_close_status_is_reported(server: ScriptedServer, status: Any) -> None:
     """Each status reaches the server."""
     with open_client(server.url, wire_version=WIRE) as client:
-        client.create_lora_training_client("base").result(PATIENCE_S)
-        client.close(status, "why").result(PATIENCE_S)
-    told = [asked.body for asked in server.asked if "finish" in asked.name]
+        client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+        client.close(status, "why").result(TEST_TIMEOUT_S)
+    told = [request.body for request in server.requests if "finish" in request.name]
     assert [(each["reason"]["type"], each["detail"]) for each in told] == [(status, "why")]

@@ -14,7 +14,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import loop_threads, open_client, wait_until
-from support.scripted import PATIENCE_S, ScriptedServer, scripted_server
+from support.scripted import TEST_TIMEOUT_S, ScriptedServer, scripted_server
 from tinkerwire._futures.event_loop import LOOP
 
 
@@ -38,26 +38,26 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="module", autouse=True)
 def quiet() -> Iterator[None]:
     """Check that no task or callback of the client fails unseen; asyncio logs such failures on collection."""
-    said: list[str] = []
+    messages: list[str] = []
     handler = logging.Handler(logging.ERROR)
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("asyncio").addHandler(handler)
     yield
     gc.collect()
     logging.getLogger("asyncio").removeHandler(handler)
-    assert not said
+    assert not messages
 
 
 @pytest.fixture
 def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Return a function that moves the process's clock forward, so that a limit ends at once on any machine."""
-    plain, passed = time.monotonic, [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: plain() + sum(passed))
+    monotonic, jumps = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + sum(jumps))
 
     def jump(seconds: float) -> None:
-        passed.append(seconds)
+        jumps.append(seconds)
         # The client's loop looks at the clock when something wakes it.
-        LOOP.start(partial(asyncio.sleep, 0)).result(PATIENCE_S)
+        LOOP.start(partial(asyncio.sleep, 0)).result(TEST_TIMEOUT_S)
 
     return jump
 
@@ -65,15 +65,15 @@ def pass_time(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
     """Run a scripted server for the test."""
-    with scripted_server() as found:
-        yield found
+    with scripted_server() as running_server:
+        yield running_server
 
 
 @pytest.fixture
 def client(server: ScriptedServer) -> Iterator[tw.ServiceClient]:
     """Open a client of the scripted server that retries without long waits."""
-    with open_client(server.url) as found:
-        yield found
+    with open_client(server.url) as service_client:
+        yield service_client
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 import tinkerwire as tw
-from support.scripted import PATIENCE_S
+from support.scripted import TEST_TIMEOUT_S
 
 KEY = "tml-secret-0123456789"
 FAST = tw.RetryConfig(retry_delay_base=0.001, retry_delay_max=0.01)
@@ -27,18 +27,18 @@ class Pending(Protocol):
 
 def datum(*tokens: int) -> tw.Datum:
     """Return a small example that its tokens identify."""
-    found = list(tokens) or [1, 2]
-    weights = [1.0] * len(found)
-    inputs = {"target_tokens": [token + 1 for token in found], "weights": weights}
-    return tw.Datum(model_input=tw.ModelInput.from_ints(found), loss_fn_inputs=inputs)
+    inputs = list(tokens) or [1, 2]
+    targets = [token + 1 for token in inputs]
+    loss_fn_inputs = {"target_tokens": targets, "weights": [1.0] * len(inputs)}
+    return tw.Datum(model_input=tw.ModelInput.from_ints(inputs), loss_fn_inputs=loss_fn_inputs)
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
+def wait_until(condition: Callable[[], bool], description: str) -> None:
     """Wait for a condition that no request shows; fail after a long time."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TEST_TIMEOUT_S
     while not condition():
         if time.monotonic() > end:
-            raise AssertionError(f"did not happen: {what}")
+            raise AssertionError(f"did not happen: {description}")
         time.sleep(0.005)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
 
 NOT_READY = ScriptedResponse(status=408)
 DONE = ScriptedResponse({"metrics": {"x:mean": 1.0}})
@@ -19,7 +19,7 @@ def step_metrics(
 ) -> dict[str, float] | None:
     """Return the metrics of an optimizer step whose polls get these responses."""
     server.on_poll("OptimStep", in_order(*responses))
-    return training.optim_step(ADAM).result(PATIENCE_S).metrics
+    return training.optim_step(ADAM).result(TEST_TIMEOUT_S).metrics
 
 
 def step_error(server: ScriptedServer, training: tw.TrainingClient, *responses: ScriptedResponse) -> tw.TinkerError:
@@ -39,5 +39,5 @@ def expired_step_error(
         server.wait_for(lambda: len(server.polls("OptimStep")) == 1, "the poll")
         pass_time(50)
         with pytest.raises(tw.RequestTimeoutError) as caught:
-            step.result(PATIENCE_S)
+            step.result(TEST_TIMEOUT_S)
     return caught.value

@@ -24,7 +24,7 @@ from tinkerwire_generated.protobuf import message_class
 PREFIX = "/api/v1/"
 ZSTD = b"\x28\xb5\x2f\xfd"
 """First bytes of zstd; some versions of the HTTP library have already decompressed the body."""
-PATIENCE_S = 30.0
+TEST_TIMEOUT_S = 30.0
 """Seconds that a test waits for an event; no test asserts a duration."""
 SUBMISSIONS = ("forward", "forward_backward", "optim_step", "save_weights", "load_weights", "save_weights_for_sampler")
 """The operations of a model that are numbered."""
@@ -48,7 +48,7 @@ class RecordedRequest:
 class ScriptedResponse:
     """Response to send.
 
-    ``drop`` closes the connection instead; ``hold`` waits for a gate of the test, or until the client leaves;
+    ``drop`` closes the connection instead; ``gate`` delays the response until the test opens it or the client leaves;
     ``trickle_s`` sends byte by byte with that pause in seconds; ``raw`` is sent unchanged, whether HTTP or not.
     """
 
@@ -57,7 +57,7 @@ class ScriptedResponse:
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
     drop: bool = False
-    hold: Gate | None = None
+    gate: Gate | None = None
     trickle_s: float = 0.0
     raw: bytes | None = None
 
@@ -66,7 +66,7 @@ class Gate:
     """Event that the test opens from its own thread, for all waiters on the server's thread."""
 
     def __init__(self) -> None:
-        self.is_over = False
+        self.is_open = False
         self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
         self._lock = threading.Lock()
 
@@ -74,7 +74,7 @@ class Gate:
         """Wait until the gate opens."""
         event = asyncio.Event()
         with self._lock:
-            if self.is_over:
+            if self.is_open:
                 return
             self._waiting.append((asyncio.get_running_loop(), event))
         await event.wait()
@@ -82,7 +82,7 @@ class Gate:
     def release(self) -> None:
         """Open the gate."""
         with self._lock:
-            self.is_over = True
+            self.is_open = True
             for loop, event in self._waiting:
                 loop.call_soon_threadsafe(event.set)
 
@@ -90,13 +90,13 @@ class Gate:
 Rule = Callable[[RecordedRequest], ScriptedResponse]
 
 
-def in_order(*answers: ScriptedResponse | Rule) -> Rule:
+def in_order(*steps: ScriptedResponse | Rule) -> Rule:
     """Return a rule that gives the responses in order and repeats the last one."""
-    left = itertools.chain(answers, itertools.repeat(answers[-1]))
+    responses = itertools.chain(steps, itertools.repeat(steps[-1]))
 
-    def rule(asked: RecordedRequest) -> ScriptedResponse:
-        respond = next(left)
-        return respond if isinstance(respond, ScriptedResponse) else respond(asked)
+    def rule(request: RecordedRequest) -> ScriptedResponse:
+        step = next(responses)
+        return step if isinstance(step, ScriptedResponse) else step(request)
 
     return rule
 
@@ -106,24 +106,23 @@ class ScriptedServer:
 
     def __init__(self) -> None:
         self.rules: dict[str, Rule] = {}
-        self.asked: list[RecordedRequest] = []
+        self.requests: list[RecordedRequest] = []
         self.url = ""
         self.active: Counter[str] = Counter()
         """Requests in progress, by path."""
         self.peak: Counter[str] = Counter()
-        """The most of them at once."""
-        self._promises = 0
-        self.promised: list[tuple[int, Any]] = []
-        """Number and body of each promise that was given."""
+        """Maximum of ``active``, by path."""
+        self.created_futures: list[tuple[int, Any]] = []
+        """Number and request body of each future that the server created."""
         self._changed = threading.Condition()
 
     def named(self, name: str) -> list[RecordedRequest]:
         """Return the requests to one path in the order of arrival."""
-        return [asked for asked in self.asked if asked.name == name]
+        return [request for request in self.requests if request.name == name]
 
     def bodies(self, name: str) -> list[Any]:
         """Return the bodies of the requests to one path."""
-        return [asked.body for asked in self.named(name)]
+        return [request.body for request in self.named(name)]
 
     def sole_body(self, name: str) -> dict[str, Any]:
         """Return the only body sent to a path, without nulls and the type tag."""
@@ -132,29 +131,29 @@ class ScriptedServer:
 
     def polls(self, kind: str) -> list[RecordedRequest]:
         """Return the polls of one kind of request, such as ``Sample``."""
-        return [a for a in self.named("retrieve_future") if a.headers["x-tinker-request-type"] == kind]
+        return [poll for poll in self.named("retrieve_future") if poll.headers["x-tinker-request-type"] == kind]
 
-    def wait_for(self, condition: Callable[[], bool], what: str = "") -> None:
+    def wait_for(self, condition: Callable[[], bool], description: str = "") -> None:
         """Wait for a condition that requests change; fail after a long time."""
         with self._changed:
-            if not self._changed.wait_for(condition, PATIENCE_S):
-                asked = Counter(asked.name for asked in self.asked)
-                raise AssertionError(f"did not happen: {what or condition}; asked: {asked}")
+            if not self._changed.wait_for(condition, TEST_TIMEOUT_S):
+                names = Counter(request.name for request in self.requests)
+                raise AssertionError(f"did not happen: {description or condition}; requests: {names}")
 
     def wait_for_requests(self, name: str, number: int = 1) -> list[RecordedRequest]:
         """Wait until a path has received that many requests."""
         self.wait_for(lambda: len(self.named(name)) >= number, f"{number} x {name}")
         return self.named(name)
 
-    def respond(self, asked: RecordedRequest) -> ScriptedResponse:
+    def respond(self, request: RecordedRequest) -> ScriptedResponse:
         """Return the scripted response, or that of a healthy server."""
-        rule = self.rules.get(asked.name)
-        return rule(asked) if rule else self.healthy_response(asked)
+        rule = self.rules.get(request.name)
+        return rule(request) if rule else self.healthy_response(request)
 
-    def healthy_response(self, asked: RecordedRequest) -> ScriptedResponse:
+    def healthy_response(self, request: RecordedRequest) -> ScriptedResponse:
         """Return the response of a healthy server: every operation has a future that finishes at the first poll."""
-        body = asked.body if isinstance(asked.body, dict) else {}
-        plain = {
+        body = request.body if isinstance(request.body, dict) else {}
+        values = {
             "create_session": {"session_id": "s1"},
             "session_heartbeat": {},
             "create_sampling_session": {"sampling_session_id": "sampler1"},
@@ -163,19 +162,20 @@ class ScriptedServer:
             "weights_info": {"base_model": "base", "is_lora": True, "lora_rank": 8},
             "training_runs": {"training_runs": [], "cursor": {"offset": 0, "limit": 20, "total_count": 0}},
         }
-        if asked.name in plain:
-            return ScriptedResponse(plain[asked.name])
-        if asked.name == "retrieve_future":
+        if request.name in values:
+            return ScriptedResponse(values[request.name])
+        if request.name == "retrieve_future":
             return ScriptedResponse(self.result(body["request_id"]))
-        self._promises += 1
-        self.promised.append((self._promises, body))
-        return ScriptedResponse({"request_id": f"{asked.name}/{self._promises}/{body.get('seq_id')}"})
+        number = len(self.created_futures) + 1
+        self.created_futures.append((number, body))
+        return ScriptedResponse({"request_id": f"{request.name}/{number}/{body.get('seq_id')}"})
 
     def result(self, request_id: str) -> Any:
         """Return the result of a future by the operation that its id names."""
-        name, _, rest = request_id.partition("/")
-        number = rest.partition("/")[0]
-        samples = next((body.get("num_samples") or 1 for each, body in self.promised if str(each) == number), 1)
+        name, _, suffix = request_id.partition("/")
+        number = suffix.partition("/")[0]
+        body = {str(number): body for number, body in self.created_futures}.get(number, {})
+        samples = body.get("num_samples") or 1
         return {
             "create_model": {"model_id": "m1"},
             "forward": {"loss_fn_output_type": "T", "loss_fn_outputs": [], "metrics": {}},
@@ -189,16 +189,16 @@ class ScriptedServer:
 
     def on_poll(self, kind: str, rule: Rule) -> None:
         """Set a rule for the polls of one kind of request."""
-        others = self.rules.get("retrieve_future", self.healthy_response)
+        default_rule = self.rules.get("retrieve_future", self.healthy_response)
 
-        def by_kind(asked: RecordedRequest) -> ScriptedResponse:
-            return rule(asked) if asked.headers["x-tinker-request-type"] == kind else others(asked)
+        def by_kind(request: RecordedRequest) -> ScriptedResponse:
+            return rule(request) if request.headers["x-tinker-request-type"] == kind else default_rule(request)
 
         self.rules["retrieve_future"] = by_kind
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         content = await request.read()
-        asked = RecordedRequest(
+        recorded = RecordedRequest(
             name=request.path.removeprefix(PREFIX),
             method=request.method,
             headers={name.lower(): value for name, value in request.headers.items()},
@@ -208,33 +208,33 @@ class ScriptedServer:
             peer=request.transport.get_extra_info("peername") if request.transport else ("", 0),
         )
         with self._changed:
-            self.asked.append(asked)
-            self.active[asked.name] += 1
-            self.peak[asked.name] = max(self.peak[asked.name], self.active[asked.name])
-            respond = self.respond(asked)
+            self.requests.append(recorded)
+            self.active[recorded.name] += 1
+            self.peak[recorded.name] = max(self.peak[recorded.name], self.active[recorded.name])
+            response = self.respond(recorded)
             self._changed.notify_all()
         try:
-            return await self._give(request, respond)
+            return await self._send(request, response)
         finally:
             with self._changed:
-                self.active[asked.name] -= 1
+                self.active[recorded.name] -= 1
                 self._changed.notify_all()
 
-    async def _give(self, request: web.Request, respond: ScriptedResponse) -> web.StreamResponse:
-        if respond.delay_s:
-            await asyncio.sleep(respond.delay_s)
-        if respond.hold:
-            await respond.hold.wait()
-        if request.transport is not None and respond.raw is not None:
-            request.transport.write(respond.raw)
+    async def _send(self, request: web.Request, response: ScriptedResponse) -> web.StreamResponse:
+        if response.delay_s:
+            await asyncio.sleep(response.delay_s)
+        if response.gate:
+            await response.gate.wait()
+        if request.transport is not None and response.raw is not None:
+            request.transport.write(response.raw)
             request.transport.close()
-        if request.transport is not None and respond.drop:
+        if request.transport is not None and response.drop:
             request.transport.abort()
-        content = respond.body if isinstance(respond.body, bytes) else json.dumps(respond.body).encode()
-        if respond.trickle_s:
-            return await self._trickle(request, content, respond.trickle_s)
-        headers = {"content-type": "application/json", **respond.headers}
-        return web.Response(body=content, status=respond.status, headers=headers)
+        content = response.body if isinstance(response.body, bytes) else json.dumps(response.body).encode()
+        if response.trickle_s:
+            return await self._trickle(request, content, response.trickle_s)
+        headers = {"content-type": "application/json", **response.headers}
+        return web.Response(body=content, status=response.status, headers=headers)
 
     async def _trickle(self, request: web.Request, content: Iterable[int], pause_s: float) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -279,22 +279,22 @@ def scripted_server(tls: ssl.SSLContext | None = None) -> Iterator[ScriptedServe
         ready.set()
         loop.run_forever()
         loop.run_until_complete(runner.cleanup())
-        # Connections with encryption need some turns more to end.
+        # Connections with encryption need a few more iterations of the loop to end.
         loop.run_until_complete(asyncio.sleep(0.05 if tls else 0))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
     thread = threading.Thread(target=run, name="scripted-server", daemon=True)
     thread.start()
-    if not ready.wait(PATIENCE_S):
+    if not ready.wait(TEST_TIMEOUT_S):
         raise RuntimeError("the scripted server did not start")
     try:
         yield server
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(PATIENCE_S)
+        thread.join(TEST_TIMEOUT_S)
 
 
 def seq_ids(server: ScriptedServer) -> list[int]:
     """Return the seq_ids of all operations in the order of arrival."""
-    return [asked.body["seq_id"] for asked in server.asked if asked.name in SUBMISSIONS]
+    return [request.body["seq_id"] for request in server.requests if request.name in SUBMISSIONS]

@@ -15,12 +15,12 @@ class Tunnel:
 
     port: int = 0
     refusal: bytes = b""
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     """The head of every request."""
 
 
 @contextmanager
-def tunnel(to: tuple[str, int]) -> Iterator[Tunnel]:
+def tunnel(address: tuple[str, int]) -> Iterator[Tunnel]:
     """Run a proxy to one address for the block."""
     proxy = Tunnel()
     listener = socket.create_server(("127.0.0.1", 0))
@@ -32,9 +32,9 @@ def tunnel(to: tuple[str, int]) -> Iterator[Tunnel]:
                 client, _ = listener.accept()
             except OSError:
                 return
-            threading.Thread(target=lead, args=(client,), daemon=True).start()
+            threading.Thread(target=forward, args=(client,), daemon=True).start()
 
-    def lead(client: socket.socket) -> None:
+    def forward(client: socket.socket) -> None:
         # A client may leave at any point; the thread then ends.
         with suppress(OSError), client:
             head = b""
@@ -43,11 +43,11 @@ def tunnel(to: tuple[str, int]) -> Iterator[Tunnel]:
                 if not data:
                     return
                 head += data
-            proxy.asked.append(head.decode())
+            proxy.requests.append(head.decode())
             if proxy.refusal or not head.startswith(b"CONNECT "):
                 client.sendall(proxy.refusal or b"HTTP/1.1 405 Only CONNECT\r\ncontent-length: 0\r\n\r\n")
                 return
-            with socket.create_connection(to) as server:
+            with socket.create_connection(address) as server:
                 client.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
                 back = threading.Thread(target=copy, args=(server, client), daemon=True)
                 back.start()

@@ -12,7 +12,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import FAST, open_client, wait_until
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 from tinkerwire._checkpoints.paths import parse_checkpoint_address, reject_path_kind
 
 PATHS = [
@@ -68,7 +68,7 @@ def call_with_path(method: Method, server: ScriptedServer, path: str) -> tuple[E
     names = path.rpartition("/")[2], path.partition("://")[2].partition("/")[0] or path.strip("/").partition("/")[0]
 
     def requests() -> list[str]:
-        texts = [f"{request.name} {request.body}" for request in server.asked]
+        texts = [f"{request.name} {request.body}" for request in server.requests]
         return [text for text in texts if any(name in text for name in names)]
 
     with open_client(server.url, wire_version="0.35.0", retry=attrs.evolve(FAST, max_attempts=1)) as client:
@@ -77,7 +77,7 @@ def call_with_path(method: Method, server: ScriptedServer, path: str) -> tuple[E
             operation = method(client, path)
             wait_until(lambda: bool(requests()) or operation.future().done(), "a request or an error")
             if not requests():
-                operation.result(PATIENCE_S)
+                operation.result(TEST_TIMEOUT_S)
         except (ValueError, TypeError, tw.TinkerError) as raised:
             error = raised
     return error, requests()
@@ -146,5 +146,5 @@ def test_path_that_the_server_returned_is_loaded_unchanged(server: ScriptedServe
     server.on_poll("SaveWeights", lambda _: ScriptedResponse({"path": path}))
     with open_client(server.url) as client:
         training = client.create_lora_training_client("base")
-        training.load_state(training.save_state("first").result(PATIENCE_S).path).result(PATIENCE_S)
+        training.load_state(training.save_state("first").result(TEST_TIMEOUT_S).path).result(TEST_TIMEOUT_S)
     assert [body["path"] for body in server.bodies("load_weights")] == [path]

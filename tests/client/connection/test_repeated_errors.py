@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._connection.retry import BUILDING_PATHS
 from tinkerwire_generated.operations import OPERATIONS
 
@@ -31,7 +31,7 @@ def attempts(server: ScriptedServer, name: str, policy: tw.RetryConfig, *answers
     server.rules[name] = in_order(*answers)
     before = len(server.named(name))
     with open_client(server.url, retry=policy) as client, pytest.raises(tw.InternalServerError):
-        START[name](client).result(PATIENCE_S)
+        START[name](client).result(TEST_TIMEOUT_S)
     return len(server.named(name)) - before
 
 
@@ -65,5 +65,5 @@ def test_training_step_is_retried_to_max_attempts(server: ScriptedServer) -> Non
     """A step that builds nothing is retried after identical errors."""
     server.rules["optim_step"] = lambda _: BROKEN
     with open_client(server.url) as client, pytest.raises(tw.InternalServerError):
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+        client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert len(server.named("optim_step")) == FAST.max_attempts

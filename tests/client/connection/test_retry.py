@@ -11,14 +11,14 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, Pending, open_client
-from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._futures import operation_record
 
 pytestmark = pytest.mark.timeout(60)
 
 
 def optim_step(client: tw.ServiceClient) -> Pending:
-    return client.create_lora_training_client("base").result(PATIENCE_S).optim_step(ADAM)
+    return client.create_lora_training_client("base").result(TEST_TIMEOUT_S).optim_step(ADAM)
 
 
 def sample(client: tw.ServiceClient) -> Pending:
@@ -74,7 +74,7 @@ def test_failing_operation_makes_max_attempts_requests(
     """All requests have the same bytes and the same idempotency key."""
     server.rules[name] = lambda _: response
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=3)) as client, pytest.raises(tw.APIError):
-        operation(client).result(PATIENCE_S)
+        operation(client).result(TEST_TIMEOUT_S)
     requests = server.named(name)
     assert len(requests) == 3
     assert len({str(request.body) for request in requests}) == 1
@@ -91,10 +91,10 @@ def test_resends_consume_no_seq_id(server: ScriptedServer, client: tw.ServiceCli
         )
     training = client.create_lora_training_client("base")
     for _ in range(2):
-        training.save_weights_and_get_sampling_client().result(PATIENCE_S)
+        training.save_weights_and_get_sampling_client().result(TEST_TIMEOUT_S)
     sampling = client.create_sampling_client(base_model="base")
     for _ in range(2):
-        sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     saved = [(body["seq_id"], body["sampling_session_seq_id"]) for body in server.bodies("save_weights_for_sampler")]
     assert saved == [(1, 0)] * 3 + [(2, 1)]
     assert [body["sampling_session_seq_id"] for body in server.bodies("create_sampling_session")] == [2] * 3
@@ -110,9 +110,9 @@ def test_402_raises_billing_error_without_losing_work(server: ScriptedServer, na
     )
     with open_client(server.url, wire_version=None) as client:
         with pytest.raises(tw.BillingError, match="add funds first") as caught:
-            client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+            client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
         assert caught.value.status_code == 402
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+        client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
 
 
 def test_operations_have_distinct_idempotency_keys(server: ScriptedServer, client: tw.ServiceClient) -> None:
@@ -122,8 +122,8 @@ def test_operations_have_distinct_idempotency_keys(server: ScriptedServer, clien
     futures: list[Pending] = [training.optim_step(ADAM) for _ in range(10)]
     futures += [sampling.sample(PROMPT, 1, PARAMS) for _ in range(10)]
     for future in futures:
-        future.result(PATIENCE_S)
-    keys = [request.headers["x-idempotency-key"] for request in server.asked]
+        future.result(TEST_TIMEOUT_S)
+    keys = [request.headers["x-idempotency-key"] for request in server.requests]
     assert len(set(keys)) == len(keys)
 
 
@@ -133,7 +133,7 @@ def test_4xx_is_not_retried(server: ScriptedServer, client: tw.ServiceClient, na
     """A 4xx other than 408, 409 and 429 fails the operation after one request."""
     server.rules[name] = lambda _: ScriptedResponse({"detail": "your mistake"}, status=status)
     with pytest.raises(tw.TinkerError, match="your mistake") as caught:
-        OPERATIONS[name](client).result(PATIENCE_S)
+        OPERATIONS[name](client).result(TEST_TIMEOUT_S)
     is_expired = status == 410 and name != "create_session"
     assert isinstance(caught.value, tw.SessionExpiredError if is_expired else tw.APIStatusError)
     error = caught.value.__cause__ if is_expired else caught.value
@@ -149,7 +149,7 @@ def test_failed_operation_is_submitted_once(server: ScriptedServer, client: tw.S
         server.healthy_response, ScriptedResponse({"error": "no", "category": category})
     )
     with pytest.raises(tw.RequestFailedError):
-        optim_step(client).result(PATIENCE_S)
+        optim_step(client).result(TEST_TIMEOUT_S)
     assert len(server.named("optim_step")) == 1
 
 
@@ -157,12 +157,12 @@ def test_should_retry_header_overrides_status(server: ScriptedServer, client: tw
     """The header x-should-retry makes a 500 final and a 404 retryable."""
     server.rules["optim_step"] = lambda _: ScriptedResponse({}, status=500, headers={"x-should-retry": "false"})
     with pytest.raises(tw.InternalServerError):
-        optim_step(client).result(PATIENCE_S)
+        optim_step(client).result(TEST_TIMEOUT_S)
     assert len(server.named("optim_step")) == 1
     server.rules["asample"] = in_order(
         ScriptedResponse({}, status=404, headers={"x-should-retry": "true"}), server.healthy_response
     )
-    sample(client).result(PATIENCE_S)
+    sample(client).result(TEST_TIMEOUT_S)
     assert len(server.named("asample")) == 2
 
 
@@ -172,14 +172,14 @@ def test_disabled_retries_send_once(server: ScriptedServer, name: str, operation
     server.rules[name] = lambda _: ScriptedResponse({}, status=503)
     policy = tw.RetryConfig(enable_retry_logic=False)
     with open_client(server.url, retry=policy) as client, pytest.raises(tw.InternalServerError):
-        operation(client).result(PATIENCE_S)
+        operation(client).result(TEST_TIMEOUT_S)
     assert len(server.named(name)) == 1
 
 
 def test_resend_after_lost_response_keeps_seq_id_and_key(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A server that accepted the first request does not train twice."""
     server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), server.healthy_response)
-    optim_step(client).result(PATIENCE_S)
+    optim_step(client).result(TEST_TIMEOUT_S)
     first, second = server.named("optim_step")
     assert first.body == second.body
     assert first.headers["x-idempotency-key"] == second.headers["x-idempotency-key"]
@@ -192,12 +192,12 @@ def test_repeated_retries_are_logged(
     client.get_server_capabilities()
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         server.rules["optim_step"] = in_order(ScriptedResponse({}, status=500), server.healthy_response)
-        optim_step(client).result(PATIENCE_S)
+        optim_step(client).result(TEST_TIMEOUT_S)
         assert not caplog.records
         server.rules["optim_step"] = in_order(
             *[ScriptedResponse({"detail": "disk full"}, status=500)] * 3, server.healthy_response
         )
-        optim_step(client).result(PATIENCE_S)
+        optim_step(client).result(TEST_TIMEOUT_S)
     assert len(caplog.records) == 1
     assert "disk full" in caplog.messages[0]
     assert "attempt 3 follows" in caplog.messages[0]
@@ -211,15 +211,15 @@ def test_missing_response_is_logged_after_ten_seconds(
 ) -> None:
     """A request without a response for ten seconds is logged long before its timeout."""
     assert operation_record.FIRST_WAIT_LOG_S == 10.0
-    hold = Gate()
-    server.rules["create_session"] = lambda request: ScriptedResponse(server.healthy_response(request).body, hold=hold)
+    gate = Gate()
+    server.rules["create_session"] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         training = client.create_lora_training_client("base")
         server.wait_for_requests("create_session")
         assert not caplog.records
         pass_time(10.0)
-        hold.release()
-        training.result(PATIENCE_S)
+        gate.release()
+        training.result(TEST_TIMEOUT_S)
     silence = f"POST {server.url}/api/v1/create_session: no response yet to attempt 1"
     assert re.search(rf"CreateModel: no result after \d+ s; {silence}", caplog.text)
 
@@ -236,7 +236,7 @@ def test_client_waits_for_retry_after(server: ScriptedServer, client: tw.Service
         )
 
     server.rules["optim_step"] = rule
-    optim_step(client).result(PATIENCE_S)
+    optim_step(client).result(TEST_TIMEOUT_S)
     first, second = server.named("optim_step")
     assert second.time - first.time >= 0.3
 
@@ -256,10 +256,10 @@ def test_retryable_exceptions_extend_or_limit_retries(server: ScriptedServer) ->
         with open_client(server.url, retry=policy) as client:
             step = client.create_lora_training_client("base").optim_step(tw.AdamParams())
             if is_retried:
-                step.result(PATIENCE_S)
+                step.result(TEST_TIMEOUT_S)
             else:
                 with pytest.raises(tw.APIConnectionError):
-                    step.result(PATIENCE_S)
+                    step.result(TEST_TIMEOUT_S)
         assert len(server.named("optim_step")) - before == 1 + is_retried, exceptions
 
 
@@ -278,4 +278,4 @@ def test_disabled_stuck_detection_ignores_progress_timeout(
         polls = len(server.polls("OptimStep"))
         server.wait_for(lambda: len(server.polls("OptimStep")) >= polls + 2, "polls after the limit")
         released.append(True)
-        step.result(PATIENCE_S)
+        step.result(TEST_TIMEOUT_S)

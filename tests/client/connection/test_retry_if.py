@@ -9,7 +9,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
 NOT_YET = ScriptedResponse({"detail": "no such trainer"}, status=404)
@@ -32,9 +32,9 @@ def test_true_retries_requests_and_polls(server: ScriptedServer) -> None:
     server.rules["optim_step"] = in_order(NOT_YET, NOT_YET, server.healthy_response)
     server.on_poll("OptimStep", in_order(NOT_YET, ScriptedResponse(status=408), NOT_YET, server.healthy_response))
     with open_client(server.url, retry=policy()) as client:
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+        client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert [body["seq_id"] for body in server.bodies("optim_step")] == [1, 1, 1]
-    assert len({asked.headers["x-idempotency-key"] for asked in server.named("optim_step")}) == 1
+    assert len({request.headers["x-idempotency-key"] for request in server.named("optim_step")}) == 1
     assert len(server.polls("OptimStep")) == 4
 
 
@@ -47,7 +47,7 @@ def test_false_ends_requests_and_polls(server: ScriptedServer) -> None:
         training = client.create_lora_training_client("base")
         for _ in range(2):
             with pytest.raises(tw.InternalServerError, match="disk full"):
-                training.optim_step(ADAM).result(PATIENCE_S)
+                training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert len(server.named("optim_step")) == 2
     assert len(server.polls("OptimStep")) == 1
 
@@ -58,7 +58,7 @@ def test_limits_hold_despite_true(server: ScriptedServer) -> None:
     server.on_poll("OptimStep", lambda _: NOT_YET)
     for limit in ({"max_attempts": 3}, {"max_elapsed": 0.1}):
         with open_client(server.url, retry=policy(**limit)) as client, pytest.raises(tw.NotFoundError):
-            client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+            client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
         assert len(server.named("optim_step")) == (3 if "max_attempts" in limit else 4)
     assert server.polls("OptimStep")
 
@@ -67,7 +67,7 @@ def test_false_ends_polls_after_400(server: ScriptedServer) -> None:
     """A poll is retried three times after 400 unless retry_if returns False."""
     server.on_poll("OptimStep", lambda _: ScriptedResponse({"detail": "disk full"}, status=400))
     with open_client(server.url, retry=policy()) as client, pytest.raises(tw.BadRequestError):
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+        client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert len(server.polls("OptimStep")) == 1
 
 
@@ -80,7 +80,7 @@ def test_retry_if_is_pickled_but_not_in_handles(server: ScriptedServer, monkeypa
         with pytest.raises(ValueError, match="retry_if"):
             sampling.get_sampler_handle()
         copy = pickle.loads(pickle.dumps(sampling))
-        assert copy.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences
+        assert copy.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S).sequences
         del copy
     assert len(server.named("asample")) == 2
 
@@ -105,5 +105,5 @@ def test_invalid_decision_is_rejected(server: ScriptedServer) -> None:
         open_client(server.url, retry=tw.RetryConfig(retry_if=word)) as client,
         pytest.raises(TypeError, match="retry_if must return True, False or None, got 'no'"),
     ):
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+        client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert len(server.named("optim_step")) == 1

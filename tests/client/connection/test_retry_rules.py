@@ -9,7 +9,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
-from support.scripted import PATIENCE_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order, seq_ids
+from support.scripted import TEST_TIMEOUT_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order, seq_ids
 from support.tokens import token
 from tinkerwire._connection.retry_rules import RULES, Decision, Loop, RetryRule
 from tinkerwire._telemetry import reporter
@@ -69,15 +69,15 @@ def walk_poll(server: ScriptedServer, rule: RetryRule) -> None:
         training.get_info()
         server.on_poll("OptimStep", in_order(*[trigger(rule)] * retries, server.healthy_response))
         if rule.decision is Decision.RETRY:
-            training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         else:
             with pytest.raises(tw.APIError):
-                training.optim_step(ADAM).result(PATIENCE_S)
+                training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         assert len(server.polls("OptimStep")) == (retries + 1 if rule.decision is Decision.RETRY else 1)
         if rule.max_retries is not None:
             server.on_poll("OptimStep", in_order(*[trigger(rule)] * (retries + 1), server.healthy_response))
             with pytest.raises(tw.APIError):
-                training.optim_step(ADAM).result(PATIENCE_S)
+                training.optim_step(ADAM).result(TEST_TIMEOUT_S)
 
 
 def walk_batched_poll(server: ScriptedServer, rule: RetryRule) -> None:
@@ -91,13 +91,13 @@ def walk_batched_poll(server: ScriptedServer, rule: RetryRule) -> None:
 
     server.rules["retrieve_futures"] = in_order(trigger(rule), finished)
     with open_client(server.url, **options(server, rule, sample_use_retrieve_futures=True)) as client:
-        sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
         if rule.is_credential_error:
             # The credential is missing for the poll of the sample, too.
             with pytest.raises(tw.APIError):
-                sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+                sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
         else:
-            sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+            sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
         assert (len(server.named("retrieve_futures")) > 1) is (rule.decision is Decision.RETRY)
 
 
@@ -111,9 +111,9 @@ def walk_sample(server: ScriptedServer, rule: RetryRule) -> None:
         sampling = client.create_sampling_client(base_model="base")
         if rule.decision is Decision.FAIL:
             with pytest.raises(tw.APIError):
-                sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+                sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
         else:
-            sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+            sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
         push_backs = sampling.load.push_backs
     sent = [body["seq_id"] for body in server.bodies("asample")]
     assert push_backs == (1 if rule.decision is Decision.REQUEUE else 0)
@@ -136,9 +136,9 @@ def walk_submission(server: ScriptedServer, rule: RetryRule) -> None:
         training.get_info()
         server.rules["optim_step"] = in_order(trigger(rule), server.healthy_response)
         with pytest.raises(tw.APIError):
-            training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         server.rules["auth/token"] = lambda _: ScriptedResponse({"jwt": token()})
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert seq_ids(server) == ([1, 1] if rule.decision is Decision.REUSE_SEQ_ID else [1, 2])
 
 
@@ -152,10 +152,10 @@ def walk_named_save(server: ScriptedServer, rule: RetryRule) -> None:
     with open_client(server.url) as client:
         save = client.create_lora_training_client("base", rank=8).save_state("a")
         if rule.decision is Decision.LOOK_UP:
-            assert save.result(PATIENCE_S).path == "tinker://m1/weights/a"
+            assert save.result(TEST_TIMEOUT_S).path == "tinker://m1/weights/a"
         else:
             with pytest.raises(tw.APIStatusError):
-                save.result(PATIENCE_S)
+                save.result(TEST_TIMEOUT_S)
     assert len(server.named("save_weights")) == 2
     assert len(server.named("training_runs/m1/checkpoints")) == (1 if rule.decision is Decision.LOOK_UP else 0)
 

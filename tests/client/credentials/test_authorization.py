@@ -8,7 +8,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, KEY, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedServer
 from tinkerwire._credentials.secret import Secret
 from tinkerwire._credentials.sources import StaticCredential, resolve_credential
 
@@ -17,12 +17,12 @@ pytestmark = pytest.mark.timeout(60)
 
 def test_every_request_has_the_key(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Requests of every kind have the header X-API-Key, and never Authorization."""
-    client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
-    client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
-    client.create_rest_client().list_training_runs().result(PATIENCE_S)
-    assert len({request.name for request in server.asked}) >= 7
-    assert {request.headers["x-api-key"] for request in server.asked} == {KEY}
-    assert not any("authorization" in request.headers for request in server.asked)
+    client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
+    client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
+    client.create_rest_client().list_training_runs().result(TEST_TIMEOUT_S)
+    assert len({request.name for request in server.requests}) >= 7
+    assert {request.headers["x-api-key"] for request in server.requests} == {KEY}
+    assert not any("authorization" in request.headers for request in server.requests)
 
 
 def test_arguments_override_the_environment(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def test_remote_address_needs_a_key(server: ScriptedServer) -> None:
     """A client without a key sends no header; for a remote server, the error names the sources of a key."""
     with tw.ServiceClient(base_url=server.url) as client:
         client.get_server_capabilities()
-    assert "x-api-key" not in server.asked[0].headers
+    assert "x-api-key" not in server.requests[0].headers
     with pytest.raises(tw.TinkerError, match=r"api_key=.*TINKER_API_KEY.*local"):
         tw.ServiceClient(base_url="https://example.org")
     assert resolve_credential(KEY, "local") is None
@@ -71,9 +71,9 @@ def test_key_with_invalid_characters_raises(key: str) -> None:
 def test_default_headers_overrides_are_on_every_request(server: ScriptedServer) -> None:
     """The headers in default_headers_overrides do not replace the key."""
     with open_client(server.url, default_headers_overrides={"CF-Access-Client-Id": "c", "X-Api-Key": "z"}) as client:
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
-    assert {request.headers["cf-access-client-id"] for request in server.asked} == {"c"}
-    assert {request.headers["x-api-key"] for request in server.asked} == {KEY}
+        client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
+    assert {request.headers["cf-access-client-id"] for request in server.requests} == {"c"}
+    assert {request.headers["x-api-key"] for request in server.requests} == {KEY}
 
 
 def test_cloudflare_headers_from_the_environment(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_cloudflare_headers_from_the_environment(server: ScriptedServer, monkeyp
     with open_client(
         server.url, wire_version=None, default_headers_overrides={"CF-Access-Client-ID": "mine"}
     ) as client:
-        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
         for holder in (
             client,
             client._connection,
@@ -91,12 +91,12 @@ def test_cloudflare_headers_from_the_environment(server: ScriptedServer, monkeyp
             client._connection._authorization.headers,
         ):
             assert "cf-secret" not in repr(holder)
-    assert {request.headers["cf-access-client-id"] for request in server.asked} == {"mine"}
-    assert {request.headers["cf-access-client-secret"] for request in server.asked} == {"cf-secret"}
+    assert {request.headers["cf-access-client-id"] for request in server.requests} == {"mine"}
+    assert {request.headers["cf-access-client-secret"] for request in server.requests} == {"cf-secret"}
     monkeypatch.setenv("CLOUDFLARE_ACCESS_CLIENT_ID", "")
     with open_client(server.url) as client:
         client.get_server_capabilities()
-    assert "cf-access-client-id" not in server.asked[-1].headers
+    assert "cf-access-client-id" not in server.requests[-1].headers
 
 
 @pytest.mark.parametrize(

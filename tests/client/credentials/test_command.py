@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, open_client
-from support.scripted import PATIENCE_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order, seq_ids
+from support.scripted import TEST_TIMEOUT_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order, seq_ids
 from support.tokens import token
 from tinkerwire._credentials import command as command_module
 from tinkerwire._credentials.command import run_command
@@ -73,7 +73,7 @@ def test_concurrent_requests_share_one_run(
     with open_client(server.url, api_key=None) as client:
         rest = client.create_rest_client()
         for future in [rest.get_server_capabilities() for _ in range(20)]:
-            future.result(PATIENCE_S)
+            future.result(TEST_TIMEOUT_S)
     assert (tmp_path / "runs").read_text() == "x\n"
 
 
@@ -86,7 +86,7 @@ def test_failed_command_is_not_retried(server: ScriptedServer, monkeypatch: pyte
             with pytest.raises(tw.TinkerError, match="exit status 1"):
                 client.get_server_capabilities()
             assert runs.read_text() == "x\n" * number
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_failed_command_does_not_free_a_seq_id_that_may_be_used(
@@ -104,7 +104,7 @@ def test_failed_command_does_not_free_a_seq_id_that_may_be_used(
     with open_client(server.url, api_key=None) as client:
         training = client.create_lora_training_client("base")
         with pytest.raises(tw.TinkerError, match="exit status 1"):
-            training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         failure_flag.unlink()
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 1, 2]

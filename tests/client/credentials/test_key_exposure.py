@@ -13,7 +13,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import KEY, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(60)
 TESTS = str(Path(__file__).parents[2])
@@ -65,7 +65,7 @@ def test_no_error_shows_the_key(server: ScriptedServer, failure: Failure, kind: 
         with open_client(server.url, retry=policy, http_client=http) as client:
             sampling = client.create_sampling_client(base_model="base")
             with pytest.raises(tw.TinkerError) as caught:
-                sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+                sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
             for holder in (client, sampling, client._connection, client._session, client.create_rest_client()):
                 log.write(repr(holder) + str(holder))
             for holder in (client._connection._exchanger._transport, client._connection.codec._headers):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import KEY, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 from support.tokens import token
 from tinkerwire._connection import throttled_log
 from tinkerwire._credentials.redaction import REMEMBERED, Redaction
@@ -110,7 +110,7 @@ def test_repeated_secrets_do_not_reach_errors_and_log(key: str, header: str, pat
             transport=transport,
             retry=policy,
         ) as client:
-            error = client.create_sampling_client(base_model="b").sample(PROMPT, 1, PARAMS).exception(PATIENCE_S)
+            error = client.create_sampling_client(base_model="b").sample(PROMPT, 1, PARAMS).exception(TEST_TIMEOUT_S)
     finally:
         logging.getLogger("tinkerwire").removeHandler(handler)
     assert isinstance(error, tw.TinkerError)
@@ -170,6 +170,6 @@ def test_log_of_a_wait_hides_the_key(
     busy = ScriptedResponse({"detail": f"{KEY} is busy"}, status=500)
     server.on_poll("Sample", lambda request: server.healthy_response(request) if "is busy" in caplog.text else busy)
     with open_client(server.url) as client:
-        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert "*** is busy" in caplog.text
     assert KEY not in caplog.text

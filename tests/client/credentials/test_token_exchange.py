@@ -13,7 +13,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order, seq_ids
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order, seq_ids
 from support.tokens import token
 from tinkerwire._server.app import EmbeddedServer
 from tinkerwire._transport.backpressure import Traffic
@@ -89,8 +89,8 @@ def test_key_is_exchanged_for_one_token(token_server: TokenServer) -> None:
     """Only client/config and auth/token have the key; all other requests have the same token."""
     with token_server.open() as client:
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=4)
-        training.optim_step(ADAM).result(PATIENCE_S)
-        client.create_rest_client().list_training_runs().result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
+        client.create_rest_client().list_training_runs().result(TEST_TIMEOUT_S)
     requests = token_server.transport.requests
     paths_with_key = {request.name for request in requests if request.credential == KEY}
     tokens = {request.credential for request in requests if request.name not in paths_with_key}
@@ -113,13 +113,13 @@ def test_expired_token_is_replaced_once_and_requests_are_resent(token_server: To
     """Concurrent requests wait for one new token; a resent sample keeps its idempotency key."""
     with token_server.open() as client:
         rest = client.create_rest_client()
-        client.create_sampling_client(base_model="tinkerwire/byte-nano").result(PATIENCE_S)
+        client.create_sampling_client(base_model="tinkerwire/byte-nano").result(TEST_TIMEOUT_S)
         token_server.clock_offset_s = 3601.0
         for future in [rest.list_training_runs() for _ in range(10)]:
-            future.result(PATIENCE_S)
-        sampling = client.create_sampling_client(base_model="tinkerwire/byte-nano").result(PATIENCE_S)
+            future.result(TEST_TIMEOUT_S)
+        sampling = client.create_sampling_client(base_model="tinkerwire/byte-nano").result(TEST_TIMEOUT_S)
         token_server.clock_offset_s = 7300.0
-        sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert len(token_server.transport.credentials("auth/token")) == 3
     samples = [request for request in token_server.transport.requests if request.name == "asample"]
     assert len({request.credential for request in samples}) == 2
@@ -180,13 +180,13 @@ def test_failed_exchange_frees_the_seq_id_unless_it_may_be_used(
     policy = tw.RetryConfig(retry_delay_base=0.001, max_attempts=2)
     with open_client(server.url, retry=policy, **EXCHANGE) as client:
         training = client.create_lora_training_client("base")
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         with pytest.raises(tw.APIStatusError, match="auth/token"):
-            training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         if error.status == 401:
             # The client does not retry a 401 of the exchange, so the rule has one more error.
             server.rules["auth/token"] = lambda _: ScriptedResponse({"jwt": token()})
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert list(dict.fromkeys(seq_ids(server))) == ([1, 2, 3] if may_be_accepted else [1, 2])
     assert seq_ids(server)[-1] == (3 if may_be_accepted else 2)
 
@@ -222,7 +222,7 @@ def test_expired_jwt_as_key_raises_before_a_request(server: ScriptedServer) -> N
     expired = pytest.raises(tw.TinkerError, match="a JWT that has expired")
     with open_client(server.url, api_key=token(-1)) as client, expired:
         client.get_server_capabilities()
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_organization_may_require_a_credential_command(monkeypatch: pytest.MonkeyPatch) -> None:

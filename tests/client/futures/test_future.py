@@ -14,7 +14,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, loop_threads, open_client, wait_until
 from support.optim_steps import expired_step_error
-from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer
 from tinkerwire._futures.event_loop import LOOP
 from tinkerwire._futures.future import APIFuture
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(60)
 def result_gate(server: ScriptedServer) -> Gate:
     """Return a gate that blocks the results of optimizer steps until the test releases it."""
     gate = Gate()
-    server.on_poll("OptimStep", lambda request: ScriptedResponse(server.healthy_response(request).body, hold=gate))
+    server.on_poll("OptimStep", lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate))
     return gate
 
 
@@ -34,7 +34,7 @@ def test_operation_is_submitted_and_polled_without_waiters(server: ScriptedServe
     """The client fetches the result before the first call of result(), which returns the same object each time."""
     future = training.optim_step(ADAM)
     server.wait_for(lambda: len(server.polls("OptimStep")) == 1, "the poll")
-    assert future.result(PATIENCE_S) is future.result()
+    assert future.result(TEST_TIMEOUT_S) is future.result()
 
 
 def test_event_loops_and_threads_get_the_same_result(training: tw.TrainingClient, result_gate: Gate) -> None:
@@ -46,9 +46,9 @@ def test_event_loops_and_threads_get_the_same_result(training: tw.TrainingClient
 
     with ThreadPoolExecutor(4) as pool:
         waiters = [pool.submit(asyncio.run, wait()) for _ in range(2)]
-        waiters += [pool.submit(future.result, PATIENCE_S) for _ in range(2)]
+        waiters += [pool.submit(future.result, TEST_TIMEOUT_S) for _ in range(2)]
         result_gate.release()
-        results = [waiter.result(PATIENCE_S) for waiter in waiters]
+        results = [waiter.result(TEST_TIMEOUT_S) for waiter in waiters]
     assert all(result is results[0] for result in results)
     assert future.done()
     assert future.exception() is None
@@ -60,7 +60,7 @@ def test_failed_future_raises_the_same_error_every_time(server: ScriptedServer, 
     server.on_poll("OptimStep", lambda _: ScriptedResponse({"error": "no", "category": "user"}))
     future = training.optim_step(ADAM)
     with pytest.raises(tw.RequestFailedError) as first:
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
 
     async def wait() -> None:
         await future
@@ -85,7 +85,7 @@ def test_operation_continues_after_a_timeout_of_the_wait(training: tw.TrainingCl
         asyncio.run(wait())
     assert not future.done()
     result_gate.release()
-    assert future.result(PATIENCE_S) == tw.OptimStepResponse(metrics={})
+    assert future.result(TEST_TIMEOUT_S) == tw.OptimStepResponse(metrics={})
 
 
 def test_result_arrives_after_a_waiting_loop_is_closed(
@@ -100,14 +100,14 @@ def test_result_arrives_after_a_waiting_loop_is_closed(
 
     asyncio.run(wait())
     result_gate.release()
-    future.result(PATIENCE_S)
+    future.result(TEST_TIMEOUT_S)
     assert not caplog.records
 
 
 def test_cancelling_the_waiting_task_cancels_the_operation(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The client stops polling, and the future raises CancelledSubmissionError."""
     server.rules["retrieve_future"] = lambda request: ScriptedResponse(
-        server.healthy_response(request).body, hold=Gate()
+        server.healthy_response(request).body, gate=Gate()
     )
     sampling = client.create_sampling_client(base_model="base")
 
@@ -123,7 +123,7 @@ def test_cancelling_the_waiting_task_cancels_the_operation(server: ScriptedServe
     future = asyncio.run(run())
     server.wait_for(lambda: server.active["retrieve_future"] == 0, "the poll is cancelled")
     with pytest.raises(tw.CancelledSubmissionError, match="was cancelled"):
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
 
 
 def test_cancelled_future_does_not_cancel_its_waiters(training: tw.TrainingClient, result_gate: Gate) -> None:
@@ -138,7 +138,7 @@ def test_cancelled_future_does_not_cancel_its_waiters(training: tw.TrainingClien
     with pytest.raises(tw.CancelledSubmissionError):
         asyncio.run(wait())
     with pytest.raises(tw.CancelledSubmissionError):
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
     assert isinstance(future.exception(), tw.CancelledSubmissionError)
 
 
@@ -168,10 +168,10 @@ def test_result_on_the_loop_thread_raises_if_it_would_block(training: tw.Trainin
         future.result()
 
     with pytest.raises(RuntimeError, match="await the future instead"):
-        LOOP.start(block).result(PATIENCE_S)
+        LOOP.start(block).result(TEST_TIMEOUT_S)
     result_gate.release()
-    future.result(PATIENCE_S)
-    assert LOOP.start(block).result(PATIENCE_S) is None
+    future.result(TEST_TIMEOUT_S)
+    assert LOOP.start(block).result(TEST_TIMEOUT_S) is None
 
 
 def test_clients_are_awaitable(server: ScriptedServer, client: tw.ServiceClient) -> None:
@@ -183,21 +183,21 @@ def test_clients_are_awaitable(server: ScriptedServer, client: tw.ServiceClient)
         assert await client.create_lora_training_client("base") is not training
         sampling = await training.save_weights_and_get_sampling_client_async()
         assert await sampling is sampling
-        assert await sampling.result_async(PATIENCE_S) is sampling
+        assert await sampling.result_async(TEST_TIMEOUT_S) is sampling
         step = await training.optim_step_async(ADAM)
         assert isinstance(await step, tw.OptimStepResponse)
         output = await training.forward_backward_async([datum()], "cross_entropy")
         assert (await output).metrics == {}
 
     asyncio.run(run())
-    assert client.create_sampling_client(base_model="base").result(PATIENCE_S).sampling_session_id == "sampler1"
+    assert client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S).sampling_session_id == "sampler1"
 
 
 def test_deadline_of_the_operation_differs_from_timeout_of_the_wait(
     server: ScriptedServer, pass_time: Callable[[float], None]
 ) -> None:
     """A future that failed at its own deadline raises RequestTimeoutError, which is a TimeoutError as well."""
-    assert isinstance(expired_step_error(server, ScriptedResponse(hold=Gate()), pass_time), TimeoutError)
+    assert isinstance(expired_step_error(server, ScriptedResponse(gate=Gate()), pass_time), TimeoutError)
 
 
 def test_loop_thread_runs_from_first_to_last_user() -> None:
@@ -210,7 +210,7 @@ def test_loop_thread_runs_from_first_to_last_user() -> None:
     async def get_thread_name() -> str:
         return threading.current_thread().name
 
-    assert LOOP.start(get_thread_name).result(PATIENCE_S) == "tinkerwire-loop"
+    assert LOOP.start(get_thread_name).result(TEST_TIMEOUT_S) == "tinkerwire-loop"
 
     async def wait_forever() -> None:
         await asyncio.Event().wait()
@@ -218,9 +218,9 @@ def test_loop_thread_runs_from_first_to_last_user() -> None:
     pending = LOOP.start(wait_forever)
     LOOP.release()
     with pytest.raises(concurrent.futures.CancelledError):
-        pending.result(PATIENCE_S)
+        pending.result(TEST_TIMEOUT_S)
     for thread in threads:
-        thread.join(PATIENCE_S)
+        thread.join(TEST_TIMEOUT_S)
         assert not thread.is_alive()
     with pytest.raises(RuntimeError, match="no client is open"):
         LOOP.start(get_thread_name)
@@ -241,9 +241,9 @@ def test_system_exit_in_a_callback_does_not_stop_the_client(
     second = training.optim_step(ADAM)
     second.future().add_done_callback(exit_process)
     result_gate.release()
-    assert called.wait(PATIENCE_S)
-    assert second.result(PATIENCE_S)
-    assert training.optim_step(ADAM).result(PATIENCE_S)
+    assert called.wait(TEST_TIMEOUT_S)
+    assert second.result(TEST_TIMEOUT_S)
+    assert training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     wait_until(lambda: "failed: SystemExit(3)" in caplog.text, "the exception is logged")
     # A callback that is called on the user's thread raises there.
     with pytest.raises(SystemExit):
@@ -253,10 +253,10 @@ def test_system_exit_in_a_callback_does_not_stop_the_client(
 def test_close_ends_while_an_operation_is_started(server: ScriptedServer) -> None:
     """A signal handler may call close() while the interrupted code holds the loop's lock; the thread still ends."""
     with open_client(server.url) as client:
-        client.create_lora_training_client("base").result(PATIENCE_S)
+        client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         threads = loop_threads()
         with LOOP._lock:
-            client.close().result(PATIENCE_S)
+            client.close().result(TEST_TIMEOUT_S)
     wait_until(lambda: not any(thread.is_alive() for thread in threads), "the client's thread ends")
 
 
@@ -266,13 +266,13 @@ def test_operation_started_during_close_raises_client_closed(
     """The error is that of an operation on a closed client."""
     start = LOOP.start
     with open_client(server.url) as client:
-        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
 
         def start_after_close(work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
             monkeypatch.setattr(LOOP, "start", start)
-            client.close().result(PATIENCE_S)
+            client.close().result(TEST_TIMEOUT_S)
             return start(work)
 
         monkeypatch.setattr(LOOP, "start", start_after_close)
         with pytest.raises(tw.ClientClosedError):
-            training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)

@@ -13,7 +13,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT
-from support.scripted import PATIENCE_S, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedServer
 from tinkerwire._futures import progress
 from tinkerwire._futures.event_loop import LOOP
 
@@ -40,7 +40,7 @@ def test_gather_returns_results_in_the_order_of_the_futures() -> None:
     for position in (2, 0, 1):
         assert not gathered.done()
         inner[position].set_result(position)
-    assert gathered.result(PATIENCE_S) == [0, 1, 2]
+    assert gathered.result(TEST_TIMEOUT_S) == [0, 1, 2]
     assert (gathered.progress.done, gathered.progress.total) == (3, 3)
     assert tw.gather([]).result(0) == []
 
@@ -79,7 +79,7 @@ def test_return_exceptions_puts_errors_in_place_of_results() -> None:
     inner[0].set_exception(error)
     futures[1].cancel()
     inner[2].set_result(2)
-    first, second, third = gathered.result(PATIENCE_S)
+    first, second, third = gathered.result(TEST_TIMEOUT_S)
     assert first is error  # type: ignore[comparison-overlap]
     assert isinstance(second, tw.CancelledSubmissionError)
     assert third == 2
@@ -162,7 +162,7 @@ def test_as_completed_on_the_loop_thread_requires_async_for(client: tw.ServiceCl
         list(tw.as_completed(futures))
 
     with pytest.raises(RuntimeError, match="async for"):
-        LOOP.start(block).result(PATIENCE_S)
+        LOOP.start(block).result(TEST_TIMEOUT_S)
 
 
 @pytest.mark.parametrize("function", [tw.gather, tw.as_completed])

@@ -14,7 +14,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, open_client, wait_until
-from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
 FAILED = ScriptedResponse({"error": "no memory", "category": "server"})
@@ -30,12 +30,12 @@ def test_state_goes_from_pending_to_submitted_to_done(server: ScriptedServer, tr
     """Once submitted, a future has the request id and the queue's state; the repr shows all of them."""
     submission_gate, result_gate = Gate(), Gate()
     server.rules["optim_step"] = lambda request: ScriptedResponse(
-        server.healthy_response(request).body, hold=submission_gate
+        server.healthy_response(request).body, gate=submission_gate
     )
     paused = ScriptedResponse({"queue_state": "paused_capacity", "queue_state_reason": "busy"}, status=408)
     server.on_poll(
         "OptimStep",
-        in_order(paused, lambda request: ScriptedResponse(server.healthy_response(request).body, hold=result_gate)),
+        in_order(paused, lambda request: ScriptedResponse(server.healthy_response(request).body, gate=result_gate)),
     )
     future = training.optim_step(ADAM)
     server.wait_for_requests("optim_step")
@@ -49,7 +49,7 @@ def test_state_goes_from_pending_to_submitted_to_done(server: ScriptedServer, tr
     assert f"OptimStep {future.request_id}: submitted for" in repr(future)
     assert "queue paused_capacity: busy" in repr(future)
     result_gate.release()
-    future.result(PATIENCE_S)
+    future.result(TEST_TIMEOUT_S)
     assert (future.state, future.queue_state, future.cancelled()) == ("done", None, False)
     assert repr(future) == f"<APIFuture OptimStep {future.request_id}: done>"
     assert future.progress.elapsed_s == future.progress.elapsed_s > 0
@@ -59,10 +59,10 @@ def test_state_is_failed_or_cancelled_otherwise(server: ScriptedServer, training
     """State and repr show a failure with the type of the error, and a cancellation."""
     server.on_poll(
         "OptimStep",
-        in_order(FAILED, lambda request: ScriptedResponse(server.healthy_response(request).body, hold=Gate())),
+        in_order(FAILED, lambda request: ScriptedResponse(server.healthy_response(request).body, gate=Gate())),
     )
     failed = training.optim_step(ADAM)
-    assert isinstance(failed.exception(PATIENCE_S), tw.RequestFailedError)
+    assert isinstance(failed.exception(TEST_TIMEOUT_S), tw.RequestFailedError)
     assert failed.state == "failed"
     assert "failed: RequestFailedError" in repr(failed)
     cancelled = training.optim_step(ADAM)
@@ -78,7 +78,7 @@ def test_progress_counts_the_requests_of_a_batch(server: ScriptedServer) -> None
 
     def rule(request: RecordedRequest) -> ScriptedResponse:
         polls.append(request.body["request_id"])
-        return ScriptedResponse(server.healthy_response(request).body, hold=gate if len(polls) > 1 else None)
+        return ScriptedResponse(server.healthy_response(request).body, gate=gate if len(polls) > 1 else None)
 
     server.on_poll("ForwardBackward", rule)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
@@ -87,20 +87,20 @@ def test_progress_counts_the_requests_of_a_batch(server: ScriptedServer) -> None
         assert future.progress.total == 3
         assert "1 of 3 requests done" in repr(future)
         gate.release()
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
         assert (future.progress.done, future.progress.total) == (3, 3)
 
 
 def test_callback_receives_the_done_future(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """A callback may be added before or after the end of the operation."""
     gate = Gate()
-    server.on_poll("OptimStep", lambda request: ScriptedResponse(server.healthy_response(request).body, hold=gate))
+    server.on_poll("OptimStep", lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate))
     future = training.optim_step(ADAM)
     received: list[tw.APIFuture[tw.OptimStepResponse]] = []
     future.on_done(received.append)
     assert not received
     gate.release()
-    future.result(PATIENCE_S)
+    future.result(TEST_TIMEOUT_S)
     wait_until(lambda: len(received) == 1, "the callback")
     future.add_done_callback(lambda done: received.append(done) if done.result(0) else None)
     assert received == [future, future]
@@ -112,7 +112,7 @@ def test_unretrieved_error_is_logged_once(
 ) -> None:
     """The log line has the error, whether the future is dropped while the operation runs or after its failure."""
     gate = Gate()
-    server.on_poll("OptimStep", lambda _: ScriptedResponse(FAILED.body, hold=gate))
+    server.on_poll("OptimStep", lambda _: ScriptedResponse(FAILED.body, gate=gate))
     future = training.optim_step(ADAM)
     is_done = future.done
     inner = future._future
@@ -136,11 +136,11 @@ def test_unretrieved_error_is_logged_once(
 @pytest.mark.parametrize(
     "retrieve",
     [
-        lambda future: future.exception(PATIENCE_S),
+        lambda future: future.exception(TEST_TIMEOUT_S),
         lambda future: asyncio.run(await_failure(future)),
         lambda future: future.add_done_callback(lambda done: done.exception()),
         lambda future: future.future(),
-        lambda future: tw.gather([future], return_exceptions=True).result(PATIENCE_S),
+        lambda future: tw.gather([future], return_exceptions=True).result(TEST_TIMEOUT_S),
         lambda future: future.cancel(),
     ],
 )
@@ -155,7 +155,7 @@ def test_retrieved_error_is_not_logged(
     future = training.optim_step(ADAM)
     retrieve(future)
     wait_until(future.done, "the end")
-    training.save_state("a").result(PATIENCE_S)
+    training.save_state("a").result(TEST_TIMEOUT_S)
     del future
     gc.collect()
     assert not caplog.records
@@ -163,7 +163,7 @@ def test_retrieved_error_is_not_logged(
 
 def test_operations_that_close_drops_are_logged_once(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """One line names them all, and they are not logged again as unretrieved errors."""
-    server.on_poll("Sample", lambda request: ScriptedResponse(server.healthy_response(request).body, hold=Gate()))
+    server.on_poll("Sample", lambda request: ScriptedResponse(server.healthy_response(request).body, gate=Gate()))
     with open_client(server.url) as client:
         sampling = client.create_sampling_client(base_model="base")
         for _ in range(5):
@@ -179,7 +179,7 @@ def test_result_may_block_inside_a_running_loop(training: tw.TrainingClient) -> 
 
     async def cell() -> tw.OptimStepResponse:
         future = training.optim_step(ADAM)
-        blocked = future.result(PATIENCE_S)
+        blocked = future.result(TEST_TIMEOUT_S)
         nested = await asyncio.to_thread(asyncio.run, future.coroutine())
         assert nested is blocked is await future
         return blocked
@@ -190,15 +190,15 @@ def test_result_may_block_inside_a_running_loop(training: tw.TrainingClient) -> 
 def test_reprs_of_clients_name_server_and_object(server: ScriptedServer) -> None:
     """A repr shows the state of the creation without waiting, and does not contain the key."""
     gate = Gate()
-    server.rules["create_session"] = lambda request: ScriptedResponse(server.healthy_response(request).body, hold=gate)
+    server.rules["create_session"] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
     with open_client(server.url) as client:
         assert repr(client) == f"<ServiceClient {server.url}, no session so far>"
         training = client.create_lora_training_client("base")
         assert repr(training) == f"<TrainingClient model whose creation is pending at {server.url}>"
         sampling = client.create_sampling_client(base_model="base")
         gate.release()
-        training.result(PATIENCE_S)
-        sampling.result(PATIENCE_S)
+        training.result(TEST_TIMEOUT_S)
+        sampling.result(TEST_TIMEOUT_S)
         assert repr(training) == f"<TrainingClient model m1 at {server.url}>"
         assert repr(sampling) == f"<SamplingClient sampler sampler1 at {server.url}>"
         assert repr(client) == f"<ServiceClient {server.url}, s1>"
@@ -206,7 +206,7 @@ def test_reprs_of_clients_name_server_and_object(server: ScriptedServer) -> None
         server.rules["create_sampling_session"] = lambda _: ScriptedResponse(status=403)
         failed = client.create_sampling_client(base_model="base")
         with pytest.raises(tw.PermissionDeniedError):
-            failed.result(PATIENCE_S)
+            failed.result(TEST_TIMEOUT_S)
         assert repr(failed) == f"<SamplingClient sampler whose creation failed at {server.url}>"
     assert repr(client) == f"<ServiceClient {server.url}, closed>"
 

@@ -18,7 +18,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._futures import operation_record
 
 pytestmark = pytest.mark.timeout(60)
@@ -57,7 +57,7 @@ class StuckTerminal(io.StringIO):
         return True
 
     def write(self, text: str) -> int:
-        self.released.wait(PATIENCE_S * 2)
+        self.released.wait(TEST_TIMEOUT_S * 2)
         return len(text)
 
 
@@ -69,8 +69,8 @@ def start_samples(client: tw.ServiceClient) -> list[tw.APIFuture[tw.SampleRespon
 
 def check_all_results_arrive(client: tw.ServiceClient) -> None:
     """Check that all results arrive with gather, as_completed and its ``async for``, each with a progress bar."""
-    assert len(tw.gather(start_samples(client), progress=True).result(PATIENCE_S)) == 3
-    assert len(list(tw.as_completed(start_samples(client), progress=True, timeout=PATIENCE_S))) == 3
+    assert len(tw.gather(start_samples(client), progress=True).result(TEST_TIMEOUT_S)) == 3
+    assert len(list(tw.as_completed(start_samples(client), progress=True, timeout=TEST_TIMEOUT_S))) == 3
 
     async def run() -> int:
         return len([future async for future in tw.as_completed(start_samples(client), progress=True)])
@@ -99,7 +99,7 @@ def test_closed_or_missing_standard_error_loses_no_result(
     terminal.close()
     monkeypatch.setattr(sys, "stderr", terminal if closed else None)
     check_all_results_arrive(client)
-    assert len(tw.gather(start_samples(client)).result(PATIENCE_S)) == 3
+    assert len(tw.gather(start_samples(client)).result(TEST_TIMEOUT_S)) == 3
 
 
 def test_blocked_terminal_delays_no_result(client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_failing_log_handler_fails_no_operation(
     server.rules["optim_step"] = in_order(
         *[ScriptedResponse({"detail": "full"}, status=500)] * 3, server.healthy_response
     )
-    assert client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+    assert client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert any("full" in message for message in messages)
 
 
@@ -160,11 +160,11 @@ def test_blocked_log_handler_delays_no_operation(
 
     def emit(record: logging.LogRecord) -> None:
         called.set()
-        released.wait(PATIENCE_S * 2)
+        released.wait(TEST_TIMEOUT_S * 2)
 
     add_log_handler(emit)
     server.rules["optim_step"] = in_order(*[ScriptedResponse({}, status=500)] * 3, server.healthy_response)
-    assert client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+    assert client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert called.is_set()
     released.set()
 
@@ -181,13 +181,13 @@ def test_failing_or_blocked_on_wait_loses_no_result(
     def listen(status: tw.WaitStatus) -> None:
         called.set()
         if blocks:
-            released.wait(PATIENCE_S * 2)
+            released.wait(TEST_TIMEOUT_S * 2)
         raise error
 
     server.rules["asample"] = lambda request: ScriptedResponse(server.healthy_response(request).body, delay_s=0.1)
     with open_client(server.url, on_wait=listen) as client:
-        assert len(tw.gather(start_samples(client)).result(PATIENCE_S)) == 3
-        assert called.wait(PATIENCE_S)
+        assert len(tw.gather(start_samples(client)).result(TEST_TIMEOUT_S)) == 3
+        assert called.wait(TEST_TIMEOUT_S)
         released.set()
 
 
@@ -202,7 +202,7 @@ def test_failing_or_blocked_callback_loses_no_result(
     def callback(_: object) -> None:
         called.set()
         if blocks:
-            released.wait(PATIENCE_S * 2)
+            released.wait(TEST_TIMEOUT_S * 2)
         raise error
 
     inner: Future[int] = Future()
@@ -210,9 +210,9 @@ def test_failing_or_blocked_callback_loses_no_result(
     future.add_done_callback(callback)
     gathered = tw.gather([future])
     inner.set_result(1)
-    assert gathered.result(PATIENCE_S) == [1]
-    assert called.wait(PATIENCE_S)
-    assert len(tw.gather(start_samples(client)).result(PATIENCE_S)) == 3
+    assert gathered.result(TEST_TIMEOUT_S) == [1]
+    assert called.wait(TEST_TIMEOUT_S)
+    assert len(tw.gather(start_samples(client)).result(TEST_TIMEOUT_S)) == 3
     released.set()
 
 
@@ -231,8 +231,8 @@ def test_failing_telemetry_and_usage_lose_no_result(server: ScriptedServer, monk
         monkeypatch.setattr("tinkerwire._usage.usage_of_batch", fail)
         server.rules["training_runs"] = lambda _: ScriptedResponse({}, status=400)
         with pytest.raises(tw.BadRequestError):
-            client.create_rest_client().list_training_runs().result(PATIENCE_S)
-        assert len(tw.gather(start_samples(client)).result(PATIENCE_S)) == 3
+            client.create_rest_client().list_training_runs().result(TEST_TIMEOUT_S)
+        assert len(tw.gather(start_samples(client)).result(TEST_TIMEOUT_S)) == 3
 
 
 PROGRAM = """
@@ -272,7 +272,7 @@ def test_program_survives_the_end_of_its_terminal(server: ScriptedServer) -> Non
         assert os.read(reader, 5) == b"ready"
         os.close(controller)
         process.send_signal(signal.SIGHUP)
-        assert process.wait(PATIENCE_S) == 0
+        assert process.wait(TEST_TIMEOUT_S) == 0
         assert os.read(reader, 100) == b"3done"
     finally:
         process.kill()

@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
-from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer
 from tinkerwire._connection import throttled_log
 from tinkerwire._futures import operation_record
 
@@ -29,7 +29,7 @@ def short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_on_wait_receives_every_long_wait(server: ScriptedServer) -> None:
     """The status has the type and id of the request; a listener that raises does not affect the result."""
     gate = Gate()
-    server.on_poll("Sample", lambda request: ScriptedResponse(server.healthy_response(request).body, hold=gate))
+    server.on_poll("Sample", lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate))
     statuses: list[tw.WaitStatus] = []
 
     def listen(status: tw.WaitStatus) -> None:
@@ -40,7 +40,7 @@ def test_on_wait_receives_every_long_wait(server: ScriptedServer) -> None:
         future = client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS)
         wait_until(lambda: any(status.request_id for status in statuses), "a status of the sample")
         gate.release()
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
     assert {status.request_type for status in statuses if status.request_id == future.request_id} == {"Sample"}
 
 
@@ -52,10 +52,10 @@ def test_wait_until_a_request_is_accepted_is_reported(server: ScriptedServer, na
     gate = Gate()
 
     def rule(request: RecordedRequest) -> ScriptedResponse:
-        if gate.is_over:
+        if gate.is_open:
             return server.healthy_response(request)
         return (
-            ScriptedResponse(server.healthy_response(request).body, hold=gate)
+            ScriptedResponse(server.healthy_response(request).body, gate=gate)
             if is_silent
             else ScriptedResponse({"detail": "on fire"}, status=503)
         )
@@ -68,7 +68,7 @@ def test_wait_until_a_request_is_accepted_is_reported(server: ScriptedServer, na
         training = client.create_lora_training_client("base")
         wait_until(lambda: any(reason in status.reason for status in statuses), "the reason")
         gate.release()
-        training.result(PATIENCE_S)
+        training.result(TEST_TIMEOUT_S)
     assert ("CreateModel", "", "") in {
         (status.request_type, status.request_id, status.queue_state) for status in statuses
     }
@@ -88,15 +88,15 @@ def test_wait_in_the_operation_queue_is_reported(
         r"OptimStep: .*/api/v1/optim_step: no response yet to attempt 1",
     )
     gate = Gate()
-    server.rules["optim_step"] = lambda request: ScriptedResponse(server.healthy_response(request).body, hold=gate)
+    server.rules["optim_step"] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
     statuses: list[tw.WaitStatus] = []
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url, on_wait=statuses.append) as client:
         training = client.create_lora_training_client("base")
         step, save = training.optim_step(ADAM), training.save_state("a")
         wait_until(lambda: all(re.search(pattern, caplog.text) for pattern in patterns), "both log lines")
         gate.release()
-        step.result(PATIENCE_S)
-        save.result(PATIENCE_S)
+        step.result(TEST_TIMEOUT_S)
+        save.result(TEST_TIMEOUT_S)
         number = len(statuses)
         pass_time(10.0)
     assert len(statuses) == number
@@ -108,10 +108,10 @@ def test_wait_of_rejected_samples_is_reported(server: ScriptedServer) -> None:
     """The reason of a sample that gets 429 has the server's text."""
     gate = Gate()
     busy = ScriptedResponse({"detail": "all seats taken"}, status=429)
-    server.rules["asample"] = lambda request: server.healthy_response(request) if gate.is_over else busy
+    server.rules["asample"] = lambda request: server.healthy_response(request) if gate.is_open else busy
     statuses: list[tw.WaitStatus] = []
     with open_client(server.url, on_wait=statuses.append) as client:
         sample = client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS)
         wait_until(lambda: any("all seats taken" in status.reason for status in statuses), "the reason")
         gate.release()
-        sample.result(PATIENCE_S)
+        sample.result(TEST_TIMEOUT_S)

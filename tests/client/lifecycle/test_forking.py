@@ -12,7 +12,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer
 from tinkerwire._futures import event_loop as loop_module
 from tinkerwire._futures.event_loop import LOOP
 
@@ -91,9 +91,9 @@ def test_fork_does_not_deadlock_with_loop(
     """A callback that needs a lock of the forking thread delays the fork for a limited time only."""
     monkeypatch.setattr(loop_module, "FORK_PAUSE_S", 0.05)
     held, entered = threading.Lock(), threading.Event()
-    hold = Gate()
-    server.rules["get_server_capabilities"] = lambda asked: ScriptedResponse(
-        server.healthy_response(asked).body, hold=hold
+    gate = Gate()
+    server.rules["get_server_capabilities"] = lambda request: ScriptedResponse(
+        server.healthy_response(request).body, gate=gate
     )
     future = client._capabilities()
 
@@ -104,14 +104,14 @@ def test_fork_does_not_deadlock_with_loop(
 
     with held:
         future.add_done_callback(callback)
-        hold.release()
-        assert entered.wait(PATIENCE_S)
+        gate.release()
+        assert entered.wait(TEST_TIMEOUT_S)
         pid = os.fork()
         if not pid:
             os._exit(0)
         assert os.waitpid(pid, 0)[1] == 0
     sampling = client.create_sampling_client(base_model="base")
-    sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
 
 
 def test_fork_on_loop_thread_works(server: ScriptedServer, client: tw.ServiceClient) -> None:
@@ -127,14 +127,14 @@ def test_fork_on_loop_thread_works(server: ScriptedServer, client: tw.ServiceCli
 
     future = client._capabilities()
     future.call_when_done(fork)
-    future.result(PATIENCE_S)
+    future.result(TEST_TIMEOUT_S)
     client.get_server_capabilities()
     assert status == [0]
 
 
 def test_fork_waits_for_imports_of_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Imports of another thread are complete in the child."""
-    monkeypatch.setattr(loop_module, "FORK_PAUSE_S", PATIENCE_S)
+    monkeypatch.setattr(loop_module, "FORK_PAUSE_S", TEST_TIMEOUT_S)
     forked = threading.Event()
 
     def fork() -> None:
@@ -148,7 +148,7 @@ def test_fork_waits_for_imports_of_other_threads(monkeypatch: pytest.MonkeyPatch
     with LOOP.opening_lock:
         thread.start()
         assert not forked.wait(0.2)
-    assert forked.wait(PATIENCE_S)
+    assert forked.wait(TEST_TIMEOUT_S)
     thread.join()
     with open_client("http://127.0.0.1:1"):
         pass

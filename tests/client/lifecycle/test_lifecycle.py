@@ -18,7 +18,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, KEY, PARAMS, PROMPT, loop_threads, open_client, wait_until
-from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer
 from tinkerwire._lifecycle.lifetime import Lifetime
 
 pytestmark = pytest.mark.timeout(120)
@@ -27,9 +27,11 @@ SAVED = "save_weights"
 
 def hold_saves(server: ScriptedServer) -> Gate:
     """Keep the results of saves back until the test lets them go."""
-    hold = Gate()
-    server.on_poll("SaveWeights", lambda asked: ScriptedResponse(server.result(asked.body["request_id"]), hold=hold))
-    return hold
+    gate = Gate()
+    server.on_poll(
+        "SaveWeights", lambda request: ScriptedResponse(server.result(request.body["request_id"]), gate=gate)
+    )
+    return gate
 
 
 def wait_for_save(server: ScriptedServer) -> None:
@@ -49,7 +51,7 @@ def is_finished(server: ScriptedServer) -> bool:
 
 def test_end_of_block_waits_for_unawaited_save(server: ScriptedServer) -> None:
     """An unawaited save is sent and polled to its end before the client closes."""
-    hold = hold_saves(server)
+    gate = hold_saves(server)
     left = threading.Event()
 
     def run() -> None:
@@ -61,8 +63,8 @@ def test_end_of_block_waits_for_unawaited_save(server: ScriptedServer) -> None:
     thread.start()
     wait_for_save(server)
     assert not left.wait(0.2)
-    hold.release()
-    assert left.wait(PATIENCE_S)
+    gate.release()
+    assert left.wait(TEST_TIMEOUT_S)
     thread.join()
 
 
@@ -85,7 +87,7 @@ def test_end_of_block_waits_for_operations_of_callbacks(server: ScriptedServer) 
 
 def test_async_block_waits(server: ScriptedServer) -> None:
     """``async with`` waits as ``with`` does, and does not block the event loop."""
-    hold = hold_saves(server)
+    gate = hold_saves(server)
 
     async def run() -> list[str]:
         seen: list[str] = []
@@ -93,7 +95,7 @@ def test_async_block_waits(server: ScriptedServer) -> None:
         async def let_go() -> None:
             await asyncio.to_thread(wait_for_save, server)
             seen.append("running")
-            hold.release()
+            gate.release()
 
         options: Any = {"base_url": server.url, "api_key": KEY, "wire_version": "0.16.1"}
         async with tw.ServiceClient(**options) as client:
@@ -117,24 +119,24 @@ def test_end_of_block_waits_for_gather(server: ScriptedServer) -> None:
 
 def test_rest_client_block_waits(server: ScriptedServer) -> None:
     """The end of its block waits for its requests."""
-    hold = Gate()
-    server.rules["training_runs"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+    gate = Gate()
+    server.rules["training_runs"] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
     with tw.RestClient(base_url=server.url, api_key=KEY) as rest:
         future = rest.list_training_runs()
         server.wait_for_requests("training_runs")
-        threading.Timer(0.1, hold.release).start()
+        threading.Timer(0.1, gate.release).start()
     assert future.state == "done"
 
 
 def test_exit_timeout_limits_wait(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """After exit_timeout seconds the remaining operations are dropped, and logged with kind and request id."""
-    hold = hold_saves(server)
+    gate = hold_saves(server)
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url, exit_timeout=0.2) as client:
         start_save(client)
         wait_for_save(server)
     assert "exit_timeout=0.2 s is over: 1 operation under way dropped: SaveWeights save_weights/2/1;" in caplog.text
     server.wait_for(lambda: is_finished(server), "the client hangs up")
-    hold.release()
+    gate.release()
 
 
 @pytest.mark.parametrize("value", [-1, -(10**400), float("nan"), "5", True])
@@ -154,7 +156,7 @@ def test_any_nonnegative_exit_timeout_is_accepted(server: ScriptedServer, value:
 
 def test_error_ends_block_without_wait(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """The error is raised at once; the log names a few dropped operations and counts all."""
-    hold = hold_saves(server)
+    gate = hold_saves(server)
     caplog.set_level(logging.WARNING, "tinkerwire")
     with pytest.raises(ZeroDivisionError), open_client(server.url, exit_timeout=None) as client:
         training = client.create_lora_training_client("base")
@@ -166,32 +168,32 @@ def test_error_ends_block_without_wait(server: ScriptedServer, caplog: pytest.Lo
     assert "left by an error: 20 operations under way dropped: SaveWeights save_weights/" in record.message
     assert record.message.count("SaveWeights") == 5
     assert "and 15 more" in record.message
-    hold.release()
+    gate.release()
 
 
 def test_close_logs_dropped_operations(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """The log includes operations that were queued and never submitted."""
-    hold = Gate()
-    server.rules[SAVED] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+    gate = Gate()
+    server.rules[SAVED] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
         training = client.create_lora_training_client("base")
         training.save_state("a")
         step = training.optim_step(ADAM)
         server.wait_for_requests(SAVED)
-        client.close().result(PATIENCE_S)
+        client.close().result(TEST_TIMEOUT_S)
         assert isinstance(step.exception(), tw.ClientClosedError)
     dropped = [record.message for record in caplog.records if "dropped" in record.message]
     assert len(dropped) == 1
     assert "2 operations under way dropped: SaveWeights (not submitted), OptimStep (not submitted)" in dropped[0]
-    hold.release()
+    gate.release()
 
 
 def test_close_without_operations_logs_nothing(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """Heartbeats and pollers are not operations."""
     with caplog.at_level(logging.WARNING, "tinkerwire"), open_client(server.url) as client:
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
-        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
-        client.close().result(PATIENCE_S)
+        client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
+        client.close().result(TEST_TIMEOUT_S)
     assert not caplog.records
 
 
@@ -206,7 +208,7 @@ def ctrl_c_interrupts() -> Iterator[None]:
 @pytest.mark.usefixtures("ctrl_c_interrupts")
 def test_keyboard_interrupt_ends_wait(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """The block raises KeyboardInterrupt, closes the client and logs the dropped operations."""
-    hold = hold_saves(server)
+    gate = hold_saves(server)
 
     def is_waiting() -> bool:
         frame = sys._current_frames().get(main)
@@ -228,17 +230,17 @@ def test_keyboard_interrupt_ends_wait(server: ScriptedServer, caplog: pytest.Log
     assert "KeyboardInterrupt() ended the wait: 1 operation under way dropped: SaveWeights" in caplog.text
     with pytest.raises(tw.ClientClosedError):
         client.get_server_capabilities()
-    hold.release()
+    gate.release()
 
 
 def test_close_on_another_thread_ends_wait(server: ScriptedServer) -> None:
     """Another thread may close a client whose block waits: both end."""
-    hold = hold_saves(server)
+    gate = hold_saves(server)
     with open_client(server.url, exit_timeout=None) as client:
         start_save(client)
         wait_for_save(server)
         threading.Timer(0.2, client.close).start()
-    hold.release()
+    gate.release()
 
 
 PROGRAM = """
@@ -254,14 +256,14 @@ sys.stdin.readline()
 
 def test_end_of_program_logs_dropped_operations(server: ScriptedServer) -> None:
     """The log names a save that the program did not wait for."""
-    hold = hold_saves(server)
+    gate = hold_saves(server)
     command = [sys.executable, "-c", PROGRAM, server.url]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         wait_for_save(server)
         _, errors = process.communicate("\n", timeout=60)
     assert "the program ends: 1 operation under way dropped: SaveWeights save_weights/2/1; wait for" in errors
     assert process.returncode == 0
-    hold.release()
+    gate.release()
 
 
 # --- clients that are dropped ----------------------------------------------------------------------------------------
@@ -281,7 +283,7 @@ def assert_ended(server: ScriptedServer) -> None:
 def test_dropped_client_closes(server: ScriptedServer) -> None:
     """Heartbeats, connections and the loop's thread end with the last reference."""
     client = open_alone(server)
-    client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+    client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
     kept = weakref.ref(client._session)
     assert loop_threads()
     del client
@@ -308,7 +310,7 @@ class Trainer:
 def test_client_in_reference_cycle_is_collected(server: ScriptedServer) -> None:
     """A client whose on_wait and retry_if are methods of its owner is collected with it."""
     trainer = Trainer(server)
-    trainer.sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    trainer.sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     kept = weakref.ref(trainer)
     del trainer
     assert_ended(server)
@@ -323,12 +325,12 @@ def test_clients_of_dropped_service_keep_connection_open(server: ScriptedServer,
     sampling = client.create_sampling_client(base_model="base")
     rest = client.create_rest_client()
     uses: dict[str, Callable[[], object]] = {
-        "training": lambda training=training: training.optim_step(ADAM).result(PATIENCE_S),
-        "sampling": lambda sampling=sampling: sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S),
-        "rest": lambda rest=rest: rest.list_training_runs().result(PATIENCE_S),
+        "training": lambda training=training: training.optim_step(ADAM).result(TEST_TIMEOUT_S),
+        "sampling": lambda sampling=sampling: sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S),
+        "rest": lambda rest=rest: rest.list_training_runs().result(TEST_TIMEOUT_S),
     }
-    training.result(PATIENCE_S)
-    sampling.result(PATIENCE_S)
+    training.result(TEST_TIMEOUT_S)
+    sampling.result(TEST_TIMEOUT_S)
     use = uses[kind]
     del client, training, sampling, rest, uses
     gc.collect()
@@ -340,23 +342,23 @@ def test_clients_of_dropped_service_keep_connection_open(server: ScriptedServer,
 
 def test_future_keeps_dropped_client_open(server: ScriptedServer) -> None:
     """A caller that holds only the future of an operation gets its result."""
-    hold = hold_saves(server)
+    gate = hold_saves(server)
     future = open_alone(server).create_lora_training_client("base").save_state("a")
     wait_for_save(server)
     gc.collect()
-    hold.release()
-    assert future.result(PATIENCE_S).path == "tinker://m1/weights/a"
+    gate.release()
+    assert future.result(TEST_TIMEOUT_S).path == "tinker://m1/weights/a"
     assert_ended(server)
 
 
 def test_dropped_client_finishes_operations(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """A save is finished although neither the client nor the future is held."""
-    hold = hold_saves(server)
+    gate = hold_saves(server)
     start_save(open_alone(server))
     wait_for_save(server)
     gc.collect()
     assert loop_threads()
-    hold.release()
+    gate.release()
     assert_ended(server)
     assert "dropped" not in caplog.text
 
@@ -375,7 +377,7 @@ def test_dropped_client_leaves_others_open(server: ScriptedServer, client: tw.Se
 def test_dropped_rest_client_closes(server: ScriptedServer) -> None:
     """A REST client with its own connection closes like a service."""
     rest = tw.RestClient(base_url=server.url, api_key=KEY)
-    rest.list_training_runs().result(PATIENCE_S)
+    rest.list_training_runs().result(TEST_TIMEOUT_S)
     del rest
     assert_ended(server)
 
@@ -386,4 +388,4 @@ def test_dropped_client_does_not_finish_session(server: ScriptedServer) -> None:
     assert client.session_id == "s1"
     del client
     assert_ended(server)
-    assert not [asked for asked in server.asked if asked.name.endswith("finish")]
+    assert not [request for request in server.requests if request.name.endswith("finish")]

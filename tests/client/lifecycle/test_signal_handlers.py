@@ -16,7 +16,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
-from support.scripted import PATIENCE_S, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedServer
 from tinkerwire._futures.event_loop import LOOP
 from tinkerwire._telemetry.reporter import Telemetry
 
@@ -62,8 +62,8 @@ def reporter(client: tw.ServiceClient) -> Telemetry:
 
 def calls(client: tw.ServiceClient, server: ScriptedServer) -> dict[str, Callable[[], object]]:
     """Return the public methods that are interrupted, and that the handler calls."""
-    training = client.create_lora_training_client("base").result(PATIENCE_S)
-    sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+    training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+    sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
     telemetry = reporter(client)
 
     def open_and_use() -> None:
@@ -73,9 +73,9 @@ def calls(client: tw.ServiceClient, server: ScriptedServer) -> dict[str, Callabl
     return {
         "log": lambda: telemetry.log("event", {"key": "value"}),
         "log_exception": lambda: telemetry.log_exception(ValueError("text")),
-        "operation": lambda: training.optim_step(ADAM).result(PATIENCE_S),
-        "sample": lambda: sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S),
-        "gather": lambda: tw.gather([sampling.sample(PROMPT, 1, PARAMS) for _ in range(2)]).result(PATIENCE_S),
+        "operation": lambda: training.optim_step(ADAM).result(TEST_TIMEOUT_S),
+        "sample": lambda: sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S),
+        "gather": lambda: tw.gather([sampling.sample(PROMPT, 1, PARAMS) for _ in range(2)]).result(TEST_TIMEOUT_S),
         "as_completed": lambda: list(tw.as_completed([sampling.sample(PROMPT, 1, PARAMS)], progress=True)),
         "handle": lambda: tw.SamplingClient.from_sampler_handle(sampling.get_sampler_handle(), api_key="tml-x"),
         "usage": lambda: (client.usage, training.usage, sampling.load, repr(client)),
@@ -136,7 +136,7 @@ def test_handler_may_open_client_while_client_is_opened(
         finally:
             sys.settrace(before)
         client.get_server_capabilities()
-        client.close().result(PATIENCE_S)
+        client.close().result(TEST_TIMEOUT_S)
         wait_until(lambda: LOOP._loop is None, "the loop ends with its last user")
         if len(used) == number_before:
             break

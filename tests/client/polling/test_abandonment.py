@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, datum, open_client, wait_until
-from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer
 from tinkerwire._training.losses.handles import CustomLosses
 from tinkerwire._training.losses.tracing import TracedLoss
 from tinkerwire_generated.models import CustomLossGraph, CustomLossInput
@@ -26,7 +26,7 @@ Start = Callable[[tw.ServiceClient], "tw.APIFuture[Any]"]
 
 def training(client: tw.ServiceClient) -> tw.TrainingClient:
     """Create a model and wait for it."""
-    return client.create_lora_training_client("base", rank=8).result(PATIENCE_S)
+    return client.create_lora_training_client("base", rank=8).result(TEST_TIMEOUT_S)
 
 
 def sampler_of_weights(client: tw.ServiceClient) -> tw.APIFuture[Any]:
@@ -56,26 +56,26 @@ NEWER = ("copy_weights", "create_custom_loss")
 
 def hold_results(server: ScriptedServer, name: str) -> Gate:
     """Let the server accept one operation and hold its result until the gate opens."""
-    hold = Gate()
+    gate = Gate()
 
     def poll(request: RecordedRequest) -> ScriptedResponse:
         if request.body["request_id"] != "late":
             return server.healthy_response(request)
         values = {"create_sampling_session": {"sampling_session_id": "sampler1"}}
-        return ScriptedResponse(values.get(name, {}) if name in (*values, *NEWER) else server.result(name), hold=hold)
+        return ScriptedResponse(values.get(name, {}) if name in (*values, *NEWER) else server.result(name), gate=gate)
 
     server.rules[name] = lambda _: ScriptedResponse({"request_id": "late", "status": "pending"})
     server.rules["retrieve_future"] = poll
     server.rules["cancel_future"] = lambda _: ScriptedResponse({})
-    return hold
+    return gate
 
 
 def hold_response(server: ScriptedServer, name: str) -> Gate:
     """Let the server hold the response to one operation, which names a future, until the gate opens."""
-    hold = Gate()
-    server.rules[name] = lambda _: ScriptedResponse({"request_id": "late", "status": "pending"}, hold=hold)
+    gate = Gate()
+    server.rules[name] = lambda _: ScriptedResponse({"request_id": "late", "status": "pending"}, gate=gate)
     server.rules["cancel_future"] = lambda _: ScriptedResponse({})
-    return hold
+    return gate
 
 
 def wait_for_polls(server: ScriptedServer) -> None:
@@ -107,12 +107,12 @@ def test_cancelled_operation_is_cancelled_on_the_server(
 @pytest.mark.parametrize("name", START)
 def test_operation_cancelled_before_its_response_is_cancelled_on_the_server(server: ScriptedServer, name: str) -> None:
     """The client still waits for the response, and cancels its request id."""
-    hold = hold_response(server, name)
+    gate = hold_response(server, name)
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START[name](client)
         server.wait_for_requests(name)
         assert future.cancel()
-        hold.release()
+        gate.release()
         server.wait_for_requests("cancel_future")
     assert cancelled_ids(server) == ["late"]
     assert len(server.named(name)) == 1
@@ -127,7 +127,7 @@ def test_operation_past_its_deadline_is_cancelled_on_the_server(server: Scripted
         future = START[name](client)
         wait_for_polls(server)
         with pytest.raises(tw.RequestTimeoutError):
-            future.result(PATIENCE_S)
+            future.result(TEST_TIMEOUT_S)
         server.wait_for_requests("cancel_future")
     assert cancelled_ids(server) == ["late"]
 
@@ -135,24 +135,24 @@ def test_operation_past_its_deadline_is_cancelled_on_the_server(server: Scripted
 @pytest.mark.parametrize("name", ["create_model", "create_sampling_session", "copy_weights"])
 def test_response_after_the_deadline_is_cancelled_on_the_server(server: ScriptedServer, name: str) -> None:
     """The client cancels the request id of a response that arrives after the deadline."""
-    hold = hold_response(server, name)
+    gate = hold_response(server, name)
     retry = attrs.evolve(FAST, progress_timeout=0.5)
     with open_client(server.url, wire_version=NEW, client_config=FLAGS, retry=retry) as client:
         with pytest.raises(tw.RequestTimeoutError):
-            START[name](client).result(PATIENCE_S)
-        hold.release()
+            START[name](client).result(TEST_TIMEOUT_S)
+        gate.release()
         server.wait_for_requests("cancel_future")
     assert cancelled_ids(server) == ["late"]
 
 
 def test_cancelled_gather_cancels_every_operation(server: ScriptedServer) -> None:
     """The client cancels each save by its id, and no operation that creates nothing."""
-    hold = Gate()
+    gate = Gate()
     server.rules["cancel_future"] = lambda _: ScriptedResponse({})
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         models = [training(client) for _ in range(2)]
         server.rules["retrieve_future"] = lambda request: ScriptedResponse(
-            server.healthy_response(request).body, hold=hold
+            server.healthy_response(request).body, gate=gate
         )
         saves = [model.save_state("a") for model in models]
         steps = [model.optim_step(ADAM) for model in models]
@@ -168,21 +168,21 @@ def test_cancelled_gather_cancels_every_operation(server: ScriptedServer) -> Non
 
         asyncio.run(cancel_gather())
         server.wait_for_requests("cancel_future", 2)
-        hold.release()
+        gate.release()
         client.get_server_capabilities()
     assert sorted(cancelled_ids(server)) == ids
 
 
 def test_timeout_of_result_does_not_cancel(server: ScriptedServer) -> None:
     """After a timeout of result() the operation continues, and its result arrives."""
-    hold = hold_results(server, "save_weights")
+    gate = hold_results(server, "save_weights")
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START["save_weights"](client)
         wait_for_polls(server)
         with pytest.raises(TimeoutError):
             future.result(0.01)
-        hold.release()
-        assert future.result(PATIENCE_S).path == PATH
+        gate.release()
+        assert future.result(TEST_TIMEOUT_S).path == PATH
     assert not cancelled_ids(server)
 
 
@@ -191,15 +191,15 @@ def test_operation_that_the_server_cannot_cancel_is_logged(
     server: ScriptedServer, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One log line names the operation, its request and its path; the model stays usable."""
-    hold = hold_results(server, name)
+    gate = hold_results(server, name)
     with open_client(server.url, wire_version=OLD) as client:
         future = START[name](client)
         wait_for_polls(server)
         assert future.cancel()
         wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
-        hold.release()
+        gate.release()
         model = training(client)
-        assert model.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        assert model.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
     assert caplog.text.count(LOG_TEXT) == 1
     kind = "".join(part.title() for part in name.split("_"))
     assert f"{kind} late {LOG_TEXT}" in caplog.text
@@ -213,13 +213,13 @@ def test_request_without_a_response_is_logged_with_its_model(
     server: ScriptedServer, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """If the deadline passes before the response, the log line names the model."""
-    hold = hold_response(server, name)
+    gate = hold_response(server, name)
     with open_client(server.url, wire_version=OLD, retry=attrs.evolve(FAST, progress_timeout=0.5)) as client:
         future = START[name](client)
         with pytest.raises(tw.RequestTimeoutError):
-            future.result(PATIENCE_S)
+            future.result(TEST_TIMEOUT_S)
         wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
-        hold.release()
+        gate.release()
     assert "model_id m1" in caplog.text
     assert caplog.text.count(LOG_TEXT) == 1
 
@@ -228,12 +228,12 @@ def test_model_is_unloaded_if_the_server_cannot_cancel(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Before wire 0.26.2 the client waits a few seconds for the model, and unloads it."""
-    hold = hold_results(server, "create_model")
+    gate = hold_results(server, "create_model")
     with open_client(server.url, wire_version=OLD) as client:
         future = START["create_model"](client)
         wait_for_polls(server)
         assert future.cancel()
-        hold.release()
+        gate.release()
         server.wait_for_requests("unload_model")
         client.get_server_capabilities()
     assert [body["model_id"] for body in server.bodies("unload_model")] == ["m1"]
@@ -242,28 +242,28 @@ def test_model_is_unloaded_if_the_server_cannot_cancel(
 
 def test_model_is_unloaded_if_loading_its_weights_is_cancelled(server: ScriptedServer) -> None:
     """The client unloads a model whose weights it does not load, because it is useless."""
-    hold = hold_results(server, "load_weights")
+    gate = hold_results(server, "load_weights")
     with open_client(server.url, wire_version=OLD) as client:
         future = client.create_training_client_from_state(PATH)._creation
         wait_for_polls(server)
         assert future.cancel()
         server.wait_for_requests("unload_model")
-        hold.release()
+        gate.release()
     assert [body["model_id"] for body in server.bodies("unload_model")] == ["m1"]
 
 
 @pytest.mark.parametrize("status", [404, 422, 500])
 def test_rejected_cancellation_is_logged(server: ScriptedServer, status: int, caplog: pytest.LogCaptureFixture) -> None:
     """The client sends the cancellation once and logs the response; later operations succeed."""
-    hold = hold_results(server, "save_weights")
+    gate = hold_results(server, "save_weights")
     server.rules["cancel_future"] = lambda _: ScriptedResponse({"detail": "only samples"}, status=status)
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START["save_weights"](client)
         wait_for_polls(server)
         assert future.cancel()
         wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
-        hold.release()
-        assert training(client).forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        gate.release()
+        assert training(client).forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
     assert "only samples" in caplog.text
     assert len(server.named("cancel_future")) == 1
 
@@ -274,7 +274,7 @@ def test_cancellation_without_a_response_ends_after_a_time_limit(
     """The cancellation ends after its time limit, and the operation is logged."""
     monkeypatch.setattr("tinkerwire._polling.abandonment.ABANDON_S", 0.2)
     hold_results(server, "save_weights")
-    server.rules["cancel_future"] = lambda _: ScriptedResponse(hold=Gate())
+    server.rules["cancel_future"] = lambda _: ScriptedResponse(gate=Gate())
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START["save_weights"](client)
         wait_for_polls(server)
@@ -285,7 +285,7 @@ def test_cancellation_without_a_response_ends_after_a_time_limit(
 def test_close_ends_a_pending_cancellation(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """close() ends a pending cancellation and logs the operation."""
     hold_results(server, "save_weights")
-    server.rules["cancel_future"] = lambda _: ScriptedResponse(hold=Gate())
+    server.rules["cancel_future"] = lambda _: ScriptedResponse(gate=Gate())
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START["save_weights"](client)
         wait_for_polls(server)
@@ -312,11 +312,11 @@ def test_operation_cancelled_between_retries_needs_no_cancellation(
 
 def test_log_line_shows_no_token(server: ScriptedServer, caplog: pytest.LogCaptureFixture) -> None:
     """The log line does not contain the access token of the request."""
-    hold = hold_results(server, "load_weights")
+    gate = hold_results(server, "load_weights")
     with open_client(server.url, wire_version="0.22.7") as client:
         future = training(client).load_state(PATH, "token-of-the-owner")
         wait_for_polls(server)
         assert future.cancel()
         wait_until(lambda: LOG_TEXT in caplog.text, "the log line")
-        hold.release()
+        gate.release()
     assert "token-of-the-owner" not in caplog.text

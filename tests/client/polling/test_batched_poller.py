@@ -12,7 +12,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import FAST, PARAMS, PROMPT, open_client
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._polling import batched_poller
 
 pytestmark = pytest.mark.timeout(120)
@@ -54,12 +54,12 @@ def acknowledged_ids(server: ScriptedServer) -> set[str]:
 def open_sampling_client(server: ScriptedServer, **options: object) -> Iterator[tw.SamplingClient]:
     """Open a sampling client that polls for its samples in batches."""
     with open_client(server.url, **{**BATCHED, **options}) as client:
-        yield client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        yield client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
 
 
 def sample(sampling: tw.SamplingClient, count: int) -> list[tw.SampleResponse]:
     """Sample that many times at once and return the responses."""
-    return tw.gather([sampling.sample(PROMPT, 1, PARAMS) for _ in range(count)]).result(PATIENCE_S)
+    return tw.gather([sampling.sample(PROMPT, 1, PARAMS) for _ in range(count)]).result(TEST_TIMEOUT_S)
 
 
 def test_one_batched_poll_serves_many_samples(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,11 +141,11 @@ def test_error_of_a_failed_sample_is_fetched(server: ScriptedServer) -> None:
     """The batched response only reports the failure; the client fetches its error."""
     server.rules["retrieve_futures"] = in_order(
         ScriptedResponse({"completions": [{"state": "failed", "request_id": "asample/1/0"}], "cursor": 1}),
-        ScriptedResponse(hold=Gate()),
+        ScriptedResponse(gate=Gate()),
     )
     server.on_poll("Sample", lambda _: ScriptedResponse({"error": "rejected", "category": "user"}))
     with open_sampling_client(server) as sampling:
-        error = sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S)
+        error = sampling.sample(PROMPT, 1, PARAMS).exception(TEST_TIMEOUT_S)
     assert isinstance(error, tw.RequestFailedError)
 
 
@@ -153,7 +153,7 @@ def test_unreported_sample_is_polled_separately(server: ScriptedServer, monkeypa
     """The client polls separately for a sample that the server has not reported for COMPLETION_SILENCE_S."""
     assert batched_poller.COMPLETION_SILENCE_S == 300.0
     monkeypatch.setattr(batched_poller, "COMPLETION_SILENCE_S", 0.05)
-    server.rules["retrieve_futures"] = lambda _: ScriptedResponse(hold=Gate())
+    server.rules["retrieve_futures"] = lambda _: ScriptedResponse(gate=Gate())
     with open_sampling_client(server) as sampling:
         assert len(sample(sampling, 1)) == 1
         assert len(server.named("retrieve_futures")) == 1
@@ -164,11 +164,11 @@ def test_sample_reported_before_its_submission_response_is_fetched(server: Scrip
     submission, report = Gate(), Gate()
     server.rules["asample"] = in_order(
         server.healthy_response,
-        lambda request: ScriptedResponse(server.healthy_response(request).body, hold=submission),
+        lambda request: ScriptedResponse(server.healthy_response(request).body, gate=submission),
     )
     completions = [{"state": "finished", "request_id": f"asample/{i + 1}/{i}"} for i in range(2)]
     server.rules["retrieve_futures"] = in_order(
-        ScriptedResponse({"completions": completions, "cursor": 2}, hold=report), ScriptedResponse(hold=Gate())
+        ScriptedResponse({"completions": completions, "cursor": 2}, gate=report), ScriptedResponse(gate=Gate())
     )
     with open_sampling_client(server) as sampling:
         first = sampling.sample(PROMPT, 1, PARAMS)
@@ -176,23 +176,23 @@ def test_sample_reported_before_its_submission_response_is_fetched(server: Scrip
         second = sampling.sample(PROMPT, 1, PARAMS)
         server.wait_for_requests("asample", 2)
         report.release()
-        first.result(PATIENCE_S)
+        first.result(TEST_TIMEOUT_S)
         submission.release()
-        assert second.result(PATIENCE_S).sequences
+        assert second.result(TEST_TIMEOUT_S).sequences
 
 
 def test_close_acknowledges_fetched_results(server: ScriptedServer) -> None:
     """close() acknowledges fetched results without delay, also while the server holds a batched poll."""
     endpoint = CompletionEndpoint(server)
     server.rules["retrieve_futures"] = in_order(
-        endpoint.respond, lambda request: ScriptedResponse(hold=None if "timeout" in request.body else Gate())
+        endpoint.respond, lambda request: ScriptedResponse(gate=None if "timeout" in request.body else Gate())
     )
     with open_sampling_client(server) as sampling:
         sample(sampling, 1)
-        server.on_poll("Sample", lambda _: ScriptedResponse(hold=Gate()))
+        server.on_poll("Sample", lambda _: ScriptedResponse(gate=Gate()))
         pending = sampling.sample(PROMPT, 1, PARAMS)
         server.wait_for_requests("retrieve_futures", 2)
-    assert isinstance(pending.exception(PATIENCE_S), tw.ClientClosedError)
+    assert isinstance(pending.exception(TEST_TIMEOUT_S), tw.ClientClosedError)
     last = server.bodies("retrieve_futures")[-1]
     assert last["timeout"] == 0.0
     assert "asample/1/0" in acknowledged_ids(server)

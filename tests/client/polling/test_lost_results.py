@@ -8,7 +8,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client
 from support.optim_steps import NOT_READY, step_error
-from support.scripted import PATIENCE_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
 UNKNOWN = ScriptedResponse({"detail": "unknown request"}, status=404)
@@ -34,7 +34,7 @@ def test_sample_lost_after_an_error_is_sampled_again(
     """If the result is lost after any response without a result, the client samples again with a new seq_id."""
     server.on_poll("Sample", in_order(first, lost, server.healthy_response))
     sampling = client.create_sampling_client(base_model="base")
-    assert len(sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences) == 1
+    assert len(sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S).sequences) == 1
     assert [body["seq_id"] for body in server.bodies("asample")] == [0, 1]
 
 
@@ -44,7 +44,7 @@ def test_sample_unknown_at_its_first_poll_is_sampled_again(
 ) -> None:
     """The client also samples again if the server does not know a request id at the first poll."""
     server.on_poll("Sample", in_order(ScriptedResponse(body, status=404), server.healthy_response))
-    client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert len(server.named("asample")) == 2
 
 
@@ -54,7 +54,9 @@ def test_finished_sample_without_a_result_is_sampled_again(server: ScriptedServe
     cursor = [0]
 
     def respond(_: RecordedRequest) -> ScriptedResponse:
-        new = [f"asample/{n}/{body.get('seq_id')}" for n, body in server.promised if "prompt" in body][cursor[0] :]
+        new = [f"asample/{n}/{body.get('seq_id')}" for n, body in server.created_futures if "prompt" in body][
+            cursor[0] :
+        ]
         cursor[0] += len(new)
         completions = [{"request_id": request_id, "cursor": cursor[0]} for request_id in new]
         return ScriptedResponse({"completions": completions, "cursor": cursor[0]}, delay_s=0.0 if new else 0.05)
@@ -66,7 +68,7 @@ def test_finished_sample_without_a_result_is_sampled_again(server: ScriptedServe
     server.on_poll("Sample", in_order(lost, server.healthy_response))
     config = {"sample_use_retrieve_futures": True}
     with open_client(server.url, wire_version="0.38.0", client_config=config) as client:
-        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert server.named("retrieve_futures")
     assert len(server.named("asample")) == 2
 
@@ -78,7 +80,7 @@ def test_retry_policy_limits_repeated_samples(server: ScriptedServer) -> None:
     for policy, count in ((attrs.evolve(FAST, max_attempts=3), 3), (never, 1)):
         before = len(server.named("asample"))
         with open_client(server.url, retry=policy) as client, pytest.raises(tw.FutureExpiredError):
-            client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+            client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
         assert len(server.named("asample")) - before == count
 
 
@@ -89,7 +91,7 @@ def test_lost_training_result_is_an_error(
     """The client never repeats a training step, because the server may have executed it."""
     server.on_poll("OptimStep", in_order(first, UNKNOWN))
     with pytest.raises(tw.FutureExpiredError):
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert len(server.named("optim_step")) == 1
 
 
@@ -108,7 +110,7 @@ def test_expired_sample_is_repeated_with_a_new_seq_id(server: ScriptedServer, cl
     expired = ScriptedResponse(status=410)
     server.on_poll("Sample", in_order(expired, expired, server.healthy_response))
     sampling = client.create_sampling_client(base_model="base")
-    assert len(sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences) == 1
+    assert len(sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S).sequences) == 1
     assert [body["seq_id"] for body in server.bodies("asample")] == [0, 1, 2]
     assert len({request.headers["x-idempotency-key"] for request in server.named("asample")}) == 3
 
@@ -120,7 +122,7 @@ def test_repeated_sampling_is_limited_to_max_attempts(server: ScriptedServer) ->
         with open_client(server.url, retry=policy) as client:
             sampling = client.create_sampling_client(base_model="base")
             with pytest.raises(tw.FutureExpiredError):
-                sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+                sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
         assert len(server.named("asample")) == count
 
 
@@ -129,7 +131,7 @@ def test_repeated_sampling_waits_for_the_retry_delay(server: ScriptedServer) -> 
     server.on_poll("Sample", lambda _: ScriptedResponse(status=410))
     policy = tw.RetryConfig(retry_delay_base=0.1, jitter_factor=0.0, max_attempts=3)
     with open_client(server.url, retry=policy) as client, pytest.raises(tw.FutureExpiredError):
-        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     first, second, third = (request.time for request in server.named("asample"))
     assert second - first >= 0.1
     assert third - second >= 0.2
@@ -149,5 +151,5 @@ def test_result_that_is_unknown_after_not_ready_is_lost(
     assert len(server.named("optim_step")) == 1
     server.on_poll("Sample", in_order(first, unknown, server.healthy_response))
     sampling = client.create_sampling_client(base_model="base")
-    assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences
+    assert sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S).sequences
     assert [body["seq_id"] for body in server.bodies("asample")] == [0, 1]

@@ -12,7 +12,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, open_client, wait_until
 from support.optim_steps import DONE, expired_step_error
-from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._connection import throttled_log
 from tinkerwire._futures import operation_record
 
@@ -31,7 +31,7 @@ def test_deadline_error_names_request_queue_and_setting(
         assert not step.done()
         pass_time(50)
         with pytest.raises(tw.RequestTimeoutError) as caught:
-            step.result(PATIENCE_S)
+            step.result(TEST_TIMEOUT_S)
     request_id = server.polls("OptimStep")[0].body["request_id"]
     assert caught.value.request_id == request_id
     for part in ("OptimStep", request_id, "50 s", "paused_capacity", "no GPUs", "progress_timeout"):
@@ -39,7 +39,7 @@ def test_deadline_error_names_request_queue_and_setting(
 
 
 @pytest.mark.parametrize(
-    "response", [ScriptedResponse(hold=Gate()), ScriptedResponse(b" " * 1000, trickle_s=0.1)], ids=["silent", "slow"]
+    "response", [ScriptedResponse(gate=Gate()), ScriptedResponse(b" " * 1000, trickle_s=0.1)], ids=["silent", "slow"]
 )
 def test_deadline_applies_to_silent_and_slow_responses(
     server: ScriptedServer, response: ScriptedResponse, pass_time: Callable[[float], None]
@@ -56,7 +56,7 @@ def test_server_errors_are_raised_after_max_elapsed(server: ScriptedServer) -> N
         open_client(server.url, retry=policy) as client,
         pytest.raises(tw.InternalServerError, match="NaN is not JSON"),
     ):
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+        client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
 
 
 def test_not_ready_response_restarts_max_elapsed(server: ScriptedServer) -> None:
@@ -64,7 +64,9 @@ def test_not_ready_response_restarts_max_elapsed(server: ScriptedServer) -> None
     broken, not_ready = ScriptedResponse(status=500), ScriptedResponse(status=408, delay_s=0.3)
     server.on_poll("OptimStep", in_order(broken, not_ready, broken, not_ready, broken, DONE))
     with open_client(server.url, retry=attrs.evolve(FAST, max_elapsed=0.25)) as client:
-        assert client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S).metrics == {"x:mean": 1.0}
+        assert client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S).metrics == {
+            "x:mean": 1.0
+        }
 
 
 def test_long_wait_is_logged_repeatedly(
@@ -78,26 +80,26 @@ def test_long_wait_is_logged_repeatedly(
     monkeypatch.setattr(operation_record, "FIRST_WAIT_LOG_S", 0.05)
     monkeypatch.setattr(operation_record, "WAIT_LOG_INTERVAL_S", 0.05)
     monkeypatch.setattr(throttled_log, "WARNING_INTERVAL_S", 0.0)
-    hold = Gate()
+    gate = Gate()
     paused = ScriptedResponse(
         {"queue_state": "paused_rate_limit", "queue_state_reason": "too many clients"}, status=408
     )
-    server.on_poll("OptimStep", in_order(paused, ScriptedResponse(DONE.body, hold=hold)))
+    server.on_poll("OptimStep", in_order(paused, ScriptedResponse(DONE.body, gate=gate)))
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         future = training.optim_step(ADAM)
         server.wait_for(lambda: len(server.polls("OptimStep")) == 2, "the queue state, and another poll")
         request_id = server.polls("OptimStep")[0].body["request_id"]
         line = rf"OptimStep {request_id}: no result after \d+ s; queue paused_rate_limit: too many clients"
         wait_until(lambda: len(re.findall(line, caplog.text)) >= 3, "three log lines")
-        hold.release()
-        future.result(PATIENCE_S)
+        gate.release()
+        future.result(TEST_TIMEOUT_S)
 
 
 def test_simultaneous_waits_share_one_log_line(
     server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Samples that wait at the same time do not log a line each."""
-    sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+    sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
     monkeypatch.setattr(operation_record, "FIRST_WAIT_LOG_S", 0.02)
     warnings: list[str] = []
     warn = throttled_log.ThrottledLog.warn
@@ -107,12 +109,12 @@ def test_simultaneous_waits_share_one_log_line(
         warn(log, kind, message, *arguments)
 
     monkeypatch.setattr(throttled_log.ThrottledLog, "warn", record)
-    hold = Gate()
-    server.on_poll("Sample", lambda request: ScriptedResponse(server.healthy_response(request).body, hold=hold))
+    gate = Gate()
+    server.on_poll("Sample", lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate))
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         samples = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(50)]
         wait_until(lambda: len(warnings) >= 50, "a warning of every wait")
-        hold.release()
+        gate.release()
         for sample in samples:
-            sample.result(PATIENCE_S)
+            sample.result(TEST_TIMEOUT_S)
     assert len(caplog.records) == 1

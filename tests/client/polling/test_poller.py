@@ -10,7 +10,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, datum, open_client
 from support.optim_steps import DONE, NOT_READY, step_error, step_metrics
-from support.scripted import PATIENCE_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire_base.call import PROTOBUF
 
 pytestmark = pytest.mark.timeout(60)
@@ -104,7 +104,7 @@ def test_null_or_missing_metrics_are_empty(server: ScriptedServer, training: tw.
     body = {"loss_fn_output_type": "T", "loss_fn_outputs": []}
     server.on_poll("ForwardBackward", in_order(ScriptedResponse({**body, "metrics": None}), ScriptedResponse(body)))
     for _ in range(2):
-        assert training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S).metrics == {}
+        assert training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S).metrics == {}
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 405, 409, 413, 422])
@@ -171,11 +171,11 @@ def test_rejected_protobuf_poll_switches_the_client_to_json(
     with open_client(server.url, wire_version=version, retry=tw.RetryConfig(enable_retry_logic=False)) as client:
         sampling = client.create_sampling_client(base_model="base")
         for _ in range(2):
-            assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences[0].tokens == [1, 2]
-        client.create_lora_training_client("base").forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+            assert sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S).sequences[0].tokens == [1, 2]
+        client.create_lora_training_client("base").forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
         assert not client.dialect.accepts_protobuf_results
         copy = pickle.loads(pickle.dumps(sampling))
-        assert copy.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        assert copy.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert len(rejected) == 1
 
 
@@ -183,5 +183,5 @@ def test_rejected_json_poll_fails_the_future(server: ScriptedServer) -> None:
     """If the server rejects JSON as well, the future fails after two polls."""
     server.on_poll("Sample", lambda _: ScriptedResponse({"detail": "no"}, 406))
     with open_client(server.url, wire_version="0.38.0") as client, pytest.raises(tw.APIStatusError, match="no"):
-        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert len(server.polls("Sample")) == 2

@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import KEY
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(60)
 EAST = timezone(timedelta(hours=2))
@@ -80,8 +80,8 @@ def test_method_sends_its_request(
 ) -> None:
     """Each method sends the path and query of the wire; times without an offset are in UTC."""
     server.rules[path] = lambda _: ScriptedResponse(response)
-    call(admin).result(PATIENCE_S)
-    (request,) = server.asked
+    call(admin).result(TEST_TIMEOUT_S)
+    (request,) = server.requests
     assert (request.method, request.name, request.query) == ("GET", path, query)
 
 
@@ -95,4 +95,4 @@ def test_invalid_arguments_are_rejected_before_sending(server: ScriptedServer, a
         admin.get_billing_usage("yesterday", "2026-01-02T00:00:00Z")
     with pytest.raises(ValueError, match=r"ending_before: .*got 5"):
         admin.get_billing_usage("2026-01-02T00:00:00Z", 5)  # type: ignore[arg-type]
-    assert not server.asked
+    assert not server.requests

@@ -9,7 +9,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import open_client
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
 PATH = "tinker://m1/weights/a"
@@ -20,10 +20,10 @@ def test_archive_url_is_read_from_a_redirect(server: ScriptedServer, rest: tw.Re
     """The URL is the Location of a 302, which the client does not fetch; Expires gives the expiry time."""
     headers = {"location": "https://store.example/a.tar?sig=1", "expires": "Wed, 21 Oct 2026 07:28:00 GMT"}
     server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(b"", status=302, headers=headers)
-    archive = rest.get_checkpoint_archive_url("m1", "weights/a").result(PATIENCE_S)
+    archive = rest.get_checkpoint_archive_url("m1", "weights/a").result(TEST_TIMEOUT_S)
     assert archive.url == "https://store.example/a.tar?sig=1"
     assert archive.expires == datetime(2026, 10, 21, 7, 28, tzinfo=timezone.utc)
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("headers", [{}, {"expires": "soon"}, {"expires": "0"}], ids=str)
@@ -35,7 +35,7 @@ def test_archive_url_without_expiry_lasts_15_minutes(
         b"", status=302, headers={"location": "https://x", **headers}
     )
     before = datetime.now(timezone.utc)
-    archive = rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S)
+    archive = rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(TEST_TIMEOUT_S)
     assert before + timedelta(minutes=15) <= archive.expires <= datetime.now(timezone.utc) + timedelta(minutes=15)
 
 
@@ -43,7 +43,7 @@ def test_archive_url_is_read_from_a_body(server: ScriptedServer, rest: tw.RestCl
     """The client also reads URL and expiry time from the body of a 200."""
     body = {"url": "https://store.example/a.tar", "expires": "2026-10-21T07:28:00Z"}
     server.rules[f"{ROUTE}/archive"] = lambda _: ScriptedResponse(body)
-    archive = rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S)
+    archive = rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(TEST_TIMEOUT_S)
     assert (archive.url, archive.expires.hour) == ("https://store.example/a.tar", 7)
 
 
@@ -57,10 +57,10 @@ def test_missing_archive_is_an_error(server: ScriptedServer, rest: tw.RestClient
     ]
     server.rules[f"{ROUTE}/archive"] = in_order(*responses)
     with pytest.raises(tw.APIResponseValidationError, match="Location"):
-        rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S)
+        rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(TEST_TIMEOUT_S)
     with pytest.raises(tw.NotFoundError, match="no archive"):
-        rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S)
-    assert rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(PATIENCE_S).url == "https://x"
+        rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(TEST_TIMEOUT_S)
+    assert rest.get_checkpoint_archive_url_from_tinker_path(PATH).result(TEST_TIMEOUT_S).url == "https://x"
 
 
 def test_archive_is_downloaded_without_the_key(server: ScriptedServer, rest: tw.RestClient) -> None:
@@ -70,8 +70,8 @@ def test_archive_is_downloaded_without_the_key(server: ScriptedServer, rest: tw.
         b"", status=302, headers={"location": f"{server.url}/api/v1/stored?sig=secret"}
     )
     server.rules["stored"] = lambda _: ScriptedResponse(content)
-    assert rest.download_checkpoint_archive_from_tinker_path(PATH).result(PATIENCE_S) == content
-    assert rest.download_checkpoint_archive("m1", "weights/a").result(PATIENCE_S) == content
+    assert rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S) == content
+    assert rest.download_checkpoint_archive("m1", "weights/a").result(TEST_TIMEOUT_S) == content
     stored = server.named("stored")
     assert [request.query for request in stored] == [{"sig": "secret"}] * 2
     assert not [
@@ -97,7 +97,7 @@ def test_failed_download_does_not_show_the_url(
     )
     server.rules["stored"] = lambda _: response
     with pytest.raises(error, match="the download of the archive") as caught:
-        rest.download_checkpoint_archive_from_tinker_path(PATH).result(PATIENCE_S)
+        rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S)
     assert "secret" not in str(caught.value)
 
 
@@ -107,20 +107,20 @@ def test_archive_with_a_file_url_is_not_downloaded(server: ScriptedServer, rest:
         b"", status=302, headers={"location": "file:///etc/passwd"}
     )
     with pytest.raises(tw.TinkerError, match="a file URL, which cannot be downloaded"):
-        rest.download_checkpoint_archive_from_tinker_path(PATH).result(PATIENCE_S)
+        rest.download_checkpoint_archive_from_tinker_path(PATH).result(TEST_TIMEOUT_S)
 
 
 def test_archive_of_the_embedded_server_is_downloaded() -> None:
     """The client downloads the file of a checkpoint in this process and over HTTP."""
     with tw.ServiceClient(base_url="local") as client:
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
-        path = training.save_state("a").result(PATIENCE_S).path
-        content = client.create_rest_client().download_checkpoint_archive_from_tinker_path(path).result(PATIENCE_S)
+        path = training.save_state("a").result(TEST_TIMEOUT_S).path
+        content = client.create_rest_client().download_checkpoint_archive_from_tinker_path(path).result(TEST_TIMEOUT_S)
         assert content.startswith(b"PK")
     with embedded_http_server() as url, open_client(url) as client:
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
-        path = training.save_state("a").result(PATIENCE_S).path
-        content = client.create_rest_client().download_checkpoint_archive_from_tinker_path(path).result(PATIENCE_S)
+        path = training.save_state("a").result(TEST_TIMEOUT_S).path
+        content = client.create_rest_client().download_checkpoint_archive_from_tinker_path(path).result(TEST_TIMEOUT_S)
         assert content.startswith(b"PK")
 
 
@@ -130,4 +130,4 @@ def test_archive_endpoint_of_a_newer_server_is_missing() -> None:
         assert service.dialect.may_have_operation("get_checkpoint_archive_url")
         archive = service.create_rest_client().get_checkpoint_archive_url("m1", "weights/a")
         with pytest.raises(tw.DialectError, match=r"get_checkpoint_archive_url.*405.*from 0\.1\.0 to before 0\.36\.0"):
-            archive.result(PATIENCE_S)
+            archive.result(TEST_TIMEOUT_S)

@@ -8,7 +8,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import KEY
-from support.scripted import PATIENCE_S, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedServer
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(60)
 def test_client_opens_and_closes_its_connection(server: ScriptedServer) -> None:
     """The client sends its key and creates no session; after close() its methods raise ClientClosedError."""
     with tw.RestClient(base_url=server.url, api_key=KEY) as rest:
-        assert rest.get_server_capabilities().result(PATIENCE_S).supported_models[0].model_name == "base"
+        assert rest.get_server_capabilities().result(TEST_TIMEOUT_S).supported_models[0].model_name == "base"
     assert server.named("get_server_capabilities")[0].headers["x-api-key"] == KEY
     assert not server.named("create_session")
     rest.close()
@@ -39,7 +39,7 @@ def test_shared_connection_stays_open(client: tw.ServiceClient) -> None:
     with client.create_rest_client() as rest:
         pass
     rest.close()
-    rest.get_server_capabilities().result(PATIENCE_S)
+    rest.get_server_capabilities().result(TEST_TIMEOUT_S)
 
 
 def test_address_and_key_are_read_from_the_environment(
@@ -48,7 +48,7 @@ def test_address_and_key_are_read_from_the_environment(
     """The environment provides address and key; a key cannot be combined with a connection."""
     monkeypatch.setenv("TINKER_BASE_URL", server.url)
     with tw.RestClient() as rest:
-        rest.get_server_capabilities().result(PATIENCE_S)
+        rest.get_server_capabilities().result(TEST_TIMEOUT_S)
     with pytest.raises(tw.TinkerError, match="no API key"):
         tw.AdminClient(base_url="https://tinker.example")
     with pytest.raises(ValueError, match="has its own"):

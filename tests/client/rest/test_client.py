@@ -9,7 +9,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 from tinkerwire import types
 
 pytestmark = pytest.mark.timeout(60)
@@ -177,8 +177,8 @@ def test_method_sends_its_request_and_returns_its_result(
 ) -> None:
     """Each method sends the method, path, query and body of the wire; an empty response gives None."""
     server.rules[case.path] = lambda _: ScriptedResponse(case.response)
-    result = case.call(rest).result(PATIENCE_S)
-    (request,) = server.asked
+    result = case.call(rest).result(TEST_TIMEOUT_S)
+    (request,) = server.requests
     assert (request.method, request.name, request.query, request.body) == case[1:5]
     assert (result is None) == (case.response == {})
 
@@ -203,7 +203,7 @@ def test_calls_without_a_result_accept_any_success(
         rest.publish_checkpoint_from_tinker_path(PATH),
         rest.set_checkpoint_ttl_from_tinker_path(PATH, 1),
     ):
-        assert future.result(PATIENCE_S) is None
+        assert future.result(TEST_TIMEOUT_S) is None
 
 
 @pytest.mark.parametrize("status", [404, 405])
@@ -211,8 +211,8 @@ def test_missing_endpoint_is_named(server: ScriptedServer, rest: tw.RestClient, 
     """If the server lacks an endpoint, the error names its address, after one request."""
     server.rules["checkpoints"] = lambda _: ScriptedResponse({"detail": "Not Found"}, status=status)
     with pytest.raises(tw.APIStatusError, match=f"/api/v1/checkpoints: HTTP {status}: .*Not Found"):
-        rest.list_user_checkpoints().result(PATIENCE_S)
-    assert len(server.asked) == 1
+        rest.list_user_checkpoints().result(TEST_TIMEOUT_S)
+    assert len(server.requests) == 1
 
 
 NEWER_METHODS: dict[str, MethodCase] = {
@@ -256,14 +256,14 @@ def test_newer_method_needs_a_newer_wire(server: ScriptedServer, case: MethodCas
     """Methods that wire 0.16.1 lacks send the requests of the newest wire, and raise DialectError on wire 0.16.1."""
     server.rules[case.path] = lambda _: ScriptedResponse(case.response)
     with open_client(server.url, wire_version="0.38.0") as client:
-        result = case.call(client.create_rest_client()).result(PATIENCE_S)
-    (request,) = server.asked
+        result = case.call(client.create_rest_client()).result(TEST_TIMEOUT_S)
+    (request,) = server.requests
     sent = {key: value for key, value in request.body.items() if value is not None} if request.body else request.body
     assert (request.method, request.name, request.query, sent) == case[1:5]
     assert (result is None) == (case.response == {})
     with open_client(server.url) as old_client, pytest.raises(tw.DialectError, match=r"0\.16\.1"):
-        case.call(old_client.create_rest_client()).result(PATIENCE_S)
-    assert len(server.asked) == 1
+        case.call(old_client.create_rest_client()).result(TEST_TIMEOUT_S)
+    assert len(server.requests) == 1
 
 
 def test_wrong_kind_of_weights_or_search_is_rejected(server: ScriptedServer, rest: tw.RestClient) -> None:
@@ -272,7 +272,7 @@ def test_wrong_kind_of_weights_or_search_is_rejected(server: ScriptedServer, res
         rest.get_external_weights_urls(PATH)
     with pytest.raises(TypeError, match="expected a SessionSearchRequest, got dict"):
         rest.search_sessions({"limit": 3})  # type: ignore[arg-type]
-    assert not server.asked
+    assert not server.requests
 
 
 # The server parses the path of weights_info.
@@ -289,7 +289,7 @@ def test_path_without_ids_is_rejected_before_sending(
     """Methods that need ids reject a path without ids, before a request."""
     with pytest.raises(ValueError, match=r"^tinker_path: "):
         getattr(rest, name)(path, *([1] if "ttl" in name else []))
-    assert not server.asked
+    assert not server.requests
 
 
 @pytest.mark.parametrize(
@@ -300,16 +300,16 @@ def test_id_that_changes_the_request_path_is_rejected(
 ) -> None:
     """The client rejects an id that would change the path of the request, before sending."""
     with pytest.raises(ValueError, match="cannot be part of a path"):
-        rest.delete_checkpoint(run, checkpoint).result(PATIENCE_S)
-    assert not server.asked
+        rest.delete_checkpoint(run, checkpoint).result(TEST_TIMEOUT_S)
+    assert not server.requests
 
 
 def test_method_that_the_wire_lacks_is_rejected(server: ScriptedServer) -> None:
     """A method or argument that the wire lacks raises DialectError before a request."""
     with tw.ServiceClient(base_url=server.url, wire_version="0.4.1") as client:
         with pytest.raises(tw.DialectError, match=r"get_sampler.*0\.4\.1"):
-            client.create_rest_client().get_sampler("s").result(PATIENCE_S)
-        client.create_rest_client().list_training_runs().result(PATIENCE_S)
+            client.create_rest_client().get_sampler("s").result(TEST_TIMEOUT_S)
+        client.create_rest_client().list_training_runs().result(TEST_TIMEOUT_S)
         with pytest.raises(tw.DialectError, match="access_scope"):
-            client.create_rest_client().list_training_runs(access_scope="accessible").result(PATIENCE_S)
-    assert [request.name for request in server.asked] == ["training_runs"]
+            client.create_rest_client().list_training_runs(access_scope="accessible").result(TEST_TIMEOUT_S)
+    assert [request.name for request in server.requests] == ["training_runs"]

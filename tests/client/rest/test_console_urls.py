@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tinkerwire as tw
-from support.scripted import PATIENCE_S
+from support.scripted import TEST_TIMEOUT_S
 from tinkerwire import types
 from tinkerwire_base import console_urls
 
@@ -43,9 +43,9 @@ def test_url_of_the_playground() -> None:
 def test_save_responses_have_urls(client: tw.ServiceClient) -> None:
     """Responses of save methods have URLs."""
     training = client.create_lora_training_client("base")
-    saved = training.save_state("a").result(PATIENCE_S)
+    saved = training.save_state("a").result(TEST_TIMEOUT_S)
     assert saved.get_console_url().startswith(f"{console_urls.CONSOLE}/checkpoints/m1/weights")
-    assert "sampler_weights" in training.save_weights_for_sampler("a").result(PATIENCE_S).get_playground_url()
+    assert "sampler_weights" in training.save_weights_for_sampler("a").result(TEST_TIMEOUT_S).get_playground_url()
 
 
 def test_run_page_quotes_slashes() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 from tinkerwire import types
 from tinkerwire_base.conversion import lenient
 
@@ -109,7 +109,7 @@ def test_listing_with_missing_values_arrives(
     server.rules[path] = lambda _: ScriptedResponse(response)
     with open_client(server.url, wire_version="0.38.0") as client, caplog.at_level(logging.WARNING, "tinkerwire"):
         rest = client.create_rest_client()
-        results = [call(rest).result(PATIENCE_S) for _ in range(2)]
+        results = [call(rest).result(TEST_TIMEOUT_S) for _ in range(2)]
     assert results[0] == results[1]
     warnings = [text for text in caplog.messages if "is read as None" in text]
     assert sorted(text.partition(" is ")[0] for text in warnings) == sorted(fields)
@@ -119,7 +119,7 @@ def test_run_with_missing_values_keeps_the_others(server: ScriptedServer) -> Non
     """A run without owner and time keeps its other values."""
     server.rules["training_runs"] = lambda _: ScriptedResponse({"training_runs": [RUN]})
     with open_client(server.url) as client:
-        response = client.create_rest_client().list_training_runs().result(PATIENCE_S)
+        response = client.create_rest_client().list_training_runs().result(TEST_TIMEOUT_S)
     (run,) = response.training_runs
     assert (run.training_run_id, run.base_model, run.lora_rank) == ("m1", "base", 4)
     assert (run.model_owner, run.last_request_time, response.cursor) == (None, None, None)
@@ -148,7 +148,7 @@ def test_missing_id_or_path_is_an_error(server: ScriptedServer, path: str, respo
     }
     server.rules[path] = lambda _: ScriptedResponse(response)
     with open_client(server.url) as client, pytest.raises(tw.APIResponseValidationError) as caught:
-        calls[path](client.create_rest_client()).result(PATIENCE_S)
+        calls[path](client.create_rest_client()).result(TEST_TIMEOUT_S)
     assert location in str(caught.value)
 
 
@@ -156,6 +156,6 @@ def test_missing_base_model_is_an_error_if_needed(server: ScriptedServer) -> Non
     """get_sampler returns None for a missing base model; get_base_model raises an error."""
     server.rules["samplers/sampler1"] = lambda _: ScriptedResponse({"sampler_id": "sampler1", "base_model": None})
     with open_client(server.url) as client:
-        assert client.create_rest_client().get_sampler("sampler1").result(PATIENCE_S).base_model is None
+        assert client.create_rest_client().get_sampler("sampler1").result(TEST_TIMEOUT_S).base_model is None
         with pytest.raises(tw.TinkerError, match="sampler1: the server does not report the base model"):
             client.create_sampling_client(base_model="base").get_base_model()

@@ -8,7 +8,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._rest import traces
 
 pytestmark = pytest.mark.timeout(60)
@@ -27,8 +27,8 @@ def test_export_is_polled_until_ready(server: ScriptedServer, caplog: pytest.Log
     server.rules["sessions/s1/trace_export"] = in_order(PENDING, PENDING, ready)
     caplog.set_level(logging.WARNING, "tinkerwire")
     with open_client(server.url, wire_version="0.38.0") as client:
-        assert client.create_rest_client().export_session_trace("s1").result(PATIENCE_S) == "https://x"
-    assert len(server.asked) == 3
+        assert client.create_rest_client().export_session_trace("s1").result(TEST_TIMEOUT_S) == "https://x"
+    assert len(server.requests) == 3
     assert len([record for record in caplog.records if "prepares its trace" in record.message]) == 1
 
 
@@ -40,4 +40,4 @@ def test_failed_export_names_the_reason(server: ScriptedServer, response: dict[s
     """A failed export or a missing URL raises an error with the reason of the server."""
     server.rules["sessions/s1/trace_export"] = in_order(PENDING, ScriptedResponse(response))
     with open_client(server.url, wire_version="0.38.0") as client, pytest.raises(tw.TinkerError, match=reason):
-        client.create_rest_client().export_session_trace("s1").result(PATIENCE_S)
+        client.create_rest_client().export_session_trace("s1").result(TEST_TIMEOUT_S)

@@ -6,7 +6,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(60)
 PATH = "tinker://other/weights/a"
@@ -29,15 +29,15 @@ def test_weights_are_copied_into_a_project(server: ScriptedServer, monkeypatch: 
     """The request has the project in its body and the token in a header; RestClient also reads the environment."""
     with open_client(server.url, wire_version="0.38.0", project_id="p") as client:
         copy = client.copy_weights(PATH, ttl_seconds=60, weights_access_token="token")
-        assert copy.result(PATIENCE_S) == COPY
+        assert copy.result(TEST_TIMEOUT_S) == COPY
         assert last_body(server) == {"source_path": PATH, "destination_project_id": "p", "ttl_seconds": 60}
         assert server.named("copy_weights")[-1].headers[HEADER] == "token"
         rest = client.create_rest_client()
-        rest.copy_weights(PATH, "q").result(PATIENCE_S)
+        rest.copy_weights(PATH, "q").result(TEST_TIMEOUT_S)
         assert last_body(server)["destination_project_id"] == "q"
         assert HEADER not in server.named("copy_weights")[-1].headers
         monkeypatch.setenv("TINKER_PROJECT_ID", "r")
-        rest.copy_weights(PATH).result(PATIENCE_S)
+        rest.copy_weights(PATH).result(TEST_TIMEOUT_S)
         assert last_body(server)["destination_project_id"] == "r"
     assert not server.named("create_session")
 
@@ -45,11 +45,11 @@ def test_weights_are_copied_into_a_project(server: ScriptedServer, monkeypatch: 
 def test_old_wire_copies_weights_into_a_session(server: ScriptedServer) -> None:
     """Before wire 0.34.0 the copy is a model of the session, and the token is in the body."""
     with open_client(server.url, wire_version="0.30.4") as client:
-        client.copy_weights(PATH, weights_access_token="token").result(PATIENCE_S)
+        client.copy_weights(PATH, weights_access_token="token").result(TEST_TIMEOUT_S)
         expected = {"source_path": PATH, "session_id": "s1", "model_seq_id": 0, "weights_access_token": "token"}
         assert last_body(server) == expected
         with pytest.raises(tw.TinkerError, match="session_id"):
-            client.create_rest_client().copy_weights(PATH, "p").result(PATIENCE_S)
+            client.create_rest_client().copy_weights(PATH, "p").result(TEST_TIMEOUT_S)
     assert len(server.named("copy_weights")) == 1
 
 
@@ -57,11 +57,11 @@ def test_invalid_copy_is_rejected_before_sending(server: ScriptedServer) -> None
     """A missing project, an empty path and a wire without copy_weights raise errors before a request."""
     with open_client(server.url, wire_version="0.38.0") as client:
         with pytest.raises(ValueError, match="into which project"):
-            client.copy_weights(PATH).result(PATIENCE_S)
+            client.copy_weights(PATH).result(TEST_TIMEOUT_S)
         with pytest.raises(ValueError, match="destination_project_id: give the id of a project"):
             client.create_rest_client().copy_weights(PATH)
         with pytest.raises(ValueError, match="path: '' is empty"):
             client.copy_weights("")
     with open_client(server.url) as old_client, pytest.raises(tw.DialectError, match=r"copy_weights.*0\.16\.1"):
-        old_client.copy_weights(PATH).result(PATIENCE_S)
+        old_client.copy_weights(PATH).result(TEST_TIMEOUT_S)
     assert not server.named("copy_weights")

@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT
-from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
 PATH = "tinker://m1/sampler_weights/a"
@@ -34,8 +34,8 @@ def test_sampling_session_is_created_from_model_or_path(
 ) -> None:
     """The request of a sampling session names the base model or the path, which may have any form."""
     first, second = client.create_sampling_client(**source), client.create_sampling_client(**source)
-    assert first.result(PATIENCE_S).sampling_session_id == "sampler1"
-    second.result(PATIENCE_S)
+    assert first.result(TEST_TIMEOUT_S).sampling_session_id == "sampler1"
+    second.result(TEST_TIMEOUT_S)
     assert [set_fields(body) for body in server.bodies("create_sampling_session")] == [
         {"session_id": "s1", "sampling_session_seq_id": seq_id, **source} for seq_id in range(2)
     ]
@@ -45,7 +45,7 @@ def test_sample_sends_every_argument(server: ScriptedServer, sampling: tw.Sampli
     """The request of a sample has every argument in its field."""
     params = tw.SamplingParams(max_tokens=9, seed=3, stop=["\n"], temperature=0.5, top_k=7, top_p=0.9)
     response = sampling.sample(PROMPT, 2, params, include_prompt_logprobs=True, topk_prompt_logprobs=5).result(
-        PATIENCE_S
+        TEST_TIMEOUT_S
     )
     assert response.sequences[0].tokens == [1, 2]
     body = set_fields(server.bodies("asample")[0])
@@ -70,7 +70,7 @@ def test_sample_sends_every_argument(server: ScriptedServer, sampling: tw.Sampli
 def test_samples_are_numbered_from_zero(server: ScriptedServer, sampling: tw.SamplingClient) -> None:
     """Each sample of a client has a unique seq_id, counted from 0."""
     for future in [sampling.sample(PROMPT, 1, PARAMS) for _ in range(100)]:
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
     assert sorted(body["seq_id"] for body in server.bodies("asample")) == list(range(100))
 
 
@@ -79,7 +79,7 @@ def test_failed_sample_does_not_fail_the_others(server: ScriptedServer, sampling
     failed = ScriptedResponse({"error": "Unknown error", "category": "server"})
     server.on_poll("Sample", in_order(server.healthy_response, failed, server.healthy_response))
     futures = [sampling.sample(PROMPT, 1, PARAMS) for _ in range(10)]
-    errors = [future.exception(PATIENCE_S) for future in futures]
+    errors = [future.exception(TEST_TIMEOUT_S) for future in futures]
     (error,) = [error for error in errors if error is not None]
     assert isinstance(error, tw.RequestFailedError)
     assert error.request_id
@@ -92,22 +92,22 @@ def test_failed_creation_fails_every_sample(server: ScriptedServer, client: tw.S
     sampling = client.create_sampling_client(base_model="typo")
     for pending in (sampling, sampling.sample(PROMPT, 1, PARAMS), sampling.compute_logprobs(PROMPT)):
         with pytest.raises(tw.NotFoundError, match="no such model"):
-            pending.result(PATIENCE_S)
+            pending.result(TEST_TIMEOUT_S)
     assert not server.named("asample")
 
 
 def test_cancelled_sample_does_not_cancel_the_creation(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A sample cancelled during the creation of the session does not cancel the creation."""
-    hold = Gate()
+    gate = Gate()
     server.rules["create_sampling_session"] = lambda request: ScriptedResponse(
-        server.healthy_response(request).body, hold=hold
+        server.healthy_response(request).body, gate=gate
     )
     sampling = client.create_sampling_client(base_model="base")
     first, second = sampling.sample(PROMPT, 1, PARAMS), sampling.sample(PROMPT, 1, PARAMS)
     server.wait_for_requests("create_sampling_session")
     first.cancel()
-    hold.release()
-    second.result(PATIENCE_S)
+    gate.release()
+    second.result(TEST_TIMEOUT_S)
     assert len(server.named("asample")) == 1
 
 
@@ -123,7 +123,7 @@ def test_compute_logprobs_returns_a_value_per_token(
     """compute_logprobs returns a value per token, None for the first, also if the server omits the first."""
     server.on_poll("Sample", lambda _: logprobs(*values))
     prompt = tw.ModelInput.from_ints([1, 2, 3])
-    assert sampling.compute_logprobs(prompt).result(PATIENCE_S) == [None, -1.0, -2.0]
+    assert sampling.compute_logprobs(prompt).result(TEST_TIMEOUT_S) == [None, -1.0, -2.0]
     assert asyncio.run(sampling.compute_logprobs_async(prompt)) == [None, -1.0, -2.0]
     body = server.bodies("asample")[0]
     assert (body["num_samples"], body["prompt_logprobs"], body["sampling_params"]["max_tokens"]) == (1, True, 1)
@@ -138,14 +138,14 @@ def test_wrong_number_of_prompt_logprobs_is_an_error(
     """A wrong number of values, or none, raises an error with the numbers of values and of tokens."""
     server.on_poll("Sample", lambda _: response)
     with pytest.raises(tw.APIResponseValidationError, match=r"per prompt token \(3\), got (none|0|4)"):
-        sampling.compute_logprobs(tw.ModelInput.from_ints([1, 2, 3])).result(PATIENCE_S)
+        sampling.compute_logprobs(tw.ModelInput.from_ints([1, 2, 3])).result(TEST_TIMEOUT_S)
 
 
 def test_logprobs_of_a_prompt_with_an_image_are_unchanged(server: ScriptedServer, sampling: tw.SamplingClient) -> None:
     """With an image whose length only the server knows, compute_logprobs returns the values unchanged."""
     server.on_poll("Sample", lambda _: logprobs(None, -1.0, -2.0, -3.0))
     prompt = tw.ModelInput.from_ints([1]).append(IMAGE)
-    assert sampling.compute_logprobs(prompt).result(PATIENCE_S) == [None, -1.0, -2.0, -3.0]
+    assert sampling.compute_logprobs(prompt).result(TEST_TIMEOUT_S) == [None, -1.0, -2.0, -3.0]
 
 
 def test_base_model_is_read_from_the_server(server: ScriptedServer, sampling: tw.SamplingClient) -> None:
@@ -211,8 +211,8 @@ def test_wrong_arguments_are_rejected_before_sending(
     text: str,
 ) -> None:
     """A wrong argument raises an error at the call, before a request, and uses no seq_id."""
-    sampling.result(PATIENCE_S)
+    sampling.result(TEST_TIMEOUT_S)
     with pytest.raises(error, match=text):
         call(sampling)
-    sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert [body["seq_id"] for body in server.bodies("asample")] == [0]

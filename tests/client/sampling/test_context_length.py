@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(120)
 CONTEXT = 10
@@ -37,7 +37,7 @@ def from_trained_model(client: tw.ServiceClient) -> tw.SamplingClient:
 
 
 def from_saved_path(client: tw.ServiceClient) -> tw.SamplingClient:
-    saved = client.create_lora_training_client("base").save_weights_for_sampler("a").result(PATIENCE_S)
+    saved = client.create_lora_training_client("base").save_weights_for_sampler("a").result(TEST_TIMEOUT_S)
     return client.create_sampling_client(model_path=saved.path)
 
 
@@ -69,9 +69,9 @@ def test_sample_beyond_the_context_is_rejected_before_sending(
         with pytest.raises(
             tw.BadRequestError, match=r"context of 10 tokens.*4 tokens and max_tokens=7; .*most 6"
         ) as caught:
-            rejected.result(PATIENCE_S)
+            rejected.result(TEST_TIMEOUT_S)
         assert not server.named("asample")
-        sampling.sample(prompt(4), 1, tw.SamplingParams(max_tokens=6)).result(PATIENCE_S)
+        sampling.sample(prompt(4), 1, tw.SamplingParams(max_tokens=6)).result(TEST_TIMEOUT_S)
     error = caught.value
     assert isinstance(error, tw.ContextLengthError)
     assert (error.prompt_tokens, error.max_tokens, error.context_length, error.status_code) == (4, 7, CONTEXT, 400)
@@ -100,13 +100,13 @@ def test_prompt_and_max_tokens_must_fit_the_context(
     """The client adds prompt tokens and max_tokens; it does not check prompts with an image."""
     limit_context(server)
     with open_client(server.url, wire_version="0.22.7") as client:
-        client.create_rest_client().get_server_capabilities().result(PATIENCE_S)
+        client.create_rest_client().get_server_capabilities().result(TEST_TIMEOUT_S)
         future = from_base_model(client).sample(model_input, 1, tw.SamplingParams(max_tokens=max_tokens))
         if text is None:
-            future.result(PATIENCE_S)
+            future.result(TEST_TIMEOUT_S)
         else:
             with pytest.raises(tw.ContextLengthError, match=text):
-                future.result(PATIENCE_S)
+                future.result(TEST_TIMEOUT_S)
     assert len(server.named("asample")) == (text is None)
 
 
@@ -130,7 +130,7 @@ def test_unknown_context_length_rejects_nothing(server: ScriptedServer, models: 
     with open_client(server.url, wire_version="0.22.7") as client:
         if models:
             client.get_server_capabilities()
-        from_base_model(client).sample(prompt(6), 1, tw.SamplingParams(max_tokens=100)).result(PATIENCE_S)
+        from_base_model(client).sample(prompt(6), 1, tw.SamplingParams(max_tokens=100)).result(TEST_TIMEOUT_S)
     assert len(server.named("asample")) == 1
     assert len(server.named("get_server_capabilities")) == bool(models)
 
@@ -144,9 +144,9 @@ def test_compute_logprobs_checks_only_the_prompt(server: ScriptedServer) -> None
     with open_client(server.url, wire_version="0.22.7") as client:
         client.get_server_capabilities()
         sampling = from_base_model(client)
-        assert sampling.compute_logprobs(prompt(CONTEXT)).result(PATIENCE_S) == logprobs
+        assert sampling.compute_logprobs(prompt(CONTEXT)).result(TEST_TIMEOUT_S) == logprobs
         with pytest.raises(tw.ContextLengthError):
-            sampling.compute_logprobs(prompt(CONTEXT + 1)).result(PATIENCE_S)
+            sampling.compute_logprobs(prompt(CONTEXT + 1)).result(TEST_TIMEOUT_S)
     assert len(server.named("asample")) == 1
 
 
@@ -163,7 +163,7 @@ def test_copies_and_handles_keep_the_context_length(server: ScriptedServer) -> N
         ]
         for sampling_copy in copies:
             with pytest.raises(tw.ContextLengthError):
-                sampling_copy.sample(prompt(4), 1, tw.SamplingParams(max_tokens=7)).result(PATIENCE_S)
+                sampling_copy.sample(prompt(4), 1, tw.SamplingParams(max_tokens=7)).result(TEST_TIMEOUT_S)
     assert not server.named("asample")
 
 
@@ -172,6 +172,6 @@ def test_copies_and_handles_keep_the_context_length(server: ScriptedServer) -> N
 def test_unset_max_tokens_is_not_sent(server: ScriptedServer, version: str, params: tw.SamplingParams) -> None:
     """No wire sends the key without a value; of the official clients only 0.16.1 sends null, for an explicit None."""
     with open_client(server.url, wire_version=version) as client:
-        from_base_model(client).sample(prompt(3), 1, params).result(PATIENCE_S)
+        from_base_model(client).sample(prompt(3), 1, params).result(TEST_TIMEOUT_S)
     (body,) = server.bodies("asample")
     assert "max_tokens" not in body["sampling_params"]

@@ -16,7 +16,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import FAST, KEY, PARAMS, PROMPT, loop_threads, open_client, wait_until
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 from tinkerwire._sampling.handles import SamplerHandle
 from tinkerwire._session import heartbeat
 
@@ -76,8 +76,10 @@ def test_receiver_provides_the_key(server: ScriptedServer, monkeypatch: pytest.M
     with open_client(server.url) as client:
         handle = client.create_sampling_client(base_model="base").get_sampler_handle()
     monkeypatch.setenv("TINKER_API_KEY", "tml-environment")
-    tw.SamplingClient.from_sampler_handle(handle).sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
-    tw.SamplingClient.from_sampler_handle(handle, api_key="tml-argument").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    tw.SamplingClient.from_sampler_handle(handle).sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
+    tw.SamplingClient.from_sampler_handle(handle, api_key="tml-argument").sample(PROMPT, 1, PARAMS).result(
+        TEST_TIMEOUT_S
+    )
     keys = [request.headers.get("x-api-key") for request in server.named("asample")]
     assert keys == ["tml-environment", "tml-argument"]
     remote = decode(handle) | {"base_url": "https://example.invalid"}
@@ -116,18 +118,18 @@ def test_copies_share_a_connection_that_ends_with_the_last(
     """Copies in one process share connection and heartbeat, which end with the last copy; the session does not end."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
     pickled = pickle.dumps(client.create_sampling_client(base_model="base"))
-    client.close().result(PATIENCE_S)
+    client.close().result(TEST_TIMEOUT_S)
     wait_until(lambda: not loop_threads(), "the end of the thread of the service")
     beats = len(server.named("session_heartbeat"))
     first, second = pickle.loads(pickled), pickle.loads(pickled)
     assert first._connection is second._connection
     assert len(server.named("session_heartbeat")) == beats
-    first.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    first.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     server.wait_for_requests("session_heartbeat", beats + 3)
     del first
     pending = second.sample(PROMPT, 1, PARAMS)
     del second
-    assert pending.result(PATIENCE_S).sequences[0].tokens == [1, 2]
+    assert pending.result(TEST_TIMEOUT_S).sequences[0].tokens == [1, 2]
     wait_until(lambda: not loop_threads(), "the end of the thread of the copies")
     assert not server.named("sessions/s1/finish")
 
@@ -233,7 +235,7 @@ def test_handle_holds_headers_without_a_credential(
         assert value not in base64.urlsafe_b64decode(handle).decode()
     from_handle = tw.SamplingClient.from_sampler_handle
     sampling_copy = from_handle(handle, api_key=KEY) if form == "handle" else pickle.loads(pickled)
-    sampling_copy.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    sampling_copy.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     sent = last_sample_headers(server)
     assert {name.lower(): value for name, value in SHARED_HEADERS.items()}.items() <= sent.items()
     assert not {name.lower() for name in SECRET_HEADERS} - {"x-api-key"} & sent.keys()
@@ -252,19 +254,19 @@ def test_receiver_provides_secret_headers(
         handle, pickled = sampling.get_sampler_handle(), pickle.dumps(sampling)
     secret_headers = {"authorization": "Bearer second"}
     copied = tw.SamplingClient.from_sampler_handle(handle, api_key=KEY, default_headers_overrides=secret_headers)
-    copied.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    copied.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert (last_sample_headers(server)["authorization"], last_sample_headers(server)["x-route"]) == (
         "Bearer second",
         "blue",
     )
     monkeypatch.setenv("TINKERWIRE_HEADERS", "\nAuthorization: Bearer third\nx-route: red\n")
-    pickle.loads(pickled).sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    pickle.loads(pickled).sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert (last_sample_headers(server)["authorization"], last_sample_headers(server)["x-route"]) == (
         "Bearer third",
         "blue",
     )
     with open_client(server.url) as client:
-        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert last_sample_headers(server)["authorization"] == "Bearer third"
     assert "it does not contain these headers" not in caplog.text
 

@@ -8,7 +8,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
-from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(60)
 ENABLED = ScriptedResponse({"sample_cancel_enabled": True, "sample_cancel_max_batch_size": 2})
@@ -18,7 +18,7 @@ ENABLED = ScriptedResponse({"sample_cancel_enabled": True, "sample_cancel_max_ba
 def results_gate(server: ScriptedServer) -> Gate:
     """Hold the results of samples until the gate opens."""
     gate = Gate()
-    server.on_poll("Sample", lambda request: ScriptedResponse(server.healthy_response(request).body, hold=gate))
+    server.on_poll("Sample", lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate))
     return gate
 
 
@@ -36,16 +36,16 @@ def cancel_samples(client: tw.ServiceClient, count: int) -> list[str]:
 def check_sampling(client: tw.ServiceClient, results_gate: Gate) -> None:
     """Check that further samples succeed."""
     results_gate.release()
-    assert client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    assert client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
 
 
 def test_cancelled_samples_are_cancelled_on_the_server(server: ScriptedServer, results_gate: Gate) -> None:
     """The client cancels each sample once, within the limit of the server, and requests the limit once."""
     server.rules["client/dynamic_config"] = lambda _: ENABLED
     cancellations_gate = Gate()
-    server.rules["cancel_future"] = lambda _: ScriptedResponse(hold=cancellations_gate)
+    server.rules["cancel_future"] = lambda _: ScriptedResponse(gate=cancellations_gate)
     with open_client(server.url, wire_version="0.38.0") as client:
-        client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
         assert not server.named("client/dynamic_config")
         ids = cancel_samples(client, 5)
         server.wait_for_requests("cancel_future", 2)
@@ -93,7 +93,7 @@ def test_no_cancellation_is_sent_if_the_server_does_not_support_it(
         ScriptedResponse(status=500),
         ScriptedResponse(status=404),
         ScriptedResponse(drop=True),
-        ScriptedResponse(hold=Gate()),
+        ScriptedResponse(gate=Gate()),
     ],
     ids=["500", "404", "drop", "results_gate"],
 )
@@ -118,10 +118,10 @@ def test_only_samples_in_flight_are_cancelled_on_the_server(server: ScriptedServ
     submission = Gate()
 
     def hold_submission(request: RecordedRequest) -> ScriptedResponse:
-        return ScriptedResponse(server.healthy_response(request).body, hold=submission)
+        return ScriptedResponse(server.healthy_response(request).body, gate=submission)
 
     server.rules["asample"] = hold_submission
-    server.on_poll("OptimStep", lambda _: ScriptedResponse(hold=Gate()))
+    server.on_poll("OptimStep", lambda _: ScriptedResponse(gate=Gate()))
     with open_client(server.url, wire_version="0.38.0") as client:
         sampling = client.create_sampling_client(base_model="base")
         unsent = sampling.sample(PROMPT, 1, PARAMS)
@@ -133,6 +133,6 @@ def test_only_samples_in_flight_are_cancelled_on_the_server(server: ScriptedServ
         submission.release()
         results_gate.release()
         finished = sampling.sample(PROMPT, 1, PARAMS)
-        finished.result(PATIENCE_S)
+        finished.result(TEST_TIMEOUT_S)
         assert not finished.cancel()
     assert not server.named("client/dynamic_config")

@@ -11,7 +11,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import FAST, PARAMS, open_client
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(120)
 TOKENS = [72, 101, 108, 108, 111]
@@ -49,7 +49,7 @@ INVALID_OPTIONS: dict[str, tuple[Options, str]] = {
 def test_impossible_option_is_rejected_before_sending(server: ScriptedServer, options: Options, text: str) -> None:
     """An impossible option raises ValueError with the numbers, before a request."""
     with open_client(server.url, wire_version="0.38.0") as client:
-        sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
         with pytest.raises(ValueError, match=text):
             sampling.sample(PROMPT, 1, PARAMS, **options)
     assert not server.named("asample")
@@ -77,7 +77,7 @@ def test_option_that_the_server_ignores_is_an_error(
     with open_client(server.url, wire_version="0.38.0") as client:
         sampling = client.create_sampling_client(base_model="base")
         with pytest.raises(tw.APIResponseValidationError, match=text):
-            sampling.sample(PROMPT, 1, PARAMS, **options).result(PATIENCE_S)
+            sampling.sample(PROMPT, 1, PARAMS, **options).result(TEST_TIMEOUT_S)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def service(url: str) -> Iterator[tw.ServiceClient]:
 def sample(sampling: tw.SamplingClient, temperature: float = 1.0, **options: Any) -> tw.SampleResponse:
     """Sample once with a fixed seed."""
     params = tw.SamplingParams(max_tokens=6, seed=3, temperature=temperature)
-    return sampling.sample(PROMPT, 1, params, **options).result(PATIENCE_S)
+    return sampling.sample(PROMPT, 1, params, **options).result(TEST_TIMEOUT_S)
 
 
 def test_target_tokens_get_their_logprobs(service: tw.ServiceClient) -> None:
@@ -151,10 +151,10 @@ def test_inflight_clients_share_the_newest_weights(service: tw.ServiceClient) ->
     """All inflight clients of a model sample from the newest inflight save; snapshots do not change."""
     training = service.create_lora_training_client(NANO, rank=4, seed=1)
     snapshot = training.save_weights_and_get_sampling_client()
-    first = training.save_weights_and_get_sampling_client(kind="inflight").result(PATIENCE_S)
+    first = training.save_weights_and_get_sampling_client(kind="inflight").result(TEST_TIMEOUT_S)
 
     def score(client: tw.SamplingClient) -> list[float]:
-        logprobs = client.compute_logprobs(PROMPT).result(PATIENCE_S)
+        logprobs = client.compute_logprobs(PROMPT).result(TEST_TIMEOUT_S)
         return [value for value in logprobs if value is not None]
 
     before = score(snapshot)
@@ -162,9 +162,9 @@ def test_inflight_clients_share_the_newest_weights(service: tw.ServiceClient) ->
     inputs = {"target_tokens": TOKENS[1:], "weights": [1.0] * 4}
     datum = tw.Datum(model_input=tw.ModelInput.from_ints(TOKENS[:-1]), loss_fn_inputs=inputs)
     training.forward_backward([datum], "cross_entropy")
-    training.optim_step(tw.AdamParams(learning_rate=0.05)).result(PATIENCE_S)
+    training.optim_step(tw.AdamParams(learning_rate=0.05)).result(TEST_TIMEOUT_S)
     assert score(first) == before
-    second = training.save_weights_and_get_sampling_client(kind="inflight").result(PATIENCE_S)
+    second = training.save_weights_and_get_sampling_client(kind="inflight").result(TEST_TIMEOUT_S)
     after = score(second)
     assert sum(after) > sum(before)
     assert score(first) == after

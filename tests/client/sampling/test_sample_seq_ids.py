@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire_generated.constants import SEQ_IDS_PER_COPY
 
 pytestmark = pytest.mark.timeout(60)
@@ -21,7 +21,7 @@ JOIN_OPTIONS = {"wire_version": "0.38.0", "client_config": {"sample_join_samplin
 def sample_twice(*clients: tw.SamplingClient) -> None:
     """Sample twice with each client."""
     for future in [client.sample(PROMPT, 1, PARAMS) for client in clients for _ in range(2)]:
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
 
 
 def sample_seq_ids(server: ScriptedServer) -> list[int]:
@@ -65,7 +65,7 @@ def test_missing_join_endpoint_falls_back_to_random_ranges(server: ScriptedServe
         clone = copy.copy(client.create_sampling_client(base_model="base"))
         for _ in range(2):
             future = clone.sample(PROMPT, 1, PARAMS)
-            assert isinstance(future.exception(PATIENCE_S), tw.PermissionDeniedError) is is_fatal
+            assert isinstance(future.exception(TEST_TIMEOUT_S), tw.PermissionDeniedError) is is_fatal
     assert len(server.named("join_sampling_session")) == (2 if is_fatal else 1)
 
 
@@ -86,5 +86,7 @@ def test_forked_processes_draw_different_ranges() -> None:
         "        os._exit(0)\n"
         "    os.wait()\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=TEST_TIMEOUT_S, check=True
+    )
     assert len(set(run.stdout.split())) == 3

@@ -9,7 +9,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, open_client
-from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._session import heartbeat
 
 pytestmark = pytest.mark.timeout(60)
@@ -36,8 +36,8 @@ LOST_HEARTBEATS = {
 
 def operations(client: tw.ServiceClient) -> dict[str, Callable[[], Any]]:
     """Something to wait for, by the name of its operation."""
-    training = client.create_lora_training_client("base").result(PATIENCE_S)
-    sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+    training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+    sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
 
     def loss(data: Any, logprobs: Any) -> Any:
         raise AssertionError("the log probabilities never arrive")
@@ -67,7 +67,7 @@ def test_operation_after_restart_raises_session_expired(
     server.rules[PATHS.get(name, name)] = lambda _: ScriptedResponse({"detail": "Model m1 not found"}, status=404)
     server.rules["session_heartbeat"] = lambda _: heartbeat
     with pytest.raises(tw.SessionExpiredError, match="session s1"):
-        start().result(PATIENCE_S)
+        start().result(TEST_TIMEOUT_S)
 
 
 @pytest.mark.parametrize("status", [400, 404, 410])
@@ -82,7 +82,7 @@ def test_poll_after_restart_raises_session_expired(
     server.rules["session_heartbeat"] = lambda _: LOST_HEARTBEATS["names the session"]
     before = len(server.named(PATHS.get(name, name)))
     with pytest.raises(tw.SessionExpiredError, match="session s1"):
-        start().result(PATIENCE_S)
+        start().result(TEST_TIMEOUT_S)
     assert len(server.named(PATHS.get(name, name))) == before + 1
 
 
@@ -90,15 +90,15 @@ def test_poll_after_restart_raises_session_expired(
 def test_405_to_get_shows_that_heartbeats_exist(server: ScriptedServer, body: Any) -> None:
     """If the text of a 404 is empty, a GET that returns 405 shows that the server has heartbeats."""
 
-    def heartbeat(asked: RecordedRequest) -> ScriptedResponse:
-        return ScriptedResponse(body, status=404 if asked.method == "POST" else 405)
+    def heartbeat(request: RecordedRequest) -> ScriptedResponse:
+        return ScriptedResponse(body, status=404 if request.method == "POST" else 405)
 
     with open_client(server.url) as client:
-        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         server.rules["session_heartbeat"] = heartbeat
         server.rules["optim_step"] = lambda _: ScriptedResponse({"detail": "Not Found"}, status=404)
         with pytest.raises(tw.SessionExpiredError):
-            training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,12 @@ def test_405_to_get_shows_that_heartbeats_exist(server: ScriptedServer, body: An
 def test_404_without_heartbeats_is_ordinary_error(server: ScriptedServer, body: Any) -> None:
     """The next operation is sent."""
     with open_client(server.url) as client:
-        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         server.rules["session_heartbeat"] = lambda _: ScriptedResponse(body, status=404)
         server.rules["save_weights"] = lambda _: ScriptedResponse({"detail": "Model not found"}, status=404)
         with pytest.raises(tw.NotFoundError, match="Model not found"):
-            training.save_state("a").result(PATIENCE_S)
-        training.optim_step(ADAM).result(PATIENCE_S)
+            training.save_state("a").result(TEST_TIMEOUT_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
 
 
 @pytest.mark.parametrize("status", [400, 404])
@@ -140,11 +140,11 @@ def test_404_without_heartbeats_is_ordinary_error(server: ScriptedServer, body: 
 def test_error_that_names_session_is_enough(server: ScriptedServer, body: Any, status: int) -> None:
     """It is enough on a server without heartbeats, too."""
     with open_client(server.url) as client:
-        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         server.rules["session_heartbeat"] = lambda _: ScriptedResponse({"detail": "Not Found"}, status=404)
         server.rules["optim_step"] = lambda _: ScriptedResponse(body, status=status)
         with pytest.raises(tw.SessionExpiredError, match="session s1"):
-            training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)
 
 
 @pytest.mark.parametrize(
@@ -160,10 +160,10 @@ def test_error_that_names_session_is_enough(server: ScriptedServer, body: Any, s
 def test_missing_model_in_live_session_is_ordinary_error(server: ScriptedServer, body: Any, status: int) -> None:
     """A missing sampler or model or a bad argument is not a lost session."""
     with open_client(server.url) as client:
-        sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
         server.rules["asample"] = lambda _: ScriptedResponse(body, status=status)
         with pytest.raises(tw.APIStatusError) as caught:
-            sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+            sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
         assert caught.value.status_code == status
 
 
@@ -172,20 +172,20 @@ def test_unfinished_poll_ends_with_session(
 ) -> None:
     """A restarted server may answer "not ready" to every poll; the poll ends once a heartbeat shows the loss."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
-    training = client.create_lora_training_client("base").result(PATIENCE_S)
+    training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     server.on_poll("OptimStep", lambda _: ScriptedResponse(status=408))
     step = training.optim_step(ADAM)
     server.wait_for(lambda: bool(server.polls("OptimStep")), "a poll")
     server.rules["session_heartbeat"] = lambda _: ScriptedResponse({"detail": "no"}, status=410)
     with pytest.raises(tw.SessionExpiredError):
-        step.result(PATIENCE_S)
+        step.result(TEST_TIMEOUT_S)
 
 
 def test_queued_operations_raise_session_expired(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Operations that are queued during the restart raise SessionExpiredError, too."""
-    training = client.create_lora_training_client("base").result(PATIENCE_S)
-    hold = Gate()
-    server.rules["forward_backward"] = lambda _: ScriptedResponse({"detail": "Model not found"}, status=404, hold=hold)
+    training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+    gate = Gate()
+    server.rules["forward_backward"] = lambda _: ScriptedResponse({"detail": "Model not found"}, status=404, gate=gate)
     server.rules["session_heartbeat"] = lambda _: LOST_HEARTBEATS["names the session"]
     futures = [
         training.forward_backward([datum()], "cross_entropy"),
@@ -193,16 +193,16 @@ def test_queued_operations_raise_session_expired(server: ScriptedServer, client:
         training.save_state("a"),
     ]
     server.wait_for_requests("forward_backward")
-    hold.release()
+    gate.release()
     for future in futures:
         with pytest.raises(tw.SessionExpiredError):
-            future.result(PATIENCE_S)
+            future.result(TEST_TIMEOUT_S)
 
 
 def test_rest_call_is_independent_of_session(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A missing checkpoint raises NotFoundError even after the session is lost."""
-    client.create_lora_training_client("base").result(PATIENCE_S)
+    client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     server.rules["session_heartbeat"] = lambda _: LOST_HEARTBEATS["names the session"]
     server.rules["training_runs/r1"] = lambda _: ScriptedResponse({"detail": "not found"}, status=404)
     with pytest.raises(tw.NotFoundError):
-        client.create_rest_client().get_training_run("r1").result(PATIENCE_S)
+        client.create_rest_client().get_training_run("r1").result(TEST_TIMEOUT_S)

@@ -9,7 +9,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client, wait_until
-from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._session import heartbeat
 from tinkerwire._transport import aiohttp_transport
 
@@ -27,20 +27,20 @@ def test_session_is_created_on_demand(server: ScriptedServer, client: tw.Service
     """Neither the constructor nor calls without a session create one."""
     client.get_server_capabilities()
     assert not server.named("create_session")
-    client.create_lora_training_client("base").result(PATIENCE_S)
+    client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     assert len(server.named("create_session")) == 1
 
 
 def test_concurrent_clients_share_one_session(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Forty clients made at once by eight threads share one session, and have numbers of their own in it."""
-    hold = Gate()
-    server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+    gate = Gate()
+    server.rules["create_session"] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
     with ThreadPoolExecutor(8) as pool:
         training = [pool.submit(client.create_lora_training_client, "base") for _ in range(20)]
         sampling = [pool.submit(client.create_sampling_client, None, "base") for _ in range(20)]
-        hold.release()
+        gate.release()
         for job in (*training, *sampling):
-            job.result(PATIENCE_S).result(PATIENCE_S)
+            job.result(TEST_TIMEOUT_S).result(TEST_TIMEOUT_S)
     assert len(server.named("create_session")) == 1
     assert sorted(body["model_seq_id"] for body in server.bodies("create_model")) == list(range(20))
     numbers = sorted(body["sampling_session_seq_id"] for body in server.bodies("create_sampling_session"))
@@ -50,45 +50,45 @@ def test_concurrent_clients_share_one_session(server: ScriptedServer, client: tw
 def test_models_are_numbered_in_call_order(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The model_seq_ids follow the order of the calls."""
     for future in [client.create_lora_training_client(f"base{i}") for i in range(10)]:
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
     found = {body["base_model"]: body["model_seq_id"] for body in server.bodies("create_model")}
     assert found == {f"base{i}": i for i in range(10)}
 
 
 def test_failed_creation_is_repeated_by_next_operation(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """All operations that wait for the session get the error; a later one creates the session."""
-    hold = Gate()
+    gate = Gate()
     server.rules["create_session"] = in_order(
-        ScriptedResponse({"detail": "no seats"}, status=403, hold=hold), server.healthy_response
+        ScriptedResponse({"detail": "no seats"}, status=403, gate=gate), server.healthy_response
     )
     waiting = [client.create_lora_training_client("base") for _ in range(3)]
     server.wait_for_requests("create_session")
-    hold.release()
+    gate.release()
     for training in waiting:
         with pytest.raises(tw.PermissionDeniedError, match="no seats"):
-            training.result(PATIENCE_S)
-    client.create_lora_training_client("base").result(PATIENCE_S)
+            training.result(TEST_TIMEOUT_S)
+    client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     assert len(server.named("create_session")) == 2
 
 
 def test_cancelled_creation_leaves_session_to_others(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A client whose creation is cancelled does not cancel the session of the others."""
-    hold = Gate()
-    server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+    gate = Gate()
+    server.rules["create_session"] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
     first, second = client.create_lora_training_client("base"), client.create_lora_training_client("base")
     server.wait_for_requests("create_session")
     first._operations.creation.cancel()
-    hold.release()
-    second.result(PATIENCE_S)
+    gate.release()
+    second.result(TEST_TIMEOUT_S)
 
 
 @pytest.mark.usefixtures("quick")
 def test_heartbeats_continue_until_close(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """Heartbeats have the session id, and stop at close."""
-    client.create_lora_training_client("base").result(PATIENCE_S)
+    client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     beats = server.wait_for_requests("session_heartbeat", 5)
     assert {beat.body["session_id"] for beat in beats} == {"s1"}
-    client.close().result(PATIENCE_S)
+    client.close().result(TEST_TIMEOUT_S)
     number = len(server.named("session_heartbeat"))
     with open_client(server.url) as other:
         # The loop goes on for the other client, and would go on for the heart.
@@ -114,7 +114,7 @@ def test_heartbeat_continues_after_errors(
 ) -> None:
     """After any error the next heartbeat is sent at its regular time."""
     server.rules["session_heartbeat"] = lambda _: trouble
-    client.create_lora_training_client("base").result(PATIENCE_S)
+    client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     beats = server.wait_for_requests("session_heartbeat", 4)
     assert len({beat.headers["x-idempotency-key"] for beat in beats}) == len(beats)
 
@@ -136,7 +136,7 @@ def test_heartbeat_survives_foreign_transport_error(server: ScriptedServer, monk
             await inner.close()
 
     with open_client(server.url, transport=Broken()) as client:
-        client.create_lora_training_client("base").result(PATIENCE_S)
+        client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         while len(tried) < 3:
             client.get_server_capabilities()
 
@@ -148,14 +148,14 @@ def test_410_ends_heartbeats(
     """The end is logged once."""
     server.rules["session_heartbeat"] = lambda _: ScriptedResponse(status=410)
     with caplog.at_level(logging.WARNING, "tinkerwire"):
-        client.create_lora_training_client("base").result(PATIENCE_S)
+        client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         heart = client._session._heartbeat._task
         assert heart is not None
 
         async def end() -> None:
             await heart
 
-        client._connection.start(end).result(PATIENCE_S)
+        client._connection.start(end).result(TEST_TIMEOUT_S)
     assert len(server.named("session_heartbeat")) == 1
     assert [message for message in caplog.messages if "has expired" in message]
 
@@ -169,7 +169,7 @@ def test_long_heartbeat_failure_is_logged(
     monkeypatch.setattr(heartbeat, "SILENCE_S", 0.0)
     server.rules["session_heartbeat"] = lambda _: ScriptedResponse({"detail": "on fire"}, status=500)
     with caplog.at_level(logging.WARNING, "tinkerwire"):
-        client.create_lora_training_client("base").result(PATIENCE_S)
+        client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         server.wait_for_requests("session_heartbeat", 3)
     assert "session s1: no heartbeat has succeeded" in caplog.text
     assert "on fire" in caplog.text
@@ -182,7 +182,7 @@ def test_server_messages_are_logged(
     said = {"info_message": "hello", "warning_message": "careful", "error_message": "alas"}
     server.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s1", **said})
     with caplog.at_level(logging.INFO, "tinkerwire"):
-        client.create_lora_training_client("base").result(PATIENCE_S)
+        client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     found = {(record.levelname, record.message) for record in caplog.records}
     assert {("INFO", "hello"), ("WARNING", "careful"), ("ERROR", "alas")} <= found
 
@@ -192,9 +192,9 @@ def test_session_metadata_is_sent(server: ScriptedServer, monkeypatch: pytest.Mo
     monkeypatch.setenv("TINKER_TAGS", "a,b")
     monkeypatch.setenv("TINKER_PROJECT_ID", "from-environment")
     with open_client(server.url, user_metadata={"who": "me"}) as client:
-        client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
     with open_client(server.url, project_id="given") as client:
-        client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
     first, second = server.bodies("create_session")
     assert (first["tags"], first["user_metadata"], first["project_id"]) == (
         ["a", "b"],
@@ -207,8 +207,8 @@ def test_session_metadata_is_sent(server: ScriptedServer, monkeypatch: pytest.Mo
 
 def test_close_during_creation_ends_operations(server: ScriptedServer) -> None:
     """Operations that wait for the session end with ClientClosedError."""
-    hold = Gate()
-    server.rules["create_session"] = lambda asked: ScriptedResponse(server.healthy_response(asked).body, hold=hold)
+    gate = Gate()
+    server.rules["create_session"] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
     with open_client(server.url) as client:
         training, sampling = (
             client.create_lora_training_client("base"),
@@ -218,8 +218,8 @@ def test_close_during_creation_ends_operations(server: ScriptedServer) -> None:
         server.wait_for_requests("create_session")
     for waiting in (training, sampling, *futures):
         with pytest.raises(tw.ClientClosedError):
-            waiting.result(PATIENCE_S)
-    hold.release()
+            waiting.result(TEST_TIMEOUT_S)
+    gate.release()
 
 
 @pytest.fixture
@@ -227,9 +227,9 @@ def beaten(server: ScriptedServer, client: tw.ServiceClient, monkeypatch: pytest
     """Create a training client whose session has had a heartbeat, and gets further ones on request only."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
     monkeypatch.setattr(heartbeat, "PROBE_REUSE_S", 0.0)
-    training = client.create_lora_training_client("base").result(PATIENCE_S)
+    training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     server.wait_for_requests("session_heartbeat", 1)
-    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 10 * TEST_TIMEOUT_S)
     # The last quick beat, if there is one more, is over before anything is asked.
     wait_until(lambda: client._session._heartbeat._was_accepted, "the server has accepted a heartbeat")
     return training
@@ -244,9 +244,9 @@ def test_restart_is_reported_as_session_expired(
     steps = [beaten.optim_step(ADAM) for _ in range(3)]
     for step in steps:
         with pytest.raises(tw.SessionExpiredError, match="session s1: the server no longer has it"):
-            step.result(PATIENCE_S)
+            step.result(TEST_TIMEOUT_S)
     with pytest.raises(tw.SessionExpiredError):
-        client.create_lora_training_client("base").result(PATIENCE_S)
+        client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
 
 
 def test_not_found_in_live_session_stays_not_found(server: ScriptedServer, beaten: tw.TrainingClient) -> None:
@@ -254,7 +254,7 @@ def test_not_found_in_live_session_stays_not_found(server: ScriptedServer, beate
     server.rules["optim_step"] = lambda _: ScriptedResponse({"detail": "Model not found"}, status=404)
     beats = len(server.named("session_heartbeat"))
     with pytest.raises(tw.NotFoundError, match="Model not found"):
-        beaten.optim_step(ADAM).result(PATIENCE_S)
+        beaten.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert len(server.named("session_heartbeat")) > beats
 
 

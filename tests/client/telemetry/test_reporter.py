@@ -12,7 +12,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, PARAMS, open_client, wait_until
-from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer
 from tinkerwire._server.app import EmbeddedServer
 from tinkerwire._telemetry import reporter as telemetry
 from tinkerwire._telemetry.reporter import is_enabled
@@ -75,7 +75,7 @@ def test_disabled_telemetry_sends_nothing(server: ScriptedServer, monkeypatch: p
     server.rules["asample"] = lambda _: ScriptedResponse(status=400)
     with open_client(server.url) as client:
         sampling = client.create_sampling_client(base_model="base")
-        assert isinstance(sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S), tw.BadRequestError)
+        assert isinstance(sampling.sample(PROMPT, 1, PARAMS).exception(TEST_TIMEOUT_S), tw.BadRequestError)
         assert client.get_telemetry() is sampling.get_telemetry() is None
     assert server.named("telemetry") == []
 
@@ -83,7 +83,7 @@ def test_disabled_telemetry_sends_nothing(server: ScriptedServer, monkeypatch: p
 def test_events_of_session_are_numbered_in_order(server: ScriptedServer) -> None:
     """The start, logged events and the end have the session's id; all clients share one reporter."""
     with open_client(server.url, wire_version="0.38.0") as client:
-        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         sampling = client.create_sampling_client(base_model="base")
         reporter = client.get_telemetry()
         assert reporter is not None
@@ -111,7 +111,7 @@ def test_older_wire_has_no_process_uuid(server: ScriptedServer) -> None:
         client.get_server_capabilities()
     assert server.named("telemetry") == []
     with open_client(server.url, wire_version="0.16.1") as client:
-        client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
     assert "process_uuid" not in server.bodies("telemetry")[0]
 
 
@@ -132,7 +132,7 @@ def test_embedded_server_accepts_events(wire: str) -> None:
         transport.send = watched  # type: ignore[method-assign]
         with tw.ServiceClient(base_url="http://localhost:1", transport=transport, wire_version=wire) as client:
             with pytest.raises(tw.TinkerError):
-                client.create_sampling_client(base_model="nonsense").result(PATIENCE_S)
+                client.create_sampling_client(base_model="nonsense").result(TEST_TIMEOUT_S)
             client.get_telemetry().log_exception(KeyError("x"))  # type: ignore[union-attr]
     assert statuses
     assert set(statuses) == {200}
@@ -147,7 +147,7 @@ def test_errors_are_sent_soon_without_secrets(server: ScriptedServer) -> None:
     with open_client(server.url, retry=policy, default_headers_overrides={"x-mine": "my-secret"}) as client:
         sampling = client.create_sampling_client(base_model="base")
         for _ in range(2):
-            assert sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S) is not None
+            assert sampling.sample(PROMPT, 1, PARAMS).exception(TEST_TIMEOUT_S) is not None
         reporter = client.get_telemetry()
         assert reporter is not None
         reporter.log("mine", {"key": KEY, "list": [f"x{KEY}", "my-secret"]})
@@ -189,19 +189,19 @@ def test_failing_telemetry_delays_and_fails_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Errors surface at once, work continues, close returns, and the log is empty."""
-    hold = Gate()
-    server.rules["telemetry"] = lambda _: answer or ScriptedResponse(hold=hold)
+    gate = Gate()
+    server.rules["telemetry"] = lambda _: answer or ScriptedResponse(gate=gate)
     server.rules["asample"] = lambda _: ScriptedResponse(status=400)
     monkeypatch.setattr(telemetry, "DRAIN_S", 0.2)
     monkeypatch.setattr(telemetry, "SEND_TIMEOUT_S", 1000.0)
     with caplog.at_level(logging.INFO, "tinkerwire"), open_client(server.url) as client:
         sampling = client.create_sampling_client(base_model="base")
         for _ in range(5):
-            assert isinstance(sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S), tw.BadRequestError)
+            assert isinstance(sampling.sample(PROMPT, 1, PARAMS).exception(TEST_TIMEOUT_S), tw.BadRequestError)
         server.wait_for_requests("telemetry")
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+        client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert caplog.records == []
-    hold.release()
+    gate.release()
 
 
 def test_404_ends_telemetry(server: ScriptedServer) -> None:
@@ -210,11 +210,11 @@ def test_404_ends_telemetry(server: ScriptedServer) -> None:
     server.rules["asample"] = lambda _: ScriptedResponse(status=400)
     with open_client(server.url, retry=FAST) as client:
         sampling = client.create_sampling_client(base_model="base")
-        sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S)
+        sampling.sample(PROMPT, 1, PARAMS).exception(TEST_TIMEOUT_S)
         reporter = client.get_telemetry()
         assert reporter is not None
         wait_until(lambda: not reporter.log("x"), "the reporter ends")
-        sampling.sample(PROMPT, 1, PARAMS).exception(PATIENCE_S)
+        sampling.sample(PROMPT, 1, PARAMS).exception(TEST_TIMEOUT_S)
     assert len(server.named("telemetry")) == 1
 
 
@@ -230,7 +230,7 @@ def test_queue_data_and_batches_are_limited(server: ScriptedServer, monkeypatch:
         assert not reporter.log(5)  # type: ignore[arg-type]
         accepted = list(itertools.takewhile(lambda n: reporter.log(f"e{n}"), range(1000)))
         assert len(accepted) == 250
-        client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
     assert [len(body["events"]) for body in server.bodies("telemetry")] == [100, 100, 50]
     assert [event["event_name"] for event in told(server)] == [f"e{n}" for n in accepted]
 
@@ -238,10 +238,10 @@ def test_queue_data_and_batches_are_limited(server: ScriptedServer, monkeypatch:
 def test_failed_batch_is_retried_and_dropped(server: ScriptedServer) -> None:
     """The retries send the same events."""
     busy = iter([ScriptedResponse(status=500)])
-    server.rules["telemetry"] = lambda asked: next(busy, ScriptedResponse({"status": "accepted"}))
+    server.rules["telemetry"] = lambda request: next(busy, ScriptedResponse({"status": "accepted"}))
     with open_client(server.url) as client:
-        client.create_sampling_client(base_model="base").result(PATIENCE_S)
-        client._connection.start(lambda: _wake(client)).result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
+        client._connection.start(lambda: _wake(client)).result(TEST_TIMEOUT_S)
         first, second = server.wait_for_requests("telemetry", 2)[:2]
     assert first.body["events"] == second.body["events"]
 

@@ -9,67 +9,67 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
-from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order, seq_ids
+from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order, seq_ids
 
 pytestmark = pytest.mark.timeout(60)
 
 
 def test_operations_cancelled_in_the_queue_are_not_sent(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Operations cancelled in the queue leave no gap and delay no other; the order is kept."""
-    hold = Gate()
+    gate = Gate()
     server.rules["forward_backward"] = lambda request: ScriptedResponse(
-        server.healthy_response(request).body, hold=hold
+        server.healthy_response(request).body, gate=gate
     )
     first = training.forward_backward([datum()], "cross_entropy")
     server.wait_for_requests("forward_backward")
     futures = [training.optim_step(ADAM) for _ in range(10)]
     for future in futures[::2]:
         assert future.cancel()
-    hold.release()
-    first.result(PATIENCE_S)
+    gate.release()
+    first.result(TEST_TIMEOUT_S)
     for future in futures[1::2]:
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
     for future in futures[::2]:
         with pytest.raises(tw.CancelledSubmissionError, match="was cancelled"):
-            future.result(PATIENCE_S)
+            future.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == list(range(1, 7))
 
 
 def test_cancelling_in_the_queue_keeps_the_order(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """If the middle operation is cancelled, the last one still waits for the first one."""
-    hold = Gate()
+    gate = Gate()
     server.rules["forward_backward"] = lambda request: ScriptedResponse(
-        server.healthy_response(request).body, hold=hold
+        server.healthy_response(request).body, gate=gate
     )
     first = training.forward_backward([datum()], "cross_entropy")
     server.wait_for_requests("forward_backward")
     middle, last = training.optim_step(ADAM), training.save_state("a")
     middle.cancel()
     # One more operation on another model shows that the loop had time to make the mistake.
-    training._session.connection.start(lambda: asyncio.sleep(0.02)).result(PATIENCE_S)
+    training._session.connection.start(lambda: asyncio.sleep(0.02)).result(TEST_TIMEOUT_S)
     assert not server.named("save_weights")
-    hold.release()
-    first.result(PATIENCE_S)
-    last.result(PATIENCE_S)
+    gate.release()
+    first.result(TEST_TIMEOUT_S)
+    last.result(TEST_TIMEOUT_S)
 
 
 def test_request_of_a_cancelled_operation_completes(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """An operation cancelled during its request fails at once; its request completes, without a gap."""
-    hold = Gate()
+    gate = Gate()
     server.rules["forward_backward"] = lambda request: ScriptedResponse(
-        server.healthy_response(request).body, hold=hold
+        server.healthy_response(request).body, gate=gate
     )
     sent = training.forward_backward([datum()], "cross_entropy")
     server.wait_for_requests("forward_backward")
     following = training.optim_step(ADAM)
     sent.cancel()
     with pytest.raises(tw.CancelledSubmissionError):
-        sent.result(PATIENCE_S)
-    training._session.connection.start(lambda: asyncio.sleep(0.02)).result(PATIENCE_S)
+        sent.result(TEST_TIMEOUT_S)
+    training._session.connection.start(lambda: asyncio.sleep(0.02)).result(TEST_TIMEOUT_S)
     assert server.active["forward_backward"] == 1
     assert not server.named("optim_step")
-    hold.release()
-    following.result(PATIENCE_S)
+    gate.release()
+    following.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 2]
     assert not server.polls("ForwardBackward")
 
@@ -78,16 +78,16 @@ def test_rejected_request_of_a_cancelled_operation_frees_its_seq_id(
     server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The next operation gets the seq_id, and nothing is logged."""
-    hold = Gate()
+    gate = Gate()
     server.rules["optim_step"] = in_order(
-        ScriptedResponse({"detail": "bad"}, status=422, hold=hold), server.healthy_response
+        ScriptedResponse({"detail": "bad"}, status=422, gate=gate), server.healthy_response
     )
     sent = training.optim_step(ADAM)
     server.wait_for_requests("optim_step")
     following = training.optim_step(ADAM)
     sent.cancel()
-    hold.release()
-    following.result(PATIENCE_S)
+    gate.release()
+    following.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 1]
     gc.collect()
     assert not caplog.records
@@ -95,12 +95,12 @@ def test_rejected_request_of_a_cancelled_operation_frees_its_seq_id(
 
 def test_close_does_not_wait_for_a_cancelled_request(server: ScriptedServer) -> None:
     """Close does not wait for the request of a cancelled operation."""
-    hold = Gate()
-    server.rules["optim_step"] = lambda request: ScriptedResponse(server.healthy_response(request).body, hold=hold)
+    gate = Gate()
+    server.rules["optim_step"] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
     with open_client(server.url) as client:
         sent = client.create_lora_training_client("base").optim_step(ADAM)
         server.wait_for_requests("optim_step")
         sent.cancel()
-        client.close().result(PATIENCE_S)
+        client.close().result(TEST_TIMEOUT_S)
     server.wait_for(lambda: server.active["optim_step"] == 0, "the client hangs up")
-    hold.release()
+    gate.release()

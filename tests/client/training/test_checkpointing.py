@@ -8,7 +8,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(60)
 PATH = "tinker://m1/weights/a"
@@ -17,9 +17,9 @@ SAMPLER_PATH = "tinker://m1/sampler_weights/a"
 
 def test_save_and_load_send_every_argument(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Names, lifetimes and the optimizer flag arrive; saving returns the path."""
-    assert training.save_state("a", ttl_seconds=60).result(PATIENCE_S).path == PATH
-    assert training.save_weights_for_sampler("b", 90).result(PATIENCE_S).path == SAMPLER_PATH
-    training.load_state(PATH).result(PATIENCE_S)
+    assert training.save_state("a", ttl_seconds=60).result(TEST_TIMEOUT_S).path == PATH
+    assert training.save_weights_for_sampler("b", 90).result(TEST_TIMEOUT_S).path == SAMPLER_PATH
+    training.load_state(PATH).result(TEST_TIMEOUT_S)
     assert server.sole_body("save_weights") == {"model_id": "m1", "path": "a", "seq_id": 1, "ttl_seconds": 60}
     assert server.sole_body("save_weights_for_sampler") == {
         "model_id": "m1",
@@ -28,7 +28,7 @@ def test_save_and_load_send_every_argument(server: ScriptedServer, training: tw.
         "ttl_seconds": 90,
     }
     assert server.sole_body("load_weights") == {"model_id": "m1", "path": PATH, "optimizer": False, "seq_id": 3}
-    training.load_state_with_optimizer(PATH).result(PATIENCE_S)
+    training.load_state_with_optimizer(PATH).result(TEST_TIMEOUT_S)
     assert server.bodies("load_weights")[1]["optimizer"] is True
 
 
@@ -36,9 +36,9 @@ def test_old_wire_loads_weights_without_the_optimizer_flag(server: ScriptedServe
     """A wire version without the optimizer flag loads weights without it, and raises for the optimizer state."""
     with open_client(server.url, wire_version="0.4.1") as client:
         training = client.create_lora_training_client("base")
-        training.load_state(PATH).result(PATIENCE_S)
+        training.load_state(PATH).result(TEST_TIMEOUT_S)
         with pytest.raises(tw.DialectError, match=r"optimizer.*0\.4\.1"):
-            training.load_state_with_optimizer(PATH).result(PATIENCE_S)
+            training.load_state_with_optimizer(PATH).result(TEST_TIMEOUT_S)
     assert "optimizer" not in server.bodies("load_weights")[0]
 
 
@@ -49,19 +49,19 @@ def test_sampling_from_unnamed_weights_uses_the_session_of_the_response(
     training.optim_step(ADAM)
     sampling = training.save_weights_and_get_sampling_client()
     after = training.optim_step(ADAM)
-    assert sampling.result(PATIENCE_S).sampling_session_id == "sampler2"
-    after.result(PATIENCE_S)
+    assert sampling.result(TEST_TIMEOUT_S).sampling_session_id == "sampler2"
+    after.result(TEST_TIMEOUT_S)
     body = server.sole_body("save_weights_for_sampler")
     assert body == {"model_id": "m1", "seq_id": 2, "sampling_session_seq_id": 0}
     assert not server.named("create_sampling_session")
-    sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+    sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert server.bodies("asample")[0]["sampling_session_id"] == "sampler2"
 
 
 def test_named_weights_are_saved_and_sampled_from(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """The weights are saved under the name, and the returned path is sampled from."""
     server.on_poll("SaveWeightsForSampler", lambda _: ScriptedResponse({"path": "tinker://m1/named"}))
-    training.save_weights_and_get_sampling_client("named").result(PATIENCE_S)
+    training.save_weights_and_get_sampling_client("named").result(TEST_TIMEOUT_S)
     assert server.sole_body("save_weights_for_sampler") == {"model_id": "m1", "path": "named", "seq_id": 1}
     assert server.sole_body("create_sampling_session")["model_path"] == "tinker://m1/named"
 
@@ -75,7 +75,7 @@ def test_repeated_name_samples_from_the_new_weights(
     second = training.save_weights_and_get_sampling_client("named")
     step = training.optim_step(tw.AdamParams())
     for waiting in (first, second, step):
-        waiting.result(PATIENCE_S)
+        waiting.result(TEST_TIMEOUT_S)
     bodies = server.bodies("save_weights_for_sampler")
     assert [(body.get("path"), body["seq_id"]) for body in bodies] == [("named", 1), (None, 2)]
     assert bodies[1]["sampling_session_seq_id"] is not None
@@ -87,14 +87,14 @@ def test_repeated_name_keeps_the_first_save_on_the_embedded_server() -> None:
     """Each client samples from the weights of its call, and the first save keeps the name."""
     with tw.ServiceClient(base_url="local") as client:
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
-        samplers = [training.save_weights_and_get_sampling_client(name="same").result(PATIENCE_S) for _ in range(3)]
+        samplers = [training.save_weights_and_get_sampling_client(name="same").result(TEST_TIMEOUT_S) for _ in range(3)]
         for sampling in samplers:
-            assert sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences
-        listed = client.create_rest_client().list_checkpoints(training.model_id).result(PATIENCE_S).checkpoints
+            assert sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S).sequences
+        listed = client.create_rest_client().list_checkpoints(training.model_id).result(TEST_TIMEOUT_S).checkpoints
         assert [checkpoint.checkpoint_id for checkpoint in listed] == ["sampler_weights/same"]
         again = training.save_weights_for_sampler("same")
         with pytest.raises(tw.TinkerError, match="already exists"):
-            again.result(PATIENCE_S)
+            again.result(TEST_TIMEOUT_S)
 
 
 def test_response_without_session_and_path_raises(server: ScriptedServer, training: tw.TrainingClient) -> None:
@@ -103,14 +103,14 @@ def test_response_without_session_and_path_raises(server: ScriptedServer, traini
     sampling = training.save_weights_and_get_sampling_client()
     for waiting in (sampling, sampling.sample(PROMPT, 1, PARAMS)):
         with pytest.raises(tw.TinkerError, match="neither a sampling session nor a path"):
-            waiting.result(PATIENCE_S)
+            waiting.result(TEST_TIMEOUT_S)
 
 
 def test_training_client_creates_a_sampling_client_for_a_path(
     server: ScriptedServer, training: tw.TrainingClient
 ) -> None:
     """create_sampling_client of a training client samples from saved weights."""
-    training.create_sampling_client(SAMPLER_PATH).result(PATIENCE_S)
+    training.create_sampling_client(SAMPLER_PATH).result(TEST_TIMEOUT_S)
     assert asyncio.run(training.create_sampling_client_async(SAMPLER_PATH)).sampling_session_id == "sampler1"
     assert [body["model_path"] for body in server.bodies("create_sampling_session")] == [SAMPLER_PATH] * 2
 
@@ -122,11 +122,11 @@ def test_save_weights_external_sends_arguments_in_order(server: ScriptedServer) 
     )
     with open_client(server.url, wire_version="0.38.0") as client:
         training = client.create_lora_training_client("base")
-        saved = training.save_weights_external("a", 60, ["age1x"]).result(PATIENCE_S)
+        saved = training.save_weights_external("a", 60, ["age1x"]).result(TEST_TIMEOUT_S)
         with pytest.raises(TypeError, match="age_encryption_recipients: expected a list"):
             training.save_weights_external("a", age_encryption_recipients="age1x")  # type: ignore[arg-type]
     assert saved.path == "tinker://m1/external_weights/a"
     expected = {"model_id": "m1", "path": "a", "seq_id": 1, "ttl_seconds": 60, "age_encryption_recipients": ["age1x"]}
     assert server.sole_body("save_weights_external") == expected
     with open_client(server.url) as old, pytest.raises(tw.DialectError, match=r"save_weights_external.*0\.16\.1"):
-        old.create_lora_training_client("base").save_weights_external("a").result(PATIENCE_S)
+        old.create_lora_training_client("base").save_weights_external("a").result(TEST_TIMEOUT_S)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
-from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._training.chunking import count_values, split_batch
 from tinkerwire._training.request_size import ProtobufSize
 
@@ -102,8 +102,8 @@ def test_a_large_batch_end_to_end(server: ScriptedServer, name: str, kind: str) 
         training = client.create_lora_training_client("base")
         method = training.forward if name == "forward" else training.forward_backward
         futures = [method([datum(i) for i in range(10)], "cross_entropy"), training.optim_step(ADAM)]
-        output = futures[0].result(PATIENCE_S)
-        futures[1].result(PATIENCE_S)
+        output = futures[0].result(TEST_TIMEOUT_S)
+        futures[1].result(TEST_TIMEOUT_S)
     assert isinstance(output, tw.ForwardBackwardOutput)
     assert [float(o["logprobs"].to_numpy()[0]) for o in output.loss_fn_outputs] == list(range(10))
     assert output.metrics == {"token:mean": 4.5, "token:sum": 45.0}
@@ -120,7 +120,7 @@ def test_chunks_of_two_callers_do_not_mix(server: ScriptedServer) -> None:
         training = client.create_lora_training_client("base")
         calls = [training.forward_backward([datum(10 * n + i) for i in range(3)], "cross_entropy") for n in range(5)]
         for call in calls:
-            call.result(PATIENCE_S)
+            call.result(TEST_TIMEOUT_S)
     tokens = [
         b["forward_backward_input"]["data"][0]["model_input"]["chunks"][0]["tokens"][0]
         for b in server.bodies("forward_backward")
@@ -130,17 +130,17 @@ def test_chunks_of_two_callers_do_not_mix(server: ScriptedServer) -> None:
 
 def test_results_in_any_order_make_the_same_output(server: ScriptedServer) -> None:
     """If the last chunk's result arrives first, the outputs are still in the order of the batch."""
-    hold = Gate()
+    gate = Gate()
     server.rules["forward_backward"] = echo
     server.on_poll(
         "ForwardBackward",
-        lambda a: ScriptedResponse(output_of(a).body, hold=hold if a.body["request_id"] == "0" else None),
+        lambda a: ScriptedResponse(output_of(a).body, gate=gate if a.body["request_id"] == "0" else None),
     )
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         future = client.create_lora_training_client("base").forward_backward([datum(0), datum(1)], "cross_entropy")
         server.wait_for(lambda: len(server.polls("ForwardBackward")) == 2)
-        hold.release()
-        assert [float(o["logprobs"].to_numpy()[0]) for o in future.result(PATIENCE_S).loss_fn_outputs] == [0.0, 1.0]
+        gate.release()
+        assert [float(o["logprobs"].to_numpy()[0]) for o in future.result(TEST_TIMEOUT_S).loss_fn_outputs] == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 2])
@@ -154,55 +154,55 @@ def test_a_refused_chunk_fails_the_call_only(server: ScriptedServer, chunk: int)
         broken = training.forward_backward([datum(i) for i in range(3)], "cross_entropy")
         fine = training.forward_backward([datum(7)], "cross_entropy")
         with pytest.raises(tw.UnprocessableEntityError, match="bad datum"):
-            broken.result(PATIENCE_S)
-        assert fine.result(PATIENCE_S).metrics == {"token:mean": 7.0, "token:sum": 7.0}
+            broken.result(TEST_TIMEOUT_S)
+        assert fine.result(TEST_TIMEOUT_S).metrics == {"token:mean": 7.0, "token:sum": 7.0}
     assert [b["seq_id"] for b in server.bodies("forward_backward")] == [*range(1, chunk + 2), chunk + 1]
 
 
 def test_several_failed_chunks_make_one_error(server: ScriptedServer) -> None:
     """If the result of a chunk and the submission of a later one fail, the call raises one error."""
-    hold = Gate()
-    refuse = ScriptedResponse({"detail": "bad datum"}, status=422, hold=hold)
+    gate = Gate()
+    refuse = ScriptedResponse({"detail": "bad datum"}, status=422, gate=gate)
     server.rules["forward_backward"] = in_order(echo, refuse, echo)
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse({"error": "boom"}))
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         broken = training.forward_backward([datum(i) for i in range(3)], "cross_entropy")
         server.wait_for(lambda: server.active["retrieve_future"] == 0 and len(server.polls("ForwardBackward")) == 1)
-        hold.release()
+        gate.release()
         with pytest.raises(tw.UnprocessableEntityError):
-            broken.result(PATIENCE_S)
-        training.optim_step(ADAM).result(PATIENCE_S)
+            broken.result(TEST_TIMEOUT_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
 
 
 def test_a_failed_result_of_a_chunk_fails_the_call_only(server: ScriptedServer) -> None:
     """A failed result of a chunk fails the call, and the polls of other chunks end."""
     server.rules["forward_backward"] = echo
     failed = ScriptedResponse({"error": "boom", "category": "server"})
-    hung = ScriptedResponse(hold=Gate())
+    hung = ScriptedResponse(gate=Gate())
     server.on_poll("ForwardBackward", lambda request: failed if request.body["request_id"] == "1" else hung)
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         broken = training.forward_backward([datum(0), datum(1)], "cross_entropy")
         with pytest.raises(tw.RequestFailedError, match="boom"):
-            broken.result(PATIENCE_S)
+            broken.result(TEST_TIMEOUT_S)
         server.wait_for(lambda: server.active["retrieve_future"] == 0, "the other poll is given up")
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
 
 
 def test_a_cancelled_batch_stops_sending(server: ScriptedServer) -> None:
     """Cancelling a batch drops its unsent chunks and its polls; the client still works."""
-    hold = Gate()
+    gate = Gate()
     server.rules["forward_backward"] = in_order(
-        echo, lambda request: ScriptedResponse(echo(request).body, hold=hold), echo
+        echo, lambda request: ScriptedResponse(echo(request).body, gate=gate), echo
     )
-    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(hold=hold))
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(gate=gate))
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         batch = training.forward_backward([datum(i) for i in range(5)], "cross_entropy")
         server.wait_for_requests("forward_backward", 2)
         assert batch.cancel()
-        hold.release()
-        training.optim_step(ADAM).result(PATIENCE_S)
+        gate.release()
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         assert len(server.named("forward_backward")) == 2
         assert server.bodies("optim_step")[0]["seq_id"] == 3

@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 
 pytestmark = pytest.mark.timeout(60)
 PATH = "tinker://m1/weights/a"
@@ -29,7 +29,7 @@ def test_batch_arrives_with_values_types_and_shapes(
         model_input=tw.ModelInput.from_ints(np.array([5, 6, 7])),
         loss_fn_inputs={"target_tokens": np.array([6, 7, 8]), "advantages": np.array([[0.5], [1.5]], dtype=np.float32)},
     )
-    getattr(training, name)([data], "ppo", {"clip_low_threshold": 0.9}).result(PATIENCE_S)
+    getattr(training, name)([data], "ppo", {"clip_low_threshold": 0.9}).result(TEST_TIMEOUT_S)
     body = server.sole_body(name)
     assert (body["model_id"], body["seq_id"]) == ("m1", 1)
     part = body[field]
@@ -46,14 +46,14 @@ def test_outputs_are_tensors(server: ScriptedServer, training: tw.TrainingClient
     outputs = [{"logprobs": {"data": [-1.0, -2.0], "dtype": "float32", "shape": None}}]
     body = {"loss_fn_output_type": "Scalar", "loss_fn_outputs": outputs, "metrics": {"loss:sum": 3.0}, "new": 1}
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(body))
-    result = training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+    result = training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
     assert result.loss_fn_outputs[0]["logprobs"].to_numpy().tolist() == [-1.0, -2.0]
     assert result.metrics == {"loss:sum": 3.0}
 
 
 def test_optim_step_sends_all_settings(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """All AdamW settings are sent, omitted ones with their defaults, by position and by name."""
-    training.optim_step(tw.AdamParams(learning_rate=0.5)).result(PATIENCE_S)
+    training.optim_step(tw.AdamParams(learning_rate=0.5)).result(TEST_TIMEOUT_S)
     assert server.sole_body("optim_step")["adam_params"] == {
         "learning_rate": 0.5,
         "beta1": 0.9,
@@ -65,7 +65,7 @@ def test_optim_step_sends_all_settings(server: ScriptedServer, training: tw.Trai
             if key in server.bodies("optim_step")[0]["adam_params"]
         },
     }
-    training.optim_step(adam_params=ADAM).result(PATIENCE_S)
+    training.optim_step(adam_params=ADAM).result(TEST_TIMEOUT_S)
 
 
 def test_get_info_describes_the_created_model(server: ScriptedServer, training: tw.TrainingClient) -> None:
@@ -120,18 +120,18 @@ def test_wrong_arguments_raise_in_the_call(
     server: ScriptedServer, client: tw.ServiceClient, attempt: Attempt, kind: type[Exception], text: str
 ) -> None:
     """A wrong argument raises in the call with the expected value; nothing is sent or counted."""
-    training = client.create_lora_training_client("base").result(PATIENCE_S)
-    number = len(server.asked)
+    training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+    number = len(server.requests)
     with pytest.raises(kind, match=text):
         attempt(client, training)
-    training.optim_step(ADAM).result(PATIENCE_S)
-    assert len(server.asked) == number + 2
+    training.optim_step(ADAM).result(TEST_TIMEOUT_S)
+    assert len(server.requests) == number + 2
     assert server.bodies("optim_step")[0]["seq_id"] == 1
 
 
 def test_data_may_come_from_a_generator(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Any iterable of datums is a batch."""
-    training.forward((datum(i) for i in range(3)), "cross_entropy").result(PATIENCE_S)  # type: ignore[arg-type]
+    training.forward((datum(i) for i in range(3)), "cross_entropy").result(TEST_TIMEOUT_S)  # type: ignore[arg-type]
     assert len(server.bodies("forward")[0]["forward_input"]["data"]) == 3
 
 
@@ -159,11 +159,11 @@ def test_unload_model_follows_earlier_operations(server: ScriptedServer, trainin
     """The request follows all earlier operations; wire versions without it raise."""
     server.on_poll("UnloadModel", lambda _: ScriptedResponse({"model_id": "m1"}))
     training.optim_step(ADAM)
-    assert training.unload_model().result(PATIENCE_S).model_id == "m1"
-    assert [request.name for request in server.asked if request.name in ("optim_step", "unload_model")] == [
+    assert training.unload_model().result(TEST_TIMEOUT_S).model_id == "m1"
+    assert [request.name for request in server.requests if request.name in ("optim_step", "unload_model")] == [
         "optim_step",
         "unload_model",
     ]
     assert server.sole_body("unload_model") == {"model_id": "m1"}
     with open_client(server.url, wire_version="0.38.0") as new, pytest.raises(tw.DialectError, match="unload_model"):
-        new.create_lora_training_client("base").unload_model().result(PATIENCE_S)
+        new.create_lora_training_client("base").unload_model().result(TEST_TIMEOUT_S)

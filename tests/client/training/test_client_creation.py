@@ -8,7 +8,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
 PATH = "tinker://m1/weights/a"
@@ -18,7 +18,7 @@ def test_creation_sends_every_argument(server: ScriptedServer, client: tw.Servic
     """Every argument arrives in its field; omitted ones are left to the server."""
     client.create_lora_training_client(
         "base", rank=4, seed=7, train_mlp=False, train_unembed=False, user_metadata={"a": "b"}
-    ).result(PATIENCE_S)
+    ).result(TEST_TIMEOUT_S)
     assert server.sole_body("create_model") == {
         "session_id": "s1",
         "model_seq_id": 0,
@@ -41,7 +41,7 @@ def test_client_from_state_is_created_and_loaded(
         else client.create_training_client_from_state
     )
     training = make(PATH, user_metadata={"a": "b"})
-    training.optim_step(ADAM).result(PATIENCE_S)
+    training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert server.bodies("weights_info")[0] == {"tinker_path": PATH}
     model = server.sole_body("create_model")
     assert (model["base_model"], model["user_metadata"]) == ("found", {"a": "b"})
@@ -82,7 +82,7 @@ def test_training_run_replaces_missing_weights_info(
     """Without weights_info, the training run has rank and metadata; the user's metadata is merged over it."""
     server.rules["weights_info"] = lambda _: missing
     server.rules["training_runs/m1"] = lambda _: ScriptedResponse(RUN)
-    client.create_training_client_from_state(PATH, user_metadata={"a": "b"}).result(PATIENCE_S)
+    client.create_training_client_from_state(PATH, user_metadata={"a": "b"}).result(TEST_TIMEOUT_S)
     model = server.sole_body("create_model")
     assert (model["base_model"], model["lora_config"]["rank"]) == ("of-run", 5)
     assert model["user_metadata"] == {"kept": "1", "a": "b"}
@@ -118,16 +118,16 @@ def test_unknown_weights_raise_the_reason(
     training = client.create_training_client_from_state(PATH)
     for waiting in (training, training.optim_step(ADAM)):
         with pytest.raises(tw.TinkerError, match=why):
-            waiting.result(PATIENCE_S)
+            waiting.result(TEST_TIMEOUT_S)
     assert not server.named("create_model")
 
 
 def test_path_of_unknown_form_requires_weights_info(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A path in a server's own form works with weights_info; otherwise, operations raise the server's error."""
-    client.create_training_client_from_state("tinker://bad").result(PATIENCE_S)
+    client.create_training_client_from_state("tinker://bad").result(TEST_TIMEOUT_S)
     server.rules["weights_info"] = lambda _: ScriptedResponse(status=404)
     training = client.create_training_client_from_state("tinker://bad")
     with pytest.raises(ValueError, match="tinker://bad' must name a run and a checkpoint"):
-        training.result(PATIENCE_S)
+        training.result(TEST_TIMEOUT_S)
     with pytest.raises(tw.TinkerError, match=r"not created: .*tinker://bad"):
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)

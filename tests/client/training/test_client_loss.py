@@ -14,7 +14,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client, wait_until
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S, SUBMISSIONS, ScriptedResponse, ScriptedServer, seq_ids
+from support.scripted import SUBMISSIONS, TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, seq_ids
 from tinkerwire import ChunkLimits
 
 pytestmark = pytest.mark.timeout(60)
@@ -66,7 +66,7 @@ def test_forward_then_backward_by_the_gradients(server: ScriptedServer, training
         received.extend((data, logprobs, threading.current_thread()))
         return squares(data, logprobs)
 
-    result = training.forward_backward_custom([datum(), rich], loss_fn, arrays="numpy").result(PATIENCE_S)
+    result = training.forward_backward_custom([datum(), rich], loss_fn, arrays="numpy").result(TEST_TIMEOUT_S)
     assert received[0][1].loss_fn_inputs.keys() == {"target_tokens", "advantages"}
     assert [(array.dtype, array.tolist()) for array in received[1]] == [(np.dtype("float32"), LOGPROBS)] * 2
     assert received[2].name == "tinkerwire-loss"
@@ -92,7 +92,7 @@ def test_the_loss_wins_over_a_metric_of_its_name(server: ScriptedServer, trainin
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(output(1, {})))
     result = training.forward_backward_custom(
         [datum()], lambda d, lp: (3.0, {"loss:sum": 1.0, "kl:mean": np.float32(0.5)}, lp), arrays="numpy"
-    ).result(PATIENCE_S)
+    ).result(TEST_TIMEOUT_S)
     assert result.metrics == {"loss:sum": 3.0, "kl:mean": 0.5}
 
 
@@ -102,19 +102,19 @@ def test_later_operations_keep_their_place(server: ScriptedServer, training: tw.
 
     def slow(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
         entered.set()
-        assert go_on.wait(PATIENCE_S)
+        assert go_on.wait(TEST_TIMEOUT_S)
         return squares(data, logprobs)
 
     before = training.optim_step(ADAM)
     custom = training.forward_backward_custom([datum(), datum()], slow, arrays="numpy")
     after = training.optim_step(ADAM)
-    assert entered.wait(PATIENCE_S)
+    assert entered.wait(TEST_TIMEOUT_S)
     training.get_info()
     assert len(server.named("optim_step")) == 1
     go_on.set()
     for future in (before, custom, after):
-        future.result(PATIENCE_S)
-    names = [request.name for request in server.asked if "seq_id" in (request.body or {})]
+        future.result(TEST_TIMEOUT_S)
+    names = [request.name for request in server.requests if "seq_id" in (request.body or {})]
     assert names == ["optim_step", *["forward"] * 2, *["forward_backward"] * 2, "optim_step"]
     assert seq_ids(server) == [1, 2, 3, 4, 5, 6]
 
@@ -142,13 +142,13 @@ def test_a_failing_function_fails_what_is_queued_behind_it(
     queued.append(training.forward_backward([datum()], "cross_entropy"))
     for future in queued:
         with pytest.raises(tw.PrecedingOperationError, match=f"not sent, because ForwardBackward.*{text}") as caught:
-            future.result(PATIENCE_S)
+            future.result(TEST_TIMEOUT_S)
         assert isinstance(caught.value, RuntimeError)
         assert type(caught.value.__cause__) is expected
     with pytest.raises(expected, match=text):
-        custom.result(PATIENCE_S)
-    training.optim_step(ADAM).result(PATIENCE_S)
-    assert [request.name for request in server.asked if request.name in SUBMISSIONS] == ["forward", "optim_step"]
+        custom.result(TEST_TIMEOUT_S)
+    training.optim_step(ADAM).result(TEST_TIMEOUT_S)
+    assert [request.name for request in server.requests if request.name in SUBMISSIONS] == ["forward", "optim_step"]
     assert seq_ids(server) == [1, 2]
 
 
@@ -174,13 +174,13 @@ def test_wrong_return_values_raise(
 ) -> None:
     """Each wrong return value raises, and no backward pass follows."""
     with pytest.raises(expected, match=text):
-        training.forward_backward_custom([datum()], lambda d, lp: returned, arrays="numpy").result(PATIENCE_S)
+        training.forward_backward_custom([datum()], lambda d, lp: returned, arrays="numpy").result(TEST_TIMEOUT_S)
     assert not server.named("forward_backward")
 
 
 def test_wrong_arguments_raise_before_anything_is_sent(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Missing data or targets, async functions and unknown kinds of arrays or losses raise."""
-    training.result(PATIENCE_S)
+    training.result(TEST_TIMEOUT_S)
     bare = tw.Datum(model_input=tw.ModelInput.from_ints([1]), loss_fn_inputs={})
 
     async def later(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
@@ -205,13 +205,13 @@ def test_loss_type_input_is_deprecated(training: tw.TrainingClient) -> None:
     """loss_type_input still works, with a DeprecationWarning."""
     with pytest.warns(DeprecationWarning, match="loss_type_input"):
         future = training.forward_backward_custom([datum()], squares, loss_type_input="logprobs", arrays="numpy")
-    assert future.result(PATIENCE_S).metrics["loss:sum"] == 5.0
+    assert future.result(TEST_TIMEOUT_S).metrics["loss:sum"] == 5.0
 
 
 @pytest.mark.skipif(HAS_TORCH, reason="torch is installed")
 def test_without_torch(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Numpy arrays are the default, and the error for torch names the alternative."""
-    assert training.forward_backward_custom([datum()], squares).result(PATIENCE_S).metrics["loss:sum"] == 5.0
+    assert training.forward_backward_custom([datum()], squares).result(TEST_TIMEOUT_S).metrics["loss:sum"] == 5.0
     with pytest.raises(ValueError, match="torch is not installed; install it, or pass arrays='numpy'"):
         training.forward_backward_custom([datum()], squares, arrays="torch")
 
@@ -224,7 +224,7 @@ def test_logprobs_of_the_wrong_size_raise(
     body = {"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {}}
     server.on_poll("Forward", lambda _: ScriptedResponse(body))
     with pytest.raises(tw.APIResponseValidationError, match=r"(logprobs|outputs)"):
-        training.forward_backward_custom([datum()], squares, arrays="numpy").result(PATIENCE_S)
+        training.forward_backward_custom([datum()], squares, arrays="numpy").result(TEST_TIMEOUT_S)
 
 
 @needs_torch
@@ -237,7 +237,7 @@ def test_torch_differentiates(server: ScriptedServer, training: tw.TrainingClien
         loss = (logprobs[0] ** 2).sum()
         return loss, {"half": (loss / 2).detach()}
 
-    result = training.forward_backward_custom([datum(), datum()], loss_fn).result(PATIENCE_S)
+    result = training.forward_backward_custom([datum(), datum()], loss_fn).result(TEST_TIMEOUT_S)
     assert all(tensor.is_leaf and tensor.requires_grad and str(tensor.dtype) == "torch.float32" for tensor in seen)
     weights = [tensor["loss_fn_inputs"]["weights"]["data"] for tensor in sent(server, "forward_backward")]
     assert weights == [[2.0, 4.0], [0.0, 0.0]]
@@ -257,7 +257,7 @@ def test_torch_differentiates(server: ScriptedServer, training: tw.TrainingClien
 def test_losses_that_torch_cannot_differentiate_raise(training: tw.TrainingClient, cut: Any, text: str) -> None:
     """A loss without gradients with respect to the log probabilities raises."""
     with pytest.raises(ValueError, match=text):
-        training.forward_backward_custom([datum()], lambda d, lp: (cut(lp[0]), {})).result(PATIENCE_S)
+        training.forward_backward_custom([datum()], lambda d, lp: (cut(lp[0]), {})).result(TEST_TIMEOUT_S)
 
 
 @pytest.mark.parametrize("wire_version", ["0.16.1", "0.38.0"])
@@ -280,9 +280,9 @@ def test_custom_cross_entropy_trains_like_the_builtin_one(wire_version: str) -> 
         for _ in range(2):
             plain = builtin.forward_backward([example], "cross_entropy")
             custom = own_loss.forward_backward_custom([example], by_hand, arrays="numpy")
-            builtin.optim_step(ADAM).result(PATIENCE_S)
-            own_loss.optim_step(ADAM).result(PATIENCE_S)
-            losses = [future.result(PATIENCE_S).metrics["loss:sum"] for future in (plain, custom)]
+            builtin.optim_step(ADAM).result(TEST_TIMEOUT_S)
+            own_loss.optim_step(ADAM).result(TEST_TIMEOUT_S)
+            losses = [future.result(TEST_TIMEOUT_S).metrics["loss:sum"] for future in (plain, custom)]
             assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
@@ -306,7 +306,7 @@ def test_sparse_and_dense_matrices_are_targets(server: ScriptedServer, dtype: st
             inputs = {"target_tokens": tokens_tensor, "weights": weights}
             example = tw.Datum(model_input=tw.ModelInput.from_ints([1, 2]), loss_fn_inputs=inputs)
             future = training.forward_backward_custom([example], lambda d, lp: ((lp[0] * weights.float()).sum(), {}))
-            assert future.result(PATIENCE_S).metrics["loss:sum"] == -1.5
+            assert future.result(TEST_TIMEOUT_S).metrics["loss:sum"] == -1.5
 
 
 def test_function_that_waits_for_its_own_client_raises(server: ScriptedServer, training: tw.TrainingClient) -> None:
@@ -315,7 +315,7 @@ def test_function_that_waits_for_its_own_client_raises(server: ScriptedServer, t
     steps: list[Any] = []
 
     def waits(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
-        before.result(PATIENCE_S)
+        before.result(TEST_TIMEOUT_S)
         steps.append(training.optim_step(ADAM))
         with pytest.raises(TimeoutError):
             steps[0].result(0)
@@ -326,9 +326,9 @@ def test_function_that_waits_for_its_own_client_raises(server: ScriptedServer, t
     with pytest.raises(
         RuntimeError, match=r"deadlock: .*OptimStep.* is queued behind the loss function that waits for it"
     ):
-        failed.result(PATIENCE_S)
+        failed.result(TEST_TIMEOUT_S)
     with pytest.raises(tw.PrecedingOperationError):
-        steps[0].result(PATIENCE_S)
+        steps[0].result(TEST_TIMEOUT_S)
     assert not server.named("forward_backward")
 
 
@@ -341,7 +341,7 @@ def test_function_may_wait_for_another_client(server: ScriptedServer, training: 
             other_client.optim_step(ADAM).result()
             return squares(data, logprobs)
 
-        training.forward_backward_custom([datum()], waits, arrays="numpy").result(PATIENCE_S)
+        training.forward_backward_custom([datum()], waits, arrays="numpy").result(TEST_TIMEOUT_S)
     assert server.named("forward_backward")
 
 
@@ -354,7 +354,7 @@ def test_function_may_change_its_list(server: ScriptedServer, training: tw.Train
         data.clear()
         return 0.0, {}, gradients
 
-    training.forward_backward_custom([datum(1, 2), datum(3, 4)], careless, arrays="numpy").result(PATIENCE_S)
+    training.forward_backward_custom([datum(1, 2), datum(3, 4)], careless, arrays="numpy").result(TEST_TIMEOUT_S)
     trained = [
         (example["model_input"]["chunks"][0]["tokens"], example["loss_fn_inputs"]["weights"]["data"])
         for example in sent(server, "forward_backward")
@@ -372,5 +372,5 @@ def test_values_other_than_real_numbers_raise(
 ) -> None:
     """No value is read as another number, and nothing is trained."""
     with pytest.raises(TypeError, match=r"loss_fn: .* expected a real number"):
-        training.forward_backward_custom([datum(1, 2)], lambda *_: returned, arrays="numpy").result(PATIENCE_S)
+        training.forward_backward_custom([datum(1, 2)], lambda *_: returned, arrays="numpy").result(TEST_TIMEOUT_S)
     assert not server.named("forward_backward")

@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, datum, wait_until
-from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
 NO_MEMORY = {"error": "out of memory", "category": "server"}
@@ -45,20 +45,20 @@ def test_a_failure_that_a_caller_waits_for_is_not_logged(
     server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     """A waiting caller gets the error; a log line would be noise."""
-    hold = Gate()
-    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(NO_MEMORY, hold=hold))
+    gate = Gate()
+    server.on_poll("ForwardBackward", lambda _: ScriptedResponse(NO_MEMORY, gate=gate))
     future = training.forward_backward([datum()], "cross_entropy")
     done = threading.Event()
     if how == "callback":
         future.on_done(lambda _: done.set())
-        hold.release()
-        assert done.wait(PATIENCE_S)
+        gate.release()
+        assert done.wait(TEST_TIMEOUT_S)
         assert future.exception() is not None
     else:
         waiting = future if how == "result" else tw.gather([future])
-        threading.Timer(0.2, hold.release).start()
+        threading.Timer(0.2, gate.release).start()
         with pytest.raises(tw.RequestFailedError):
-            waiting.result(PATIENCE_S)
+            waiting.result(TEST_TIMEOUT_S)
     assert not messages(caplog, logging.ERROR)
 
 
@@ -71,7 +71,7 @@ def test_a_save_names_the_failed_steps_that_it_lacks(
     future = training.forward_backward([datum()], "cross_entropy")
     wait_until(future.done, "the failure")
     for name in ("first", "second"):
-        getattr(training, how)(name).result(PATIENCE_S)
+        getattr(training, how)(name).result(TEST_TIMEOUT_S)
     (text,) = messages(caplog, logging.WARNING)
     assert "'first' lack 1 training steps that failed: ForwardBackward" in text
     assert "out of memory" in text
@@ -83,8 +83,8 @@ def test_a_save_after_a_retrieved_error_does_not_warn(
     """A caller that got the error may have repeated the batch."""
     server.on_poll("ForwardBackward", in_order(ScriptedResponse(NO_MEMORY), server.healthy_response))
     with pytest.raises(tw.RequestFailedError):
-        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
-    training.save_state("a").result(PATIENCE_S)
+        training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
+    training.save_state("a").result(TEST_TIMEOUT_S)
     assert not messages(caplog, logging.WARNING)
 
 
@@ -100,7 +100,7 @@ def test_a_custom_loss_that_fails_elsewhere_fails_what_is_queued(
     go_on = threading.Event()
 
     def waiting(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
-        go_on.wait(PATIENCE_S)
+        go_on.wait(TEST_TIMEOUT_S)
         return squares(data, logprobs)
 
     rejected = ScriptedResponse({"detail": "too long"}, status=422)
@@ -115,10 +115,10 @@ def test_a_custom_loss_that_fails_elsewhere_fails_what_is_queued(
         custom.cancel()
     go_on.set()
     with pytest.raises(tw.PrecedingOperationError):
-        queued.result(PATIENCE_S)
+        queued.result(TEST_TIMEOUT_S)
     with pytest.raises(tw.TinkerError):
-        custom.result(PATIENCE_S)
-    training.optim_step(ADAM).result(PATIENCE_S)
+        custom.result(TEST_TIMEOUT_S)
+    training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert len(server.named("optim_step")) == 1
 
 
@@ -127,7 +127,7 @@ def test_training_continues_after_a_cancelled_custom_loss(server: ScriptedServer
     go_on = threading.Event()
 
     def waiting(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
-        go_on.wait(PATIENCE_S)
+        go_on.wait(TEST_TIMEOUT_S)
         return squares(data, logprobs)
 
     server.on_poll("Forward", lambda _: ScriptedResponse(OUTPUT))
@@ -135,4 +135,4 @@ def test_training_continues_after_a_cancelled_custom_loss(server: ScriptedServer
     wait_until(lambda: bool(server.named("retrieve_future")), "the forward pass is under way")
     assert custom.cancel()
     go_on.set()
-    wait_until(lambda: training.optim_step(ADAM).exception(PATIENCE_S) is None, "training continues")
+    wait_until(lambda: training.optim_step(ADAM).exception(TEST_TIMEOUT_S) is None, "training continues")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tinkerwire as tw
-from support.scripted import PATIENCE_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 
 pytestmark = pytest.mark.timeout(60)
 TAKEN = ScriptedResponse({"detail": "Checkpoint 'a' already exists"}, status=409)
@@ -63,7 +63,7 @@ def test_conflict_with_an_earlier_attempt_of_the_save_is_success(
 ) -> None:
     """The first attempt saved, its response was lost, the retry is a conflict: the result has the path."""
     shelf.lost = 1
-    assert SAVES[name](training).result(PATIENCE_S).path == f"tinker://m1/{SEGMENTS[name]}/a"
+    assert SAVES[name](training).result(TEST_TIMEOUT_S).path == f"tinker://m1/{SEGMENTS[name]}/a"
     first, second = server.named(name)
     assert first.body == second.body
     assert first.headers["x-idempotency-key"] == second.headers["x-idempotency-key"]
@@ -74,9 +74,9 @@ def test_conflict_with_an_earlier_save_raises_at_once(
     server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient, name: str
 ) -> None:
     """The error has the server's text, and the request is not retried."""
-    SAVES[name](training).result(PATIENCE_S)
+    SAVES[name](training).result(TEST_TIMEOUT_S)
     with pytest.raises(tw.ConflictError, match="already exists"):
-        SAVES[name](training).result(PATIENCE_S)
+        SAVES[name](training).result(TEST_TIMEOUT_S)
     assert len(server.named(name)) == 2
 
 
@@ -84,10 +84,10 @@ def test_lost_response_does_not_hide_an_earlier_save(
     server: ScriptedServer, shelf: CheckpointStore, training: tw.TrainingClient
 ) -> None:
     """After a lost response, an earlier save under the name is still a conflict."""
-    training.save_state("a").result(PATIENCE_S)
+    training.save_state("a").result(TEST_TIMEOUT_S)
     server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), shelf.save)
     with pytest.raises(tw.ConflictError):
-        training.save_state("a").result(PATIENCE_S)
+        training.save_state("a").result(TEST_TIMEOUT_S)
 
 
 def test_second_of_two_saves_under_a_name_is_a_conflict(
@@ -96,9 +96,9 @@ def test_second_of_two_saves_under_a_name_is_a_conflict(
     """The first one counts as success, the second one raises."""
     shelf.lost = 1
     first, second = training.save_state("a"), training.save_state("a")
-    assert first.result(PATIENCE_S).path == "tinker://m1/weights/a"
+    assert first.result(TEST_TIMEOUT_S).path == "tinker://m1/weights/a"
     with pytest.raises(tw.ConflictError):
-        second.result(PATIENCE_S)
+        second.result(TEST_TIMEOUT_S)
 
 
 def test_conflict_in_the_result_of_a_retry_is_success(
@@ -108,7 +108,7 @@ def test_conflict_in_the_result_of_a_retry_is_success(
     shelf.names.add("weights/a")
     server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), server.healthy_response)
     server.on_poll("SaveWeights", lambda _: TAKEN)
-    assert training.save_state("a").result(PATIENCE_S).path == "tinker://m1/weights/a"
+    assert training.save_state("a").result(TEST_TIMEOUT_S).path == "tinker://m1/weights/a"
 
 
 @pytest.mark.parametrize("listed", [ScriptedResponse({"checkpoints": []}), ScriptedResponse(status=404)])
@@ -119,8 +119,8 @@ def test_unexplained_conflict_raises(
     server.rules["save_weights"] = in_order(ScriptedResponse(drop=True), TAKEN)
     server.rules["training_runs/m1/checkpoints"] = lambda _: listed
     with pytest.raises(tw.ConflictError, match="already exists"):
-        training.save_state("a").result(PATIENCE_S)
-    assert training.optim_step(tw.AdamParams(learning_rate=1e-3)).result(PATIENCE_S)
+        training.save_state("a").result(TEST_TIMEOUT_S)
+    assert training.optim_step(tw.AdamParams(learning_rate=1e-3)).result(TEST_TIMEOUT_S)
 
 
 def test_checkpoint_that_is_being_written_is_awaited(
@@ -135,7 +135,7 @@ def test_checkpoint_that_is_being_written_is_awaited(
         return shelf.listed(request)
 
     server.rules["training_runs/m1/checkpoints"] = in_order(nothing, nothing, listed)
-    assert training.save_state("a").result(PATIENCE_S).path == "tinker://m1/weights/a"
+    assert training.save_state("a").result(TEST_TIMEOUT_S).path == "tinker://m1/weights/a"
 
 
 def test_failed_save_leaves_its_name_free(
@@ -144,9 +144,9 @@ def test_failed_save_leaves_its_name_free(
     """A later save under the name of a failed one can be found."""
     server.rules["save_weights"] = in_order(ScriptedResponse({"detail": "disk full"}, status=422), shelf.save)
     with pytest.raises(tw.UnprocessableEntityError):
-        training.save_state("a").result(PATIENCE_S)
+        training.save_state("a").result(TEST_TIMEOUT_S)
     shelf.lost = 1
-    assert training.save_state("a").result(PATIENCE_S).path == "tinker://m1/weights/a"
+    assert training.save_state("a").result(TEST_TIMEOUT_S).path == "tinker://m1/weights/a"
 
 
 def test_conflict_of_named_sampler_weights_is_success(
@@ -154,5 +154,5 @@ def test_conflict_of_named_sampler_weights_is_success(
 ) -> None:
     """The same holds for weights saved in order to sample from them."""
     shelf.lost = 1
-    training.save_weights_and_get_sampling_client("a").result(PATIENCE_S)
+    training.save_weights_and_get_sampling_client("a").result(TEST_TIMEOUT_S)
     assert server.bodies("create_sampling_session")[0]["model_path"] == "tinker://m1/sampler_weights/a"

@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, seq_ids
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, seq_ids
 from tinkerwire import _service as service_module
 from tinkerwire._training.losses.tracing import TracedLoss
 from tinkerwire_base.tensors import is_torch_installed
@@ -79,7 +79,7 @@ def handing(server: ScriptedServer, without_torch: None) -> Iterator[tw.ServiceC
 
 def test_loss_is_uploaded_like_the_official_sdk(server: ScriptedServer, handing: tw.ServiceClient) -> None:
     """Batches that train on the loss are sent with all inputs and its id."""
-    handle = handing.create_custom_loss(mine, {"logprobs": 1, "beta": 0}).result(PATIENCE_S)
+    handle = handing.create_custom_loss(mine, {"logprobs": 1, "beta": 0}).result(TEST_TIMEOUT_S)
     assert server.bodies("create_custom_loss") == [
         {
             "session_id": "s1",
@@ -94,8 +94,8 @@ def test_loss_is_uploaded_like_the_official_sdk(server: ScriptedServer, handing:
     assert handle.loss_id is not None and handle.loss_id.startswith("create_custom_loss/")
     assert handle.loss_id in repr(handle)
     training = handing.create_lora_training_client("base")
-    training.forward_backward_custom([with_beta()], handle).result(PATIENCE_S)
-    training.optim_step(ADAM).result(PATIENCE_S)
+    training.forward_backward_custom([with_beta()], handle).result(TEST_TIMEOUT_S)
+    training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert not server.named("forward")
     sent = server.bodies("forward_backward")[0]
     assert sent["loss_fn"] == "custom"
@@ -110,11 +110,11 @@ def test_a_session_has_each_loss_once(server: ScriptedServer, handing: tw.Servic
         refusal if request.body["custom_loss_seq_id"] == 0 else server.healthy_response(request)
     )
     with pytest.raises(tw.UnprocessableEntityError):
-        handing.create_custom_loss(mine, {}).result(PATIENCE_S)
-    handing.create_custom_loss(mine, {}).result(PATIENCE_S)
+        handing.create_custom_loss(mine, {}).result(TEST_TIMEOUT_S)
+    handing.create_custom_loss(mine, {}).result(TEST_TIMEOUT_S)
     with pytest.raises(ValueError, match="mine: this session has an identical loss; use its LossHandle"):
-        handing.create_custom_loss(mine, {}).result(PATIENCE_S)
-    handing.create_custom_loss(other, {}).result(PATIENCE_S)
+        handing.create_custom_loss(mine, {}).result(TEST_TIMEOUT_S)
+    handing.create_custom_loss(other, {}).result(TEST_TIMEOUT_S)
     assert [body["custom_loss_seq_id"] for body in server.bodies("create_custom_loss")] == [0, 1, 2]
 
 
@@ -126,17 +126,17 @@ def test_servers_without_custom_losses_receive_no_upload(
 ) -> None:
     """The handle belongs to the session, and only the session is created."""
     with open_client(server.url, **options) as client:
-        handle = client.create_custom_loss(mine, {}).result(PATIENCE_S)
+        handle = client.create_custom_loss(mine, {}).result(TEST_TIMEOUT_S)
     assert handle.loss_id is None and handle.session_id == "s1"
     assert not server.named("create_custom_loss")
 
 
 def test_handle_of_another_session_raises(server: ScriptedServer, handing: tw.ServiceClient) -> None:
     """Clients of other sessions, started or not, raise before anything is sent."""
-    handle = handing.create_custom_loss(mine, {}).result(PATIENCE_S)
+    handle = handing.create_custom_loss(mine, {}).result(TEST_TIMEOUT_S)
     server.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s2"})
     with open_client(server.url, **SERVER_SIDE) as stranger:
-        training = stranger.create_lora_training_client("base").result(PATIENCE_S)
+        training = stranger.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         with pytest.raises(ValueError, match="loss mine: expected a loss of session s2, got one of s1"):
             training.forward_backward_custom([with_beta()], handle)
     assert not server.named("forward_backward")
@@ -160,11 +160,11 @@ def test_datums_without_the_inputs_of_the_loss_raise(
     server: ScriptedServer, handing: tw.ServiceClient, data: Any, options: Any, error: str
 ) -> None:
     """The next operation gets the seq_id."""
-    handle = handing.create_custom_loss(mine, {}).result(PATIENCE_S)
+    handle = handing.create_custom_loss(mine, {}).result(TEST_TIMEOUT_S)
     training = handing.create_lora_training_client("base")
     with pytest.raises(ValueError, match=error):
         training.forward_backward_custom(data, handle, **options)
-    training.optim_step(ADAM).result(PATIENCE_S)
+    training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1]
 
 
@@ -174,7 +174,7 @@ def test_without_torch(client: tw.ServiceClient, server: ScriptedServer, monkeyp
     monkeypatch.setitem(sys.modules, "torch.fx", None)
     with pytest.raises(ImportError, match="create_custom_loss: torch is not installed; install it"):
         client.create_custom_loss(mine, {"logprobs": 1})
-    assert not server.asked
+    assert not server.requests
 
 
 # --- with torch: what is taken down, and computed here ---------------------------------------------------------------
@@ -194,9 +194,9 @@ def test_client_computes_losses_datum_by_datum(server: ScriptedServer) -> None:
     server.on_poll("Forward", lambda _: ScriptedResponse(body))
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(body))
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
-        handle = client.create_custom_loss(scaled, {"logprobs": 1, "beta": 0}).result(PATIENCE_S)
+        handle = client.create_custom_loss(scaled, {"logprobs": 1, "beta": 0}).result(TEST_TIMEOUT_S)
         training = client.create_lora_training_client("base")
-        result = training.forward_backward_custom([with_beta(1.0), with_beta(3.0)], handle).result(PATIENCE_S)
+        result = training.forward_backward_custom([with_beta(1.0), with_beta(3.0)], handle).result(TEST_TIMEOUT_S)
     assert result.metrics == {
         "loss:sum": 20.0,
         "surrogate_loss:sum": 14.0,
@@ -215,7 +215,7 @@ def test_key_depends_on_the_computation(client: tw.ServiceClient) -> None:
         return scaled(logprobs, beta)
 
     def of(fn: Any, **ranks: int) -> str:
-        return client.create_custom_loss(fn, {"logprobs": 1, **ranks}).result(PATIENCE_S).key
+        return client.create_custom_loss(fn, {"logprobs": 1, **ranks}).result(TEST_TIMEOUT_S).key
 
     key = of(scaled, beta=0)
     assert len(key) == 64 and of(doubled, beta=0) == key
@@ -245,10 +245,10 @@ def test_wrong_results_of_a_traced_loss_raise(server: ScriptedServer, loss: Any,
         "Forward", lambda _: ScriptedResponse({"loss_fn_output_type": "T", "loss_fn_outputs": outputs, "metrics": {}})
     )
     with open_client(server.url) as client:
-        handle = client.create_custom_loss(loss, {"logprobs": 1}).result(PATIENCE_S)
+        handle = client.create_custom_loss(loss, {"logprobs": 1}).result(TEST_TIMEOUT_S)
         training = client.create_lora_training_client("base")
         with pytest.raises(ValueError, match=error):
-            training.forward_backward_custom([datum()], handle).result(PATIENCE_S)
+            training.forward_backward_custom([datum()], handle).result(TEST_TIMEOUT_S)
     assert not server.named("forward_backward")
 
 
@@ -339,7 +339,7 @@ def test_functions_that_cannot_be_traced_raise(
     """The call raises with the broken rule, and nothing is sent."""
     with pytest.raises(ValueError, match=f"create_custom_loss: .*{error}"):
         client.create_custom_loss(loss, ranks)
-    assert not server.asked
+    assert not server.requests
 
 
 @needs_torch

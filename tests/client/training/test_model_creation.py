@@ -8,7 +8,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, datum, open_client
-from support.scripted import PATIENCE_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order, seq_ids
+from support.scripted import TEST_TIMEOUT_S, Gate, RecordedRequest, ScriptedResponse, ScriptedServer, in_order, seq_ids
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -21,12 +21,12 @@ def test_a_failed_creation_reaches_every_operation(server: ScriptedServer, clien
     futures = [training.optim_step(ADAM), training.save_state("a"), training.forward([datum()], "cross_entropy")]
     sampling = training.save_weights_and_get_sampling_client()
     with pytest.raises(tw.NotFoundError, match="out of GPUs"):
-        training.result(PATIENCE_S)
+        training.result(TEST_TIMEOUT_S)
     with pytest.raises(tw.NotFoundError, match="out of GPUs"):
         training.get_info()
     for waiting in (*futures, sampling, training.optim_step(ADAM)):
         with pytest.raises(tw.TinkerError, match=r"not created: .*out of GPUs") as caught:
-            waiting.result(PATIENCE_S)
+            waiting.result(TEST_TIMEOUT_S)
         assert isinstance(caught.value.__cause__, tw.NotFoundError)
     assert seq_ids(server) == []
 
@@ -35,8 +35,8 @@ def test_operations_after_a_cancelled_creation_name_the_cancellation(
     server: ScriptedServer, client: tw.ServiceClient
 ) -> None:
     """Operations queued behind a cancelled creation raise an error that names the cancellation."""
-    hold = Gate()
-    server.rules["create_model"] = lambda request: ScriptedResponse(server.healthy_response(request).body, hold=hold)
+    gate = Gate()
+    server.rules["create_model"] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
     training = client.create_lora_training_client("base")
     future = training.optim_step(ADAM)
     server.wait_for_requests("create_model")
@@ -47,8 +47,8 @@ def test_operations_after_a_cancelled_creation_name_the_cancellation(
 
     asyncio.run(give_up())
     with pytest.raises(tw.TinkerError, match="not created: its creation was cancelled"):
-        future.result(PATIENCE_S)
-    hold.release()
+        future.result(TEST_TIMEOUT_S)
+    gate.release()
 
 
 def test_a_model_whose_weights_did_not_load_trains_nothing(server: ScriptedServer, client: tw.ServiceClient) -> None:
@@ -56,7 +56,7 @@ def test_a_model_whose_weights_did_not_load_trains_nothing(server: ScriptedServe
     server.on_poll("LoadWeights", lambda _: ScriptedResponse({"error": "no such checkpoint", "category": "user"}))
     training = client.create_training_client_from_state("tinker://m0/weights/a")
     with pytest.raises(tw.TinkerError, match="no such checkpoint"):
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert not server.named("optim_step")
 
 
@@ -81,7 +81,7 @@ def test_a_server_whose_load_creates_no_model(server: ScriptedServer, status: in
     flags = FLAGS if wire_version else None
     with open_client(server.url, wire_version=wire_version, client_config=flags) as client:
         for _ in range(2):
-            assert client.create_training_client_from_state(PATH).result(PATIENCE_S).model_id == "m1"
+            assert client.create_training_client_from_state(PATH).result(TEST_TIMEOUT_S).model_id == "m1"
     created = server.bodies("create_model")
     assert [body["model_seq_id"] for body in created] == [0, 1]
     loads = [body.get("model_id") for body in server.bodies("load_weights")]
@@ -94,11 +94,11 @@ def test_a_load_that_may_have_created_a_model_is_not_repeated(server: ScriptedSe
     server.rules["load_weights"] = in_order(ScriptedResponse(drop=True), refusal)
     with open_client(server.url, wire_version="0.24.1", client_config=FLAGS) as client:
         with pytest.raises(tw.BadRequestError, match="it exists"):
-            client.create_training_client_from_state(PATH).result(PATIENCE_S)
+            client.create_training_client_from_state(PATH).result(TEST_TIMEOUT_S)
         del server.rules["load_weights"]
         server.on_poll("LoadWeights", lambda _: ScriptedResponse({"detail": "lost"}, 404))
         with pytest.raises(tw.TinkerError, match="lost"):
-            client.create_training_client_from_state(PATH).result(PATIENCE_S)
+            client.create_training_client_from_state(PATH).result(TEST_TIMEOUT_S)
     assert not server.named("create_model")
 
 
@@ -110,6 +110,6 @@ def test_error_of_an_unknown_path_is_that_of_load_weights(server: ScriptedServer
     )
     with open_client(server.url, wire_version="0.24.1", client_config=FLAGS) as client:
         with pytest.raises(tw.NotFoundError, match="no such checkpoint"):
-            client.create_training_client_from_state(PATH).result(PATIENCE_S)
+            client.create_training_client_from_state(PATH).result(TEST_TIMEOUT_S)
         assert client.dialect.creates_model_on_load
     assert not server.named("create_model")

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import tinkerwire as tw
 from support.clients import ADAM, FAST, datum, open_client
 from support.scripted import (
-    PATIENCE_S,
     SUBMISSIONS,
+    TEST_TIMEOUT_S,
     Gate,
     RecordedRequest,
     ScriptedResponse,
@@ -64,9 +64,9 @@ def test_hundreds_from_threads_and_tasks_arrive_in_order(server: ScriptedServer,
     with ThreadPoolExecutor(12) as pool:
         jobs = [pool.submit(in_thread, 100 * n) for n in range(8)]
         jobs += [pool.submit(lambda n=n: asyncio.run(in_tasks(1000 + 100 * n))) for n in range(4)]
-        futures = [future for job in jobs for future in job.result(PATIENCE_S)]
+        futures = [future for job in jobs for future in job.result(TEST_TIMEOUT_S)]
     for future in futures:
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == list(range(1, 401))
 
 
@@ -82,9 +82,9 @@ def test_operations_arrive_in_call_order(server: ScriptedServer, training: tw.Tr
         futures.append(training.forward_backward([datum(100 + i)], "cross_entropy"))
         futures.append(training.optim_step(ADAM))
     for future in futures:
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == list(range(1, 41))
-    assert [request.name for request in server.asked if request.name in SUBMISSIONS] == [
+    assert [request.name for request in server.requests if request.name in SUBMISSIONS] == [
         "forward_backward",
         "optim_step",
     ] * 20
@@ -99,28 +99,28 @@ def test_one_submission_at_a_time(server: ScriptedServer, training: tw.TrainingC
     """The next request is sent only when the server has accepted the previous one."""
     server.rules["optim_step"] = lambda request: ScriptedResponse(server.healthy_response(request).body, delay_s=0.005)
     for future in [training.optim_step(ADAM) for _ in range(20)]:
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
     assert server.peak["optim_step"] == 1
 
 
 def test_two_models_do_not_wait_for_each_other(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """A submission that hangs delays no other model, and each model has separate seq_ids."""
     server.on_poll("CreateModel", in_order(ScriptedResponse({"model_id": "m1"}), ScriptedResponse({"model_id": "m2"})))
-    first = client.create_lora_training_client("base").result(PATIENCE_S)
-    second = client.create_lora_training_client("base").result(PATIENCE_S)
-    hold = Gate()
+    first = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+    second = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+    gate = Gate()
 
     def rule(request: RecordedRequest) -> ScriptedResponse:
         return ScriptedResponse(
-            server.healthy_response(request).body, hold=hold if request.body["model_id"] == "m1" else None
+            server.healthy_response(request).body, gate=gate if request.body["model_id"] == "m1" else None
         )
 
     server.rules["optim_step"] = rule
     stuck = first.optim_step(ADAM)
-    second.optim_step(ADAM).result(PATIENCE_S)
+    second.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert not stuck.done()
-    hold.release()
-    stuck.result(PATIENCE_S)
+    gate.release()
+    stuck.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 1]
 
 
@@ -130,10 +130,10 @@ def test_a_rejected_operation_leaves_no_gap(server: ScriptedServer, training: tw
     refusal = ScriptedResponse({"detail": "bad adam"}, status=status)
     server.rules["optim_step"] = in_order(server.healthy_response, refusal, server.healthy_response)
     futures = [training.optim_step(ADAM) for _ in range(3)]
-    futures[0].result(PATIENCE_S)
+    futures[0].result(TEST_TIMEOUT_S)
     with pytest.raises(tw.APIStatusError, match="bad adam"):
-        futures[1].result(PATIENCE_S)
-    futures[2].result(PATIENCE_S)
+        futures[1].result(TEST_TIMEOUT_S)
+    futures[2].result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 2, 2]
 
 
@@ -144,8 +144,8 @@ def test_exhausted_429_leaves_no_gap(server: ScriptedServer) -> None:
         server.rules["optim_step"] = in_order(*[ScriptedResponse({}, status=429)] * 3, server.healthy_response)
         failed, fine = training.optim_step(ADAM), training.optim_step(ADAM)
         with pytest.raises(tw.RateLimitError):
-            failed.result(PATIENCE_S)
-        fine.result(PATIENCE_S)
+            failed.result(TEST_TIMEOUT_S)
+        fine.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 1, 1, 1]
 
 
@@ -162,12 +162,12 @@ def test_exhausted_429_leaves_no_gap(server: ScriptedServer) -> None:
 def test_an_uncertain_seq_id_is_not_reused(server: ScriptedServer, doubt: ScriptedResponse) -> None:
     """After an uncertain operation, the next one gets a new seq_id."""
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=2)) as client:
-        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         server.rules["optim_step"] = in_order(doubt, doubt, server.healthy_response)
         failed, fine = training.optim_step(ADAM), training.optim_step(ADAM)
         with pytest.raises(tw.APIError):
-            failed.result(PATIENCE_S)
-        fine.result(PATIENCE_S)
+            failed.result(TEST_TIMEOUT_S)
+        fine.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 1, 2]
 
 
@@ -178,8 +178,8 @@ def test_a_rejection_after_a_lost_response_frees_nothing(server: ScriptedServer,
     )
     failed, fine = training.optim_step(ADAM), training.optim_step(ADAM)
     with pytest.raises(tw.UnprocessableEntityError):
-        failed.result(PATIENCE_S)
-    fine.result(PATIENCE_S)
+        failed.result(TEST_TIMEOUT_S)
+    fine.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 1, 2]
 
 
@@ -199,13 +199,13 @@ def test_an_unreachable_server_leaves_no_gap(server: ScriptedServer) -> None:
 
     flaky = Flaky()
     with open_client(server.url, transport=flaky, retry=attrs.evolve(FAST, max_attempts=2)) as client:
-        training = client.create_lora_training_client("base").result(PATIENCE_S)
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         flaky.is_away = True
         with pytest.raises(tw.APIConnectionError):
-            training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         flaky.is_away = False
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 2]
 
 
@@ -215,37 +215,37 @@ def test_an_operation_that_cannot_be_encoded_leaves_no_gap(server: ScriptedServe
         training = client.create_lora_training_client("base")
         impossible, fine = training.save_state("a", ttl_seconds=60), training.optim_step(ADAM)
         with pytest.raises(tw.DialectError, match="ttl_seconds"):
-            impossible.result(PATIENCE_S)
-        fine.result(PATIENCE_S)
+            impossible.result(TEST_TIMEOUT_S)
+        fine.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1]
 
 
 def test_a_slow_or_failed_result_delays_no_operation(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Submissions continue while an earlier result is pending, and after one failed."""
-    hold = Gate()
-    server.on_poll("ForwardBackward", lambda request: ScriptedResponse(NUMBERED, hold=hold))
+    gate = Gate()
+    server.on_poll("ForwardBackward", lambda request: ScriptedResponse(NUMBERED, gate=gate))
     server.on_poll("SaveWeights", lambda _: ScriptedResponse({"error": "disk full"}))
     slow = training.forward_backward([datum()], "cross_entropy")
     failed = training.save_state("a")
     for future in [training.optim_step(ADAM) for _ in range(5)]:
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
     with pytest.raises(tw.RequestFailedError, match="disk full"):
-        failed.result(PATIENCE_S)
+        failed.result(TEST_TIMEOUT_S)
     assert not slow.done()
-    hold.release()
-    slow.result(PATIENCE_S)
+    gate.release()
+    slow.result(TEST_TIMEOUT_S)
 
 
 def test_more_pending_results_than_connections(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """With 300 pending polls, another operation is still submitted at once."""
-    hold = Gate()
-    server.on_poll("OptimStep", lambda request: ScriptedResponse({"metrics": {}}, hold=hold))
+    gate = Gate()
+    server.on_poll("OptimStep", lambda request: ScriptedResponse({"metrics": {}}, gate=gate))
     futures = [training.optim_step(ADAM) for _ in range(300)]
     training.save_state("a")
     server.wait_for_requests("save_weights")
-    hold.release()
+    gate.release()
     for future in futures:
-        future.result(PATIENCE_S)
+        future.result(TEST_TIMEOUT_S)
     assert seq_ids(server) == list(range(1, 302))
 
 
@@ -270,7 +270,7 @@ def test_turns_and_seq_ids_are_consecutive(fates: list[str]) -> None:
         for task, fate in zip(tasks, fates, strict=True):
             if fate == "cancel" and task is not tasks[0]:
                 task.cancel()
-        await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), PATIENCE_S)
+        await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), TEST_TIMEOUT_S)
 
     asyncio.run(run())
     assert [position for position, _ in sent] == sorted(position for position, _ in sent)
@@ -287,9 +287,9 @@ def test_a_seq_id_that_the_server_counted_though_it_rejected_is_skipped(
     )
     training = client.create_lora_training_client("base")
     with pytest.raises(tw.UnprocessableEntityError):
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     for _ in range(2):
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 1, 2, 3]
 
 
@@ -302,7 +302,7 @@ def test_a_seq_id_that_never_arrived_is_used_after_a_conflict(server: ScriptedSe
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=2)) as client:
         training = client.create_lora_training_client("base")
         with pytest.raises(tw.APIConnectionError):
-            training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         for _ in range(2):
-            training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 1, 2, 1, 2]

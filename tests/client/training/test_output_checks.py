@@ -9,7 +9,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, datum
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 from tinkerwire._training.result_merging import merge_metrics, merge_results
 
 pytestmark = pytest.mark.timeout(60)
@@ -37,14 +37,14 @@ def test_outputs_that_do_not_match_the_batch_raise(
     server.on_poll(kind, lambda _: ScriptedResponse(outputs(*sizes)))
     call = training.forward if kind == "Forward" else training.forward_backward
     with pytest.raises(tw.APIResponseValidationError, match=text):
-        call([datum(1, 2), datum(1, 2, 3)], "cross_entropy").result(PATIENCE_S)
+        call([datum(1, 2), datum(1, 2, 3)], "cross_entropy").result(TEST_TIMEOUT_S)
 
 
 @pytest.mark.parametrize("sizes", [(), (2, 3)])
 def test_matching_outputs_are_kept(server: ScriptedServer, training: tw.TrainingClient, sizes: tuple[int, ...]) -> None:
     """A loss may have no outputs at all."""
     server.on_poll("Forward", lambda _: ScriptedResponse(outputs(*sizes)))
-    result = training.forward([datum(1, 2), datum(1, 2, 3)], "cross_entropy").result(PATIENCE_S)
+    result = training.forward([datum(1, 2), datum(1, 2, 3)], "cross_entropy").result(TEST_TIMEOUT_S)
     assert len(result.loss_fn_outputs) == len(sizes)
 
 
@@ -58,8 +58,8 @@ def test_metrics_as_text_are_read_and_others_are_warned_of_once(
     caplog.set_level(logging.WARNING)
     expected = {"a:sum": 2.0, "b:sum": 0.001, "c:hash2": 2**64 - 1}
     for _ in range(2):
-        assert training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S).metrics == expected
-        assert training.optim_step(ADAM).result(PATIENCE_S).metrics == expected
+        assert training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S).metrics == expected
+        assert training.optim_step(ADAM).result(TEST_TIMEOUT_S).metrics == expected
     warned = [record.getMessage() for record in caplog.records if "metric" in record.getMessage()]
     assert len(warned) == 2
     assert "'d:sum'" in warned[0]

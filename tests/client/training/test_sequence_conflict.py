@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, datum, open_client
-from support.scripted import PATIENCE_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order, seq_ids
+from support.scripted import TEST_TIMEOUT_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order, seq_ids
 from tinkerwire._training.sequence_conflict import sequence_conflict
 from tinkerwire_base.errors import RequestFailedError, ResponseInfo, status_error
 
@@ -89,11 +89,11 @@ def test_training_continues_after_a_load_however_a_server_counts_it(
         load = training.load_state(LOAD)
         if rejects_loads:
             with pytest.raises(tw.NotFoundError):
-                load.result(PATIENCE_S)
+                load.result(TEST_TIMEOUT_S)
         futures: list[Any] = [training.forward_backward([datum()], "cross_entropy"), training.optim_step(ADAM)]
         futures.append(training.save_state("a"))
         for future in futures:
-            future.result(PATIENCE_S)
+            future.result(TEST_TIMEOUT_S)
     assert counting.applied == ["forward_backward", "optim_step", "save_weights"] * 2
 
 
@@ -104,16 +104,16 @@ def test_chunks_of_a_batch_continue_under_the_expected_seq_ids(server: ScriptedS
     with open_client(server.url, chunk_limits=tw.ChunkLimits(max_datums=1)) as client:
         training = client.create_lora_training_client("base")
         training.load_state(LOAD)
-        training.forward_backward([datum(1), datum(2), datum(3)], "cross_entropy").result(PATIENCE_S)
+        training.forward_backward([datum(1), datum(2), datum(3)], "cross_entropy").result(TEST_TIMEOUT_S)
     assert counting.applied == ["forward_backward"] * 3
 
 
 def test_a_conflict_without_a_number_fails_at_once(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """The client does not retry: the same request would cause the same conflict."""
-    training.result(PATIENCE_S)
+    training.result(TEST_TIMEOUT_S)
     server.rules["optim_step"] = lambda _: ScriptedResponse({"detail": "Sequence conflict"}, status=409)
     with pytest.raises(tw.SequenceConflictError, match="seq_id 1, and the server expects another one") as caught:
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert (caught.value.seq_id, caught.value.expected_seq_id) == (1, None)
     assert seq_ids(server) == [1]
 
@@ -125,7 +125,7 @@ def test_a_second_conflict_fails_with_both_seq_ids(server: ScriptedServer, train
         {"detail": f"seq_id: expected {next(expected)}"}, status=409
     )
     with pytest.raises(tw.SequenceConflictError, match="seq_id 7, and the server expects 8"):
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 7]
 
 
@@ -134,10 +134,10 @@ def test_an_operation_that_may_have_run_is_not_resent(server: ScriptedServer) ->
     ahead = ScriptedResponse({"detail": "Sequence conflict: expected 2, got 1."}, status=409)
     server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), ahead, server.healthy_response)
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=4)) as client:
-        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         with pytest.raises(tw.SequenceConflictError):
-            training.optim_step(ADAM).result(PATIENCE_S)
-        training.optim_step(ADAM).result(PATIENCE_S)
+            training.optim_step(ADAM).result(TEST_TIMEOUT_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     assert seq_ids(server) == [1, 1, 2]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import KEY
-from support.scripted import PATIENCE_S
+from support.scripted import TEST_TIMEOUT_S
 from tinkerwire._transport.address import DEFAULT_BASE_URL, resolve_base_url
 
 pytestmark = pytest.mark.timeout(60)
@@ -59,7 +59,9 @@ def test_plain_http_hosts_allow_named_hosts_only(monkeypatch: pytest.MonkeyPatch
     ]
     for host, hosts, variable in cases:
         monkeypatch.setenv("TINKER_PLAIN_HTTP_HOSTS", variable)
-        tw.ServiceClient(base_url=f"http://{host}:8000", api_key=KEY, plain_http_hosts=hosts).close().result(PATIENCE_S)
+        tw.ServiceClient(base_url=f"http://{host}:8000", api_key=KEY, plain_http_hosts=hosts).close().result(
+            TEST_TIMEOUT_S
+        )
         with pytest.raises(tw.TinkerError, match=r"plain_http_hosts=.*TINKER_PLAIN_HTTP_HOSTS=other"):
             tw.ServiceClient(base_url="http://other:8000", api_key=KEY, plain_http_hosts=hosts)
     with pytest.raises(tw.TinkerError, match="plain http"):

@@ -28,7 +28,7 @@ def test_environment_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
         address = server.url.replace("http://", "http://me:secret@")
         monkeypatch.setenv("http_proxy", address)
         asyncio.run(send("aiohttp", "http://service.invalid"))
-        (request,) = server.asked
+        (request,) = server.requests
         assert request.headers["host"] == "service.invalid"
         assert "proxy-authorization" in request.headers
         assert "authorization" not in request.headers

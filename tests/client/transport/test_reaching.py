@@ -20,7 +20,7 @@ import pytest
 import support
 import tinkerwire as tw
 from support.clients import ADAM, KEY, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, scripted_server
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, scripted_server
 from support.tunnel import Tunnel, tunnel
 from tinkerwire._transport.proxy import environment_proxy
 
@@ -60,13 +60,13 @@ def port_of(server: ScriptedServer) -> int:
 def train(url: str, **options: Any) -> None:
     """Run one operation from the opening of a client to its result."""
     with open_client(url, **options) as client:
-        client.create_lora_training_client("base").optim_step(ADAM).result(PATIENCE_S)
+        client.create_lora_training_client("base").optim_step(ADAM).result(TEST_TIMEOUT_S)
 
 
 def error_of_client(url: str, **options: Any) -> tw.TinkerError:
     """Return the error of a client that cannot create a model."""
     with open_client(url, **options) as client:
-        error = client.create_lora_training_client("base").optim_step(ADAM).exception(PATIENCE_S)
+        error = client.create_lora_training_client("base").optim_step(ADAM).exception(TEST_TIMEOUT_S)
     assert isinstance(error, tw.TinkerError)
     return error
 
@@ -105,13 +105,13 @@ def test_silent_name_server_times_out_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     def wait(host: str, *_: Any, **__: Any) -> Any:
         looks.append(host)
-        over.wait(2 * PATIENCE_S)
+        over.wait(2 * TEST_TIMEOUT_S)
         raise socket.gaierror(socket.EAI_AGAIN, "no answer")
 
     monkeypatch.setattr(socket, "getaddrinfo", wait)
     with open_client("http://service.invalid", retry=tw.RetryConfig(), plain_http_hosts=["service.invalid"]) as client:
         try:
-            error = client.create_lora_training_client("base").optim_step(ADAM).exception(PATIENCE_S)
+            error = client.create_lora_training_client("base").optim_step(ADAM).exception(TEST_TIMEOUT_S)
         finally:
             over.set()
     assert isinstance(error, tw.APITimeoutError)
@@ -129,8 +129,8 @@ def test_errors_cross_processes(server: ScriptedServer) -> None:
     """An error of a worker process keeps its class, its text and its attributes."""
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse({"detail": "not today"}, status=503)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        refused = pool.submit(ask, server.url).exception(PATIENCE_S)
-        unreachable = pool.submit(ask, "http://127.0.0.1:1").exception(PATIENCE_S)
+        refused = pool.submit(ask, server.url).exception(TEST_TIMEOUT_S)
+        unreachable = pool.submit(ask, "http://127.0.0.1:1").exception(TEST_TIMEOUT_S)
     assert isinstance(refused, tw.InternalServerError)
     assert (refused.status_code, refused.body) == (503, {"detail": "not today"})
     assert isinstance(unreachable, tw.APIConnectionError)
@@ -149,7 +149,7 @@ def test_untrusted_certificate_is_rejected_with_hint(secure: ScriptedServer, mon
     assert "SSL_CERT_FILE=/nowhere.pem is trusted, but the file does not exist" in str(
         error_of_client(secure.url, retry=ONCE)
     )
-    assert not secure.asked
+    assert not secure.requests
 
 
 def test_ssl_cert_file_is_trusted(secure: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,8 +199,8 @@ def test_https_proxy_tunnels_without_key(
     monkeypatch.setenv(name, form.format(proxy.port))
     train("https://service.invalid")
     assert secure.named("optim_step")
-    assert {asked.split()[1] for asked in proxy.asked} == {"service.invalid:443"}
-    assert KEY not in "".join(proxy.asked)
+    assert {request.split()[1] for request in proxy.requests} == {"service.invalid:443"}
+    assert KEY not in "".join(proxy.requests)
 
 
 def test_proxy_password_is_sent_but_not_shown(proxy: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +210,7 @@ def test_proxy_password_is_sent_but_not_shown(proxy: Tunnel, monkeypatch: pytest
     error = error_of_client("https://service.invalid", retry=ONCE)
     assert "407" in str(error)
     assert "pass-word" not in str(error)
-    assert "proxy-authorization: basic" in proxy.asked[0].lower()
+    assert "proxy-authorization: basic" in proxy.requests[0].lower()
 
 
 @pytest.mark.parametrize("value", ["service.invalid", ".invalid", "*", "other,service.invalid:443"])
@@ -219,7 +219,7 @@ def test_no_proxy_bypasses_proxy(proxy: Tunnel, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
     monkeypatch.setenv("NO_PROXY", value)
     assert "service.invalid" in str(error_of_client("https://service.invalid:443", retry=ONCE))
-    assert not proxy.asked
+    assert not proxy.requests
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_loopback_address_uses_no_proxy(
         monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
     train(server.url.replace("127.0.0.1", host))
     assert server.named("optim_step")[0].headers["x-api-key"] == KEY
-    assert not proxy.asked
+    assert not proxy.requests
 
 
 def test_unreachable_proxy_is_named_without_password(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,4 +293,4 @@ def test_http_proxy_is_used_for_plain_http_hosts(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setenv("HTTP_PROXY" if os.name == "nt" else "http_proxy", found.url)
         found.rules["create_session"] = lambda _: ScriptedResponse({"session_id": "s9"})
         train("http://trainer", plain_http_hosts=["trainer"])
-        assert {asked.headers["host"] for asked in found.asked} == {"trainer"}
+        assert {request.headers["host"] for request in found.requests} == {"trainer"}

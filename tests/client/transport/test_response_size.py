@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import tinkerwire as tw
 from support.clients import FAST, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 from tinkerwire._transport.response_body import PIECE_BYTES, Decompressor
 
 pytestmark = pytest.mark.timeout(60)
@@ -59,7 +59,7 @@ def test_accepted_encodings_are_decompressed(server: ScriptedServer, kind: str, 
     body = pack(json.dumps(CAPABILITIES).encode())
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse(body, headers={"content-encoding": encoding})
     assert ask(server, kind).supported_models[0].model_name == "base"
-    assert server.asked[0].headers["accept-encoding"] == "gzip, deflate"
+    assert server.requests[0].headers["accept-encoding"] == "gzip, deflate"
 
 
 @pytest.mark.parametrize("packer", PACKERS)
@@ -82,7 +82,7 @@ def test_oversized_response_is_rejected(server: ScriptedServer, kind: str, statu
     for part in ("GET", "/api/v1/get_server_capabilities", str(LIMIT), "RetryConfig.max_response_bytes"):
         assert part in str(caught.value)
     assert (caught.value.limit_bytes, caught.value.setting) == (LIMIT, "RetryConfig.max_response_bytes")
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -112,7 +112,7 @@ def test_endless_body_ends_at_limit(server: ScriptedServer, kind: str, monkeypat
             await response.write(b" " * 65536)
             await asyncio.sleep(0)
 
-    monkeypatch.setattr(server, "_give", give)
+    monkeypatch.setattr(server, "_send", give)
     with pytest.raises(tw.ResponseTooLargeError):
         ask(server, kind, max_response_bytes=10 * 2**20)
     server.wait_for(lambda: not server.active["get_server_capabilities"], "the connection is closed")
@@ -127,15 +127,15 @@ def test_results_have_separate_limit(server: ScriptedServer, kind: str) -> None:
     policy = tw.RetryConfig(max_response_bytes=LIMIT, max_result_bytes=10 * LIMIT)
     with open_client(server.url, http_client=http, retry=policy) as client:
         sampling = client.create_sampling_client(base_model="base")
-        assert len(sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S).sequences[0].tokens) == LIMIT
+        assert len(sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S).sequences[0].tokens) == LIMIT
     server.on_poll("Sample", lambda _: ScriptedResponse({**big, "more": " " * 10 * LIMIT}))
     with open_client(server.url, retry=policy) as client:
         sampling = client.create_sampling_client(base_model="base")
         with pytest.raises(tw.ResponseTooLargeError, match=r"RetryConfig\.max_result_bytes"):
-            sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+            sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
         copy = tw.SamplingClient.from_sampler_handle(sampling.get_sampler_handle(), api_key="tml-other-0123")
         with pytest.raises(tw.ResponseTooLargeError, match=str(10 * LIMIT)):
-            copy.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+            copy.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -182,4 +182,4 @@ def test_truncated_compressed_body_is_connection_error(server: ScriptedServer, k
     http = httpx.AsyncClient() if kind == "httpx" else None
     with open_client(server.url, http_client=http, retry=FAST) as client:
         assert client.get_server_capabilities().supported_models
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2

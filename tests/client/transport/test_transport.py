@@ -12,7 +12,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 from support.transports import KINDS, REQUEST, send
 from tinkerwire._transport import aiohttp_transport
 from tinkerwire._transport.aiohttp_transport import AiohttpTransport
@@ -33,7 +33,7 @@ def test_redirects_are_not_followed(server: ScriptedServer, kind: str, status: i
     )
     response = asyncio.run(send(kind, server.url))
     assert (response.status, response.headers["location"]) == (status, "/elsewhere")
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -45,7 +45,7 @@ def test_request_and_response_are_unchanged(server: ScriptedServer, kind: str) -
         method="PUT", path=path, query=(("k", "v w"), ("k2", "&")), headers={"x-a": "b"}, content=b"[1]"
     )
     response = asyncio.run(send(kind, server.url, request))
-    received = server.asked[0]
+    received = server.requests[0]
     assert (received.method, received.name, received.query, received.body) == (
         "PUT",
         "a b%/c:d",
@@ -64,7 +64,7 @@ def test_wait_for_connection_does_not_count_for_timeout(
     monkeypatch.setitem(aiohttp_transport.CONNECTIONS, Traffic.REST, 2)
     monotonic = time.monotonic
     # Each takes a second of a clock that counts them.
-    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + len(server.asked))
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + len(server.requests))
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse({}, delay_s=0.005)
 
     async def run() -> None:
@@ -90,7 +90,7 @@ def test_traffic_classes_share_no_connection(server: ScriptedServer) -> None:
         await transport.close()
 
     asyncio.run(run())
-    assert len({request.peer for request in server.asked}) == len(Traffic)
+    assert len({request.peer for request in server.requests}) == len(Traffic)
 
 
 def test_netrc_is_ignored(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_netrc_is_ignored(server: ScriptedServer, monkeypatch: pytest.MonkeyPatc
     netrc.chmod(0o600)
     monkeypatch.setenv("NETRC", str(netrc))
     asyncio.run(send("aiohttp", server.url))
-    assert "authorization" not in server.asked[0].headers
+    assert "authorization" not in server.requests[0].headers
 
 
 def test_cookies_are_not_stored(server: ScriptedServer) -> None:
@@ -114,7 +114,7 @@ def test_cookies_are_not_stored(server: ScriptedServer) -> None:
         await transport.close()
 
     asyncio.run(run())
-    assert ["cookie" in request.headers for request in server.asked] == [False, False]
+    assert ["cookie" in request.headers for request in server.requests] == [False, False]
 
 
 def test_http_client_sends_everything_and_is_closed() -> None:
@@ -132,7 +132,7 @@ def test_http_client_sends_everything_and_is_closed() -> None:
 
     http = httpx.AsyncClient(transport=httpx.MockTransport(handler))
     with open_client("https://service.invalid/p", http_client=http) as client:
-        assert client.create_lora_training_client("base").result(PATIENCE_S).model_id == "m"
+        assert client.create_lora_training_client("base").result(TEST_TIMEOUT_S).model_id == "m"
     assert http.is_closed
     with pytest.raises(ValueError, match="http_client is closed"):
         tw.ServiceClient(base_url="https://service.invalid/p", api_key=KEY, http_client=http)
@@ -145,10 +145,10 @@ def test_httpx_client_trains_and_samples(server: ScriptedServer) -> None:
     http = httpx.AsyncClient(limits=httpx.Limits(max_connections=None))
     with open_client(server.url, http_client=http) as client:
         training = client.create_lora_training_client("base")
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
         sampling = training.save_weights_and_get_sampling_client()
         for future in [sampling.sample(PROMPT, 1, PARAMS) for _ in range(30)]:
-            future.result(PATIENCE_S)
+            future.result(TEST_TIMEOUT_S)
     assert http.is_closed
 
 
@@ -168,8 +168,8 @@ def test_timeout_grows_with_body(server: ScriptedServer, monkeypatch: pytest.Mon
         connection = client._connection
         small = WireRequest(method="POST", path="/x", headers={}, content=b"")
         large = attrs.evolve(small, content=bytes(5_000_000))
-        connection.start(lambda: connection.exchange(small, Traffic.REST, 60.0)).result(PATIENCE_S)
-        connection.start(lambda: connection.exchange(large, Traffic.REST, 60.0)).result(PATIENCE_S)
+        connection.start(lambda: connection.exchange(small, Traffic.REST, 60.0)).result(TEST_TIMEOUT_S)
+        connection.start(lambda: connection.exchange(large, Traffic.REST, 60.0)).result(TEST_TIMEOUT_S)
     assert timeouts == [60.0, 110.0]
 
 
@@ -181,7 +181,7 @@ def test_connection_closed_while_idle_is_replaced(server: ScriptedServer, client
     )
     for _ in range(5):
         client.get_server_capabilities()
-    assert len({request.peer for request in server.asked}) == 5
+    assert len({request.peer for request in server.requests}) == 5
 
 
 def test_large_body_raises_no_warning(server: ScriptedServer) -> None:
@@ -189,7 +189,7 @@ def test_large_body_raises_no_warning(server: ScriptedServer) -> None:
     chunk = tw.types.EncodedTextChunk(tokens=list(range(200_000)))
     data = [tw.Datum(model_input=tw.ModelInput(chunks=[chunk]), loss_fn_inputs={"weights": [1.0]})]
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=1)) as client:
-        client.create_lora_training_client("base").forward_backward(data, "cross_entropy").result(PATIENCE_S)
+        client.create_lora_training_client("base").forward_backward(data, "cross_entropy").result(TEST_TIMEOUT_S)
     (request,) = server.named("forward_backward")
     assert int(request.headers["content-length"]) > 1 << 20
     assert request.body["forward_backward_input"]["data"][0]["model_input"]["chunks"][0]["tokens"] == chunk.tokens

@@ -14,7 +14,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, KEY, open_client
-from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer
+from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer
 from support.transports import KINDS, error_of_send
 
 pytestmark = pytest.mark.timeout(60)
@@ -110,7 +110,7 @@ def test_unknown_host_is_named(kind: str, host: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "response",
-    [ScriptedResponse(hold=Gate()), ScriptedResponse(b" " * 10_000, trickle_s=0.1)],
+    [ScriptedResponse(gate=Gate()), ScriptedResponse(b" " * 10_000, trickle_s=0.1)],
     ids=["silence", "trickle"],
 )
 def test_timeout_covers_whole_response(server: ScriptedServer, kind: str, response: ScriptedResponse) -> None:
@@ -145,23 +145,23 @@ def test_closed_port_fails_client_in_seconds() -> None:
         training = client.create_lora_training_client("base")
         step = training.optim_step(ADAM)
         with pytest.raises(tw.APIConnectionError, match=r"127\.0\.0\.1:1/api/v1/create_session.*Connect"):
-            training.result(PATIENCE_S)
+            training.result(TEST_TIMEOUT_S)
         with pytest.raises(tw.TinkerError, match=r"not created: .*127\.0\.0\.1:1"):
-            step.result(PATIENCE_S)
+            step.result(TEST_TIMEOUT_S)
 
 
 def test_operation_deadline_limits_request(server: ScriptedServer) -> None:
     """A request without a response takes no longer than the operation may."""
-    hold = Gate()
-    server.rules["create_session"] = lambda request: ScriptedResponse(server.healthy_response(request).body, hold=hold)
+    gate = Gate()
+    server.rules["create_session"] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
     try:
         with (
             open_client(server.url, retry=tw.RetryConfig(progress_timeout=0.3, max_attempts=2)) as client,
             pytest.raises(tw.RequestTimeoutError, match=r"progress_timeout=0\.3 s"),
         ):
-            client.create_lora_training_client("base").result(PATIENCE_S)
+            client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
     finally:
-        hold.release()
+        gate.release()
 
 
 @pytest.mark.parametrize(

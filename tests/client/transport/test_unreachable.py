@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import FAST, open_client
-from support.scripted import PATIENCE_S, Gate, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, Gate, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._connection import sender
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire._transport.errors import connection_error
@@ -99,9 +99,9 @@ def test_reached_server_gets_all_attempts() -> None:
 
 def test_operations_succeed_once_server_has_started(server: ScriptedServer) -> None:
     """Twenty threads use a client whose first connections are dropped; each gets its response."""
-    hold = Gate()
+    gate = Gate()
     server.rules["get_server_capabilities"] = in_order(
-        *[ScriptedResponse(drop=True, hold=hold)] * 5, server.healthy_response
+        *[ScriptedResponse(drop=True, gate=gate)] * 5, server.healthy_response
     )
     done: list[object] = []
     with open_client(server.url, retry=FAST) as client:
@@ -109,7 +109,7 @@ def test_operations_succeed_once_server_has_started(server: ScriptedServer) -> N
         for thread in threads:
             thread.start()
         server.wait_for_requests("get_server_capabilities", 5)
-        hold.release()
+        gate.release()
         for thread in threads:
-            thread.join(PATIENCE_S)
+            thread.join(TEST_TIMEOUT_S)
     assert len(done) == 20

@@ -9,7 +9,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, FAST, PARAMS, PROMPT, datum, open_client
-from support.scripted import PATIENCE_S, RecordedRequest, Rule, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, RecordedRequest, Rule, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._transport.backpressure import Traffic
 from tinkerwire._wire.dialect import BATCH_OPERATIONS, Dialect
 from tinkerwire.local import EmbeddedServer, EmbeddedTransport, Quirks
@@ -58,9 +58,9 @@ def losses_of(ways: Quirks) -> tuple[list[float], Dialect, RecordingTransport]:
             losses = []
             for _ in range(2):
                 trained = training.forward_backward([datum()], "cross_entropy")
-                training.optim_step(ADAM).result(PATIENCE_S)
-                losses.append(trained.result(PATIENCE_S).metrics["loss:sum"])
-            losses.append(training.forward([datum()], "cross_entropy").result(PATIENCE_S).metrics["loss:sum"])
+                training.optim_step(ADAM).result(TEST_TIMEOUT_S)
+                losses.append(trained.result(TEST_TIMEOUT_S).metrics["loss:sum"])
+            losses.append(training.forward([datum()], "cross_entropy").result(TEST_TIMEOUT_S).metrics["loss:sum"])
             return losses, client.dialect, transport
 
 
@@ -87,17 +87,17 @@ def test_a_refused_batch_is_tried_in_the_other_form(
     assert dialect.protobuf_operations == (frozenset() if is_refused else BATCH_OPERATIONS)
     assert not dialect.is_provisional
     assert dialect.source.endswith(f"it takes batches as {form}")
-    asked = [each.path for each in transport.sent].count("/api/v1/client/config")
-    assert asked == 1, "one request more for the dialect, and one at most for the form"
+    request = [each.path for each in transport.sent].count("/api/v1/client/config")
+    assert request == 1, "one request more for the dialect, and one at most for the form"
 
 
 def reject_protobuf(server: ScriptedServer, answer: ScriptedResponse | Rule) -> Rule:
     """Return a rule that accepts batches as JSON only."""
 
-    def rule(asked: RecordedRequest) -> ScriptedResponse:
-        if asked.headers["content-type"] != PROTOBUF:
-            return server.healthy_response(asked)
-        return answer if isinstance(answer, ScriptedResponse) else answer(asked)
+    def rule(request: RecordedRequest) -> ScriptedResponse:
+        if request.headers["content-type"] != PROTOBUF:
+            return server.healthy_response(request)
+        return answer if isinstance(answer, ScriptedResponse) else answer(request)
 
     return rule
 
@@ -110,15 +110,15 @@ def test_a_server_that_dies_of_protobuf_costs_one_request(server: ScriptedServer
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     server.rules["forward_backward"] = reject_protobuf(server, DIED)
     with open_client(server.url, wire_version=None, retry=tw.RetryConfig()) as client:
-        clients = [client.create_lora_training_client("base", rank=8).result(PATIENCE_S) for _ in range(2)]
+        clients = [client.create_lora_training_client("base", rank=8).result(TEST_TIMEOUT_S) for _ in range(2)]
         futures = [each.forward_backward([datum()], "cross_entropy") for each in clients for _ in range(2)]
         for future in futures:
-            future.result(PATIENCE_S)
-        sampling = client.create_sampling_client(base_model="base").result(PATIENCE_S)
+            future.result(TEST_TIMEOUT_S)
+        sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
         copy = pickle.loads(pickle.dumps(sampling))
         assert copy._connection.known_dialect == client.dialect
         assert client.dialect.protobuf_operations == frozenset()
-    forms = [asked.headers["content-type"] == PROTOBUF for asked in server.named("forward_backward")]
+    forms = [request.headers["content-type"] == PROTOBUF for request in server.named("forward_backward")]
     assert sorted(forms) == [False] * 4 + [True]
 
 
@@ -129,11 +129,11 @@ def test_a_batch_rejected_in_both_forms_shows_both_responses(server: ScriptedSer
         ScriptedResponse({"detail": "no"}, 404) if config is None else ScriptedResponse(config)
     )
     bad = ScriptedResponse({"detail": "no such loss"}, status=422)
-    server.rules["forward_backward"] = lambda asked: DIED if asked.headers["content-type"] == PROTOBUF else bad
+    server.rules["forward_backward"] = lambda request: DIED if request.headers["content-type"] == PROTOBUF else bad
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         with pytest.raises(tw.UnprocessableEntityError) as caught:
-            training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+            training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
     text = str(caught.value)
     for part in ("no such loss", "sent as JSON", "Internal Server Error", "protobuf: ", "wire_version"):
         assert part in text
@@ -145,18 +145,18 @@ def test_a_conflict_in_the_other_form_goes_back_to_the_first(server: ScriptedSer
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     conflict = ScriptedResponse({"detail": "this request was submitted before with another body"}, 409)
     protobuf = in_order(DIED, server.healthy_response)
-    server.rules["forward_backward"] = lambda asked: (
-        protobuf(asked) if asked.headers["content-type"] == PROTOBUF else conflict
+    server.rules["forward_backward"] = lambda request: (
+        protobuf(request) if request.headers["content-type"] == PROTOBUF else conflict
     )
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
-        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
         assert client.dialect.protobuf_operations == BATCH_OPERATIONS
-        training.optim_step(ADAM).result(PATIENCE_S)
+        training.optim_step(ADAM).result(TEST_TIMEOUT_S)
     sent = server.named("forward_backward")
-    assert [asked.headers["content-type"] == PROTOBUF for asked in sent] == [True, False, True]
-    assert len({asked.headers["x-idempotency-key"] for asked in sent}) == 1
-    assert {int(asked.body["seq_id"]) for asked in sent} == {1}
+    assert [request.headers["content-type"] == PROTOBUF for request in sent] == [True, False, True]
+    assert len({request.headers["x-idempotency-key"] for request in sent}) == 1
+    assert {int(request.body["seq_id"]) for request in sent} == {1}
     assert server.bodies("optim_step")[0]["seq_id"] == 2
 
 
@@ -166,18 +166,20 @@ def test_the_client_waits_for_a_busy_server(server: ScriptedServer) -> None:
     busy = ScriptedResponse({"detail": "busy"}, status=503)
     answers = in_order(busy, busy, busy, busy, server.healthy_response)
     rule = reject_protobuf(server, DIED)
-    server.rules["forward_backward"] = lambda asked: found if (found := answers(asked)).status != 200 else rule(asked)
+    server.rules["forward_backward"] = lambda request: (
+        found if (found := answers(request)).status != 200 else rule(request)
+    )
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
-        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
         assert client.dialect.protobuf_operations == frozenset()
     assert {body["seq_id"] for body in server.bodies("forward_backward") if isinstance(body, dict)} == {1}
     server.rules["forward_backward"] = lambda _: busy
     with open_client(server.url, wire_version=None, retry=tw.RetryConfig(max_attempts=3, retry_delay_base=0)) as client:
-        training = client.create_lora_training_client("base", rank=8).result(PATIENCE_S)
+        training = client.create_lora_training_client("base", rank=8).result(TEST_TIMEOUT_S)
         before = len(server.named("forward_backward"))
         with pytest.raises(tw.InternalServerError, match="busy"):
-            training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+            training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
         assert len(server.named("forward_backward")) - before == 3
 
 
@@ -189,7 +191,7 @@ def test_credential_errors_do_not_change_the_form(server: ScriptedServer, status
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         with pytest.raises(error):
-            training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+            training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
         assert client.dialect.is_provisional
     assert len(server.named("forward_backward")) == 1
 
@@ -202,9 +204,9 @@ def test_rate_limits_do_not_change_the_form(server: ScriptedServer) -> None:
     )
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
-        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
         assert client.dialect.protobuf_operations == BATCH_OPERATIONS
-    assert [asked.headers["content-type"] for asked in server.named("forward_backward")] == [PROTOBUF] * 2
+    assert [request.headers["content-type"] for request in server.named("forward_backward")] == [PROTOBUF] * 2
 
 
 def test_a_dropped_form_is_replaced_once(server: ScriptedServer) -> None:
@@ -216,9 +218,9 @@ def test_a_dropped_form_is_replaced_once(server: ScriptedServer) -> None:
             if refusal is not None:
                 server.rules["forward_backward"] = reject_protobuf(server, refusal)
             for _ in range(2):
-                training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+                training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
         assert client.dialect.protobuf_operations == frozenset({"forward"})
-    forms = [asked.headers["content-type"] == PROTOBUF for asked in server.named("forward_backward")]
+    forms = [request.headers["content-type"] == PROTOBUF for request in server.named("forward_backward")]
     assert forms == [True, True, True, False, False]
 
 
@@ -228,11 +230,11 @@ def test_a_bad_batch_costs_a_confirmed_form_one_request(server: ScriptedServer) 
     bad = ScriptedResponse({"detail": "no such loss"}, status=422)
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
-        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+        training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
         server.rules["forward_backward"] = lambda _: bad
         for _ in range(3):
             with pytest.raises(tw.UnprocessableEntityError, match="no such loss"):
-                training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+                training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
         assert client.dialect.protobuf_operations == BATCH_OPERATIONS
     assert len(server.named("forward_backward")) == 1 + 4
 
@@ -241,15 +243,17 @@ def test_rejected_compression_is_disabled(server: ScriptedServer) -> None:
     """The client stops compressing even if the server's flags request it."""
     server.rules["client/config"] = lambda _: ScriptedResponse({"proto_compress_fwdbwd": True})
 
-    def rule(asked: RecordedRequest) -> ScriptedResponse:
-        is_plain = asked.headers["content-type"] == PROTOBUF and "content-encoding" not in asked.headers
-        return server.healthy_response(asked) if is_plain else ScriptedResponse({"detail": "what is that?"}, status=415)
+    def rule(request: RecordedRequest) -> ScriptedResponse:
+        is_plain = request.headers["content-type"] == PROTOBUF and "content-encoding" not in request.headers
+        return (
+            server.healthy_response(request) if is_plain else ScriptedResponse({"detail": "what is that?"}, status=415)
+        )
 
     server.rules["forward_backward"] = rule
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         for _ in range(2):
-            training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+            training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
         assert not client.dialect.config.proto_compress_fwdbwd
     assert len(server.named("forward_backward")) == 4
 
@@ -262,9 +266,9 @@ def test_a_form_that_cannot_express_a_batch_is_skipped(server: ScriptedServer) -
     image = tw.Datum(model_input=tw.ModelInput(chunks=[chunk]), loss_fn_inputs=inputs)
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
-        training.forward_backward([image], "cross_entropy").result(PATIENCE_S)
-    (asked,) = server.named("forward_backward")
-    assert asked.headers["content-type"] == "application/json"
+        training.forward_backward([image], "cross_entropy").result(TEST_TIMEOUT_S)
+    (request,) = server.named("forward_backward")
+    assert request.headers["content-type"] == "application/json"
 
 
 def test_forward_is_sent_as_json_without_its_protobuf_flag() -> None:
@@ -285,6 +289,6 @@ def test_sampling_needs_no_form(server: ScriptedServer) -> None:
     """A client that only samples requests client/config and nothing else."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     with open_client(server.url, wire_version=None) as client:
-        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert not server.named("forward_backward")
     assert len(server.named("client/config")) == 1

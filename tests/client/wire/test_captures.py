@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, open_client
-from support.scripted import PATIENCE_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, RecordedRequest, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_generated.operations import OPERATIONS
 
@@ -48,29 +48,29 @@ def flow(client: tw.ServiceClient, *, with_optimizer: bool) -> None:
     """Run the steps of the captures; the oldest SDK cannot load an optimizer's state."""
     client.get_server_capabilities()
     training = client.create_lora_training_client("base", rank=8)
-    training.forward_backward([DATUM], "cross_entropy").result(PATIENCE_S)
-    training.forward([DATUM], "cross_entropy").result(PATIENCE_S)
-    training.optim_step(ADAM).result(PATIENCE_S)
-    path = training.save_state("a").result(PATIENCE_S).path
-    training.load_state(path).result(PATIENCE_S)
-    training.save_weights_for_sampler("a").result(PATIENCE_S)
+    training.forward_backward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S)
+    training.forward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S)
+    training.optim_step(ADAM).result(TEST_TIMEOUT_S)
+    path = training.save_state("a").result(TEST_TIMEOUT_S).path
+    training.load_state(path).result(TEST_TIMEOUT_S)
+    training.save_weights_for_sampler("a").result(TEST_TIMEOUT_S)
     training.get_info()
     sampling = client.create_sampling_client(base_model="base")
-    sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
-    sampling.compute_logprobs(PROMPT).result(PATIENCE_S)
+    sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
+    sampling.compute_logprobs(PROMPT).result(TEST_TIMEOUT_S)
     if with_optimizer:
-        client.create_training_client_from_state_with_optimizer(path).result(PATIENCE_S)
+        client.create_training_client_from_state_with_optimizer(path).result(TEST_TIMEOUT_S)
     else:
-        client.create_training_client_from_state(path).result(PATIENCE_S)
-    client.create_rest_client().list_training_runs().result(PATIENCE_S)
+        client.create_training_client_from_state(path).result(TEST_TIMEOUT_S)
+    client.create_rest_client().list_training_runs().result(TEST_TIMEOUT_S)
 
 
-def respond_finished(server: ScriptedServer, asked: RecordedRequest) -> dict[str, Any]:
+def respond_finished(server: ScriptedServer, request: RecordedRequest) -> dict[str, Any]:
     """Return a retrieve_futures response in which all samples are finished."""
     # The test's server names promises by their number.
-    names = [f"asample/{number}/{body['seq_id']}" for number, body in server.promised if "num_samples" in body]
+    names = [f"asample/{number}/{body['seq_id']}" for number, body in server.created_futures if "num_samples" in body]
     states = [{"state": "finished", "request_id": name} for name in names]
-    return {"completions": states[asked.body["prev_cursor"] :], "cursor": len(names)}
+    return {"completions": states[request.body["prev_cursor"] :], "cursor": len(names)}
 
 
 def client_requests(server: ScriptedServer, capture: Mapping[str, Any]) -> list[RecordedRequest]:
@@ -86,13 +86,13 @@ def client_requests(server: ScriptedServer, capture: Mapping[str, Any]) -> list[
         "lora_rank": 8,
         "user_metadata": {},
     }
-    server.rules["retrieve_futures"] = lambda asked: ScriptedResponse(respond_finished(server, asked))
+    server.rules["retrieve_futures"] = lambda request: ScriptedResponse(respond_finished(server, request))
     server.rules["auth/token"] = lambda _: ScriptedResponse({"jwt": TOKEN})
     server.rules["training_runs/m1"] = lambda _: ScriptedResponse({**run, "last_request_time": "2026-01-01T00:00:00Z"})
     version = capture["version"]
     with open_client(server.url, wire_version=version, client_config=capture["client_config"]) as client:
         flow(client, with_optimizer=version != "0.4.1")
-    return server.asked
+    return server.requests
 
 
 def meaning(path: str, body: Any) -> Any:
@@ -128,7 +128,10 @@ def line(path: str, method: str, headers: Mapping[str, str], body: Any) -> dict[
 def test_the_same_flow_sends_the_same(server: ScriptedServer, name: str) -> None:
     """Every request means the same as the official SDK's, in the same order, except for listed differences."""
     capture = CAPTURES[name]
-    ours = [line(asked.name, asked.method, asked.headers, asked.body) for asked in client_requests(server, capture)]
+    ours = [
+        line(request.name, request.method, request.headers, request.body)
+        for request in client_requests(server, capture)
+    ]
     official = [
         line(each["path"].partition("?")[0], each["method"], each.get("headers", {}), each["body"])
         for each in capture["requests"]

@@ -10,7 +10,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, datum, open_client
-from support.scripted import PATIENCE_S, RecordedRequest, Rule, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, RecordedRequest, Rule, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire import types
 from tinkerwire._server.http import protobuf as served
 from tinkerwire._wire import protobuf
@@ -30,17 +30,17 @@ OUTPUT = m.ForwardBackwardOutput(
 SAMPLE = m.SampleResponse(sequences=[m.SampledSequence(stop_reason="stop", tokens=[4, 5], logprobs=[-0.5, -0.25])])
 
 
-def is_message(asked: RecordedRequest) -> bool:
+def is_message(request: RecordedRequest) -> bool:
     """Return whether a batch came as protobuf."""
-    return asked.headers["content-type"] == PROTOBUF
+    return request.headers["content-type"] == PROTOBUF
 
 
 def accept_forms(server: ScriptedServer, *, json: bool, messages: bool, refusal: int = 415) -> None:
     """Let the server accept batches in some forms and reject the others."""
 
-    def rule(asked: RecordedRequest) -> ScriptedResponse:
-        if messages if is_message(asked) else json:
-            return server.healthy_response(asked)
+    def rule(request: RecordedRequest) -> ScriptedResponse:
+        if messages if is_message(request) else json:
+            return server.healthy_response(request)
         return ScriptedResponse({"detail": "not in this form"}, status=refusal)
 
     server.rules["forward_backward"] = rule
@@ -51,8 +51,8 @@ def train(client: tw.ServiceClient) -> None:
     """Train on some batches."""
     training = client.create_lora_training_client("base", rank=8)
     for _ in range(2):
-        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
-        training.forward([datum()], "cross_entropy").result(PATIENCE_S)
+        training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
+        training.forward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
 
 
 @pytest.mark.parametrize("has_config", [True, False])
@@ -70,12 +70,12 @@ def test_the_accepted_form_is_discovered(
         train(client)
         dialect = client.dialect
     assert len(server.named("client/config")) == 1
-    batches = [asked for asked in server.asked if asked.name in BATCH_OPERATIONS]
+    batches = [request for request in server.requests if request.name in BATCH_OPERATIONS]
     is_wrong_guess = not messages
     assert len(batches) == 4 + is_wrong_guess
-    assert [asked.body["seq_id"] for asked in batches][: 1 + is_wrong_guess] == [1] * (1 + is_wrong_guess)
+    assert [request.body["seq_id"] for request in batches][: 1 + is_wrong_guess] == [1] * (1 + is_wrong_guess)
     uses_messages = messages
-    assert [is_message(asked) for asked in batches[-4:]] == [uses_messages] * 4
+    assert [is_message(request) for request in batches[-4:]] == [uses_messages] * 4
     assert dialect.protobuf_operations == (BATCH_OPERATIONS if uses_messages else frozenset())
     assert not dialect.is_provisional
     assert (dialect.min_version, dialect.max_version) == (
@@ -90,8 +90,8 @@ def test_a_set_version_skips_discovery(server: ScriptedServer, version: str) -> 
     with open_client(server.url, wire_version=version) as client:
         train(client)
         assert client.dialect == Dialect.for_version(version)
-    assert "client/config" not in [asked.name for asked in server.asked]
-    assert len([asked for asked in server.asked if asked.name in BATCH_OPERATIONS]) == 4
+    assert "client/config" not in [request.name for request in server.requests]
+    assert len([request for request in server.requests if request.name in BATCH_OPERATIONS]) == 4
 
 
 def test_a_bad_batch_is_not_a_form(server: ScriptedServer) -> None:
@@ -105,12 +105,12 @@ def test_a_bad_batch_is_not_a_form(server: ScriptedServer) -> None:
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         with pytest.raises(tw.UnprocessableEntityError, match="no such loss"):
-            training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
-        training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
+            training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
+        training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
         assert not client.dialect.is_provisional
     batches = server.named("forward_backward")
-    assert [is_message(asked) for asked in batches] == [True, False, True]
-    assert [asked.body["seq_id"] for asked in batches] == [1, 1, 1]
+    assert [is_message(request) for request in batches] == [True, False, True]
+    assert [request.body["seq_id"] for request in batches] == [1, 1, 1]
 
 
 def test_failed_discovery_is_retried(server: ScriptedServer) -> None:
@@ -132,7 +132,7 @@ def test_operations_share_one_discovery(server: ScriptedServer) -> None:
     with open_client(server.url, wire_version=None) as client:
         rest = client.create_rest_client()
         for future in [rest.list_training_runs() for _ in range(20)]:
-            future.result(PATIENCE_S)
+            future.result(TEST_TIMEOUT_S)
     assert len(server.named("client/config")) == 1
 
 
@@ -141,24 +141,24 @@ def test_fields_of_some_versions_are_omitted_at_their_default(server: ScriptedSe
     server.rules["client/config"] = lambda _: CONFIG
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
-        training.save_state("a").result(PATIENCE_S)
-        training.save_state("a", overwrite=True).result(PATIENCE_S)
-    plain, asked = server.bodies("save_weights")
+        training.save_state("a").result(TEST_TIMEOUT_S)
+        training.save_state("a", overwrite=True).result(TEST_TIMEOUT_S)
+    plain, request = server.bodies("save_weights")
     assert "overwrite" not in plain
-    assert asked["overwrite"] is True
+    assert request["overwrite"] is True
 
 
 def test_unsupported_fields_are_rejected_by_name(server: ScriptedServer) -> None:
     """The error names field, first version and dialect, and nothing is sent."""
     server.rules["client/config"] = lambda _: MISSING
     with open_client(server.url, wire_version=None) as client:
-        training = client.create_lora_training_client("base", rank=8).result(PATIENCE_S)
-        before = len(server.asked)
+        training = client.create_lora_training_client("base", rank=8).result(TEST_TIMEOUT_S)
+        before = len(server.requests)
         with pytest.raises(tw.DialectError) as caught:
-            training.save_state("a", overwrite=True).result(PATIENCE_S)
+            training.save_state("a", overwrite=True).result(TEST_TIMEOUT_S)
         dialect = client.dialect
-        assert len(server.asked) == before
-        training.save_state("a").result(PATIENCE_S)
+        assert len(server.requests) == before
+        training.save_state("a").result(TEST_TIMEOUT_S)
     text = str(caught.value)
     for part in ("SaveWeightsRequest.overwrite", "from 0.20.0", "wire 0.3.0 to 0.16.1", "no client/config"):
         assert part in text
@@ -175,13 +175,13 @@ def test_a_rejection_names_the_dialect(server: ScriptedServer) -> None:
         with pytest.raises(
             tw.UnprocessableEntityError, match=r"unknown field.*wire 0\.30\.4 \(wire_version\)"
         ) as caught:
-            training.save_state("a").result(PATIENCE_S)
+            training.save_state("a").result(TEST_TIMEOUT_S)
         assert caught.value.dialect == client.dialect
 
 
 def by_kind(results: dict[str, ScriptedResponse], server: ScriptedServer) -> Rule:
     """Return results for some kinds of requests, and the usual results for others."""
-    return lambda asked: results.get(asked.headers["x-tinker-request-type"]) or server.healthy_response(asked)
+    return lambda request: results.get(request.headers["x-tinker-request-type"]) or server.healthy_response(request)
 
 
 @pytest.mark.parametrize("version", ["0.16.1", "0.18.2", "0.38.0", None])
@@ -204,8 +204,8 @@ def test_results_are_read_in_any_form(server: ScriptedServer, version: str | Non
     server.rules["retrieve_future"] = by_kind({"ForwardBackward": output, "Sample": sample}, server)
     with open_client(server.url, wire_version=version) as client:
         training = client.create_lora_training_client("base", rank=8)
-        trained = training.forward_backward([datum()], "cross_entropy").result(PATIENCE_S)
-        drawn = client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        trained = training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
+        drawn = client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
     assert trained.metrics == {"loss:sum": 3.0}
     assert trained.loss_fn_outputs[0]["logprobs"].tolist() == [-1.0, -2.0]
     assert list(drawn.sequences[0].tokens) == [4, 5]
@@ -245,10 +245,10 @@ def test_malformed_protobuf_is_an_error(server: ScriptedServer) -> None:
     with open_client(server.url, wire_version="0.38.0") as client:
         sampling = client.create_sampling_client(base_model="base")
         with pytest.raises(tw.APIResponseValidationError, match="SampleResponse: 2 bytes"):
-            sampling.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+            sampling.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
         training = client.create_lora_training_client("base", rank=8)
         with pytest.raises(tw.APIResponseValidationError, match="no message holds a OptimStepResponse"):
-            training.optim_step(tw.AdamParams()).result(PATIENCE_S)
+            training.optim_step(tw.AdamParams()).result(TEST_TIMEOUT_S)
 
 
 @pytest.mark.parametrize("ids", [None, [], ["q1"], ["q1", "q2"]])
@@ -259,7 +259,7 @@ def test_sequences_get_their_ids(server: ScriptedServer, ids: list[str] | None) 
     two = {"sequences": [{"stop_reason": "stop", "tokens": [1]}, {"stop_reason": "stop", "tokens": [2]}]}
     server.on_poll("Sample", lambda _: ScriptedResponse(two))
     with open_client(server.url, wire_version="0.38.0") as client:
-        drawn = client.create_sampling_client(base_model="base").sample(PROMPT, 2, PARAMS).result(PATIENCE_S)
+        drawn = client.create_sampling_client(base_model="base").sample(PROMPT, 2, PARAMS).result(TEST_TIMEOUT_S)
     assert [sequence.sequence_id for sequence in drawn.sequences] == [*(ids or []), None, None][:2]
 
 
@@ -276,7 +276,9 @@ def test_sequences_with_ids_keep_their_arrays(server: ScriptedServer, monkeypatc
     server.on_poll("Sample", lambda _: ScriptedResponse(filled.SerializeToString(), headers={"content-type": PROTOBUF}))
     with open_client(server.url, wire_version="0.38.0") as client:
         drawn: Any = (
-            client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS, True, 1, 1).result(PATIENCE_S)
+            client.create_sampling_client(base_model="base")
+            .sample(PROMPT, 1, PARAMS, True, 1, 1)
+            .result(TEST_TIMEOUT_S)
         )
     (named,) = drawn.sequences
     assert named.sequence_id == "q1"
@@ -292,7 +294,7 @@ def test_a_size_is_not_a_result(server: ScriptedServer) -> None:
     server.on_poll("OptimStep", in_order(size, server.healthy_response))
     with open_client(server.url, wire_version="0.38.0") as client:
         training = client.create_lora_training_client("base", rank=8)
-        assert training.optim_step(tw.AdamParams()).result(PATIENCE_S).metrics == {}
+        assert training.optim_step(tw.AdamParams()).result(TEST_TIMEOUT_S).metrics == {}
     assert len(server.polls("OptimStep")) == 2
 
 
@@ -301,7 +303,7 @@ def test_the_servers_limits_hold(server: ScriptedServer) -> None:
     server.rules["client/config"] = lambda _: ScriptedResponse({"fwdbwd_max_chunk_len": 2})
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
-        training.forward_backward([datum(i) for i in range(5)], "cross_entropy").result(PATIENCE_S)
+        training.forward_backward([datum(i) for i in range(5)], "cross_entropy").result(TEST_TIMEOUT_S)
     assert [len(body["data"]) for body in server.bodies("forward_backward")] == [2, 2, 1]
 
 
@@ -315,11 +317,11 @@ def test_the_status_of_a_session_is_sent_where_the_wire_has_it(
         ("0.27.2", MISSING, 1),
         ("0.26.2", ScriptedResponse(), 0),
     ):
-        server.asked.clear()
+        server.requests.clear()
         server.rules["sessions/s1/finish"] = lambda _, answer=answer: answer  # type: ignore[misc]
         client = tw.ServiceClient(base_url=server.url, api_key="k", wire_version=version)
-        client.create_sampling_client(base_model="base").result(PATIENCE_S)
-        client.close(status, detail).result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
+        client.close(status, detail).result(TEST_TIMEOUT_S)
         told = server.bodies("sessions/s1/finish")
         assert told == [{"reason": {"type": status}, "detail": detail}] * expected
 
@@ -330,11 +332,11 @@ def test_a_text_in_the_settings_of_a_loss_needs_a_wire_that_has_it(server: Scrip
         with open_client(server.url, wire_version=version) as client:
             training = client.create_lora_training_client("base", rank=8)
             with pytest.raises(tw.DialectError, match=r"loss_fn_config.*0\.26\.2|0\.26\.2.*loss_fn_config") as caught:
-                training.forward_backward([datum()], "ppo", {"mode": "x"}).result(PATIENCE_S)
+                training.forward_backward([datum()], "ppo", {"mode": "x"}).result(TEST_TIMEOUT_S)
             assert caught.value.dialect == Dialect.for_version(version)
     with open_client(server.url, wire_version="0.26.2") as client:
         training = client.create_lora_training_client("base", rank=8)
-        training.forward_backward([datum()], "ppo", {"mode": "x", "clip": 0.5}).result(PATIENCE_S)
+        training.forward_backward([datum()], "ppo", {"mode": "x", "clip": 0.5}).result(TEST_TIMEOUT_S)
     (body,) = server.bodies("forward_backward")
     assert body["loss_fn_config_v2"] == {"mode": {"text": "x"}, "clip": {"number": 0.5}}
 
@@ -367,8 +369,8 @@ def test_the_newer_map_of_settings_is_sent_where_it_is_needed(server: ScriptedSe
     server.rules["client/config"] = lambda _: CONFIG
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
-        training.forward_backward([datum()], "ppo", {"clip": 0.5}).result(PATIENCE_S)
-        training.forward_backward([datum()], "ppo", {"clip": 0.5, "mode": "x"}).result(PATIENCE_S)
+        training.forward_backward([datum()], "ppo", {"clip": 0.5}).result(TEST_TIMEOUT_S)
+        training.forward_backward([datum()], "ppo", {"clip": 0.5, "mode": "x"}).result(TEST_TIMEOUT_S)
     numbers, texts = server.bodies("forward_backward")
     assert (numbers["loss_fn_config"], "loss_fn_config_v2" in numbers) == ({"clip": 0.5}, False)
     assert texts["loss_fn_config_v2"] == {"mode": {"text": "x"}, "clip": {"number": 0.5}}

@@ -19,7 +19,7 @@ from tinkerwire_generated.protobuf import message_class
 TOKENS = m.EncodedTextChunk(tokens=[1, 2, 3])
 
 
-def asked(*chunks: Any, seq_id: int | None = 1, config: Any = None, **inputs: Any) -> m.ForwardBackwardRequest:
+def batch_request(*chunks: Any, seq_id: int | None = 1, config: Any = None, **inputs: Any) -> m.ForwardBackwardRequest:
     """A request of one datum."""
     datum = m.Datum(model_input=m.ModelInput(chunks=list(chunks)), loss_fn_inputs=inputs)
     given = m.ForwardBackwardInput(data=[datum], loss_fn="cross_entropy", loss_fn_config=config)
@@ -35,7 +35,7 @@ def test_a_request_field_by_field() -> None:
     """Little-endian numbers, raw images, and numbers of the config in both of its maps."""
     image, dmel = m.ImageChunk(data=b"\x89PNG", format="png", expected_tokens=7), m.DmelChunk(dmel=b"\0\1")
     weights = np.array([[0.5, 1.0]], np.float32)
-    found = sent(asked(TOKENS, image, dmel, weights=weights, config={"beta": 2, "loss_id": "x"}))
+    found = sent(batch_request(TOKENS, image, dmel, weights=weights, config={"beta": 2, "loss_id": "x"}))
     assert (found.model_id, found.seq_id, found.loss_fn, found.forward_only) == ("run", 1, "cross_entropy", False)
     text, picture, sound = found.data[0].model_input
     assert text.encoded_text.tokens == struct.pack("<3i", 1, 2, 3)
@@ -50,7 +50,7 @@ def test_a_request_field_by_field() -> None:
 
 def test_a_forward_request_is_one_that_is_forward_only() -> None:
     """There is one message for both; the name of the call is the flag."""
-    given = asked(TOKENS).forward_backward_input
+    given = batch_request(TOKENS).forward_backward_input
     request = m.ForwardRequest(forward_input=given, model_id="run", seq_id=None)
     assert sent(request).forward_only
     assert sent(request).seq_id == 0
@@ -75,7 +75,7 @@ def with_spans(request: m.ForwardBackwardRequest) -> m.ForwardBackwardRequest:
 
 def test_provenance_spans_field_by_field() -> None:
     """Both lists, each span in the part that says what it is a run of."""
-    found = sent(with_spans(asked(TOKENS, target_tokens=np.arange(3)))).data[0]
+    found = sent(with_spans(batch_request(TOKENS, target_tokens=np.arange(3)))).data[0]
     prompt, sample = found.model_input_spans
     assert (prompt.WhichOneof("span"), sample.WhichOneof("span")) == ("prompt_tokens", "sampled_tokens")
     assert (prompt.prompt_tokens.sequence_id, prompt.prompt_tokens.offset, prompt.prompt_tokens.length) == ("s", 0, 2)
@@ -87,27 +87,27 @@ def test_provenance_spans_field_by_field() -> None:
     ("request_", "error", "place"),
     [
         (
-            asked(m.EncodedTextChunk(tokens=[1, 2**31])),
+            batch_request(m.EncodedTextChunk(tokens=[1, 2**31])),
             OverflowError,
             "data[0].model_input.chunks[0].tokens[1]: 2147483648",
         ),
         (
-            asked(TOKENS, m.EncodedTextChunk(tokens=np.array([-(2**31) - 1]))),
+            batch_request(TOKENS, m.EncodedTextChunk(tokens=np.array([-(2**31) - 1]))),
             OverflowError,
             "chunks[1].tokens[0]: -2147483649",
         ),
-        (asked(TOKENS, seq_id=2**31), OverflowError, "seq_id: 2147483648"),
+        (batch_request(TOKENS, seq_id=2**31), OverflowError, "seq_id: 2147483648"),
         (
-            asked(TOKENS, m.ImageAssetPointerChunk(location="x", format="png")),
+            batch_request(TOKENS, m.ImageAssetPointerChunk(location="x", format="png")),
             ValueError,
             "data[0].model_input.chunks[1]: ImageAssetPointerChunk",
         ),
         (
-            asked(m.ImageChunk(data=b"", format="png", expected_tokens=2**31)),
+            batch_request(m.ImageChunk(data=b"", format="png", expected_tokens=2**31)),
             OverflowError,
             "expected_tokens: 2147483648",
         ),
-        (asked(config={"beta": 2**53 + 1}), ValueError, "loss_fn_config['beta']: 9007199254740993"),
+        (batch_request(config={"beta": 2**53 + 1}), ValueError, "loss_fn_config['beta']: 9007199254740993"),
     ],
 )
 def test_what_has_no_binary_form_is_refused_by_place_and_value(
@@ -125,7 +125,7 @@ def test_what_has_no_binary_form_is_refused_by_place_and_value(
 def test_an_array_of_another_dtype_is_copied_when_the_datum_is_made(key: str, values: Any, large: Any) -> None:
     """Values that the user writes into the array afterwards are not sent."""
     tensor = m.TensorData(data=values, dtype="float32" if key == "weights" else "int64")
-    request = asked(TOKENS, **{key: tensor})
+    request = batch_request(TOKENS, **{key: tensor})
     values[1] = large
     decoded = served.decode_request(protobuf.encode_request(request))
     assert isinstance(decoded, m.ForwardBackwardRequest)
@@ -135,16 +135,16 @@ def test_an_array_of_another_dtype_is_copied_when_the_datum_is_made(key: str, va
 @pytest.mark.parametrize(
     ("request_", "version", "what"),
     [
-        (asked(TOKENS), "0.18.2", "the protobuf message ForwardBackwardRequest"),
+        (batch_request(TOKENS), "0.18.2", "the protobuf message ForwardBackwardRequest"),
         (
-            m.ForwardRequest(forward_input=asked().forward_backward_input, model_id="x", seq_id=1),
+            m.ForwardRequest(forward_input=batch_request().forward_backward_input, model_id="x", seq_id=1),
             "0.22.6",
             "ForwardBackwardRequest.forward_only",
         ),
-        (asked(config={"loss_id": "x"}), "0.26.1", "ForwardBackwardRequest.loss_fn_config_v2"),
-        (asked(TOKENS, m.DmelChunk(dmel=b"x")), "0.23.3", "Chunk.dmel"),
-        (with_spans(asked(TOKENS)), "0.26.1", "Datum.model_input_spans"),
-        (asked(m.ImageChunk(data=b"x", format="png", height=1)), None, "ImageChunk.height"),
+        (batch_request(config={"loss_id": "x"}), "0.26.1", "ForwardBackwardRequest.loss_fn_config_v2"),
+        (batch_request(TOKENS, m.DmelChunk(dmel=b"x")), "0.23.3", "Chunk.dmel"),
+        (with_spans(batch_request(TOKENS)), "0.26.1", "Datum.model_input_spans"),
+        (batch_request(m.ImageChunk(data=b"x", format="png", height=1)), None, "ImageChunk.height"),
     ],
 )
 def test_what_a_version_lacks_is_refused(request_: Any, version: str | None, what: str) -> None:
@@ -157,10 +157,10 @@ def test_what_a_version_lacks_is_refused(request_: Any, version: str | None, wha
 
 def test_older_versions_take_what_they_know() -> None:
     """Numbers of the config go into the map that is there."""
-    found = sent(asked(TOKENS, config={"beta": 2.0}), "0.26.1")
+    found = sent(batch_request(TOKENS, config={"beta": 2.0}), "0.26.1")
     assert dict(found.loss_fn_config) == {"beta": 2.0}
     assert not found.loss_fn_config_v2
-    assert sent(asked(m.DmelChunk(dmel=b"x")), "0.23.4").data[0].model_input[0].dmel.dmel == b"x"
+    assert sent(batch_request(m.DmelChunk(dmel=b"x")), "0.23.4").data[0].model_input[0].dmel.dmel == b"x"
 
 
 def test_a_sample_for_an_older_client_has_nothing_that_it_does_not_know() -> None:

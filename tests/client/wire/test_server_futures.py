@@ -11,7 +11,7 @@ import pytest
 
 import tinkerwire as tw
 from support.clients import ADAM, PARAMS, PROMPT, datum, open_client
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, in_order
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire._training.losses.handles import CustomLosses
 from tinkerwire._training.losses.tracing import TracedLoss
 from tinkerwire._wire.protobuf_messages import message_class
@@ -62,23 +62,23 @@ def start_operations(client: tw.ServiceClient) -> dict[str, Callable[[], Any]]:
     """Return the result of each operation by its path."""
 
     def training() -> tw.TrainingClient:
-        return client.create_lora_training_client("base").result(PATIENCE_S)
+        return client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
 
     def sampler() -> tw.SamplingClient:
-        return client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        return client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
 
     def custom_loss() -> str | None:
         traced = TracedLoss("mine", (CustomLossInput(name="logprobs", rank=1),), CustomLossGraph(nodes=[]), None)
         losses = CustomLosses(client._session)
-        return client._connection.start(lambda: losses.create(traced)).result(PATIENCE_S).loss_id
+        return client._connection.start(lambda: losses.create(traced)).result(TEST_TIMEOUT_S).loss_id
 
     def joined() -> int | None:
         copy: tw.SamplingClient = pickle.loads(pickle.dumps(sampler()))
-        copy.sample(PROMPT, 1, PARAMS).result(PATIENCE_S)
+        copy.sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)
         return copy._runner.seq_ids.copy_number
 
     def wait(future: Any) -> Any:
-        return future.result(PATIENCE_S)
+        return future.result(TEST_TIMEOUT_S)
 
     rest = client.create_rest_client
     return {
@@ -125,8 +125,8 @@ def test_a_future_in_place_of_a_value(server: ScriptedServer, name: str, future:
         ScriptedResponse(status=408), ScriptedResponse({"type": "try_again"}), ScriptedResponse(VALUES[name])
     )
 
-    def poll(asked: Any) -> ScriptedResponse:
-        return kept(asked) if asked.body["request_id"] == "later" else server.healthy_response(asked)
+    def poll(request: Any) -> ScriptedResponse:
+        return kept(request) if request.body["request_id"] == "later" else server.healthy_response(request)
 
     server.rules["retrieve_future"] = poll
     server.rules[name] = lambda _: ScriptedResponse(future)
@@ -180,9 +180,9 @@ def test_a_custom_loss_on_a_server_that_trains_at_once(server: ScriptedServer) -
     """Both halves accept the value."""
     server.rules["forward"] = server.rules["forward_backward"] = lambda _: ScriptedResponse(OUTPUT)
     with open_client(server.url) as client:
-        training = client.create_lora_training_client("base").result(PATIENCE_S)
+        training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
         loss = training.forward_backward_custom([datum()], lambda data, found: (2.0, {}, [found[0]]), arrays="numpy")
-        assert loss.result(PATIENCE_S).metrics["loss:sum"] == 2.0
+        assert loss.result(TEST_TIMEOUT_S).metrics["loss:sum"] == 2.0
     assert not server.polls("ForwardBackward")
 
 
@@ -203,4 +203,4 @@ def test_a_failed_future_in_place_of_a_value(server: ScriptedServer) -> None:
     server.rules["create_sampling_session"] = lambda _: ScriptedResponse(FUTURES["pending"])
     server.rules["retrieve_future"] = lambda _: ScriptedResponse({"error": "no such model", "category": "user"})
     with open_client(server.url) as client, pytest.raises(tw.RequestFailedError, match="CreateSamplingSession later"):
-        client.create_sampling_client(base_model="base").result(PATIENCE_S)
+        client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)

@@ -9,7 +9,7 @@ import pytest
 
 import tinkerwire as tw
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S
+from support.scripted import TEST_TIMEOUT_S
 from tinkerwire._wire.dialect import BATCH_OPERATIONS
 from tinkerwire_base.conversion.versioning import parse_version
 
@@ -50,31 +50,31 @@ def flow(client: tw.ServiceClient) -> list[float]:
     losses = []
     for _ in range(3):
         trained = training.forward_backward([DATUM], "cross_entropy")
-        training.optim_step(tw.AdamParams(learning_rate=1e-2)).result(PATIENCE_S)
-        losses.append(trained.result(PATIENCE_S).metrics["loss:sum"])
+        training.optim_step(tw.AdamParams(learning_rate=1e-2)).result(TEST_TIMEOUT_S)
+        losses.append(trained.result(TEST_TIMEOUT_S).metrics["loss:sum"])
     losses.append(_loss(training))
-    path = training.save_state("kept").result(PATIENCE_S).path
-    training.optim_step(tw.AdamParams(learning_rate=1.0)).result(PATIENCE_S)
-    training.load_state(path).result(PATIENCE_S)
+    path = training.save_state("kept").result(TEST_TIMEOUT_S).path
+    training.optim_step(tw.AdamParams(learning_rate=1.0)).result(TEST_TIMEOUT_S)
+    training.load_state(path).result(TEST_TIMEOUT_S)
     assert _loss(training) == pytest.approx(losses[-1], rel=1e-5)
-    again = client.create_training_client_from_state(path).result(PATIENCE_S)
+    again = client.create_training_client_from_state(path).result(TEST_TIMEOUT_S)
     assert _loss(again) == pytest.approx(losses[-1], rel=1e-5)
     assert training.get_info().model_id == training.model_id
     sampling = training.save_weights_and_get_sampling_client()
-    response = sampling.sample(PROMPT, 2, tw.SamplingParams(max_tokens=3, seed=5)).result(PATIENCE_S)
+    response = sampling.sample(PROMPT, 2, tw.SamplingParams(max_tokens=3, seed=5)).result(TEST_TIMEOUT_S)
     assert [len(sequence.tokens) for sequence in response.sequences] == [3, 3]
     assert all(len(sequence.logprobs or ()) == 3 for sequence in response.sequences)
-    logprobs = sampling.compute_logprobs(PROMPT).result(PATIENCE_S)
+    logprobs = sampling.compute_logprobs(PROMPT).result(TEST_TIMEOUT_S)
     assert -sum(logprobs[1:]) == pytest.approx(losses[-1], rel=1e-4)  # type: ignore[arg-type]
-    kept = training.save_weights_for_sampler("kept").result(PATIENCE_S).path
-    client.create_sampling_client(model_path=kept).result(PATIENCE_S)
-    runs = client.create_rest_client().list_training_runs().result(PATIENCE_S).training_runs
+    kept = training.save_weights_for_sampler("kept").result(TEST_TIMEOUT_S).path
+    client.create_sampling_client(model_path=kept).result(TEST_TIMEOUT_S)
+    runs = client.create_rest_client().list_training_runs().result(TEST_TIMEOUT_S).training_runs
     assert {training.model_id, again.model_id} <= {run.training_run_id for run in runs}
     return losses
 
 
 def _loss(training: tw.TrainingClient) -> float:
-    return float(training.forward([DATUM], "cross_entropy").result(PATIENCE_S).metrics["loss:sum"])
+    return float(training.forward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S).metrics["loss:sum"])
 
 
 def options_of(version: str, flags: dict[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ import pytest
 
 import tinkerwire
 from support.embedded import embedded_http_server
-from support.scripted import PATIENCE_S, ScriptedResponse, ScriptedServer, scripted_server
+from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer, scripted_server
 
 tinker: Any = pytest.importorskip("tinker")
 pytest.importorskip("torch")
@@ -48,8 +48,8 @@ def make(server: ScriptedServer) -> Iterator[Any]:
     """Return a function that creates a loss with a client of each kind, in one session."""
     # The official client stays open: closing it waits for telemetry, which this server does not implement.
     services = {name: client.ServiceClient(base_url=server.url, api_key=KEY) for name, client in CLIENTS.items()}
-    yield lambda name, loss: services[name].create_custom_loss(loss, ranks(loss)).result(PATIENCE_S)
-    services["ours"].close().result(PATIENCE_S)
+    yield lambda name, loss: services[name].create_custom_loss(loss, ranks(loss)).result(TEST_TIMEOUT_S)
+    services["ours"].close().result(TEST_TIMEOUT_S)
 
 
 @pytest.fixture(scope="module")
@@ -127,15 +127,15 @@ def rehearsed(name: str, *flags: str) -> list[dict[str, float]]:
     client = CLIENTS[name]
     with embedded_http_server("--wire", "0.38.0", *flags) as url:
         service = client.ServiceClient(base_url=url, api_key=KEY)
-        handle = service.create_custom_loss(catalogue.policy, ranks(catalogue.policy)).result(PATIENCE_S)
-        training = service.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=0).result(PATIENCE_S)
+        handle = service.create_custom_loss(catalogue.policy, ranks(catalogue.policy)).result(TEST_TIMEOUT_S)
+        training = service.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=0).result(TEST_TIMEOUT_S)
         steps = []
         for _ in range(3):
             trained = training.forward_backward_custom(data(client), handle)
             stepped = training.optim_step(client.AdamParams(learning_rate=3e-3))
-            steps.append({**trained.result(PATIENCE_S).metrics, **stepped.result(PATIENCE_S).metrics})
+            steps.append({**trained.result(TEST_TIMEOUT_S).metrics, **stepped.result(TEST_TIMEOUT_S).metrics})
         if name == "ours":
-            service.close().result(PATIENCE_S)
+            service.close().result(TEST_TIMEOUT_S)
     return steps
 
 

@@ -28,7 +28,7 @@ from tinkerwire_base.call import PROTOBUF
 from tinkerwire_base.conversion.converter import Converter
 
 ANSWER_CHARACTERS = 240
-PATIENCE_S = 30
+TEST_TIMEOUT_S = 30
 Headers = Mapping[str, str]
 
 
@@ -56,12 +56,12 @@ class Probe:
         for name, value in {"content-type": "application/json", **(headers or {})}.items():
             request.add_header(name, value)
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            with urllib.request.urlopen(request, timeout=TEST_TIMEOUT_S) as answer:
                 status, kind, content = answer.status, answer.headers.get_content_type(), answer.read()
         except urllib.error.HTTPError as error:
             status, kind, content = error.code, error.headers.get_content_type(), error.read()
         except TimeoutError:
-            return ProbeResponse(0, f"no answer within {PATIENCE_S} s")
+            return ProbeResponse(0, f"no answer within {TEST_TIMEOUT_S} s")
         if kind == PROTOBUF:
             return ProbeResponse(status, content, "protobuf ")
         try:

@@ -25,7 +25,7 @@ from tinkerwire_generated.models import ForwardBackwardInput, ForwardBackwardReq
 pytestmark = pytest.mark.timeout(120)
 needs_torch = pytest.mark.skipif(not is_torch_installed(), reason="torch is not installed")
 NEWEST = "0.38.0"
-PATIENCE_S = 60.0
+TEST_TIMEOUT_S = 60.0
 
 
 @pytest.fixture
@@ -201,14 +201,14 @@ def train_on_custom_loss(version: str, *flags: str) -> tuple[tw.LossHandle, list
         embedded_http_server("--wire", version, *flags) as url,
         tw.ServiceClient(base_url=url, chunk_limits=tw.ChunkLimits(max_datums=2)) as client,
     ):
-        handle = client.create_custom_loss(ratio, RANKS).result(PATIENCE_S)
+        handle = client.create_custom_loss(ratio, RANKS).result(TEST_TIMEOUT_S)
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=0)
         steps = []
         for _ in range(4):
             trained = training.forward_backward_custom(examples(), handle)
             stepped = training.optim_step(tw.AdamParams(learning_rate=3e-3))
-            steps.append({**trained.result(PATIENCE_S).metrics, **stepped.result(PATIENCE_S).metrics})
-        after = training.forward(keep_targets(examples()), "cross_entropy").result(PATIENCE_S)
+            steps.append({**trained.result(TEST_TIMEOUT_S).metrics, **stepped.result(TEST_TIMEOUT_S).metrics})
+        after = training.forward(keep_targets(examples()), "cross_entropy").result(TEST_TIMEOUT_S)
         return handle, [*steps, {"after": after.metrics["loss:sum"]}]
 
 
@@ -234,12 +234,12 @@ def test_forward_returns_the_loss_without_gradients() -> None:
         embedded_http_server("--wire", NEWEST, "--flag", "custom_loss_server_side=true") as url,
         tw.ServiceClient(base_url=url) as client,
     ):
-        handle = client.create_custom_loss(ratio, RANKS).result(PATIENCE_S)
+        handle = client.create_custom_loss(ratio, RANKS).result(TEST_TIMEOUT_S)
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=4, seed=0)
         config = {"loss_id": str(handle.loss_id)}
-        looked = training.forward(examples(), "custom", config).result(PATIENCE_S)
-        trained = training.forward_backward_custom(examples(), handle).result(PATIENCE_S)
+        looked = training.forward(examples(), "custom", config).result(TEST_TIMEOUT_S)
+        trained = training.forward_backward_custom(examples(), handle).result(TEST_TIMEOUT_S)
         assert looked.metrics == trained.metrics
         assert looked.loss_fn_outputs[0].keys() == {"logprobs"}
         with pytest.raises(tw.RequestFailedError, match="datum 0: 'advantages' is missing; loss ratio requires it"):
-            training.forward_backward(keep_targets(examples()), "custom", config).result(PATIENCE_S)
+            training.forward_backward(keep_targets(examples()), "custom", config).result(TEST_TIMEOUT_S)
