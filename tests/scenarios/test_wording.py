@@ -21,8 +21,6 @@ QUOTED = (
     "tests/server/emulation/test_fault_injection.py",
 )
 """Files that name the words on purpose."""
-PENDING = ("tests/client/wire/",)
-"""Files whose texts are not revised yet. Only remove from this list."""
 
 FOLDERS = (
     "overlay",
@@ -37,19 +35,17 @@ FOLDERS = (
 )
 
 
-def texts() -> list[Path]:
-    """Return the files of the project that hold texts."""
+def list_files() -> list[Path]:
+    """Return the files of the project whose texts are checked."""
     names = subprocess.run(["git", "ls-files", *FOLDERS], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    kinds = (".py", ".md", ".yaml")
-    return [
-        ROOT / name for name in names.splitlines() if name.endswith(kinds) and not name.startswith(QUOTED + PENDING)
-    ]
+    suffixes = (".py", ".md", ".yaml")
+    return [ROOT / name for name in names.splitlines() if name.endswith(suffixes) and not name.startswith(QUOTED)]
 
 
 def test_texts_use_standard_terms() -> None:
     """No text has a banned word or opens without a main clause."""
-    found = [line for path in texts() for line in find_wording(path)]
-    assert not found, "\n".join(found)
+    findings = [line for path in list_files() for line in find_wording(path)]
+    assert not findings, "\n".join(findings)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +58,7 @@ def test_texts_use_standard_terms() -> None:
         ('"""Inject faults. Is `fault` quoted?"""', 0),
     ],
 )
-def test_the_search_finds_banned_words(tmp_path: Path, text: str, count: int) -> None:
+def test_search_finds_banned_words(tmp_path: Path, text: str, count: int) -> None:
     """Docstrings, comments and strings are searched; quoted code and fault injection are not."""
     file = tmp_path / "module.py"
     file.write_text(text + "\n")

@@ -56,9 +56,15 @@ CHUNKS = st.one_of(
     ),
     st.builds(m.DmelChunk, dmel=st.binary(max_size=5)),
 )
-WHOLE = st.integers(0, 2**63 - 1)
-RUN = {"sequence_id": st.text(st.characters(codec="utf-8"), min_size=1, max_size=8), "offset": WHOLE, "length": WHOLE}
-SPANS = st.lists(st.builds(m.PromptProvenanceSpan, **RUN) | st.builds(m.SampledProvenanceSpan, **RUN), max_size=3)
+NONNEGATIVE_INT64 = st.integers(0, 2**63 - 1)
+SPAN_FIELDS = {
+    "sequence_id": st.text(st.characters(codec="utf-8"), min_size=1, max_size=8),
+    "offset": NONNEGATIVE_INT64,
+    "length": NONNEGATIVE_INT64,
+}
+SPANS = st.lists(
+    st.builds(m.PromptProvenanceSpan, **SPAN_FIELDS) | st.builds(m.SampledProvenanceSpan, **SPAN_FIELDS), max_size=3
+)
 
 
 @st.composite
@@ -86,20 +92,20 @@ FORWARD_REQUESTS = st.builds(m.ForwardRequest, forward_input=INPUTS, model_id=NA
 @st.composite
 def outputs(draw: st.DrawFn) -> m.ForwardBackwardOutput:
     """Draw outputs whose datums differ in fields, dtypes and shapes."""
-    found = []
+    datum_outputs = []
     for _ in range(draw(st.integers(0, 3))):
         kinds = draw(
             st.dictionaries(
                 NAMES, st.tuples(st.sampled_from(["float32", "int64"]), st.lists(st.integers(0, 3), max_size=2))
             )
         )
-        found += [
+        datum_outputs += [
             {name: draw(tensors(dtype, trailing)) for name, (dtype, trailing) in kinds.items()}
             for _ in range(draw(st.integers(1, 3)))
         ]
     return m.ForwardBackwardOutput(
         loss_fn_output_type=draw(st.sampled_from(["ArrayRecord", "TorchLossReturn"])),
-        loss_fn_outputs=found,
+        loss_fn_outputs=datum_outputs,
         metrics=draw(st.dictionaries(NAMES, st.floats(allow_nan=False), max_size=3)),
     )
 
@@ -123,11 +129,11 @@ def sequences(draw: st.DrawFn) -> m.SampledSequence:
 
 
 @st.composite
-def samples(draw: st.DrawFn, each: st.SearchStrategy[m.SampledSequence] | None = None) -> m.SampleResponse:
+def samples(draw: st.DrawFn, sequence: st.SearchStrategy[m.SampledSequence] | None = None) -> m.SampleResponse:
     """Draw sample responses with all fields that only protobuf has."""
     alternatives = st.builds(m.PromptAltTokens, tokens=tensors("int64"), logprobs=tensors("float32"))
     return m.SampleResponse(
-        sequences=draw(st.lists(sequences() if each is None else each, max_size=3)),
+        sequences=draw(st.lists(sequences() if sequence is None else sequence, max_size=3)),
         prompt_logprobs=draw(st.none() | st.lists(st.none() | FLOAT32, min_size=1, max_size=5)),
         topk_prompt_logprobs=draw(st.none() | TOPK),
         prompt_cache_hit_tokens=draw(INT32),
@@ -136,16 +142,19 @@ def samples(draw: st.DrawFn, each: st.SearchStrategy[m.SampledSequence] | None =
     )
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return a model as plain values; lists equal arrays, and a missing shape equals one dimension."""
     if isinstance(value, m.TensorData):
         shape = [len(value.data)] if value.shape is None else value.shape
-        rows = [plain(value.sparse_crow_indices), plain(value.sparse_col_indices)]
-        return ("tensor", value.dtype, shape, plain(value.data), rows)
+        rows = [to_plain(value.sparse_crow_indices), to_plain(value.sparse_col_indices)]
+        return ("tensor", value.dtype, shape, to_plain(value.data), rows)
     if hasattr(value, "__attrs_attrs__"):
-        return (type(value).__name__, {a.alias: plain(getattr(value, a.alias)) for a in value.__attrs_attrs__})
+        return (
+            type(value).__name__,
+            {field.alias: to_plain(getattr(value, field.alias)) for field in value.__attrs_attrs__},
+        )
     if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
+        return {key: to_plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [to_plain(item) for item in value]
     return value.tolist() if hasattr(value, "tolist") else value

@@ -1,4 +1,4 @@
-"""Tests of the form of batches, JSON or protobuf: the client learns it from the server's responses."""
+"""Tests of body forms, JSON and protobuf: the client learns the accepted form from the server's responses."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tinkerwire_generated.models import ClientConfigResponse
 
 pytestmark = pytest.mark.timeout(60)
 MODEL = "tinkerwire/byte-nano"
-REFUSALS = ("400", "404", "405", "406", "415", "422", "500", "501", "502", "dropped")
+REJECTIONS = ("400", "404", "405", "406", "415", "422", "500", "501", "502", "dropped")
 CONFIGS: dict[str, dict[str, Any]] = {
     "absent": {"missing": "client_config"},
     "without flags": {"flags": "absent"},
     "with flags": {},
 }
 WIRE = "0.22.7"
-"""Its batches are taken as JSON and as protobuf."""
+"""Wire version whose servers accept batches as JSON and as protobuf."""
 
 
 class RecordingTransport(EmbeddedTransport):
@@ -33,25 +33,25 @@ class RecordingTransport(EmbeddedTransport):
 
     def __init__(self, server: EmbeddedServer) -> None:
         super().__init__(server)
-        self.sent: list[WireRequest] = []
+        self.requests: list[WireRequest] = []
 
     async def send(self, request: WireRequest, traffic: Traffic, timeout_s: float) -> WireResponse:
-        self.sent.append(request)
+        self.requests.append(request)
         return await super().send(request, traffic, timeout_s)
 
-    def batches(self) -> list[str]:
+    def list_batch_forms(self) -> list[str]:
         """Return the form of each sent batch."""
         paths = ("/api/v1/forward", "/api/v1/forward_backward")
         return [
-            "protobuf" if each.headers["content-type"] == PROTOBUF else "JSON"
-            for each in self.sent
-            if each.path in paths
+            "protobuf" if request.headers["content-type"] == PROTOBUF else "JSON"
+            for request in self.requests
+            if request.path in paths
         ]
 
 
-def losses_of(ways: Quirks) -> tuple[list[float], Dialect, RecordingTransport]:
-    """Return the losses of three steps, which show how often the weights changed."""
-    with EmbeddedServer(wire_version=WIRE, quirks=ways, seed=1) as server:
+def train_three_steps(quirks: Quirks) -> tuple[list[float], Dialect, RecordingTransport]:
+    """Train and return the losses, which show how often the weights changed, the dialect and the transport."""
+    with EmbeddedServer(wire_version=WIRE, quirks=quirks, seed=1) as server:
         transport = RecordingTransport(server)
         with tw.ServiceClient(base_url="local", transport=transport, retry=FAST) as client:
             training = client.create_lora_training_client(MODEL, rank=4, seed=7)
@@ -65,53 +65,53 @@ def losses_of(ways: Quirks) -> tuple[list[float], Dialect, RecordingTransport]:
 
 
 @pytest.fixture(scope="module")
-def expected() -> list[float]:
+def expected_losses() -> list[float]:
     """Return the losses of a server that rejects nothing."""
-    return losses_of(Quirks())[0]
+    return train_three_steps(Quirks())[0]
 
 
-@pytest.mark.parametrize("applies", [False, True])
+@pytest.mark.parametrize("executes_rejected", [False, True])
 @pytest.mark.parametrize("config", CONFIGS)
-@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("rejection", REJECTIONS)
 @pytest.mark.parametrize("batches", ["json", "protobuf", "any"])
-def test_a_refused_batch_is_tried_in_the_other_form(
-    expected: list[float], batches: str, refusal: str, config: str, applies: bool
+def test_rejected_batch_is_resent_in_other_form(
+    expected_losses: list[float], batches: str, rejection: str, config: str, executes_rejected: bool
 ) -> None:
-    """Only the first batch is tried again, once and with its seq_id; a server that executed it does not repeat it."""
-    ways = Quirks(batches=batches, rejection=refusal, executes_rejected=applies, **CONFIGS[config])
-    losses, dialect, transport = losses_of(ways)
-    assert losses == pytest.approx(expected, rel=1e-5)
-    is_refused = batches == "json" or (batches == "any" and applies)
-    form = "JSON" if is_refused else "protobuf"
-    assert transport.batches() == ["protobuf"] * is_refused + [form] * 3
-    assert dialect.protobuf_operations == (frozenset() if is_refused else BATCH_OPERATIONS)
+    """Only the first batch is resent, once and with its seq_id; a server that executed it does not repeat it."""
+    quirks = Quirks(batches=batches, rejection=rejection, executes_rejected=executes_rejected, **CONFIGS[config])
+    losses, dialect, transport = train_three_steps(quirks)
+    assert losses == pytest.approx(expected_losses, rel=1e-5)
+    is_rejected = batches == "json" or (batches == "any" and executes_rejected)
+    form = "JSON" if is_rejected else "protobuf"
+    assert transport.list_batch_forms() == ["protobuf"] * is_rejected + [form] * 3
+    assert dialect.protobuf_operations == (frozenset() if is_rejected else BATCH_OPERATIONS)
     assert not dialect.is_provisional
     assert dialect.source.endswith(f"it takes batches as {form}")
-    request = [each.path for each in transport.sent].count("/api/v1/client/config")
-    assert request == 1, "one request more for the dialect, and one at most for the form"
+    discoveries = [request.path for request in transport.requests].count("/api/v1/client/config")
+    assert discoveries == 1, "expected one extra request for the dialect, and at most one for the form"
 
 
-def reject_protobuf(server: ScriptedServer, answer: ScriptedResponse | Rule) -> Rule:
+def reject_protobuf(server: ScriptedServer, rejection: ScriptedResponse | Rule) -> Rule:
     """Return a rule that accepts batches as JSON only."""
 
     def rule(request: RecordedRequest) -> ScriptedResponse:
         if request.headers["content-type"] != PROTOBUF:
             return server.healthy_response(request)
-        return answer if isinstance(answer, ScriptedResponse) else answer(request)
+        return rejection if isinstance(rejection, ScriptedResponse) else rejection(request)
 
     return rule
 
 
-DIED = ScriptedResponse(b"Internal Server Error", status=500, headers={"content-type": "text/plain"})
+SERVER_ERROR = ScriptedResponse(b"Internal Server Error", status=500, headers={"content-type": "text/plain"})
 
 
-def test_a_server_that_dies_of_protobuf_costs_one_request(server: ScriptedServer) -> None:
+def test_server_error_for_protobuf_costs_one_request(server: ScriptedServer) -> None:
     """A server that fails while writing its 422 costs two training clients one request in all."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
-    server.rules["forward_backward"] = reject_protobuf(server, DIED)
+    server.rules["forward_backward"] = reject_protobuf(server, SERVER_ERROR)
     with open_client(server.url, wire_version=None, retry=tw.RetryConfig()) as client:
         clients = [client.create_lora_training_client("base", rank=8).result(TEST_TIMEOUT_S) for _ in range(2)]
-        futures = [each.forward_backward([datum()], "cross_entropy") for each in clients for _ in range(2)]
+        futures = [training.forward_backward([datum()], "cross_entropy") for training in clients for _ in range(2)]
         for future in futures:
             future.result(TEST_TIMEOUT_S)
         sampling = client.create_sampling_client(base_model="base").result(TEST_TIMEOUT_S)
@@ -123,13 +123,17 @@ def test_a_server_that_dies_of_protobuf_costs_one_request(server: ScriptedServer
 
 
 @pytest.mark.parametrize("config", [{}, {"proto_compress_fwdbwd": True}, None])
-def test_a_batch_rejected_in_both_forms_shows_both_responses(server: ScriptedServer, config: Any) -> None:
+def test_batch_rejected_in_both_forms_shows_both_responses(
+    server: ScriptedServer, config: dict[str, bool] | None
+) -> None:
     """The error names the setting that helps, and comes without resends."""
     server.rules["client/config"] = lambda _: (
         ScriptedResponse({"detail": "no"}, 404) if config is None else ScriptedResponse(config)
     )
-    bad = ScriptedResponse({"detail": "no such loss"}, status=422)
-    server.rules["forward_backward"] = lambda request: DIED if request.headers["content-type"] == PROTOBUF else bad
+    invalid = ScriptedResponse({"detail": "no such loss"}, status=422)
+    server.rules["forward_backward"] = lambda request: (
+        SERVER_ERROR if request.headers["content-type"] == PROTOBUF else invalid
+    )
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         with pytest.raises(tw.UnprocessableEntityError) as caught:
@@ -140,11 +144,11 @@ def test_a_batch_rejected_in_both_forms_shows_both_responses(server: ScriptedSer
     assert len(server.named("forward_backward")) <= 6
 
 
-def test_a_conflict_in_the_other_form_goes_back_to_the_first(server: ScriptedServer) -> None:
+def test_conflict_in_other_form_resends_first_form(server: ScriptedServer) -> None:
     """A server executed the batch before it failed: the resend in the first form gets the result."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     conflict = ScriptedResponse({"detail": "this request was submitted before with another body"}, 409)
-    protobuf = in_order(DIED, server.healthy_response)
+    protobuf = in_order(SERVER_ERROR, server.healthy_response)
     server.rules["forward_backward"] = lambda request: (
         protobuf(request) if request.headers["content-type"] == PROTOBUF else conflict
     )
@@ -153,21 +157,21 @@ def test_a_conflict_in_the_other_form_goes_back_to_the_first(server: ScriptedSer
         training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
         assert client.dialect.protobuf_operations == BATCH_OPERATIONS
         training.optim_step(ADAM).result(TEST_TIMEOUT_S)
-    sent = server.named("forward_backward")
-    assert [request.headers["content-type"] == PROTOBUF for request in sent] == [True, False, True]
-    assert len({request.headers["x-idempotency-key"] for request in sent}) == 1
-    assert {int(request.body["seq_id"]) for request in sent} == {1}
+    batches = server.named("forward_backward")
+    assert [request.headers["content-type"] == PROTOBUF for request in batches] == [True, False, True]
+    assert len({request.headers["x-idempotency-key"] for request in batches}) == 1
+    assert {int(request.body["seq_id"]) for request in batches} == {1}
     assert server.bodies("optim_step")[0]["seq_id"] == 2
 
 
-def test_the_client_waits_for_a_busy_server(server: ScriptedServer) -> None:
+def test_busy_server_is_not_rejection(server: ScriptedServer) -> None:
     """503 in both forms is not a rejection: resends follow the policy in either form."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     busy = ScriptedResponse({"detail": "busy"}, status=503)
-    answers = in_order(busy, busy, busy, busy, server.healthy_response)
-    rule = reject_protobuf(server, DIED)
+    responses = in_order(busy, busy, busy, busy, server.healthy_response)
+    rule = reject_protobuf(server, SERVER_ERROR)
     server.rules["forward_backward"] = lambda request: (
-        found if (found := answers(request)).status != 200 else rule(request)
+        response if (response := responses(request)).status != 200 else rule(request)
     )
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
@@ -209,14 +213,14 @@ def test_rate_limits_do_not_change_the_form(server: ScriptedServer) -> None:
     assert [request.headers["content-type"] for request in server.named("forward_backward")] == [PROTOBUF] * 2
 
 
-def test_a_dropped_form_is_replaced_once(server: ScriptedServer) -> None:
-    """A changed server accepts another form; the client learns it with one request."""
+def test_client_replaces_form_that_server_stops_accepting(server: ScriptedServer) -> None:
+    """After the server changes the form that it accepts, one more request suffices."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
-        for refusal in (None, ScriptedResponse({"detail": "JSON, please"}, status=415)):
-            if refusal is not None:
-                server.rules["forward_backward"] = reject_protobuf(server, refusal)
+        for rejection in (None, ScriptedResponse({"detail": "JSON, please"}, status=415)):
+            if rejection is not None:
+                server.rules["forward_backward"] = reject_protobuf(server, rejection)
             for _ in range(2):
                 training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
         assert client.dialect.protobuf_operations == frozenset({"forward"})
@@ -224,14 +228,14 @@ def test_a_dropped_form_is_replaced_once(server: ScriptedServer) -> None:
     assert forms == [True, True, True, False, False]
 
 
-def test_a_bad_batch_costs_a_confirmed_form_one_request(server: ScriptedServer) -> None:
-    """The other form is tried once, and the batch is known to be bad."""
+def test_invalid_batch_keeps_confirmed_form(server: ScriptedServer) -> None:
+    """The client sends the first invalid batch once in the other form, and later ones only in the confirmed form."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
-    bad = ScriptedResponse({"detail": "no such loss"}, status=422)
+    invalid = ScriptedResponse({"detail": "no such loss"}, status=422)
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
-        server.rules["forward_backward"] = lambda _: bad
+        server.rules["forward_backward"] = lambda _: invalid
         for _ in range(3):
             with pytest.raises(tw.UnprocessableEntityError, match="no such loss"):
                 training.forward_backward([datum()], "cross_entropy").result(TEST_TIMEOUT_S)
@@ -244,9 +248,11 @@ def test_rejected_compression_is_disabled(server: ScriptedServer) -> None:
     server.rules["client/config"] = lambda _: ScriptedResponse({"proto_compress_fwdbwd": True})
 
     def rule(request: RecordedRequest) -> ScriptedResponse:
-        is_plain = request.headers["content-type"] == PROTOBUF and "content-encoding" not in request.headers
+        is_uncompressed = request.headers["content-type"] == PROTOBUF and "content-encoding" not in request.headers
         return (
-            server.healthy_response(request) if is_plain else ScriptedResponse({"detail": "what is that?"}, status=415)
+            server.healthy_response(request)
+            if is_uncompressed
+            else ScriptedResponse({"detail": "unsupported encoding"}, status=415)
         )
 
     server.rules["forward_backward"] = rule
@@ -258,12 +264,11 @@ def test_rejected_compression_is_disabled(server: ScriptedServer) -> None:
     assert len(server.named("forward_backward")) == 4
 
 
-def test_a_form_that_cannot_express_a_batch_is_skipped(server: ScriptedServer) -> None:
-    """The address of an image has no protobuf form; it is sent as JSON while the form is unknown."""
+def test_form_that_cannot_express_batch_is_skipped(server: ScriptedServer) -> None:
+    """The client sends a batch with an image's address as JSON, because protobuf cannot hold the address."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     chunk = tw.types.ImageAssetPointerChunk(format="png", location="tinker://a/b", expected_tokens=2)
-    inputs: Any = {"target_tokens": [1, 2]}
-    image = tw.Datum(model_input=tw.ModelInput(chunks=[chunk]), loss_fn_inputs=inputs)
+    image = tw.Datum(model_input=tw.ModelInput(chunks=[chunk]), loss_fn_inputs={"target_tokens": [1, 2]})
     with open_client(server.url, wire_version=None) as client:
         training = client.create_lora_training_client("base", rank=8)
         training.forward_backward([image], "cross_entropy").result(TEST_TIMEOUT_S)
@@ -285,8 +290,8 @@ def test_forward_is_sent_as_json_without_its_protobuf_flag() -> None:
     assert not service.is_provisional
 
 
-def test_sampling_needs_no_form(server: ScriptedServer) -> None:
-    """A client that only samples requests client/config and nothing else."""
+def test_sampling_discovers_no_body_form(server: ScriptedServer) -> None:
+    """For the discovery, a client that only samples requests client/config and nothing else."""
     server.rules["client/config"] = lambda _: ScriptedResponse({})
     with open_client(server.url, wire_version=None) as client:
         client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).result(TEST_TIMEOUT_S)

@@ -16,35 +16,35 @@ from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_generated.operations import OPERATIONS
 
 pytestmark = pytest.mark.timeout(60)
-CAPTURES = {each["name"]: each for each in json.loads((Path(__file__).parents[2] / "facts/captures.json").read_text())}
+CAPTURES: dict[str, dict[str, Any]] = {
+    capture["name"]: capture for capture in json.loads((Path(__file__).parents[2] / "facts/captures.json").read_text())
+}
 DATUM = tw.Datum(
     model_input=tw.ModelInput.from_ints([1, 2]), loss_fn_inputs={"target_tokens": [2, 3], "weights": [1.0, 1.0]}
 )
-NOT_OURS: Mapping[str, str] = {
-    "client/config": "the version is given, so the server is not asked for anything",
-    "client/dynamic_config": "only what cancels samples needs it, and asks when it does",
-    "telemetry": "it is the official service's own business",
+OMITTED_REQUESTS: Mapping[str, str] = {
+    "client/config": "the user sets the version, so the client discovers nothing",
+    "client/dynamic_config": "only the cancellation of samples needs it, and requests it then",
+    "telemetry": "only the official service receives telemetry",
 }
-"""Requests of the official SDK that ours does not send, and why."""
-DIFFERENT: Mapping[str, str] = {
-    "get_info": "the official SDK asks when a model is created, from 0.38.0 on only then; ours when the user does",
-    "create_session": "the official SDK of old creates the session first of all; ours at first need",
-    "retrieve_future.allow_metadata_only": "ours takes results as they come, and asks for no sizes",
-    "asample.record_stability_info": "the official SDK says that it is not wanted; ours leaves it out, to the same end",
-    "auth/token": "the official SDK opens two connections, and each gets a token of its own",
-    "retrieve_futures": "how often depends on when samples end, and the last time on when clients are left",
-    "training_runs?access_scope": "owned is the default of servers, which ours leaves to them",
+"""Requests of the official SDK that this client does not send, and the reasons."""
+DIFFERENCES: Mapping[str, str] = {
+    "get_info": "the official SDK sends it when it creates a model, since 0.38.0 only then; this client on get_info()",
+    "create_session": "old releases of the official SDK create the session first; this client when it needs one",
+    "retrieve_future.allow_metadata_only": "this client does not request the size of a result before the result",
+    "asample.record_stability_info": "the official SDK sends false; this client omits the field, which means the same",
+    "auth/token": "the official SDK opens two connections, each with a separate token",
+    "retrieve_futures": "the number depends on when samples end and when clients are closed",
+    "training_runs?access_scope": "owned is the default of servers, which this client does not send",
 }
-"""What ours does otherwise in requests that both send, and why."""
-
-
+"""Differences in requests that both clients send, and the reasons."""
 TOKEN = "eyJhbGciOiJub25lIn0.eyJleHAiOjQxMDI0NDQ4MDB9.x"
-"""Good until the year 2100."""
-ANY_TIME = ("get_info", "create_session", "retrieve_futures", "auth/token")
-"""Requests that ours sends at other times or another number of times, and that mean the same."""
+"""Token that is valid until the year 2100."""
+UNORDERED_REQUESTS = ("get_info", "create_session", "retrieve_futures", "auth/token")
+"""Requests whose position and number may differ from those of the official SDK."""
 
 
-def flow(client: tw.ServiceClient, *, with_optimizer: bool) -> None:
+def run_capture_steps(client: tw.ServiceClient, *, with_optimizer: bool) -> None:
     """Run the steps of the captures; the oldest SDK cannot load an optimizer's state."""
     client.get_server_capabilities()
     training = client.create_lora_training_client("base", rank=8)
@@ -65,15 +65,16 @@ def flow(client: tw.ServiceClient, *, with_optimizer: bool) -> None:
     client.create_rest_client().list_training_runs().result(TEST_TIMEOUT_S)
 
 
-def respond_finished(server: ScriptedServer, request: RecordedRequest) -> dict[str, Any]:
-    """Return a retrieve_futures response in which all samples are finished."""
-    # The test's server names promises by their number.
-    names = [f"asample/{number}/{body['seq_id']}" for number, body in server.created_futures if "num_samples" in body]
-    states = [{"state": "finished", "request_id": name} for name in names]
-    return {"completions": states[request.body["prev_cursor"] :], "cursor": len(names)}
+def list_finished_samples(server: ScriptedServer, request: RecordedRequest) -> dict[str, Any]:
+    """Return the body of a retrieve_futures response in which all samples are finished."""
+    request_ids = [
+        f"asample/{number}/{body['seq_id']}" for number, body in server.created_futures if "num_samples" in body
+    ]
+    states = [{"state": "finished", "request_id": request_id} for request_id in request_ids]
+    return {"completions": states[request.body["prev_cursor"] :], "cursor": len(request_ids)}
 
 
-def client_requests(server: ScriptedServer, capture: Mapping[str, Any]) -> list[RecordedRequest]:
+def record_client_requests(server: ScriptedServer, capture: Mapping[str, Any]) -> list[RecordedRequest]:
     """Return the client's requests in the dialect of a capture."""
     with_logprobs = {"sequences": [{"stop_reason": "stop", "tokens": [1]}], "prompt_logprobs": [None, -1.0]}
     server.on_poll("Sample", in_order(server.healthy_response, ScriptedResponse(with_logprobs)))
@@ -86,20 +87,20 @@ def client_requests(server: ScriptedServer, capture: Mapping[str, Any]) -> list[
         "lora_rank": 8,
         "user_metadata": {},
     }
-    server.rules["retrieve_futures"] = lambda request: ScriptedResponse(respond_finished(server, request))
+    server.rules["retrieve_futures"] = lambda request: ScriptedResponse(list_finished_samples(server, request))
     server.rules["auth/token"] = lambda _: ScriptedResponse({"jwt": TOKEN})
     server.rules["training_runs/m1"] = lambda _: ScriptedResponse({**run, "last_request_time": "2026-01-01T00:00:00Z"})
     version = capture["version"]
     with open_client(server.url, wire_version=version, client_config=capture["client_config"]) as client:
-        flow(client, with_optimizer=version != "0.4.1")
+        run_capture_steps(client, with_optimizer=version != "0.4.1")
     return server.requests
 
 
-def meaning(path: str, body: Any) -> Any:
-    """Reduce a body to its meaning: null, default and absent become equal."""
+def normalize_body(path: str, body: Any) -> Any:
+    """Return a body in which null, default and absent values are equal."""
     operation = OPERATIONS.get(path)
     if path == "retrieve_future":
-        # Ids are the server's, and the test's server has its own.
+        # The ids are those of the server that responded.
         return None
     if isinstance(body, dict) and "forward_only" not in body and "data" in body:
         body = {**body, "forward_only": False}
@@ -110,52 +111,54 @@ def meaning(path: str, body: Any) -> Any:
     return Converter().structure(body, operation.request)
 
 
-def line(path: str, method: str, headers: Mapping[str, str], body: Any) -> dict[str, Any]:
-    """Return a request in the form for the comparison."""
-    kinds = ("content-encoding", "x-tinker-request-type", "x-tinker-sampling-backpressure")
-    plain = "application/json"
+def normalize_request(path: str, method: str, headers: Mapping[str, str], body: Any) -> dict[str, Any]:
+    """Return the parts of a request that the test compares."""
+    names = ("content-encoding", "x-tinker-request-type", "x-tinker-sampling-backpressure")
+    default_type = "application/json"
     return {
         "path": path,
         "method": method,
-        "body": meaning(path, body),
-        "accept": headers.get("accept", plain),
-        "content-type": headers.get("content-type", plain),
-        **{kind: headers[kind] for kind in kinds if kind in headers},
+        "body": normalize_body(path, body),
+        "accept": headers.get("accept", default_type),
+        "content-type": headers.get("content-type", default_type),
+        **{name: headers[name] for name in names if name in headers},
     }
 
 
 @pytest.mark.parametrize("name", CAPTURES)
-def test_the_same_flow_sends_the_same(server: ScriptedServer, name: str) -> None:
-    """Every request means the same as the official SDK's, in the same order, except for listed differences."""
+def test_client_sends_requests_of_official_sdk(server: ScriptedServer, name: str) -> None:
+    """The client sends the same requests in the same order as the official SDK, except for listed differences."""
     capture = CAPTURES[name]
     ours = [
-        line(request.name, request.method, request.headers, request.body)
-        for request in client_requests(server, capture)
+        normalize_request(request.name, request.method, request.headers, request.body)
+        for request in record_client_requests(server, capture)
     ]
     official = [
-        line(each["path"].partition("?")[0], each["method"], each.get("headers", {}), each["body"])
-        for each in capture["requests"]
-        if each["path"] not in NOT_OURS
+        normalize_request(
+            request["path"].partition("?")[0], request["method"], request.get("headers", {}), request["body"]
+        )
+        for request in capture["requests"]
+        if request["path"] not in OMITTED_REQUESTS
     ]
 
-    def ordered(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [each for each in requests if each["path"] not in ANY_TIME]
+    def keep_ordered(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [request for request in requests if request["path"] not in UNORDERED_REQUESTS]
 
-    for our_request, their_request in zip(ordered(ours), ordered(official), strict=True):
-        assert our_request == their_request
-    for path in ANY_TIME:
-        found = [each for each in ours if each["path"] == path]
-        theirs = [each for each in official if each["path"] == path]
-        assert bool(found) == bool(theirs)
-        assert not found or found[0] in theirs
+    for our_request, official_request in zip(keep_ordered(ours), keep_ordered(official), strict=True):
+        assert our_request == official_request
+    for path in UNORDERED_REQUESTS:
+        our_requests = [request for request in ours if request["path"] == path]
+        official_requests = [request for request in official if request["path"] == path]
+        assert bool(our_requests) == bool(official_requests)
+        assert not our_requests or our_requests[0] in official_requests
 
 
-def test_each_difference_is_there() -> None:
-    """Each listed difference occurs in a capture."""
-    everything = [each for capture in CAPTURES.values() for each in capture["requests"]]
-    paths = {each["path"].partition("?")[0] for each in everything}
-    assert NOT_OURS.keys() <= paths
-    for place in DIFFERENT:
-        path, _, field = place.replace("?", ".").partition(".")
+def test_every_listed_difference_occurs_in_capture() -> None:
+    """The lists of omitted and different requests have no outdated entry."""
+    requests = [request for capture in CAPTURES.values() for request in capture["requests"]]
+    paths = {request["path"].partition("?")[0] for request in requests}
+    assert OMITTED_REQUESTS.keys() <= paths
+    for name in DIFFERENCES:
+        path, _, field = name.replace("?", ".").partition(".")
         assert path in paths
-        assert not field or any(path in each["path"] and field in json.dumps(each) for each in everything)
+        assert not field or any(path in request["path"] and field in json.dumps(request) for request in requests)

@@ -1,4 +1,4 @@
-"""Binary requests and results that are sent: what has no binary form, and what a wire version lacks."""
+"""Tests of the encoding of requests and results as protobuf, and of the errors of those that have no such form."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike, NDArray
 
-from tinkerwire._server.http import protobuf as served
-from tinkerwire._wire import protobuf
+from tinkerwire._server.http.protobuf import decode_request, encode_output, encode_sample
+from tinkerwire._wire.protobuf import encode_request
 from tinkerwire_base.errors import DialectError
 from tinkerwire_generated import models as m
 from tinkerwire_generated.protobuf import message_class
@@ -19,42 +20,56 @@ from tinkerwire_generated.protobuf import message_class
 TOKENS = m.EncodedTextChunk(tokens=[1, 2, 3])
 
 
-def batch_request(*chunks: Any, seq_id: int | None = 1, config: Any = None, **inputs: Any) -> m.ForwardBackwardRequest:
-    """A request of one datum."""
+def batch_request(
+    *chunks: m.ModelInputChunk,
+    seq_id: int | None = 1,
+    config: dict[str, float | str] | None = None,
+    **inputs: m.TensorData | ArrayLike,
+) -> m.ForwardBackwardRequest:
+    """Return a request with one datum."""
     datum = m.Datum(model_input=m.ModelInput(chunks=list(chunks)), loss_fn_inputs=inputs)
-    given = m.ForwardBackwardInput(data=[datum], loss_fn="cross_entropy", loss_fn_config=config)
-    return m.ForwardBackwardRequest(forward_backward_input=given, model_id="run", seq_id=seq_id)
+    batch = m.ForwardBackwardInput(data=[datum], loss_fn="cross_entropy", loss_fn_config=config)
+    return m.ForwardBackwardRequest(forward_backward_input=batch, model_id="run", seq_id=seq_id)
 
 
-def sent(request: Any, version: str | None = None) -> Any:
-    """The message that a request becomes."""
-    return message_class("ForwardBackwardRequest").FromString(protobuf.encode_request(request, version))
+def encode_to_message(request: m.ForwardBackwardRequest | m.ForwardRequest, version: str | None = None) -> Any:
+    """Return the protobuf message of a request."""
+    return message_class("ForwardBackwardRequest").FromString(encode_request(request, version))
 
 
-def test_a_request_field_by_field() -> None:
-    """Little-endian numbers, raw images, and numbers of the config in both of its maps."""
+def test_request_fields_have_protobuf_form() -> None:
+    """Numbers are little-endian, images raw bytes, and both maps of the config have its numbers."""
     image, dmel = m.ImageChunk(data=b"\x89PNG", format="png", expected_tokens=7), m.DmelChunk(dmel=b"\0\1")
     weights = np.array([[0.5, 1.0]], np.float32)
-    found = sent(batch_request(TOKENS, image, dmel, weights=weights, config={"beta": 2, "loss_id": "x"}))
-    assert (found.model_id, found.seq_id, found.loss_fn, found.forward_only) == ("run", 1, "cross_entropy", False)
-    text, picture, sound = found.data[0].model_input
+    message = encode_to_message(batch_request(TOKENS, image, dmel, weights=weights, config={"beta": 2, "loss_id": "x"}))
+    assert (message.model_id, message.seq_id, message.loss_fn, message.forward_only) == (
+        "run",
+        1,
+        "cross_entropy",
+        False,
+    )
+    text, image_chunk, dmel_chunk = message.data[0].model_input
     assert text.encoded_text.tokens == struct.pack("<3i", 1, 2, 3)
-    assert (picture.image.data, picture.image.format, picture.image.expected_tokens) == (b"\x89PNG", "png", 7)
-    assert sound.dmel.dmel == b"\0\1"
-    tensor = found.data[0].loss_fn_inputs["weights"]
+    assert (image_chunk.image.data, image_chunk.image.format, image_chunk.image.expected_tokens) == (
+        b"\x89PNG",
+        "png",
+        7,
+    )
+    assert dmel_chunk.dmel.dmel == b"\0\1"
+    tensor = message.data[0].loss_fn_inputs["weights"]
     assert (tensor.dense, tensor.dtype, list(tensor.shape)) == (struct.pack("<2f", 0.5, 1.0), 1, [1, 2])
-    assert dict(found.loss_fn_config) == {"beta": 2.0}
-    assert found.loss_fn_config_v2["beta"].number == 2.0
-    assert found.loss_fn_config_v2["loss_id"].text == "x"
+    assert dict(message.loss_fn_config) == {"beta": 2.0}
+    assert message.loss_fn_config_v2["beta"].number == 2.0
+    assert message.loss_fn_config_v2["loss_id"].text == "x"
 
 
-def test_a_forward_request_is_one_that_is_forward_only() -> None:
-    """There is one message for both; the name of the call is the flag."""
-    given = batch_request(TOKENS).forward_backward_input
-    request = m.ForwardRequest(forward_input=given, model_id="run", seq_id=None)
-    assert sent(request).forward_only
-    assert sent(request).seq_id == 0
-    assert served.decode_request(protobuf.encode_request(request)) == request
+def test_forward_request_sets_forward_only() -> None:
+    """Both operations share one message, in which forward sets the flag."""
+    batch = batch_request(TOKENS).forward_backward_input
+    request = m.ForwardRequest(forward_input=batch, model_id="run", seq_id=None)
+    assert encode_to_message(request).forward_only
+    assert encode_to_message(request).seq_id == 0
+    assert decode_request(encode_request(request)) == request
 
 
 SPANS: Any = {
@@ -66,25 +81,25 @@ SPANS: Any = {
 }
 
 
-def with_spans(request: m.ForwardBackwardRequest) -> m.ForwardBackwardRequest:
-    """The request, whose datum says where its tokens come from."""
-    given = request.forward_backward_input
-    data = [datum.with_provenance(**SPANS) for datum in given.data]
-    return attrs.evolve(request, forward_backward_input=attrs.evolve(given, data=data))
+def add_spans(request: m.ForwardBackwardRequest) -> m.ForwardBackwardRequest:
+    """Return the request with the provenance of its tokens."""
+    batch = request.forward_backward_input
+    data = [datum.with_provenance(**SPANS) for datum in batch.data]
+    return attrs.evolve(request, forward_backward_input=attrs.evolve(batch, data=data))
 
 
-def test_provenance_spans_field_by_field() -> None:
-    """Both lists, each span in the part that says what it is a run of."""
-    found = sent(with_spans(batch_request(TOKENS, target_tokens=np.arange(3)))).data[0]
-    prompt, sample = found.model_input_spans
+def test_provenance_spans_have_protobuf_form() -> None:
+    """Both lists are sent, each span in the field of its kind."""
+    message = encode_to_message(add_spans(batch_request(TOKENS, target_tokens=np.arange(3)))).data[0]
+    prompt, sample = message.model_input_spans
     assert (prompt.WhichOneof("span"), sample.WhichOneof("span")) == ("prompt_tokens", "sampled_tokens")
     assert (prompt.prompt_tokens.sequence_id, prompt.prompt_tokens.offset, prompt.prompt_tokens.length) == ("s", 0, 2)
-    (target,) = found.loss_fn_input_spans
+    (target,) = message.loss_fn_input_spans
     assert (target.sampled_tokens.offset, target.sampled_tokens.length) == (4, 3)
 
 
 @pytest.mark.parametrize(
-    ("request_", "error", "place"),
+    ("batch", "error", "message"),
     [
         (
             batch_request(m.EncodedTextChunk(tokens=[1, 2**31])),
@@ -110,30 +125,30 @@ def test_provenance_spans_field_by_field() -> None:
         (batch_request(config={"beta": 2**53 + 1}), ValueError, "loss_fn_config['beta']: 9007199254740993"),
     ],
 )
-def test_what_has_no_binary_form_is_refused_by_place_and_value(
-    request_: Any, error: type[Exception], place: str
+def test_value_without_protobuf_form_is_rejected(
+    batch: m.ForwardBackwardRequest, error: type[Exception], message: str
 ) -> None:
-    """The error comes before anything is sent."""
+    """The error names the field, the index and the value."""
     with pytest.raises(error) as caught:
-        protobuf.encode_request(request_)
-    assert place in str(caught.value)
+        encode_request(batch)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("key", "values", "large"), [("weights", np.ones(2), 1e39), ("target_tokens", np.ones(2, np.uint64), 2**63)]
 )
-def test_an_array_of_another_dtype_is_copied_when_the_datum_is_made(key: str, values: Any, large: Any) -> None:
-    """Values that the user writes into the array afterwards are not sent."""
+def test_converted_array_is_copied_at_construction(key: str, values: NDArray[Any], large: float) -> None:
+    """Values that the user later writes into an array of another dtype are not sent."""
     tensor = m.TensorData(data=values, dtype="float32" if key == "weights" else "int64")
     request = batch_request(TOKENS, **{key: tensor})
     values[1] = large
-    decoded = served.decode_request(protobuf.encode_request(request))
+    decoded = decode_request(encode_request(request))
     assert isinstance(decoded, m.ForwardBackwardRequest)
     assert decoded.forward_backward_input.data[0].loss_fn_inputs[key].tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(
-    ("request_", "version", "what"),
+    ("batch", "version", "field"),
     [
         (batch_request(TOKENS), "0.18.2", "the protobuf message ForwardBackwardRequest"),
         (
@@ -143,70 +158,71 @@ def test_an_array_of_another_dtype_is_copied_when_the_datum_is_made(key: str, va
         ),
         (batch_request(config={"loss_id": "x"}), "0.26.1", "ForwardBackwardRequest.loss_fn_config_v2"),
         (batch_request(TOKENS, m.DmelChunk(dmel=b"x")), "0.23.3", "Chunk.dmel"),
-        (with_spans(batch_request(TOKENS)), "0.26.1", "Datum.model_input_spans"),
+        (add_spans(batch_request(TOKENS)), "0.26.1", "Datum.model_input_spans"),
         (batch_request(m.ImageChunk(data=b"x", format="png", height=1)), None, "ImageChunk.height"),
     ],
 )
-def test_what_a_version_lacks_is_refused(request_: Any, version: str | None, what: str) -> None:
-    """The error names the field, since when it exists and the version in use."""
+def test_field_of_newer_version_is_rejected(
+    batch: m.ForwardBackwardRequest | m.ForwardRequest, version: str | None, field: str
+) -> None:
+    """The error names the field, its first version and the version in use."""
     with pytest.raises(DialectError) as caught:
-        protobuf.encode_request(request_, version)
-    assert caught.value.what == what
+        encode_request(batch, version)
+    assert caught.value.what == field
     assert str(caught.value.since) in str(caught.value)
 
 
-def test_older_versions_take_what_they_know() -> None:
-    """Numbers of the config go into the map that is there."""
-    found = sent(batch_request(TOKENS, config={"beta": 2.0}), "0.26.1")
-    assert dict(found.loss_fn_config) == {"beta": 2.0}
-    assert not found.loss_fn_config_v2
-    assert sent(batch_request(m.DmelChunk(dmel=b"x")), "0.23.4").data[0].model_input[0].dmel.dmel == b"x"
+def test_older_version_gets_fields_that_it_has() -> None:
+    """Numbers of the config are sent in the map that the version has."""
+    message = encode_to_message(batch_request(TOKENS, config={"beta": 2.0}), "0.26.1")
+    assert dict(message.loss_fn_config) == {"beta": 2.0}
+    assert not message.loss_fn_config_v2
+    assert encode_to_message(batch_request(m.DmelChunk(dmel=b"x")), "0.23.4").data[0].model_input[0].dmel.dmel == b"x"
 
 
-def test_a_sample_for_an_older_client_has_nothing_that_it_does_not_know() -> None:
-    """The server's side is held against the version, too."""
+def test_server_rejects_result_fields_of_newer_version() -> None:
+    """The server checks results against the version of the client."""
     target = m.TensorData(data=[0.5], dtype="float32")
     sample = m.SampleResponse(sequences=[], target_prompt_logprobs=target)
-    assert served.encode_sample(sample, "0.30.4")
+    assert encode_sample(sample, "0.30.4")
     with pytest.raises(DialectError, match=r"SampleResponse\.target_prompt_logprobs is not in wire 0\.30\.3"):
-        served.encode_sample(sample, "0.30.3")
+        encode_sample(sample, "0.30.3")
     with pytest.raises(DialectError, match="ForwardBackwardOutput"):
-        served.encode_output(m.ForwardBackwardOutput(loss_fn_output_type="", loss_fn_outputs=[], metrics={}), "0.18.2")
+        encode_output(m.ForwardBackwardOutput(loss_fn_output_type="", loss_fn_outputs=[], metrics={}), "0.18.2")
 
 
-def sampled(**fields: Any) -> m.SampleResponse:
-    """A result of one sequence."""
-    make: Any = m.SampledSequence
-    return m.SampleResponse(sequences=[make(**{"stop_reason": "stop", "tokens": [], **fields})])
+def sample_response(**fields: Any) -> m.SampleResponse:
+    """Return a result with one sequence."""
+    return m.SampleResponse(sequences=[m.SampledSequence(**{"stop_reason": "stop", "tokens": [], **fields})])
 
 
-def lost(shape: list[int], values: list[float]) -> m.ForwardBackwardOutput:
-    """A result of one tensor."""
+def batch_output(shape: list[int], values: list[float]) -> m.ForwardBackwardOutput:
+    """Return a result with one tensor."""
     tensor = m.TensorData(data=values, dtype="float32", shape=shape)
     return m.ForwardBackwardOutput(loss_fn_output_type="", loss_fn_outputs=[{"x": tensor}], metrics={})
 
 
 @pytest.mark.parametrize(
-    ("encode", "named"),
+    ("encode", "message"),
     [
-        (lambda: served.encode_sample(sampled(stop_reason="tool")), "sequences[0].stop_reason: must be one of"),
-        (lambda: served.encode_sample(sampled(stop_reason=str(2**31))), "sequences[0].stop_reason: 2147483648"),
-        (lambda: served.encode_sample(sampled(tokens=[2**31])), "sequences[0].tokens[0]: 2147483648"),
-        (lambda: served.encode_sample(sampled(logprobs=["x"])), "sequences[0].logprobs: cannot be read"),
-        (lambda: served.encode_sample(sampled(extra_fields={"new": 1})), "sequences[0].extra_fields['new']"),
+        (lambda: encode_sample(sample_response(stop_reason="tool")), "sequences[0].stop_reason: must be one of"),
+        (lambda: encode_sample(sample_response(stop_reason=str(2**31))), "sequences[0].stop_reason: 2147483648"),
+        (lambda: encode_sample(sample_response(tokens=[2**31])), "sequences[0].tokens[0]: 2147483648"),
+        (lambda: encode_sample(sample_response(logprobs=["x"])), "sequences[0].logprobs: cannot be read"),
+        (lambda: encode_sample(sample_response(extra_fields={"new": 1})), "sequences[0].extra_fields['new']"),
         (
-            lambda: served.encode_sample(sampled(sequence_id="s")),
+            lambda: encode_sample(sample_response(sequence_id="s")),
             "sequences[0].sequence_id: the protobuf message does not",
         ),
         (
-            lambda: served.encode_output(lost([], [1.0])),
+            lambda: encode_output(batch_output([], [1.0])),
             "loss_fn_outputs['x']: protobuf cannot hold a tensor without dimensions",
         ),
-        (lambda: served.encode_output(lost([3, 0], [])), "loss_fn_outputs[0:]['x']: rows of [0]"),
+        (lambda: encode_output(batch_output([3, 0], [])), "loss_fn_outputs[0:]['x']: rows of [0]"),
     ],
 )
-def test_results_that_have_no_binary_form_are_refused_by_place(encode: Callable[[], Any], named: str) -> None:
-    """The server's own models say what is wrong with them."""
+def test_result_without_protobuf_form_is_rejected(encode: Callable[[], bytes], message: str) -> None:
+    """The error names the field, the index and the reason."""
     with pytest.raises((ValueError, OverflowError)) as caught:
         encode()
-    assert named in str(caught.value)
+    assert message in str(caught.value)

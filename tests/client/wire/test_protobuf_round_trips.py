@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from support.protobuf_models import FORWARD_REQUESTS, REQUESTS, outputs, plain, samples
-from tinkerwire._server.http import protobuf as served
-from tinkerwire._wire import protobuf
+from support.protobuf_models import FORWARD_REQUESTS, REQUESTS, outputs, samples, to_plain
+from tinkerwire._server.http.protobuf import decode_request, encode_output, encode_sample
+from tinkerwire._wire.protobuf import decode_output, decode_sample, encode_request
 from tinkerwire_generated import models as m
 
 
 @given(REQUESTS | FORWARD_REQUESTS)
-def test_requests(request: m.ForwardBackwardRequest | m.ForwardRequest) -> None:
-    """Requests are dense and sparse, with every chunk that has a protobuf form."""
-    assert plain(served.decode_request(protobuf.encode_request(request))) == plain(request)
+def test_requests_survive_round_trip(request: m.ForwardBackwardRequest | m.ForwardRequest) -> None:
+    """The requests have dense and sparse tensors, and every chunk that has a protobuf form."""
+    assert to_plain(decode_request(encode_request(request))) == to_plain(request)
 
 
 @given(outputs())
-def test_outputs(output: m.ForwardBackwardOutput) -> None:
-    """Outputs include datums that do not fit into one record."""
-    assert plain(protobuf.decode_output(served.encode_output(output))) == plain(output)
+def test_outputs_survive_round_trip(output: m.ForwardBackwardOutput) -> None:
+    """The outputs include datums that do not fit into one record."""
+    assert to_plain(decode_output(encode_output(output))) == to_plain(output)
 
 
 @given(samples())
-def test_samples(sample: m.SampleResponse) -> None:
-    """Samples have all fields that only protobuf has."""
-    assert plain(protobuf.decode_sample(served.encode_sample(sample))) == plain(sample)
+def test_samples_survive_round_trip(sample: m.SampleResponse) -> None:
+    """The samples have all fields, also those that only protobuf has."""
+    assert to_plain(decode_sample(encode_sample(sample))) == to_plain(sample)

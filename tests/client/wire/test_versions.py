@@ -1,4 +1,4 @@
-"""Tests of the client against a server process of each wire version: create, train, save, load, sample, list."""
+"""Tests of the client with a server process of each wire version: create, train, save, load, sample, list."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FLAGS = {
     "0.24.1": {"create_model_via_load_weights": True},
     "0.38.0": {"proto_compress_fwdbwd": True},
 }
-WITH_FLAGS = [(version, {}) for version in VERSIONS] + list(FLAGS.items())
+VERSIONS_AND_FLAGS = [(version, {}) for version in VERSIONS] + list(FLAGS.items())
 MODEL = "tinkerwire/byte-nano"
 TOKENS = list(b"to be or not to be")
 PROMPT = tw.ModelInput.from_ints(TOKENS)
@@ -43,7 +43,7 @@ DATUM = tw.Datum(
 )
 
 
-def flow(client: tw.ServiceClient) -> list[float]:
+def run_training(client: tw.ServiceClient) -> list[float]:
     """Run a training run and return its losses."""
     assert MODEL in [model.model_name for model in client.get_server_capabilities().supported_models]
     training = client.create_lora_training_client(MODEL, rank=4, seed=7)
@@ -52,13 +52,13 @@ def flow(client: tw.ServiceClient) -> list[float]:
         trained = training.forward_backward([DATUM], "cross_entropy")
         training.optim_step(tw.AdamParams(learning_rate=1e-2)).result(TEST_TIMEOUT_S)
         losses.append(trained.result(TEST_TIMEOUT_S).metrics["loss:sum"])
-    losses.append(_loss(training))
-    path = training.save_state("kept").result(TEST_TIMEOUT_S).path
+    losses.append(compute_loss(training))
+    path = training.save_state("a").result(TEST_TIMEOUT_S).path
     training.optim_step(tw.AdamParams(learning_rate=1.0)).result(TEST_TIMEOUT_S)
     training.load_state(path).result(TEST_TIMEOUT_S)
-    assert _loss(training) == pytest.approx(losses[-1], rel=1e-5)
-    again = client.create_training_client_from_state(path).result(TEST_TIMEOUT_S)
-    assert _loss(again) == pytest.approx(losses[-1], rel=1e-5)
+    assert compute_loss(training) == pytest.approx(losses[-1], rel=1e-5)
+    copy = client.create_training_client_from_state(path).result(TEST_TIMEOUT_S)
+    assert compute_loss(copy) == pytest.approx(losses[-1], rel=1e-5)
     assert training.get_info().model_id == training.model_id
     sampling = training.save_weights_and_get_sampling_client()
     response = sampling.sample(PROMPT, 2, tw.SamplingParams(max_tokens=3, seed=5)).result(TEST_TIMEOUT_S)
@@ -66,40 +66,40 @@ def flow(client: tw.ServiceClient) -> list[float]:
     assert all(len(sequence.logprobs or ()) == 3 for sequence in response.sequences)
     logprobs = sampling.compute_logprobs(PROMPT).result(TEST_TIMEOUT_S)
     assert -sum(logprobs[1:]) == pytest.approx(losses[-1], rel=1e-4)  # type: ignore[arg-type]
-    kept = training.save_weights_for_sampler("kept").result(TEST_TIMEOUT_S).path
-    client.create_sampling_client(model_path=kept).result(TEST_TIMEOUT_S)
+    sampler_path = training.save_weights_for_sampler("a").result(TEST_TIMEOUT_S).path
+    client.create_sampling_client(model_path=sampler_path).result(TEST_TIMEOUT_S)
     runs = client.create_rest_client().list_training_runs().result(TEST_TIMEOUT_S).training_runs
-    assert {training.model_id, again.model_id} <= {run.training_run_id for run in runs}
+    assert {training.model_id, copy.model_id} <= {run.training_run_id for run in runs}
     return losses
 
 
-def _loss(training: tw.TrainingClient) -> float:
+def compute_loss(training: tw.TrainingClient) -> float:
     return float(training.forward([DATUM], "cross_entropy").result(TEST_TIMEOUT_S).metrics["loss:sum"])
 
 
-def options_of(version: str, flags: dict[str, Any]) -> list[str]:
-    """Return the options of a server of a version."""
-    given = [f"{name}={str(value).lower()}" for name, value in flags.items()]
-    return ["--wire", version, *(part for flag in given for part in ("--flag", flag))]
+def list_options(version: str, flags: dict[str, Any]) -> list[str]:
+    """Return the command-line options of a server of a version."""
+    settings = [f"{name}={str(value).lower()}" for name, value in flags.items()]
+    return ["--wire", version, *(part for setting in settings for part in ("--flag", setting))]
 
 
-@pytest.mark.parametrize(("version", "flags"), WITH_FLAGS)
-def test_the_flow_works_in_every_version(version: str, flags: dict[str, Any]) -> None:
-    """The losses are the same with the version set and, from 0.6.0 on, with nothing but the URL."""
-    with embedded_http_server(*options_of(version, flags)) as url:
+@pytest.mark.parametrize(("version", "flags"), VERSIONS_AND_FLAGS)
+def test_client_trains_with_every_version(version: str, flags: dict[str, Any]) -> None:
+    """The losses are the same with wire_version and, from 0.6.0 on, with discovery."""
+    with embedded_http_server(*list_options(version, flags)) as url:
         with tw.ServiceClient(base_url=url, wire_version=version, client_config=flags) as client:
             dialect = client.dialect
-            losses = flow(client)
+            losses = run_training(client)
             assert client.dialect == dialect
         assert losses[-1] < losses[0]
         assert dialect.min_version == dialect.max_version == version
         if version in ("0.3.0", "0.4.1"):
-            # Their load_weights has no flag for the optimizer, which all later versions require.
+            # load_weights has no flag for the optimizer in these versions, which all later versions require.
             return
         with tw.ServiceClient(base_url=url) as client:
-            assert flow(client) == pytest.approx(losses, rel=1e-5)
-            found = client.dialect
-    # The contract has messages in place of JSON since then, and servers take them whether they ask for them or not.
-    assert (found.protobuf_operations == BATCH_OPERATIONS) == (parse_version(version) >= parse_version("0.19.0"))
-    assert not found.is_provisional
-    assert found.config.proto_compress_fwdbwd == flags.get("proto_compress_fwdbwd", False)
+            assert run_training(client) == pytest.approx(losses, rel=1e-5)
+            discovered = client.dialect
+    # Since 0.19.0 the contract has protobuf messages, which servers accept even without their flag.
+    assert (discovered.protobuf_operations == BATCH_OPERATIONS) == (parse_version(version) >= parse_version("0.19.0"))
+    assert not discovered.is_provisional
+    assert discovered.config.proto_compress_fwdbwd == flags.get("proto_compress_fwdbwd", False)

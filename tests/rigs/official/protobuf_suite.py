@@ -14,7 +14,7 @@ import pytest
 from tests.rigs.official.oracle import Oracle
 
 from support.drawing import examples
-from support.protobuf_models import FORWARD_REQUESTS, REQUESTS, outputs, plain, samples, sequences
+from support.protobuf_models import FORWARD_REQUESTS, REQUESTS, outputs, samples, sequences, to_plain
 from tinkerwire._server.http import protobuf as served
 from tinkerwire._wire import protobuf
 from tinkerwire_base.conversion.version_rules import is_in_range
@@ -153,7 +153,7 @@ def test_a_request_of_their_own_decodes_here(found: dict[str, Any]) -> None:
 def test_their_requests_decode_here(found: dict[str, Any]) -> None:
     """Requests that the SDK writes decode to the original content."""
     for data, request in zip(found["requests"], OUR_REQUESTS, strict=True):
-        assert plain(served.decode_request(b64decode(data))) == plain(request)
+        assert to_plain(served.decode_request(b64decode(data))) == to_plain(request)
 
 
 def test_our_requests_are_theirs(found: dict[str, Any]) -> None:
@@ -167,7 +167,7 @@ def as_read(model: Any) -> Any:
     """Return a tensor in the worker's notation."""
     if model is None:
         return None
-    _, dtype, shape, data, rows = plain(model)
+    _, dtype, shape, data, rows = to_plain(model)
     return [dtype, shape, data, *rows]
 
 
@@ -183,10 +183,11 @@ def read_sample(sample: m.SampleResponse) -> Any:
     alternatives = sample.prompt_alt_tokens
     return {
         "sequences": [
-            [plain(part) for part in (s.stop_reason, s.tokens, s.logprobs, s.topk_logprobs)] for s in sample.sequences
+            [to_plain(part) for part in (s.stop_reason, s.tokens, s.logprobs, s.topk_logprobs)]
+            for s in sample.sequences
         ],
-        "prompt_logprobs": plain(sample.prompt_logprobs),
-        "topk_prompt_logprobs": plain(sample.topk_prompt_logprobs),
+        "prompt_logprobs": to_plain(sample.prompt_logprobs),
+        "topk_prompt_logprobs": to_plain(sample.topk_prompt_logprobs),
         "prompt_cache_hit_tokens": sample.prompt_cache_hit_tokens,
         "target_prompt_logprobs": as_read(sample.target_prompt_logprobs),
         "prompt_alt_tokens": alternatives and [as_read(alternatives.tokens), as_read(alternatives.logprobs)],
