@@ -88,7 +88,7 @@ def test_login_use_list_and_logout(home: Home, server: ScriptedServer) -> None:
     assert list(home.read_file()["keys"]) == ["8"]
     code, _, err = home.run("logout")
     assert code == 1
-    assert "has no default key; name one: 8" in err
+    assert "has no default key; give an id or a name: 8" in err
     assert home.run("logout", "8")[0] == 0
     assert "has no keys" in home.run("list")[1]
 
@@ -187,7 +187,7 @@ def test_login_fails_if_standard_input_is_closed(home: Home) -> None:
         (["login", "--stdin"], f"{KEY} x", "holds blanks"),
         (["login", "--stdin", "--base-url", "local"], KEY, "the embedded server, needs no key"),
         (["login", "--stdin", "--base-url", "http://192.0.2.1"], KEY, "over plain http"),
-        (["use", KEY], "", "no key of that id or name; the file has no keys"),
+        (["use", KEY], "", "no key with this id or name; the file has no keys"),
     ],
 )
 def test_invalid_login_fails_before_a_request(home: Home, arguments: list[str], stdin: str, text: str) -> None:

@@ -158,6 +158,6 @@ def _compare_statuses(key: str, old: Json, new: Json) -> Iterator[Change]:
         level = "breaking" if status.startswith("2") else "safe"
         yield Change(level, "response", status, "the status is no longer returned", [key])
     for status in sorted(new.keys() - old.keys()):
-        known = "default" in old or f"{status[0]}XX" in old
-        level = "risky" if status.startswith(("2", "3")) or not known else "safe"
+        had_wildcard = "default" in old or f"{status[0]}XX" in old
+        level = "risky" if status.startswith(("2", "3")) or not had_wildcard else "safe"
         yield Change(level, "response", status, "the status may be returned now", [key])

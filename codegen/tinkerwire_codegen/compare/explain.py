@@ -92,15 +92,15 @@ class MismatchFinder:
         return mismatches
 
     def _check_array(self, schema: Json, value: list[Any], where: str) -> list[Mismatch]:
-        prefix, rest = schema.get("prefixItems", []), schema.get("items", True)
+        prefix, item_schema = schema.get("prefixItems", []), schema.get("items", True)
         mismatches = list(_check_length(schema, len(value), "Items", where))
         for index, item in enumerate(value):
             if index < len(prefix):
                 mismatches += self.find(prefix[index], item, f"{where}[{index}]")
-            elif rest is False:
+            elif item_schema is False:
                 mismatches.append(Mismatch(where, f"more than {len(prefix)} items"))
             else:
-                mismatches += self.find(rest, item, f"{where}[]")
+                mismatches += self.find(item_schema, item, f"{where}[]")
         return mismatches
 
     def _check_union(self, members: list[Any], value: Any, where: str) -> list[Mismatch]:

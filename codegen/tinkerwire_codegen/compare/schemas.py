@@ -51,14 +51,14 @@ class Schemas:
         }
 
     def _collect_references(self, schema: Json) -> dict[str, Any]:
-        seen: dict[str, Any] = {"": strip_annotations(schema)}
-        todo = list(_refs(seen[""]))
+        schemas: dict[str, Any] = {"": strip_annotations(schema)}
+        todo = list(_refs(schemas[""]))
         while todo:
             name = todo.pop()
-            if name not in seen:
-                seen[name] = self._plain.get(name)
-                todo += _refs(seen[name])
-        return seen
+            if name not in schemas:
+                schemas[name] = self._plain.get(name)
+                todo += _refs(schemas[name])
+        return schemas
 
 
 def find_rejected_values(
@@ -67,12 +67,12 @@ def find_rejected_values(
     """Yield each reason why ``there`` rejects a value that ``here`` accepts, with the smallest value that shows it."""
     accepting, rejecting = here.validator(accepted_schema), there.validator(rejected_schema)
     candidates = sorted(here.examples.generate(accepted_schema), key=lambda value: len(json.dumps(value)))
-    seen = set()
+    known_errors = set()
     for value in candidates:
         if accepting.is_valid(value) and not rejecting.is_valid(value):
             errors = there.mismatches.find(rejected_schema, value) or [Mismatch("", "the value is rejected")]
-            new_errors = [error for error in errors if error not in seen]
-            seen.update(new_errors)
+            new_errors = [error for error in errors if error not in known_errors]
+            known_errors.update(new_errors)
             for error in new_errors:
                 yield error, value
 

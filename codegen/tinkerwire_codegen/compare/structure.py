@@ -39,8 +39,8 @@ class _Walk:
                 return
             self._seen.add((names[0], names[1]))
             if not all(names) and (pairs := list(_members(*(_as_union(schema) for schema in (old, new))))):
-                for left, right in pairs:
-                    yield from self.compare(left, right, where)
+                for old_value, new_value in pairs:
+                    yield from self.compare(old_value, new_value, where)
                 return
             old = self._old.components.get(names[0], {}) if names[0] else old
             new = self._new.components.get(names[1], {}) if names[1] else new
@@ -50,12 +50,12 @@ class _Walk:
         yield from self._properties(old, new, where)
         for key, mark in (("items", "[]"), ("additionalProperties", "[*]")):
             yield from self.compare(old.get(key), new.get(key), where + mark)
-        for index, (left, right) in enumerate(
+        for index, (old_value, new_value) in enumerate(
             zip(old.get("prefixItems", []), new.get("prefixItems", []), strict=False)
         ):
-            yield from self.compare(left, right, f"{where}[{index}]")
-        for left, right in _members(old, new):
-            yield from self.compare(left, right, where)
+            yield from self.compare(old_value, new_value, f"{where}[{index}]")
+        for old_value, new_value in _members(old, new):
+            yield from self.compare(old_value, new_value, where)
         if where not in self._reported:
             yield from self._one_sided_members(old, new, where)
 
@@ -121,8 +121,10 @@ def _as_union(schema: Json) -> Json:
 def _members(old: Json, new: Json) -> Iterator[tuple[Any, Any]]:
     """Yield pairs of corresponding union members: those of the same name, otherwise those at the same place."""
     for key in ("anyOf", "oneOf", "allOf"):
-        left, right = old.get(key, []), new.get(key, [])
-        named_members = {member["$ref"]: member for member in right if "$ref" in member}
-        yield from ((member, named_members[member["$ref"]]) for member in left if member.get("$ref") in named_members)
-        unnamed = [[member for member in side if "$ref" not in member] for side in (left, right)]
+        old_members, new_members = old.get(key, []), new.get(key, [])
+        named_members = {member["$ref"]: member for member in new_members if "$ref" in member}
+        yield from (
+            (member, named_members[member["$ref"]]) for member in old_members if member.get("$ref") in named_members
+        )
+        unnamed = [[member for member in side if "$ref" not in member] for side in (old_members, new_members)]
         yield from zip(*unnamed, strict=False)

@@ -48,8 +48,8 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
     everything = _without_bounds(union_document(document))
     for name, schema in _schemas(everything).items():
         if "properties" not in schema:
-            about = "\n".join(textwrap.wrap(str(schema.get("description", name)), 110))
-            schema["description"] = f"{about}\n\nWire: {span(_schemas(document)[name])}."
+            description = "\n".join(textwrap.wrap(str(schema.get("description", name)), 110))
+            schema["description"] = f"{description}\n\nWire: {span(_schemas(document)[name])}."
     source, details, output = work / "models.json", work / "details.json", work / "models.py"
     aliases = work / "aliases.json"
     source.write_text(json.dumps(everything))
@@ -82,8 +82,8 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
 
 def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[str, Any]:
     """Return the data of the class template that the generator lacks, by class name."""
-    found = {}
-    sent = _sent(everything)
+    data = {}
+    sent_names = _find_sent_models(everything)
     for name, schema in _schemas(everything).items():
         original = _schemas(document)[name]
         mixin = getattr(mixins, schema.get("x-mixin") or "", None)
@@ -101,14 +101,14 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
             }
             for field, detail in schema.get("properties", {}).items()
         }
-        about = {"mixin": schema.get("x-mixin"), "wire": span(original), "sent": name in sent}
-        about["constants"] = list(_constants_of(schema.get("x-mixin")))
-        about["dataclass"] = schema.get("x-dataclass")
-        about["essential"] = schema.get("x-essential")
-        about["doc"] = _escaped(original.get("description", "")) or f"{name}."
-        about["example"] = original.get("x-example", "").splitlines()
-        found[name] = {"contract": {**about, "fields": fields}}
-    return found
+        facts = {"mixin": schema.get("x-mixin"), "wire": span(original), "sent": name in sent_names}
+        facts["constants"] = list(_constants_of(schema.get("x-mixin")))
+        facts["dataclass"] = schema.get("x-dataclass")
+        facts["essential"] = schema.get("x-essential")
+        facts["doc"] = _escape_docstring(original.get("description", "")) or f"{name}."
+        facts["example"] = original.get("x-example", "").splitlines()
+        data[name] = {"contract": {**facts, "fields": fields}}
+    return data
 
 
 def _constants_of(mixin: str | None) -> tuple[str, ...]:
@@ -130,18 +130,18 @@ def _starts_as(detail: dict[str, Any], schemas: dict[str, dict[str, Any]]) -> st
     return next(member for member in members if tags[member] == default)
 
 
-def _sent(document: dict[str, Any]) -> set[str]:
+def _find_sent_models(document: dict[str, Any]) -> set[str]:
     """Return the schemas of requests: models validate values of users, but not values of servers."""
     schemas = _schemas(document)
     bodies = [op["requestBody"] for item in document["paths"].values() for op in item.values() if "requestBody" in op]
-    found: set[str] = set()
-    left = [target for _, target in find_refs(bodies)]
-    while left:
-        name = left.pop().rpartition("/")[2]
-        if name in schemas and name not in found:
-            found.add(name)
-            left += [target for _, target in find_refs(schemas[name])]
-    return found
+    names: set[str] = set()
+    targets = [target for _, target in find_refs(bodies)]
+    while targets:
+        name = targets.pop().rpartition("/")[2]
+        if name in schemas and name not in names:
+            names.add(name)
+            targets += [target for _, target in find_refs(schemas[name])]
+    return names
 
 
 def _without_bounds(node: Any) -> Any:
@@ -151,10 +151,10 @@ def _without_bounds(node: Any) -> Any:
     """
     if isinstance(node, dict):
         bounds = (("minimum", INT64_MIN), ("maximum", INT64_MAX))
-        plain = {key: value for key, value in node.items() if (key, value) not in bounds}
-        if "anyOf" in plain:
-            plain = {**plain, "anyOf": [_without(each, "minItems", "maxItems") for each in plain["anyOf"]]}
-        return {key: _without_bounds(value) for key, value in plain.items()}
+        schema = {key: value for key, value in node.items() if (key, value) not in bounds}
+        if "anyOf" in schema:
+            schema = {**schema, "anyOf": [_without(member, "minItems", "maxItems") for member in schema["anyOf"]]}
+        return {key: _without_bounds(value) for key, value in schema.items()}
     return [_without_bounds(item) for item in node] if isinstance(node, list) else node
 
 
@@ -175,13 +175,13 @@ def span(node: dict[str, Any]) -> str:
 
 def _field_doc(detail: dict[str, Any], original: dict[str, Any]) -> str:
     times = f" (wire {span(original)})" if "x-since" in original or "x-until" in original else ""
-    return _escaped(f"{detail.get('description', '')}{times}")
+    return _escape_docstring(f"{detail.get('description', '')}{times}")
 
 
-def _escaped(text: str) -> str:
+def _escape_docstring(text: str) -> str:
     """Return a text on one line, escaped for a docstring."""
-    plain = " ".join(str(text).split()).replace("\\", r"\\").replace('"""', r"\"\"\"")
-    return plain[:-1] + r"\"" if plain.endswith('"') else plain
+    escaped = " ".join(str(text).split()).replace("\\", r"\\").replace('"""', r"\"\"\"")
+    return escaped[:-1] + r"\"" if escaped.endswith('"') else escaped
 
 
 def _schemas(document: dict[str, Any]) -> dict[str, dict[str, Any]]:

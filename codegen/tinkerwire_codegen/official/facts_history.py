@@ -21,12 +21,14 @@ def restore_facts(history: Json, version: str) -> Json:
         {"request_type": name, "result": result}
         for name, entry in history["futures"].items()
         if _exists(entry, version)
-        for result in _undo_changes({**entry, "changes": _named(entry.get("changes", []), "result")}, version)["result"]
+        for result in _undo_changes({**entry, "changes": _label_changes(entry.get("changes", []), "result")}, version)[
+            "result"
+        ]
     ]
     results = history["proto_response_types"]
-    results = _undo_changes({"types": results["current"], "changes": _named(results["changes"], "types")}, version)[
-        "types"
-    ]
+    results = _undo_changes(
+        {"types": results["current"], "changes": _label_changes(results["changes"], "types")}, version
+    )["types"]
     return {
         "version": version,
         "types": types,
@@ -71,7 +73,7 @@ def _restore_type(node: Json, version: str) -> Json:
 def _restore_field(field: Json, version: str) -> Json:
     restored = {"default": "<none>", **field}
     for changes, key in FIELD_CHANGES.items():
-        restored = _undo_changes({**restored, "changes": _named(field.get(changes, []), key)}, version)
+        restored = _undo_changes({**restored, "changes": _label_changes(field.get(changes, []), key)}, version)
     return restored
 
 
@@ -99,5 +101,5 @@ def _later_changes(changes: list[Json], version: str) -> list[Json]:
     return sorted(selected, key=lambda change: parse_version(change["version"]), reverse=True)
 
 
-def _named(changes: list[Json], what: str) -> list[Json]:
-    return [{**change, "what": what} for change in changes]
+def _label_changes(changes: list[Json], kind: str) -> list[Json]:
+    return [{**change, "what": kind} for change in changes]

@@ -86,5 +86,5 @@ def validate_path(path: str, *, name: str = "path") -> None:
 
 def split_path(path: str) -> list[str]:
     """Return the segments of a path between slashes, without the scheme."""
-    scheme, separator, rest = path.partition("://")
-    return [segment for segment in (rest if separator else scheme).split("/") if segment]
+    scheme, separator, suffix = path.partition("://")
+    return [segment for segment in (suffix if separator else scheme).split("/") if segment]

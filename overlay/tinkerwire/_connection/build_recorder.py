@@ -82,16 +82,16 @@ class BuildRecorder:
         Raises:
             TinkerError: the last attempt failed.
         """
-        track = current_operation()
-        track.builds.append(self._build)
+        record = current_operation()
+        record.builds.append(self._build)
         try:
             result = await sending
         except RequestTimeoutError:
             raise
         except TinkerError:
             if not is_deadline_passed():
-                track.remove_build(self._build)
+                record.remove_build(self._build)
             raise
         if not isinstance(result, UntypedAPIFuture):
-            track.remove_build(self._build)
+            record.remove_build(self._build)
         return result

@@ -85,7 +85,7 @@ class CallCodec:
         try:
             return call.parse(response, default_converter(), self._base_url + request.path)
         except APIStatusError as error:
-            dialect = self._dialects.known
+            dialect = self._dialects.current
             if error.status_code in UNSUPPORTED_STATUSES and dialect is not None:
                 error.dialect = dialect
                 error.message = f"{error.message}; the request was encoded for {dialect}"

@@ -258,14 +258,14 @@ class Connection:
         """
         return await self._authorization.token((await self.dialect()).config)
 
-    def redacted(self, value: Any) -> Any:
+    def redact(self, value: Any) -> Any:
         """Return a JSON value without the secrets of this client."""
         return self._authorization.redaction.redact_value(value)
 
     @property
     def known_dialect(self) -> Dialect | None:
         """The dialect in use; None before the first request."""
-        return self.dialects.known
+        return self.dialects.current
 
     async def dialect(self) -> Dialect:
         """Return the dialect of the server; discover it with the first request unless the wire version is set."""

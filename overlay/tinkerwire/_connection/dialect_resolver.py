@@ -26,7 +26,7 @@ ENDPOINT_MISSING = (404, 405)
 TRIAL_WAIT_S = 5.0
 """Time that a batch waits for another batch to find the encoding; then it is sent in the likely encoding."""
 FetchConfig: TypeAlias = Callable[[Call[ClientConfigResponse]], Awaitable[tuple[ClientConfigResponse, WireResponse]]]
-"""Sends client/config, and returns its result together with the response that held it."""
+"""Function that sends client/config and returns its result together with the response."""
 
 
 class DialectResolver:
@@ -34,13 +34,13 @@ class DialectResolver:
 
     Args:
         fetch_config: see :data:`FetchConfig`.
-        known: the dialect if the wire version is set; None to discover it.
+        dialect: the dialect if the wire version is set; None to discover it.
         base_url: the address of the server.
     """
 
-    def __init__(self, fetch_config: FetchConfig, known: Dialect | None, base_url: str) -> None:
-        self.known = known
-        """None before the first request for it."""
+    def __init__(self, fetch_config: FetchConfig, dialect: Dialect | None, base_url: str) -> None:
+        self.current = dialect
+        """Dialect in use; None until it is discovered."""
         self.refused: set[str] = set()
         """The names of the encodings of batches that the server has rejected."""
         is_tinker = address.is_tinker_service(base_url)
@@ -53,29 +53,29 @@ class DialectResolver:
         Raises:
             TinkerError: the request failed.
         """
-        if self.known is None:
+        if self.current is None:
             discovered = await self._discovery.get()
             # A batch may have corrected the dialect in the meantime.
-            self.known = self.known or discovered
-        return self.known
+            self.current = self.current or discovered
+        return self.current
 
     def learn_form(self, name: str, form: Dialect) -> None:
         """Record that the server has accepted the body of a call in an encoding; see :meth:`Dialect.forms`."""
-        if self.known is not None:
-            learned = self.known.as_confirmed(name, form)
+        if self.current is not None:
+            learned = self.current.as_confirmed(name, form)
             # A new object would make callers split their batches again.
-            self.known = self.known if learned == self.known else learned
+            self.current = self.current if learned == self.current else learned
 
     def learn_json_results(self) -> None:
         """Record that the server returns no results to requests that accept protobuf."""
-        if self.known is not None:
-            self.known = attrs.evolve(self.known, accepts_protobuf_results=False)
+        if self.current is not None:
+            self.current = attrs.evolve(self.current, accepts_protobuf_results=False)
 
     def learn_separate_load(self) -> None:
         """Record that the server cannot create a model by load_weights, although its flags announce that."""
-        if self.known is not None:
-            config = attrs.evolve(self.known.config, create_model_via_load_weights=False)
-            self.known = attrs.evolve(self.known, config=config)
+        if self.current is not None:
+            config = attrs.evolve(self.current.config, create_model_via_load_weights=False)
+            self.current = attrs.evolve(self.current, config=config)
 
     @asynccontextmanager
     async def trial(self) -> AsyncIterator[None]:

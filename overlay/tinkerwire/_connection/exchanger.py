@@ -92,7 +92,7 @@ class Exchanger:
         if timeout_s <= 0:
             raise no_time_error(request, self._base_url)
         request = attrs.evolve(request, limits=self._limits[traffic])
-        authorization, dialect = self._authorization, self._dialects.known
+        authorization, dialect = self._authorization, self._dialects.current
         credential = authorization.select_credential(request, dialect.config if dialect else None)
         secret = None if credential is None else await _obtain(credential.get())
         # The credential joins at the last moment: no request object that is kept holds it.

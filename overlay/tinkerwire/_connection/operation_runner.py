@@ -84,14 +84,14 @@ class OperationRunner:
         """
         if self.closed or not self.is_of_this_process:
             raise self.closed_error()
-        track = OperationRecord(kind)
-        self._under_way[track] = None
+        record = OperationRecord(kind)
+        self._under_way[record] = None
         try:
-            future = LOOP.start(lambda: self._run(work, track, deadline, owner))
-            future.add_done_callback(lambda _: self._under_way.pop(track, None))
-            return APIFuture(future, track)
+            future = LOOP.start(lambda: self._run(work, record, deadline, owner))
+            future.add_done_callback(lambda _: self._under_way.pop(record, None))
+            return APIFuture(future, record)
         except BaseException as error:
-            self._under_way.pop(track, None)
+            self._under_way.pop(record, None)
             if not isinstance(error, RuntimeError) or not self.closed:
                 raise
             # A signal handler or another thread has closed the client since the check above.
@@ -101,7 +101,7 @@ class OperationRunner:
         """Run background work until it ends or the operations are ended; on the loop thread."""
         task = create_detached_task(work)
         self._background.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._discard_task)
         return task
 
     def under_way(self) -> list[OperationRecord]:
@@ -111,12 +111,12 @@ class OperationRunner:
     async def wait(self, timeout: float | None) -> None:
         """Wait until no operation is under way or the client is closed, at most ``timeout`` seconds."""
         end = math.inf if timeout is None else time.monotonic() + timeout
-        while self._under_way and not self.closed and (left := end - time.monotonic()) > 0:
+        while self._under_way and not self.closed and (remaining := end - time.monotonic()) > 0:
             if self._running:
-                await asyncio.wait(self._running, timeout=None if left == math.inf else left)
+                await asyncio.wait(self._running, timeout=None if remaining == math.inf else remaining)
             else:
                 # The operation has not reached the loop yet, or its result has not reached its future.
-                await asyncio.sleep(min(left, START_S))
+                await asyncio.sleep(min(remaining, START_S))
 
     def reject_new(self) -> None:
         """Reject new operations with ClientClosedError; on any thread."""
@@ -144,7 +144,7 @@ class OperationRunner:
     async def _run(
         self,
         work: Callable[[], Coroutine[Any, Any, T]],
-        track: OperationRecord,
+        record: OperationRecord,
         deadline: Deadline,
         owner: Owner | None,
     ) -> T:
@@ -153,46 +153,46 @@ class OperationRunner:
         if self.closed:
             raise self.closed_error()
         self._running.add(task)
-        task.add_done_callback(self._ended)
-        set_current_operation(track)
+        task.add_done_callback(self._discard_task)
+        set_current_operation(record)
         timer = deadline.start(task)
-        watch = WaitReporter(track, self._throttled_log.warn, None if owner is None else owner.on_wait)
+        reporter = WaitReporter(record, self._throttled_log.warn, None if owner is None else owner.on_wait)
         try:
             return await work()
         except asyncio.CancelledError:
             if self.closed:
                 raise self.closed_error() from None
-            self._abandon(track)
+            self._abandon(record)
             if deadline.has_passed:
-                raise self._deadline_error(deadline, track) from None
+                raise self._deadline_error(deadline, record) from None
             raise
         except Exception as error:
             if isinstance(error, APITimeoutError) and deadline.has_passed:
-                self._abandon(track)
-                raise self._deadline_error(deadline, track) from error
+                self._abandon(record)
+                raise self._deadline_error(deadline, record) from error
             if isinstance(error, RequestTimeoutError):
-                self._abandon(track)
+                self._abandon(record)
             self._on_error(error)
             raise
         finally:
             if timer is not None:
                 timer.cancel()
-            watch.end()
-            track.mark_ended()
+            reporter.end()
+            record.mark_ended()
             # An error keeps this frame, and must not keep the client open.
             del work, owner
 
-    def _abandon(self, track: OperationRecord) -> None:
-        builds, track.builds = track.builds, []
+    def _abandon(self, record: OperationRecord) -> None:
+        builds, record.builds = record.builds, []
         for build in builds:
             self._on_abandoned(build)
 
-    def _deadline_error(self, deadline: Deadline, track: OperationRecord) -> RequestTimeoutError:
-        error = deadline.error(track)
+    def _deadline_error(self, deadline: Deadline, record: OperationRecord) -> RequestTimeoutError:
+        error = deadline.error(record)
         self._on_error(error)
         return error
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
+    def _discard_task(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         self._background.discard(task)
         if not task.cancelled():

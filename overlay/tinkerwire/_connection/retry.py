@@ -136,9 +136,9 @@ class RetryConfig(DataclassMethods):
 
     def response_limits(self, *, is_result: bool) -> ResponseLimits:
         """Make the size limits of a request, whose response is a result or something smaller."""
-        other = _size_limit(self.max_response_bytes, "RetryConfig.max_response_bytes")
-        result = _size_limit(self.max_result_bytes, "RetryConfig.max_result_bytes") if is_result else other
-        return ResponseLimits(result=result, error=other)
+        error_limit = _size_limit(self.max_response_bytes, "RetryConfig.max_response_bytes")
+        result_limit = _size_limit(self.max_result_bytes, "RetryConfig.max_result_bytes") if is_result else error_limit
+        return ResponseLimits(result=result_limit, error=error_limit)
 
     def deadline(self) -> Deadline:
         """Make the deadline of an operation that starts now."""

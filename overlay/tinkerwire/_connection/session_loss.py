@@ -10,11 +10,11 @@ LOSS_STATUSES = frozenset({400, 404, 410})
 """Statuses that servers give for things that they no longer have."""
 HEARTBEAT_PATH = "session_heartbeat"
 _MISSING = r"not found|not exist|doesn t exist|not known|not recogni[sz]ed|no longer|unknown|expired|gone|no such"
-_LOST = rf"(?:{_MISSING}|there is no|not active|closed|ended|finished|terminated|invalid|missing|unloaded)"
-_LOST_THING = re.compile(rf"\b{_LOST}\b")
-_LOST_SESSION = re.compile(
-    rf"(?<!sampling )\bsession(?: id)?(?: [\w.:]+)?(?: (?:is|was|has|does|did|could|be|been|already))* {_LOST}\b"
-    rf"|\b(?:{_LOST}|no) session\b"
+_LOSS = rf"(?:{_MISSING}|there is no|not active|closed|ended|finished|terminated|invalid|missing|unloaded)"
+_LOSS_PATTERN = re.compile(rf"\b{_LOSS}\b")
+_SESSION_LOSS_PATTERN = re.compile(
+    rf"(?<!sampling )\bsession(?: id)?(?: [\w.:]+)?(?: (?:is|was|has|does|did|could|be|been|already))* {_LOSS}\b"
+    rf"|\b(?:{_LOSS}|no) session\b"
 )
 _UNSUPPORTED = re.compile(r"\b(?:support|implement|endpoint|route|disabled|cannot post|method)")
 
@@ -24,7 +24,7 @@ def may_mean_loss(error: TinkerError) -> bool:
     if not isinstance(error, APIStatusError) or error.status_code not in LOSS_STATUSES:
         return False
     # Most responses of status 400 are about the request itself.
-    return error.status_code != 400 or _LOST_THING.search(_words(error)) is not None
+    return error.status_code != 400 or _LOSS_PATTERN.search(_words(error)) is not None
 
 
 def names_lost_session(error: TinkerError) -> bool:
@@ -34,7 +34,7 @@ def names_lost_session(error: TinkerError) -> bool:
     """
     if not isinstance(error, APIStatusError) or error.status_code not in LOSS_STATUSES:
         return False
-    return _LOST_SESSION.search(_words(error)) is not None
+    return _SESSION_LOSS_PATTERN.search(_words(error)) is not None
 
 
 def names_missing_thing(error: APIStatusError) -> bool:

@@ -10,7 +10,7 @@ from tinkerwire_base.errors import APIStatusError, SessionExpiredError, TinkerEr
 from .._transport.backpressure import Traffic
 from .session_loss import may_mean_loss, names_lost_session
 
-GONE = 410
+SESSION_EXPIRED_STATUS = 410
 """Status of a request in a session that the server no longer has."""
 SESSION_TRAFFIC = frozenset({Traffic.SESSION, Traffic.TRAINING, Traffic.SAMPLING})
 
@@ -65,7 +65,7 @@ class SessionState:
         """
         if not isinstance(error, APIStatusError) or not self.is_used_by(traffic):
             return False
-        if error.status_code == GONE:
+        if error.status_code == SESSION_EXPIRED_STATUS:
             return True
         # The probe is a heartbeat. A heartbeat that started another one would never end.
         return not isinstance(error, raise_immediately) and traffic != Traffic.SESSION and await self.is_lost(error)

@@ -19,9 +19,9 @@ from .sources import Credential, StaticCredential, create_command_credential
 
 KEY_HEADER = "x-api-key"
 UNEXCHANGED_PATHS = frozenset({OPERATIONS["client_config"].path, OPERATIONS["auth_token"].path})
-"""The calls that lead to a token, and so go without one."""
-OWN_TOKENS = "passport-"
-"""Issuer of tokens that serve as API keys."""
+"""Paths of the requests that lead to a token, which are sent without one."""
+API_KEY_ISSUER_PREFIX = "passport-"
+"""Issuer prefix of tokens that serve as API keys."""
 INVALID_TOKEN = 'error="invalid_token"'
 
 
@@ -43,8 +43,8 @@ class Authorization:
         headers: Mapping[str, str],
         exchange: Callable[[], Coroutine[Any, Any, Secret]],
     ) -> None:
-        checked = {name: _checked(name, value) for name, value in headers.items()}
-        self.headers = {name.lower(): Secret(value) for name, value in checked.items()}
+        valid_headers = {name: _check_header(name, value) for name, value in headers.items()}
+        self.headers = {name.lower(): Secret(value) for name, value in valid_headers.items()}
         self.redaction = Redaction()
         for name, secret in self.headers.items():
             if name != "user-agent":
@@ -52,7 +52,7 @@ class Authorization:
         if isinstance(credential, StaticCredential):
             self.redaction.add(credential.secret, is_lasting=True)
         self._credential = credential
-        self._ask_for_token = exchange
+        self._fetch_token = exchange
         self._tokens = RefreshingCredential(self._exchange, "the token")
         self._config: ClientConfigResponse | None = None
 
@@ -70,26 +70,26 @@ class Authorization:
         if self._is_exchanged(config):
             return await self._tokens.get()
         secret = None if self._credential is None else await self._credential.get()
-        is_own = secret is not None and (secret.claim("iss") or "").startswith(OWN_TOKENS)
+        is_own = secret is not None and (secret.claim("iss") or "").startswith(API_KEY_ISSUER_PREFIX)
         return secret if is_own else None
 
     def sign(self, request: WireRequest, secret: Secret | None) -> WireRequest:
         """Return the request with all its headers; callers must not keep it."""
-        headers = {**{name: each.reveal() for name, each in self.headers.items()}, **request.headers}
+        headers = {**{name: header_secret.reveal() for name, header_secret in self.headers.items()}, **request.headers}
         if secret is not None:
             self.redaction.add(secret)
             headers[KEY_HEADER] = secret.reveal()
         return attrs.evolve(request, headers=headers)
 
-    async def retry_credential(self, credential: Credential, rejected: Secret, answer: WireResponse) -> Secret | None:
+    async def retry_credential(self, credential: Credential, rejected: Secret, response: WireResponse) -> Secret | None:
         """Return the credential for another attempt of the same request; None if the rejection is final.
 
         Raises:
             TinkerError: another credential could not be obtained.
         """
-        if answer.status != 401:
+        if response.status != 401:
             return None
-        if credential is self._tokens and INVALID_TOKEN not in answer.headers.get("www-authenticate", ""):
+        if credential is self._tokens and INVALID_TOKEN not in response.headers.get("www-authenticate", ""):
             return None
         return await credential.replace(rejected)
 
@@ -104,26 +104,26 @@ class Authorization:
         return config is not None and config.pjwt_auth_enabled and self._credential is not None
 
     async def _exchange(self) -> Secret:
-        wants_command = self._config is not None and self._config.credential_default_source == "credential_cmd"
-        if wants_command and isinstance(self._credential, StaticCredential) and not self._credential.secret.is_token:
+        requires_command = self._config is not None and self._config.credential_default_source == "credential_cmd"
+        if requires_command and isinstance(self._credential, StaticCredential) and not self._credential.secret.is_token:
             command = create_command_credential()
             if command is None:
                 raise TinkerError(
-                    "the organization of this API key requires changing credentials: set TINKER_CREDENTIAL_CMD to a "
+                    "the organization of this API key requires temporary credentials: set TINKER_CREDENTIAL_CMD to a "
                     "shell command that prints one"
                 )
             self._credential = command
-        return await self._ask_for_token()
+        return await self._fetch_token()
 
 
-def _checked(name: str, value: object) -> str:
+def _check_header(name: str, value: object) -> str:
     if not isinstance(name, str):
-        raise TypeError(f"default_headers_overrides: expected names as str, got {type(name).__name__}")
+        raise TypeError(f"default_headers_overrides: expected names of type str, got {type(name).__name__}")
     if not isinstance(value, str):
-        # Without the value, which may be a key.
-        raise TypeError(f"header {name!r}: expected its value as a str, got {type(value).__name__}")
+        # The error does not show the value, which may be a key.
+        raise TypeError(f"header {name!r}: expected a value of type str, got {type(value).__name__}")
     if not is_sendable(name) or ":" in name:
         raise ValueError(f"header {name!r}: the name must be printable ASCII without spaces or colons")
     if not value.isascii() or not value.isprintable():
-        raise ValueError(f"header {name!r}: its value has characters that no header takes")
+        raise ValueError(f"header {name!r}: the value must be printable ASCII")
     return value

@@ -34,7 +34,7 @@ async def run_command(command: str) -> Secret:
     process = await asyncio.create_subprocess_shell(command, stdin=DEVNULL, stdout=PIPE, start_new_session=True)
     try:
         printed, _ = await wait_for(process.communicate(), COMMAND_TIMEOUT_S)
-        found = Secret(printed.decode("utf-8", "replace").strip())
+        secret = Secret(printed.decode("utf-8", "replace").strip())
         # An error reporter that looks into this frame is not to find it.
         del printed
     except asyncio.TimeoutError:
@@ -49,14 +49,14 @@ async def run_command(command: str) -> Secret:
         raise TinkerError(
             f"TINKER_CREDENTIAL_CMD: the command failed with exit status {process.returncode}; try it in a shell"
         )
-    if not is_sendable(found.reveal()):
-        what = "more than one word, or characters beyond printable ASCII" if found.reveal() else "nothing"
-        raise TinkerError(f"TINKER_CREDENTIAL_CMD: the command printed {what}, and not just a credential")
-    if found.expires_in_s() == 0:
+    if not is_sendable(secret.reveal()):
+        description = "more than one word, or characters beyond printable ASCII" if secret.reveal() else "nothing"
+        raise TinkerError(f"TINKER_CREDENTIAL_CMD: the command printed {description}, and not just a credential")
+    if secret.expires_in_s() == 0:
         raise TinkerError(
             "TINKER_CREDENTIAL_CMD: the command printed an expired token; sign in again in the tool it calls"
         )
-    return found
+    return secret
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

@@ -35,10 +35,10 @@ def read_default_key() -> Secret | None:
     Raises:
         TinkerError: other users can read the file, this user cannot, or its format is unknown.
     """
-    found = _default_key(read_credentials_file() or {})
-    if isinstance(found, str):
-        raise unusable(found)
-    return found
+    key = _default_key(read_credentials_file() or {})
+    if isinstance(key, str):
+        raise unusable(key)
+    return key
 
 
 def read_credentials_file() -> dict[str, Any] | None:
@@ -56,31 +56,33 @@ def read_credentials_file() -> dict[str, Any] | None:
                     f"{path}: other users of this machine can access the API keys in it (mode {mode:04o}); "
                     f"run chmod 600 {path}, or set TINKER_API_KEY"
                 )
-            found = _parsed(file.read())
+            stored = _parse(file.read())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise TinkerError(f"{path}: it cannot be read ({error.strerror}); or set TINKER_API_KEY") from None
-    if isinstance(found, str):
-        raise unusable(found)
-    return found
+        raise TinkerError(
+            f"{path}: cannot be read ({error.strerror}); make it readable, or set TINKER_API_KEY"
+        ) from None
+    if isinstance(stored, str):
+        raise unusable(stored)
+    return stored
 
 
-def unusable(why: str) -> TinkerError:
+def unusable(problem: str) -> TinkerError:
     """Return the error for a file of an unknown format."""
-    return TinkerError(f"{credentials_path()}: {why}; mend or remove it, or set TINKER_API_KEY")
+    return TinkerError(f"{credentials_path()}: {problem}; repair or remove the file, or set TINKER_API_KEY")
 
 
 # The following functions return problems instead of raising them: no traceback may have a frame with the keys.
 
 
-def _parsed(content: bytes) -> dict[str, Any] | str:
+def _parse(content: bytes) -> dict[str, Any] | str:
     try:
         stored: Any = json.loads(content)
     except (ValueError, RecursionError):
-        return "it is not JSON"
+        return "the file must be JSON"
     if not isinstance(stored, dict) or stored.get("version", VERSION) != VERSION:
-        return f"it is not of version {VERSION}, the only one that is known"
+        return f"version must be {VERSION}"
     return stored
 
 
@@ -91,5 +93,5 @@ def _default_key(stored: dict[str, Any]) -> Secret | str | None:
     record = keys.get(name) if isinstance(keys, dict) and isinstance(name, str) else None
     value = record.get("key") if isinstance(record, dict) else None
     if not isinstance(value, str) or not is_sendable(value):
-        return "its default must name one of its keys, and be an API key"
+        return "the default must be the id of an API key in the file"
     return Secret(value)

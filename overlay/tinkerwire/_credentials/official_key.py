@@ -50,7 +50,7 @@ def _is_official_form(stored: Any) -> bool:
     return (
         stored.get("version", VERSION) == VERSION
         and isinstance(keys, dict)
-        and all(_is_record(each) for each in keys.values())
+        and all(_is_record(record) for record in keys.values())
     )
 
 

@@ -13,57 +13,59 @@ from tinkerwire_base.errors import ResponseInfo
 
 from .secret import Secret
 
-SHOWN = "***"
-SHORTEST = 6
+PLACEHOLDER = "***"
+MIN_LENGTH = 6
 """Shorter values do not count as secrets; removing them would make texts unreadable."""
-REMEMBERED = 16
-"""Of secrets that change, the latest so many are looked for."""
+MAX_CHANGING_SECRETS = 16
+"""Number of the latest changing secrets that are removed."""
 
 
 class Redaction:
     """Secrets of one client, and their removal from texts."""
 
     def __init__(self) -> None:
-        self._secrets: deque[Secret] = deque(maxlen=REMEMBERED)
+        self._secrets: deque[Secret] = deque(maxlen=MAX_CHANGING_SECRETS)
         self._lasting: list[Secret] = []
 
     def add(self, secret: Secret, *, is_lasting: bool = False) -> None:
-        """Remove this secret as well, for the life of the client if it is lasting."""
-        if len(secret.reveal()) >= SHORTEST and not any(secret is each for each in (*self._lasting, *self._secrets)):
+        """Add a secret to remove; a lasting one until the client is closed."""
+        if len(secret.reveal()) >= MIN_LENGTH and not any(
+            secret is known_secret for known_secret in (*self._lasting, *self._secrets)
+        ):
             (self._lasting if is_lasting else self._secrets).append(secret)
 
     def redact_text(self, text: str) -> str:
         """Return a text without the secrets."""
         for secret in (*self._lasting, *self._secrets):
             value = secret.reveal()
-            # Bodies are JSON, where some characters are escaped; the rest of the time the two forms are one.
+            # JSON bodies escape some characters; without such characters, both forms are equal.
             for form in {value, json.dumps(value)[1:-1]}:
                 if form in text:
-                    text = text.replace(form, SHOWN)
+                    text = text.replace(form, PLACEHOLDER)
         return text
 
-    def redact_response(self, answer: WireResponse) -> WireResponse:
+    def redact_response(self, response: WireResponse) -> WireResponse:
         """Return an error response without the secrets; results stay unchanged."""
-        if answer.status < 300:
-            return answer
-        headers = {name: self.redact_text(value) for name, value in answer.headers.items()}
-        # As latin-1, which keeps every byte, also of invalid UTF-8.
-        content = self.redact_text(answer.content.decode("latin-1")).encode("latin-1")
-        return attrs.evolve(answer, headers=headers, content=content)
+        if response.status < 300:
+            return response
+        headers = {name: self.redact_text(value) for name, value in response.headers.items()}
+        # latin-1 keeps every byte, also of invalid UTF-8.
+        content = self.redact_text(response.content.decode("latin-1")).encode("latin-1")
+        return attrs.evolve(response, headers=headers, content=content)
 
     def redact_error(self, error: BaseException) -> None:
         """Remove the secrets from an exception, its attributes, and its causes."""
-        seen: set[int] = set()
-        left: list[BaseException | None] = [error]
-        while left:
-            each = left.pop()
-            if each is None or id(each) in seen:
+        visited: set[int] = set()
+        pending: list[BaseException | None] = [error]
+        while pending:
+            current = pending.pop()
+            if current is None or id(current) in visited:
                 continue
-            seen.add(id(each))
-            each.args = tuple(self.redact_value(part) for part in each.args)
-            for name, value in vars(each).items():
-                each.__dict__[name] = self.redact_value(value)
-            left += (each.__cause__, each.__context__)
+            visited.add(id(current))
+            current.args = tuple(self.redact_value(part) for part in current.args)
+            for name, value in vars(current).items():
+                current.__dict__[name] = self.redact_value(value)
+            pending += (current.__cause__, current.__context__)
 
     def redact_value(self, value: Any) -> Any:
         """Return a value without the secrets: texts, and texts inside JSON values and errors."""

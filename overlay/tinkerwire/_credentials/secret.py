@@ -55,13 +55,13 @@ class Secret:
         end, start = _number(claims.get("exp")), _number(claims.get("iat"))
         if end is None:
             return UNKNOWN_LIFE_S
-        left = end - time.time()
-        return max(0.0, left if start is None else min(left, end - start))
+        remaining_s = end - time.time()
+        return max(0.0, remaining_s if start is None else min(remaining_s, end - start))
 
     def claim(self, name: str) -> str | None:
         """Return a claim of a token; None for other secrets, and for claims that are not text."""
-        found = _claims(self._value).get(name) if self.is_token else None
-        return found if isinstance(found, str) else None
+        value = _claims(self._value).get(name) if self.is_token else None
+        return value if isinstance(value, str) else None
 
     def __repr__(self) -> str:
         return "Secret(***)"

@@ -112,8 +112,8 @@ def read_cloudflare_headers() -> dict[str, str]:
         "cf-access-client-id": "CLOUDFLARE_ACCESS_CLIENT_ID",
         "cf-access-client-secret": "CLOUDFLARE_ACCESS_CLIENT_SECRET",
     }
-    found = {header: os.environ.get(variable, "") for header, variable in names.items()}
-    return {header: value for header, value in found.items() if value}
+    headers = {header: os.environ.get(variable, "") for header, variable in names.items()}
+    return {header: value for header, value in headers.items() if value}
 
 
 def read_environment_headers() -> dict[str, str]:
@@ -122,11 +122,11 @@ def read_environment_headers() -> dict[str, str]:
     Raises:
         ValueError: a malformed line; the error does not show it, because it may hold a credential.
     """
-    found = read_cloudflare_headers()
+    headers = read_cloudflare_headers()
     for number, line in enumerate(os.environ.get(HEADERS_VARIABLE, "").splitlines(), 1):
         if line.strip():
             name, colon, value = line.partition(":")
             if not (colon and name.strip()):
                 raise ValueError(f"{HEADERS_VARIABLE}: line {number} is not of the form 'Name: value'")
-            found[name.strip().lower()] = value.strip()
-    return found
+            headers[name.strip().lower()] = value.strip()
+    return headers

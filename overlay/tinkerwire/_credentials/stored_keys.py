@@ -29,7 +29,7 @@ class StoredKey:
     id: str
     name: str
     type: str
-    """``manual``: somebody gave it; ``generated``: a sign-in with the official SDK, 0.26.2 to 0.29.1, made it."""
+    """``manual``: the user entered it; ``generated``: a sign-in with the official SDK, 0.26.2 to 0.29.1, created it."""
     organization: str
     email: str
     secret: Secret
@@ -43,30 +43,36 @@ def list_keys() -> list[StoredKey]:
         TinkerError: other users can read the file, this user cannot, or its format is unknown. The other functions here
             raise it too, also if the file cannot be written, and leave the file unchanged.
     """
-    return _keys(read_credentials_file() or {})
+    return _parse_keys(read_credentials_file() or {})
 
 
-def add_key(secret: Secret, about: SelfApiKeyResponse) -> StoredKey:
-    """Store a key that a server described, as the default; raise TinkerError if another key has its id."""
-    new_id = str(about.key_id)
+def add_key(secret: Secret, description: SelfApiKeyResponse) -> StoredKey:
+    """Store a key with the description of a server, as the default; raise TinkerError if another key has its id."""
+    new_id = str(description.key_id)
 
     def change(stored: Record) -> StoredKey:
-        known = {each.id: each for each in _keys(stored)}.get(new_id)
-        if known is not None and known.secret.reveal() != secret.reveal():
+        existing_key = {key.id: key for key in _parse_keys(stored)}.get(new_id)
+        if existing_key is not None and existing_key.secret.reveal() != secret.reveal():
             raise TinkerError(
-                f"{credentials_path()}: another key, {known.name!r}, has the number {new_id} there, perhaps of "
-                f"another server; to remove that key, run `tinkerwire auth logout {new_id}`"
+                f"{credentials_path()}: another key, {existing_key.name!r}, has the id {new_id}, perhaps of "
+                f"another server; to remove it, run `tinkerwire auth logout {new_id}`"
             )
         details = {
-            "org_details": {"name": about.details.org_details.name},
-            "user_details": {"email": about.details.user_details.email},
+            "org_details": {"name": description.details.org_details.name},
+            "user_details": {"email": description.details.user_details.email},
         }
-        record = {"type": "manual", "key": secret.reveal(), "name": about.name, "note": about.note, "details": details}
+        record = {
+            "type": "manual",
+            "key": secret.reveal(),
+            "name": description.name,
+            "note": description.note,
+            "details": details,
+        }
         old = stored["keys"].get(new_id, {})
         # A key keeps its type.
         stored["keys"][new_id] = {**old, **record, "type": old.get("type", "manual")}
         stored["default"] = new_id
-        return _one(_keys(stored), new_id)
+        return _select_key(_parse_keys(stored), new_id)
 
     return _update_file(change)
 
@@ -75,9 +81,9 @@ def use_key(name: str) -> StoredKey:
     """Make a key the default, by its id or name; raise TinkerError for an unknown or ambiguous name."""
 
     def change(stored: Record) -> StoredKey:
-        found = _one(_keys(stored), name)
-        stored["default"] = found.id
-        return attrs.evolve(found, is_default=True)
+        key = _select_key(_parse_keys(stored), name)
+        stored["default"] = key.id
+        return attrs.evolve(key, is_default=True)
 
     return _update_file(change)
 
@@ -86,11 +92,11 @@ def remove_key(name: str) -> StoredKey:
     """Remove a key by its id or name; without its default key the file has no default. Errors: see :func:`use_key`."""
 
     def change(stored: Record) -> StoredKey:
-        found = _one(_keys(stored), name)
-        del stored["keys"][found.id]
-        if found.is_default:
+        key = _select_key(_parse_keys(stored), name)
+        del stored["keys"][key.id]
+        if key.is_default:
             stored.pop("default")
-        return found
+        return key
 
     return _update_file(change)
 
@@ -99,46 +105,46 @@ def find_key(name: str | None) -> StoredKey:
     """Return a key by its id or name; the default for None. Errors: see :func:`use_key`."""
     keys = list_keys()
     if name is not None:
-        return _one(keys, name)
-    found = next((each for each in keys if each.is_default), None)
-    if found is None:
-        raise TinkerError(f"{credentials_path()} has no default key; name one{_choice(keys)}")
-    return found
+        return _select_key(keys, name)
+    default_key = next((key for key in keys if key.is_default), None)
+    if default_key is None:
+        raise TinkerError(f"{credentials_path()} has no default key; give an id or a name{_list_choices(keys)}")
+    return default_key
 
 
-def _one(keys: list[StoredKey], name: str) -> StoredKey:
-    found = [each for each in keys if each.id == name] or [each for each in keys if each.name == name]
-    if len(found) > 1:
-        raise TinkerError(f"{len(found)} keys have this name; use the id{_choice(found)}")
-    if not found:
-        # Not shown, as it may be the key itself that somebody gave.
-        raise TinkerError(f"{credentials_path()} has no key of that id or name{_choice(keys)}")
-    return found[0]
+def _select_key(keys: list[StoredKey], name: str) -> StoredKey:
+    matches = [key for key in keys if key.id == name] or [key for key in keys if key.name == name]
+    if len(matches) > 1:
+        raise TinkerError(f"{len(matches)} keys have this name; use the id{_list_choices(matches)}")
+    if not matches:
+        # The error does not show the name, because the user may have entered a key.
+        raise TinkerError(f"{credentials_path()} has no key with this id or name{_list_choices(keys)}")
+    return matches[0]
 
 
-def _choice(keys: list[StoredKey]) -> str:
-    known = ", ".join(f"{each.id} ({each.name})" for each in keys)
-    return f": {known}" if known else "; the file has no keys, run `tinkerwire auth login`"
+def _list_choices(keys: list[StoredKey]) -> str:
+    names = ", ".join(f"{key.id} ({key.name})" for key in keys)
+    return f": {names}" if names else "; the file has no keys, run `tinkerwire auth login`"
 
 
-def _keys(stored: Record) -> list[StoredKey]:
-    found = _described(stored)
-    if isinstance(found, str):
-        raise unusable(found)
-    return found
+def _parse_keys(stored: Record) -> list[StoredKey]:
+    keys = _read_keys(stored)
+    if isinstance(keys, str):
+        raise unusable(keys)
+    return keys
 
 
-def _described(stored: Record) -> list[StoredKey] | str:
+def _read_keys(stored: Record) -> list[StoredKey] | str:
     keys, default = {} if stored.get("keys") is None else stored["keys"], stored.get("default")
     if not isinstance(keys, dict):
         return "its keys must be an object"
     if default is not None and not isinstance(default, str):
         return "its default must be text"
-    found = []
+    stored_keys = []
     for key_id, record in keys.items():
         if not isinstance(record, dict):
             return f"its key {key_id!r:.40} must be an object"
-        found.append(
+        stored_keys.append(
             StoredKey(
                 id=key_id,
                 name=_text(record, "name"),
@@ -149,7 +155,7 @@ def _described(stored: Record) -> list[StoredKey] | str:
                 is_default=key_id == default,
             )
         )
-    return found
+    return stored_keys
 
 
 def _text(value: Any, *names: str) -> str:
@@ -160,7 +166,7 @@ def _text(value: Any, *names: str) -> str:
 
 def _update_file(change: Callable[[Record], T]) -> T:
     """Read the file, change it, and replace it under a lock."""
-    # A link to the file stays one.
+    # A symbolic link to the file is kept.
     path = Path(os.path.realpath(credentials_path()))
     try:
         if not path.parent.is_dir():
@@ -170,12 +176,12 @@ def _update_file(change: Callable[[Record], T]) -> T:
             # The official SDK does not take this lock, but it writes only for a moment.
             stack.callback(lock(path.parent, waits=True))
             stored = read_credentials_file() or {}
-            _keys(stored)
+            _parse_keys(stored)
             stored.setdefault("version", VERSION)
             stored["keys"] = {} if stored.get("keys") is None else stored["keys"]
-            found = change(stored)
+            result = change(stored)
             with replace_file(path) as file:
                 file.write(json.dumps(stored, indent=2).encode())
     except OSError as error:
-        raise TinkerError(f"{path}: it cannot be written ({error.strerror})") from None
-    return found
+        raise TinkerError(f"{path}: cannot be written ({error.strerror})") from None
+    return result

@@ -46,8 +46,8 @@ class Corpus:
     def prompt(self, length: int) -> bytes:
         """Return the beginning of the first held-out line that starts like a sentence, or of the held-out text."""
         text = bytes(self.held_out.tolist())
-        found = re.search(rb"^[A-Z][a-z].{%d}" % (length - 2), text, re.MULTILINE)
-        return found[0] if found else text[:length]
+        match = re.search(rb"^[A-Z][a-z].{%d}" % (length - 2), text, re.MULTILINE)
+        return match[0] if match else text[:length]
 
 
 def load_corpus(text: Path | None, window: int) -> Corpus:

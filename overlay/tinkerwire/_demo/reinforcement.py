@@ -47,9 +47,9 @@ def reinforce(
         sampler = client.save_weights_and_get_sampling_client()
         prompts = corpus.windows(recipe.prompts, recipe.prompt_bytes - 1, rng)
         params = SamplingParams(max_tokens=recipe.sampled_bytes, temperature=1.0, seed=seed + number)
-        asked = [sampler.sample(ModelInput.from_ints(prompt), recipe.group, params) for prompt in prompts]
+        futures = [sampler.sample(ModelInput.from_ints(prompt), recipe.group, params) for prompt in prompts]
         data, scores = [], []
-        for prompt, future in zip(prompts, asked, strict=True):
+        for prompt, future in zip(prompts, futures, strict=True):
             sequences = future.result().sequences
             group = [reward_of(sequence) for sequence in sequences]
             scores += group
@@ -69,9 +69,9 @@ def reinforce(
 def _datum(prompt: list[int], sequence: SampledSequence, advantage: float) -> Datum:
     """Return one sample as an example whose loss covers the sampled tokens only."""
     tokens = prompt + list(sequence.tokens)
-    given = len(prompt) - 1
+    prompt_targets = len(prompt) - 1
     sampled = len(sequence.tokens)
-    logprobs = np.concatenate([np.zeros(given), sequence.logprobs or np.zeros(sampled)]).astype(np.float32)
-    advantages = np.concatenate([np.zeros(given), np.full(sampled, advantage / sampled)]).astype(np.float32)
+    logprobs = np.concatenate([np.zeros(prompt_targets), sequence.logprobs or np.zeros(sampled)]).astype(np.float32)
+    advantages = np.concatenate([np.zeros(prompt_targets), np.full(sampled, advantage / sampled)]).astype(np.float32)
     inputs: dict[str, Any] = {"target_tokens": tokens[1:], "logprobs": logprobs, "advantages": advantages}
     return Datum(model_input=ModelInput.from_ints(tokens[:-1]), loss_fn_inputs=inputs)

@@ -35,15 +35,15 @@ class AwaitableClient:
 
     def future(self) -> concurrent.futures.Future[Self]:
         """Return a ``concurrent.futures.Future`` of the client; cancelling it has no effect."""
-        found: concurrent.futures.Future[Self] = concurrent.futures.Future()
-        found.set_running_or_notify_cancel()
+        future: concurrent.futures.Future[Self] = concurrent.futures.Future()
+        future.set_running_or_notify_cancel()
 
         def end(creation: APIFuture[str]) -> None:
             error = creation.exception()
             if error is None:
-                found.set_result(self)
+                future.set_result(self)
             else:
-                found.set_exception(error)
+                future.set_exception(error)
 
         self._creation.call_when_done(end)
-        return found
+        return future

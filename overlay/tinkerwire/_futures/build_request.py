@@ -51,5 +51,5 @@ class BuildRequest:
     @property
     def details(self) -> dict[str, str]:
         """Return the known facts about the created object, for messages."""
-        known = {**self.body, **self.result, **({"model_id": self.model_id} if self.model_id else {})}
-        return {key: str(known[key]) for key in SHOWN_KEYS if known.get(key)}
+        facts = {**self.body, **self.result, **({"model_id": self.model_id} if self.model_id else {})}
+        return {key: str(facts[key]) for key in SHOWN_KEYS if facts.get(key)}

@@ -85,16 +85,16 @@ class Deadline:
             return None
         return asyncio.get_running_loop().call_later(max(0.0, self.remaining_s), task.cancel)
 
-    def error(self, track: OperationRecord) -> RequestTimeoutError:
+    def error(self, record: OperationRecord) -> RequestTimeoutError:
         """Make the error of an operation that was not done in time."""
-        request_id = track.request_ids[-1] if track.request_ids else ""
-        if track.queue_state:
-            state = f"queue {track.queue_state}{': ' + track.reason if track.reason else ''}"
+        request_id = record.request_ids[-1] if record.request_ids else ""
+        if record.queue_state:
+            state = f"queue {record.queue_state}{': ' + record.reason if record.reason else ''}"
         else:
-            state = track.step or "it waits in line"
+            state = record.step or "it waits in line"
         way_out = "; the server may still be working on it" if request_id else ""
         return RequestTimeoutError(
-            f"{track.kind or 'request'} {request_id or '(not submitted)'}: no result within "
+            f"{record.kind or 'request'} {request_id or '(not submitted)'}: no result within "
             f"{self.setting}={self.given:g} s ({state}){way_out}",
             request_id=request_id,
         )

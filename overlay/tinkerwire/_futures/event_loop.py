@@ -189,11 +189,11 @@ def _run_for(future: concurrent.futures.Future[T], work: Callable[[], Coroutine[
 async def _cancel_remaining() -> None:
     """Cancel the remaining tasks after each has made its first step, where it may set a better error."""
     await asyncio.sleep(0)
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
         task.cancel()
-    if left:
-        await asyncio.wait(left, timeout=SHUTDOWN_TIMEOUT_S)
+    if tasks:
+        await asyncio.wait(tasks, timeout=SHUTDOWN_TIMEOUT_S)
 
 
 LOOP = LoopThread()

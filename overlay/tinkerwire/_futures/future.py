@@ -39,8 +39,8 @@ class APIFuture(Generic[T]):
         (True, True)
     """
 
-    def __init__(self, future: concurrent.futures.Future[T], track: OperationRecord | None = None) -> None:
-        self._track = track or OperationRecord()
+    def __init__(self, future: concurrent.futures.Future[T], record: OperationRecord | None = None) -> None:
+        self._record = record or OperationRecord()
         self._future = future
         # Set last: __del__ treats an instance without it as one whose __init__ was interrupted.
         self._exception_retrieved = False
@@ -70,13 +70,13 @@ class APIFuture(Generic[T]):
         """Wait like :meth:`result`, in a coroutine whose cancellation leaves the operation running."""
         timeout = normalize_timeout(timeout)
         if not self._future.done():
-            self._track.waiters.append(None)
+            self._record.waiters.append(None)
             try:
                 await wait_for(self._end(), timeout)
             except asyncio.TimeoutError:
                 self._check_end(timeout)
             finally:
-                self._track.waiters.pop()
+                self._record.waiters.pop()
         return self._outcome()
 
     def __await__(self) -> Generator[Any, None, T]:
@@ -114,7 +114,7 @@ class APIFuture(Generic[T]):
         is_cancelled = self._future.cancel()
         if is_cancelled:
             # The caller of cancel knows the outcome.
-            self._track.is_error_retrieved = True
+            self._record.is_error_retrieved = True
         return is_cancelled
 
     def add_done_callback(self, callback: Callable[[APIFuture[T]], object]) -> None:
@@ -134,7 +134,7 @@ class APIFuture(Generic[T]):
                     raise
                 log.error("a callback of %r failed: %r", self, error, exc_info=error)
 
-        self._track.waiters.append(None)
+        self._record.waiters.append(None)
         if self._future.done():
             call()
         else:
@@ -144,20 +144,20 @@ class APIFuture(Generic[T]):
 
     def call_when_done(self, function: Callable[[APIFuture[T]], object]) -> None:
         """Call an internal function as soon as the future is done, on any thread."""
-        self._track.waiters.append(None)
+        self._record.waiters.append(None)
         self._future.add_done_callback(lambda _: function(self))
 
     @property
     def request_id(self) -> str | None:
         """Id of the request on the server; the last one of several, None before a response."""
-        ids = self._track.request_ids
+        ids = self._record.request_ids
         return ids[-1] if ids else None
 
     @property
     def state(self) -> FutureState:
         """State of the operation; see :data:`FutureState`."""
         if not self._future.done():
-            return "submitted" if self._track.request_ids else "pending"
+            return "submitted" if self._record.request_ids else "pending"
         if self._future.cancelled():
             return "cancelled"
         return "failed" if self._future.exception() else "done"
@@ -165,38 +165,38 @@ class APIFuture(Generic[T]):
     @property
     def queue_state(self) -> str | None:
         """Last queue state from the server, such as ``active`` or ``paused_capacity``; None if not waiting."""
-        return (self._track.queue_state or None) if self.state == "submitted" else None
+        return (self._record.queue_state or None) if self.state == "submitted" else None
 
     @property
     def queue_state_reason(self) -> str | None:
         """The server's reason for the queue state, or the error of the last poll."""
-        return (self._track.reason or None) if self.state == "submitted" else None
+        return (self._record.reason or None) if self.state == "submitted" else None
 
     @property
     def progress(self) -> Progress:
         """Progress of the operation in requests."""
-        track = self._track
-        ids, total = track.request_ids, track.total
-        done = total if self.state == "done" else min(track.done, total)
-        return Progress(done=done, total=total, request_ids=ids, elapsed_s=track.elapsed_s)
+        record = self._record
+        ids, total = record.request_ids, record.total
+        done = total if self.state == "done" else min(record.done, total)
+        return Progress(done=done, total=total, request_ids=ids, elapsed_s=record.elapsed_s)
 
     def mark_retrieved(self) -> None:
         """Mark the error as retrieved, because it reaches the caller in another way."""
-        self._exception_retrieved = self._track.is_error_retrieved = True
+        self._exception_retrieved = self._record.is_error_retrieved = True
 
     def __repr__(self) -> str:
-        what = " ".join(part for part in ("APIFuture", self._track.kind, self.request_id) if part)
-        about = self.state
-        if about == "failed":
-            return f"<{what}: failed: {self._future.exception()!r:.200}>"
-        if about not in ("pending", "submitted"):
-            return f"<{what}: {about}>"
-        parts = [f"{about} for {self._track.elapsed_s:.1f} s"]
+        name = " ".join(part for part in ("APIFuture", self._record.kind, self.request_id) if part)
+        state = self.state
+        if state == "failed":
+            return f"<{name}: failed: {self._future.exception()!r:.200}>"
+        if state not in ("pending", "submitted"):
+            return f"<{name}: {state}>"
+        parts = [f"{state} for {self._record.elapsed_s:.1f} s"]
         if self.queue_state:
-            parts.append(f"queue {self.queue_state}" + (f": {self._track.reason}" if self._track.reason else ""))
-        if self._track.total > 1:
-            parts.append(f"{self._track.done} of {self._track.total} requests done")
-        return f"<{what}: {', '.join(parts)}>"
+            parts.append(f"queue {self.queue_state}" + (f": {self._record.reason}" if self._record.reason else ""))
+        if self._record.total > 1:
+            parts.append(f"{self._record.done} of {self._record.total} requests done")
+        return f"<{name}: {', '.join(parts)}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -205,8 +205,8 @@ class APIFuture(Generic[T]):
 
     def __del__(self) -> None:
         if not self.__dict__.get("_exception_retrieved", True) and not sys.is_finalizing():
-            what = self._track
-            self._future.add_done_callback(lambda future: _log_unretrieved(future, what))
+            record = self._record
+            self._future.add_done_callback(lambda future: _log_unretrieved(future, record))
 
     # --- waiting ---------------------------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class APIFuture(Generic[T]):
         timeout = normalize_timeout(timeout)
         if LOOP.is_current_thread and not self._future.done():
             raise RuntimeError("this would block the client's own loop thread; await the future instead")
-        self._track.waiters.append(None)
+        self._record.waiters.append(None)
         try:
             if thread_state.blocking_queue is not None:
                 timeout = self._wait_unless_behind(thread_state.blocking_queue, timeout)
@@ -224,18 +224,20 @@ class APIFuture(Generic[T]):
         except concurrent.futures.TimeoutError:
             self._check_end(timeout)
         finally:
-            self._track.waiters.pop()
+            self._record.waiters.pop()
 
-    def _wait_unless_behind(self, line: object, timeout: float | None) -> float | None:
-        """Wait on a thread whose work a line waits for; what is left of the time. RuntimeError for one in that line."""
+    def _wait_unless_behind(self, queue: object, timeout: float | None) -> float | None:
+        """Wait on a thread whose work blocks a queue; return the remaining time, RuntimeError for a deadlock."""
         end = None if timeout is None else time.monotonic() + timeout
         while True:
-            left = None if end is None else max(0.0, end - time.monotonic())
+            remaining = None if end is None else max(0.0, end - time.monotonic())
             # The queue of the operation is known once the loop has started it.
-            concurrent.futures.wait([self._future], DEADLOCK_CHECK_S if left is None else min(DEADLOCK_CHECK_S, left))
-            if self._future.done() or left == 0:
-                return left
-            if self._track.queue is line:
+            concurrent.futures.wait(
+                [self._future], DEADLOCK_CHECK_S if remaining is None else min(DEADLOCK_CHECK_S, remaining)
+            )
+            if self._future.done() or remaining == 0:
+                return remaining
+            if self._record.queue is queue:
                 raise RuntimeError(
                     f"deadlock: {self!r} is queued behind the loss function that waits for it; wait outside the "
                     "function, or use another client"
@@ -256,7 +258,7 @@ class APIFuture(Generic[T]):
 
     def _check_end(self, timeout: float | None) -> None:
         if not self._future.done():
-            raise TimeoutError(f"no result within {timeout:g} s; the operation goes on") from None
+            raise TimeoutError(f"no result within {timeout:g} s; the operation continues") from None
 
     def _outcome(self) -> T:
         self.mark_retrieved()
@@ -266,14 +268,14 @@ class APIFuture(Generic[T]):
 
 
 AwaitableConcurrentFuture = APIFuture
-"""The official name of a future around one of ``concurrent.futures``, which code makes for its tests."""
+"""Official name of a future that wraps one of ``concurrent.futures``, which user code creates in tests."""
 
 
-def describe_creation(creation: APIFuture[str], what: str) -> str:
+def describe_creation(creation: APIFuture[str], description: str) -> str:
     """Return the id of the created object, or a description before it has one."""
     if creation.state == "done":
-        return f"{what} {creation.result()}"
-    return f"{what} whose creation {'failed' if creation.state == 'failed' else 'is ' + creation.state}"
+        return f"{description} {creation.result()}"
+    return f"{description} whose creation {'failed' if creation.state == 'failed' else 'is ' + creation.state}"
 
 
 def _cancelled() -> CancelledSubmissionError:
@@ -282,11 +284,11 @@ def _cancelled() -> CancelledSubmissionError:
     )
 
 
-def _log_unretrieved(future: concurrent.futures.Future[Any], track: OperationRecord) -> None:
+def _log_unretrieved(future: concurrent.futures.Future[Any], record: OperationRecord) -> None:
     error = None if future.cancelled() else future.exception()
-    track.is_error_retrieved = True
+    record.is_error_retrieved = True
     # The caller of close() knows that open operations are lost.
-    if error is None or isinstance(error, ClientClosedError) or track.is_error_logged:
+    if error is None or isinstance(error, ClientClosedError) or record.is_error_logged:
         return
-    what = " ".join((track.kind or "an operation", *track.request_ids[-1:]))
-    log.error("%s failed, and its error was never retrieved: %s", what, error, exc_info=error)
+    operation = " ".join((record.kind or "an operation", *record.request_ids[-1:]))
+    log.error("%s failed, and its error was never retrieved: %s", operation, error, exc_info=error)

@@ -39,44 +39,44 @@ def gather(
     Raises:
         TypeError: an item is not an APIFuture.
     """
-    parts = _checked("gather", futures)
-    whole: concurrent.futures.Future[list[T]] = concurrent.futures.Future()
-    track = OperationRecord("gather")
-    track.total = len(parts)
-    shown = create_progress(len(parts), description, progress)
-    # Each part takes one away; of a list, other than of a number, that is one step that no thread comes between.
-    left = [None] * len(parts)
+    members = _check_futures("gather", futures)
+    future: concurrent.futures.Future[list[T]] = concurrent.futures.Future()
+    record = OperationRecord("gather")
+    record.total = len(members)
+    bar = create_progress(len(members), description, progress)
+    # Each done future removes one entry; unlike a subtraction, list.pop is atomic.
+    pending = [None] * len(members)
 
     def end(_: object) -> None:
-        track.mark_ended()
-        if whole.cancelled():
-            for part in parts:
-                part.cancel()
-        shown.close()
+        record.mark_ended()
+        if future.cancelled():
+            for member in members:
+                member.cancel()
+        bar.close()
 
-    def count(part: APIFuture[T]) -> None:
-        track.done += 1
-        shown.update()
+    def count(member: APIFuture[T]) -> None:
+        record.done += 1
+        bar.update()
         # Only an error that reaches the caller counts as retrieved.
-        if not return_exceptions and part.state != "done" and not whole.done():
-            error = part.exception()
-            _settle(whole, lambda: whole.set_exception(error))
-        left.pop()
-        if not left:
+        if not return_exceptions and member.state != "done" and not future.done():
+            error = member.exception()
+            _settle(future, lambda: future.set_exception(error))
+        pending.pop()
+        if not pending:
             finish()
 
     def finish() -> None:
-        if not whole.done():
+        if not future.done():
             # Errors replace results only with return_exceptions.
-            found: list[Any] = [part.exception() or part.result() for part in parts]
-            _settle(whole, lambda: whole.set_result(found))
+            results: list[Any] = [member.exception() or member.result() for member in members]
+            _settle(future, lambda: future.set_result(results))
 
-    whole.add_done_callback(end)
-    for part in parts:
-        part.call_when_done(count)
-    if not parts:
+    future.add_done_callback(end)
+    for member in members:
+        member.call_when_done(count)
+    if not members:
         finish()
-    return APIFuture(whole, track)
+    return APIFuture(future, record)
 
 
 def as_completed(
@@ -91,7 +91,7 @@ def as_completed(
     ``timeout`` is in seconds for all futures; TimeoutError after it. Other arguments and errors are those of
     :func:`gather`.
     """
-    return CompletedFutures(_checked("as_completed", futures), normalize_timeout(timeout), description, progress)
+    return CompletedFutures(_check_futures("as_completed", futures), normalize_timeout(timeout), description, progress)
 
 
 class CompletedFutures(Generic[T]):
@@ -110,18 +110,18 @@ class CompletedFutures(Generic[T]):
             raise RuntimeError("this would block the client's own loop thread; use async for instead")
         arrived: queue.SimpleQueue[APIFuture[T]] = queue.SimpleQueue()
         end = None if self._timeout is None else time.monotonic() + self._timeout
-        shown = create_progress(len(self._futures), self._description, self._progress)
-        self._tell(arrived.put)
+        bar = create_progress(len(self._futures), self._description, self._progress)
+        self._notify(arrived.put)
         try:
             for number in range(len(self._futures)):
                 try:
                     future = arrived.get(timeout=None if end is None else max(0.0, end - time.monotonic()))
                 except queue.Empty:
-                    raise self._late(number) from None
-                shown.update()
+                    raise self._timeout_error(number) from None
+                bar.update()
                 yield future
         finally:
-            shown.close()
+            bar.close()
 
     async def __aiter__(self) -> AsyncIterator[APIFuture[T]]:
         loop = asyncio.get_running_loop()
@@ -134,43 +134,43 @@ class CompletedFutures(Generic[T]):
             except RuntimeError:  # the loop that waited is closed by now
                 return
 
-        shown = create_progress(len(self._futures), self._description, self._progress)
-        self._tell(put)
+        bar = create_progress(len(self._futures), self._description, self._progress)
+        self._notify(put)
         try:
             for number in range(len(self._futures)):
                 try:
                     future = await wait_for(arrived.get(), None if end is None else end - loop.time())
                 except asyncio.TimeoutError:
-                    raise self._late(number) from None
-                shown.update()
+                    raise self._timeout_error(number) from None
+                bar.update()
                 yield future
         finally:
-            shown.close()
+            bar.close()
 
-    def _tell(self, put: Callable[[APIFuture[T]], object]) -> None:
+    def _notify(self, put: Callable[[APIFuture[T]], object]) -> None:
         for future in self._futures:
             future.call_when_done(put)
 
-    def _late(self, number: int) -> TimeoutError:
+    def _timeout_error(self, number: int) -> TimeoutError:
         return TimeoutError(
-            f"{number} of {len(self._futures)} futures were done within {self._timeout:g} s; the operations go on"
+            f"{number} of {len(self._futures)} futures were done within {self._timeout:g} s; the operations continue"
         )
 
 
-def _checked(name: str, futures: Iterable[APIFuture[T]]) -> list[APIFuture[T]]:
+def _check_futures(name: str, futures: Iterable[APIFuture[T]]) -> list[APIFuture[T]]:
     if isinstance(futures, APIFuture):
         raise TypeError(f"{name}: expected a list of futures, got one; put it into a list")
     if not isinstance(futures, Iterable):
         raise TypeError(f"{name}: expected a list of futures, got {type(futures).__name__}")
-    found = list(futures)
-    for position, future in enumerate(found):
+    checked_futures = list(futures)
+    for position, future in enumerate(checked_futures):
         if not isinstance(future, APIFuture):
             raise TypeError(f"{name}: futures[{position}]: expected an APIFuture, got {type(future).__name__}")
-    return found
+    return checked_futures
 
 
-def _settle(whole: concurrent.futures.Future[Any], settle: Callable[[], None]) -> None:
+def _settle(future: concurrent.futures.Future[Any], settle: Callable[[], None]) -> None:
     try:
         settle()
-    except concurrent.futures.InvalidStateError:  # a failure or a cancellation was faster
+    except concurrent.futures.InvalidStateError:  # the future already has an error, or was cancelled
         return

@@ -1,4 +1,4 @@
-"""Progress of an operation: written where it runs, read by its future, by logs and by callbacks."""
+"""Records of operations, which futures, log messages and callbacks read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .logger import log
 
 T = TypeVar("T")
 FIRST_WAIT_LOG_S = 10.0
-"""Nothing waits longer without a word."""
+"""Seconds until the first log message about a wait."""
 WAIT_LOG_INTERVAL_S = 60.0
 FutureState = Literal["pending", "submitted", "done", "failed", "cancelled"]
-"""``pending``: not taken by the server so far; ``submitted``: taken, no result yet; the others are final."""
+"""``pending``: not yet accepted by the server; ``submitted``: accepted, without a result; the others are final."""
 
 
 @attrs.frozen(kw_only=True)
@@ -31,21 +31,21 @@ class WaitStatus:
     """Description of a wait, for logs and callbacks."""
 
     request_type: str
-    """``Sample``, ``OptimStep`` ..., or the name of a call that promises nothing."""
+    """``Sample``, ``OptimStep`` ..., or the name of a call without a future."""
     request_id: str
-    """Of the oldest request without a result; empty while the server has taken none."""
+    """Id of the oldest request without a result; empty until the server accepts a request."""
     waited_s: float
     """Seconds since the call."""
     queue_state: str
-    """Empty while the server has taken no request."""
+    """State of the server's queue; empty until the server accepts a request."""
     reason: str
-    """Reason, in the server's words if there are any."""
+    """Reason of the wait; the text of the server if it sent one."""
 
     def __str__(self) -> str:
-        who = f"{self.request_type or 'a request'} {self.request_id}".rstrip()
+        request = f"{self.request_type or 'a request'} {self.request_id}".rstrip()
         parts = [f"queue {self.queue_state}" if self.queue_state else "", self.reason]
-        why = ": ".join(part for part in parts if part) or "it waits for the operations before it"
-        return f"{who}: no result after {self.waited_s:.0f} s; {why}"
+        reason = ": ".join(part for part in parts if part) or "it waits for the operations before it"
+        return f"{request}: no result after {self.waited_s:.0f} s; {reason}"
 
 
 @attrs.frozen(kw_only=True)
@@ -53,9 +53,9 @@ class Progress:
     """Progress of an operation; a large batch has several requests."""
 
     done: int
-    """Requests whose result is there."""
+    """Requests with a result."""
     total: int
-    """Requests of the operation, as far as is known."""
+    """Requests of the operation; the number may grow while the operation runs."""
     request_ids: tuple[str, ...]
     """Ids of the accepted requests on the server."""
     elapsed_s: float
@@ -86,7 +86,7 @@ class OperationRecord:
 
     def __init__(self, kind: str = "") -> None:
         self.kind = kind
-        """``Sample``, ``OptimStep`` ...: what the server's metrics call it; empty for calls that promise nothing."""
+        """``Sample``, ``OptimStep`` ..., as in the server's metrics; empty for calls without a future."""
         self.request_ids: tuple[str, ...] = ()
         self.done = 0
         self.total = 1
@@ -96,14 +96,14 @@ class OperationRecord:
         self.may_be_accepted = False
         """True if the server may have accepted a request whose response was lost."""
         self.queue: object = None
-        """The line in which it waits for its turn; None while it does not."""
+        """Queue in which the operation waits; None while it does not."""
         self.waiters: list[None] = []
         """One entry for each caller that waits for the result, and for each callback."""
         self.is_error_retrieved = False
         """True once a caller has the error, or no caller can get it because the future is gone."""
         self.is_error_logged = False
         self.builds: list[BuildRequest] = []
-        """Requests that make the server build something, until their results are there."""
+        """Requests that make the server create something, until their results arrive."""
         self._open: dict[str, str] = {}
         self._started = time.monotonic()
         self._ended: float | None = None
@@ -130,7 +130,7 @@ class OperationRecord:
 
     def remove_build(self, build: BuildRequest) -> None:
         """Remove a request that leaves nothing to cancel."""
-        self.builds = [each for each in self.builds if each is not build]
+        self.builds = [other_build for other_build in self.builds if other_build is not build]
 
     def mark_finished(self, request_id: str) -> None:
         """Record that a request has its result or error, so that nothing is left to cancel."""
@@ -157,12 +157,12 @@ class OperationRecord:
         return (self._ended or time.monotonic()) - self._started
 
 
-_current: ContextVar[OperationRecord | None] = ContextVar("tinkerwire_track", default=None)
+_current: ContextVar[OperationRecord | None] = ContextVar("tinkerwire_operation", default=None)
 
 
-def set_current_operation(track: OperationRecord) -> None:
+def set_current_operation(record: OperationRecord) -> None:
     """Make a record the current one of this task and of the tasks that it starts later."""
-    _current.set(track)
+    _current.set(record)
 
 
 def current_operation() -> OperationRecord:
@@ -175,7 +175,7 @@ class _ThreadState(threading.local):
 
 
 thread_state = _ThreadState()
-"""The line that stands still until the work of this thread is done; None on most threads."""
+"""Queue that the work of this thread blocks; None on most threads."""
 
 
 def create_detached_task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -189,25 +189,25 @@ OnWait = Callable[[WaitStatus], object]
 class WaitReporter:
     """Reporter of an operation's wait to log and listener until :meth:`end`: after 10 s, then once a minute.
 
-    Used on the loop thread. ``say`` logs a message of a kind, see ``ThrottledLog.warn``.
+    Used on the loop thread. ``warn`` logs a message of a kind, see ``ThrottledLog.warn``.
     """
 
     def __init__(
-        self, track: OperationRecord, say: Callable[[str, str, object], None], listener: OnWait | None
+        self, record: OperationRecord, warn: Callable[[str, str, object], None], listener: OnWait | None
     ) -> None:
-        self._track = track
-        self._say = say
+        self._record = record
+        self._warn = warn
         self._listener = listener
-        self._timer = asyncio.get_running_loop().call_later(FIRST_WAIT_LOG_S, self._speak)
+        self._timer = asyncio.get_running_loop().call_later(FIRST_WAIT_LOG_S, self._report)
 
     def end(self) -> None:
         """Stop reporting."""
         self._timer.cancel()
 
-    def _speak(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(WAIT_LOG_INTERVAL_S, self._speak)
-        waiting = self._track.get_wait_status()
-        self._say(f"waiting {waiting.request_type}", "%s", waiting)
+    def _report(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(WAIT_LOG_INTERVAL_S, self._report)
+        waiting = self._record.get_wait_status()
+        self._warn(f"waiting {waiting.request_type}", "%s", waiting)
         if self._listener is not None:
             CALLBACKS.call(partial(_call_listener, self._listener, waiting))
 
@@ -215,6 +215,6 @@ class WaitReporter:
 def _call_listener(listener: OnWait, waiting: WaitStatus) -> None:
     try:
         listener(waiting)
-    except BaseException as error:  # it is the user's, and takes nothing away from the result
+    except BaseException as error:  # an error of the user's callback does not affect the result
         text = "on_wait failed for %s %s: %r"
         log.error(text, waiting.request_type, waiting.request_id, error, exc_info=error)

@@ -126,8 +126,8 @@ def create_progress(total: int, description: str, progress: bool | None) -> Thre
             tqdm: Any = importlib.import_module("tqdm")
         except ImportError:
             return LineBar(total, description)
-        found: Bar = tqdm.tqdm(total=total, desc=description or None)
-        return found
+        bar: Bar = tqdm.tqdm(total=total, desc=description or None)
+        return bar
 
     return ThreadSafeProgress(make)
 

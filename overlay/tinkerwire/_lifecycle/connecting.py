@@ -78,10 +78,10 @@ def connect(
 def _dialect(wire_version: str | None, client_config: Mapping[str, Any] | None) -> Dialect | None:
     version = wire_version or os.environ.get("TINKER_WIRE_VERSION")
     if version:
-        known = {field.name for field in fields_of(ClientConfigResponse)}
+        names = {field.name for field in fields_of(ClientConfigResponse)}
         for name in client_config or {}:
-            if name not in known:
-                raise ValueError(f"client_config: unknown flag {name!r}; expected one of {', '.join(sorted(known))}")
+            if name not in names:
+                raise ValueError(f"client_config: unknown flag {name!r}; expected one of {', '.join(sorted(names))}")
         return Dialect.for_version(
             version, default_converter().structure(dict(client_config or {}), ClientConfigResponse)
         )

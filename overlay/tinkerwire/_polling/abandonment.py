@@ -85,7 +85,7 @@ class Abandoned:
     def log(self) -> None:
         """Log what the server may keep."""
         build = self._build
-        details = self._connection.redacted(build.details)
+        details = self._connection.redact(build.details)
         named = ", ".join(f"{key} {value}" for key, value in details.items())
         log.warning(
             "%s was abandoned, and the server may still build and keep it%s: %s",

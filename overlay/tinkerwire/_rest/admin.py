@@ -79,10 +79,10 @@ class AdminClient(RestClientBase):
         return await self.get_current_checkpoint_storage_usage(project_id)
 
 
-def _time(name: str, given: datetime | str) -> datetime:
-    if isinstance(given, datetime):
-        return given if given.tzinfo else given.replace(tzinfo=timezone.utc)
+def _time(name: str, value: datetime | str) -> datetime:
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=timezone.utc)
     try:
-        return parse_timestamp(given)
+        return parse_timestamp(value)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None

@@ -105,7 +105,7 @@ async def _download(url: str) -> bytes:
 
     parts = urlsplit(url)
     origin = f"{parts.scheme}://{parts.hostname}"
-    about = RequestInfo(method="GET", url=f"{origin}/...")
+    request_info = RequestInfo(method="GET", url=f"{origin}/...")
     limits = aiohttp.ClientTimeout(total=None, sock_connect=DOWNLOAD_SILENCE_S, sock_read=DOWNLOAD_SILENCE_S)
     trusted = ssl.create_default_context() if parts.scheme == "https" else True
     try:
@@ -130,11 +130,11 @@ async def _download(url: str) -> bytes:
             return bytes(content)
     except (asyncio.TimeoutError, TimeoutError):
         raise APITimeoutError(
-            about, message=f"the download of the archive from {origin}: nothing for {DOWNLOAD_SILENCE_S:g} s"
+            request_info, message=f"the download of the archive from {origin}: nothing for {DOWNLOAD_SILENCE_S:g} s"
         ) from None
     except (aiohttp.ClientError, OSError, UnicodeError) as error:
         raise APIConnectionError(
-            request=about, message=f"the download of the archive from {origin} failed: {type(error).__name__}"
+            request=request_info, message=f"the download of the archive from {origin} failed: {type(error).__name__}"
         ) from None
 
 
@@ -149,7 +149,7 @@ def _moved_to(answer: WireResponse) -> CheckpointArchiveUrlResponse:
 
 def _expires(text: str | None) -> datetime:
     try:
-        found = parsedate_to_datetime(text or "")
+        time = parsedate_to_datetime(text or "")
     except ValueError:
         return datetime.now(timezone.utc) + ARCHIVE_LIFE
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)

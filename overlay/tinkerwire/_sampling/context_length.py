@@ -18,8 +18,8 @@ def check_context_length(prompt: ModelInput, max_tokens: int | None, context_len
     """
     if not all(isinstance(chunk, EncodedTextChunk) for chunk in prompt.chunks):
         return
-    prompt_tokens, asked = prompt.length, max(max_tokens or 0, 0)
-    if prompt_tokens + asked <= context_length:
+    prompt_tokens, requested_tokens = prompt.length, max(max_tokens or 0, 0)
+    if prompt_tokens + requested_tokens <= context_length:
         return
     room = context_length - prompt_tokens
     way_out = f"set max_tokens to at most {room}, or shorten the prompt" if room > 0 else "shorten the prompt"

@@ -146,8 +146,8 @@ class CopyableSampler(AwaitableClient):
 
     def _context_length(self) -> int | None:
         """Return the context length of the model, if it is known without a request."""
-        known = self._connection.known_models.context_lengths.get(self._base_model_name or "")
-        return known or self._inherited_context_length
+        context_length = self._connection.known_models.context_lengths.get(self._base_model_name or "")
+        return context_length or self._inherited_context_length
 
 
 def _unpickle(cls: type[CopyableSampler], text: str, retry_if: RetryIf | None) -> CopyableSampler:

@@ -222,7 +222,7 @@ class Telemetry:
 
     def _without_secrets(self, event: TelemetryEvent) -> TelemetryEvent:
         if isinstance(event, GenericEvent):
-            return attrs.evolve(event, event_data=self._connection.redacted(event.event_data))
+            return attrs.evolve(event, event_data=self._connection.redact(event.event_data))
         return event
 
 

@@ -61,4 +61,4 @@ def _letter(byte: int) -> str:
     printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
     if byte in printed:
         return chr(byte)
-    return chr(256 + sum(other not in printed for other in range(byte)))
+    return chr(256 + sum(code not in printed for code in range(byte)))

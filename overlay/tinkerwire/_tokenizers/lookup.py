@@ -30,8 +30,8 @@ def tokenizer_id_of(model_name: str, tokenizer_id: str | None = None) -> str:
 
     What follows a colon is part of neither.
     """
-    found = (tokenizer_id or _usual(model_name.partition(":")[0])).partition(":")[0]
-    return SAME.get(found, found)
+    name = (tokenizer_id or _usual(model_name.partition(":")[0])).partition(":")[0]
+    return SAME.get(name, name)
 
 
 def _usual(name: str) -> str:
@@ -59,9 +59,9 @@ def load_tokenizer(tokenizer_id: str) -> Any:
             raise ImportError(
                 f"the tokenizer {tokenizer_id} comes with the package tml_tokenizers; install that"
             ) from None
-        found = tinker_tokenizers.get_tinker_tokenizer(tokenizer_id)
-        if found is not None:
-            return found
+        tokenizer = tinker_tokenizers.get_tinker_tokenizer(tokenizer_id)
+        if tokenizer is not None:
+            return tokenizer
     try:
         from transformers import AutoTokenizer  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
     except ImportError:

@@ -70,11 +70,11 @@ class BatchSubmitter:
         chunks: list[list[Datum]] = []
         first = 0
         while remaining:
-            known = await self._connection.dialect()
-            if known is not dialect:
+            current_dialect = await self._connection.dialect()
+            if current_dialect is not dialect:
                 # The first chunk may have shown which body form the server accepts for the others.
-                dialect, size = known, request_size(known, name, batch.data)
-                planned = list(split_batch(remaining, self._limits.within(known.config), size, around))
+                dialect, size = current_dialect, request_size(current_dialect, name, batch.data)
+                planned = list(split_batch(remaining, self._limits.within(current_dialect.config), size, around))
                 current_operation().total = len(chunks) + len(planned)
             chunk = planned.pop(0)
             remaining = remaining[len(chunk) :]

@@ -193,8 +193,8 @@ class BodyForms:
             return may_be_due_to_form(error)
         if not isinstance(error, APIStatusError) or isinstance(error, SequenceConflictError) or not self._untried:
             return False
-        other = self._untried[0].form_name(self._call.operation.name)
-        is_refused = other in self._connection.dialects.refused
+        untried_name = self._untried[0].form_name(self._call.operation.name)
+        is_refused = untried_name in self._connection.dialects.refused
         return error.status_code in ALWAYS_UNSUPPORTED_FORM_STATUSES or (
             error.status_code in UNSUPPORTED_FORM_STATUSES and not is_refused
         )

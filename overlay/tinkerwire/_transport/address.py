@@ -30,9 +30,9 @@ def embedded_folder(base_url: str) -> Path | None:
     return Path(folder) if folder else None
 
 
-def resolve_base_url(given: str | None) -> str:
+def resolve_base_url(base_url: str | None) -> str:
     """Return the server's address without a trailing slash: the argument, TINKER_BASE_URL, or the Tinker service."""
-    address = given or os.environ.get("TINKER_BASE_URL") or DEFAULT_BASE_URL
+    address = base_url or os.environ.get("TINKER_BASE_URL") or DEFAULT_BASE_URL
     url = address.rstrip("/")
     if is_embedded(url):
         return _resolve_embedded(address)

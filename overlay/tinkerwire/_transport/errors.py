@@ -66,11 +66,11 @@ def _without_password(text: str) -> str:
 
 def _system_error(error: BaseException) -> OSError | None:
     """Return a copy of the system's error behind a library's, whose arguments and frames may hold headers."""
-    seen: list[BaseException] = []
+    visited: list[BaseException] = []
     innermost: OSError | None = None
     current: BaseException | None = error
-    while current is not None and current not in seen:
-        seen.append(current)
+    while current is not None and current not in visited:
+        visited.append(current)
         system = getattr(current, "os_error", current)
         if isinstance(system, OSError) and type(system).__module__ in ("builtins", "socket", "ssl"):
             arguments = [_without_password(value) if isinstance(value, str) else value for value in system.args[:2]]

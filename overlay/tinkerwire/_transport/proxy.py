@@ -31,13 +31,13 @@ def environment_proxy(base_url: str) -> str | None:
     ):
         return None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    name, found = f"{parts.scheme.upper()}_PROXY or ALL_PROXY", urlsplit(proxy)
-    if found.scheme not in ("http", "https"):
+    name, proxy_url = f"{parts.scheme.upper()}_PROXY or ALL_PROXY", urlsplit(proxy)
+    if proxy_url.scheme not in ("http", "https"):
         raise ValueError(
-            f"{name}: {found.scheme} proxies are not supported; use an http proxy, add {host} to NO_PROXY, or pass "
+            f"{name}: {proxy_url.scheme} proxies are not supported; use an http proxy, add {host} to NO_PROXY, or pass "
             "http_client=httpx.AsyncClient(proxy=...), which supports socks with httpx[socks]"
         )
-    if not _is_address(found):
+    if not _is_address(proxy_url):
         # The error does not show the address, which may hold a password.
         raise ValueError(f"{name} is not a URL; in a user or password, write # as %23, / as %2F and so on")
     return proxy

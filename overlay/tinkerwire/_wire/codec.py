@@ -68,11 +68,11 @@ def _binary(call: Call[Any], dialect: Dialect) -> WireRequest:
 
     content = protobuf.encode_request(call.body, dialect.max_version, dialect.min_version)
     # As protobuf, forward and forward_backward are one call; a field of the message distinguishes them.
-    plain = Call(FORWARD_BACKWARD).encode(dialect.converter)
-    headers = {**plain.headers, "content-type": PROTOBUF}
+    request = Call(FORWARD_BACKWARD).encode(dialect.converter)
+    headers = {**request.headers, "content-type": PROTOBUF}
     if dialect.config.proto_compress_fwdbwd:
         import zstandard  # noqa: PLC0415
 
         content = zstandard.ZstdCompressor().compress(content)
         headers["content-encoding"] = "zstd"
-    return attrs.evolve(plain, headers=headers, content=content)
+    return attrs.evolve(request, headers=headers, content=content)

@@ -14,12 +14,12 @@ from .dialect import Dialect
 
 def refuse_non_finite_batch(request: ForwardBackwardRequest | ForwardRequest, dialect: Dialect) -> None:
     """Raise ValueError, with the place, for NaN or infinity in a batch; orjson would write null in its place."""
-    given = request.forward_input if isinstance(request, ForwardRequest) else request.forward_backward_input
+    batch = request.forward_input if isinstance(request, ForwardRequest) else request.forward_backward_input
     reason = f"JSON has only finite numbers, and batches are sent as JSON: {dialect}"
-    for name, value in (given.loss_fn_config or {}).items():
+    for name, value in (batch.loss_fn_config or {}).items():
         if not isinstance(value, str) and not math.isfinite(value):
             raise ValueError(f"loss_fn_config[{name!r}]: {value!r} cannot be sent, {reason}")
-    for position, datum in enumerate(given.data):
+    for position, datum in enumerate(batch.data):
         for name, tensor in datum.loss_fn_inputs.items():
             if tensor.dtype != "int64" and not _is_finite(tensor.raw):
                 refuse_non_finite(f"data[{position}].loss_fn_inputs[{name!r}]", tensor.values(), reason)

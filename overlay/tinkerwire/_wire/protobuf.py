@@ -50,16 +50,16 @@ def encode_request(
         OverflowError: a token id or seq_id beyond 32 bits, or a value beyond float32; with its place.
         ValueError, TypeError: a value without a protobuf form, such as an asset pointer; with its place.
     """
-    given = request.forward_input if isinstance(request, ForwardRequest) else request.forward_backward_input
-    check_model(given, version)
+    batch = request.forward_input if isinstance(request, ForwardRequest) else request.forward_backward_input
+    check_model(batch, version)
     filled = message_class("ForwardBackwardRequest")(
         model_id=request.model_id,
         seq_id=int32("seq_id", request.seq_id or 0),
-        loss_fn=given.loss_fn,
+        loss_fn=batch.loss_fn,
         forward_only=isinstance(request, ForwardRequest),
     )
-    _put_config(filled, given.loss_fn_config or {}, floor or version)
-    for position, datum in enumerate(given.data):
+    _put_config(filled, batch.loss_fn_config or {}, floor or version)
+    for position, datum in enumerate(batch.data):
         place, part = f"data[{position}]", filled.data.add()
         for index, chunk in enumerate(datum.model_input.chunks):
             _put_chunk(part.model_input.add(), f"{place}.model_input.chunks[{index}]", chunk, version)
@@ -72,39 +72,41 @@ def encode_request(
 
 def decode_output(data: bytes) -> ForwardBackwardOutput:
     """Return the result of a ForwardBackwardOutput message; raise ValueError with the position if it is malformed."""
-    found = parsed("ForwardBackwardOutput", data)
+    message = parsed("ForwardBackwardOutput", data)
     outputs = [
         output
-        for position, record in enumerate(found.loss_fn_outputs)
+        for position, record in enumerate(message.loss_fn_outputs)
         for output in _outputs(f"loss_fn_outputs[{position}]", record)
     ]
-    kind = found.loss_fn_output_type
+    kind = message.loss_fn_output_type
     return ForwardBackwardOutput(
-        loss_fn_output_type=kind.rpartition(":")[2] if found.loss_fn_outputs else kind or "ArrayRecord",
+        loss_fn_output_type=kind.rpartition(":")[2] if message.loss_fn_outputs else kind or "ArrayRecord",
         loss_fn_outputs=outputs,
-        metrics=dict(found.metrics),
+        metrics=dict(message.metrics),
     )
 
 
 def decode_sample(data: bytes) -> SampleResponse:
     """Return the result of a SampleResponse message; raise ValueError with the position if it is malformed."""
-    found = parsed("SampleResponse", data)
+    message = parsed("SampleResponse", data)
     topk: Any = None
     target = alternatives = None
-    if found.HasField("topk_prompt_logprobs"):
-        topk = topk_of("topk_prompt_logprobs", found.topk_prompt_logprobs)
-    if found.HasField("target_prompt_logprobs"):
-        target = tensor_of("target_prompt_logprobs", found.target_prompt_logprobs)
-    if found.HasField("prompt_alt_tokens"):
+    if message.HasField("topk_prompt_logprobs"):
+        topk = topk_of("topk_prompt_logprobs", message.topk_prompt_logprobs)
+    if message.HasField("target_prompt_logprobs"):
+        target = tensor_of("target_prompt_logprobs", message.target_prompt_logprobs)
+    if message.HasField("prompt_alt_tokens"):
         alternatives = PromptAltTokens(
-            tokens=tensor_of("prompt_alt_tokens.tokens", found.prompt_alt_tokens.tokens),
-            logprobs=tensor_of("prompt_alt_tokens.logprobs", found.prompt_alt_tokens.logprobs),
+            tokens=tensor_of("prompt_alt_tokens.tokens", message.prompt_alt_tokens.tokens),
+            logprobs=tensor_of("prompt_alt_tokens.logprobs", message.prompt_alt_tokens.logprobs),
         )
     return SampleResponse(
-        sequences=[_sequence(f"sequences[{position}]", each) for position, each in enumerate(found.sequences)],
-        prompt_logprobs=_logprobs("prompt_logprobs", found.prompt_logprobs),
+        sequences=[
+            _sequence(f"sequences[{position}]", sequence) for position, sequence in enumerate(message.sequences)
+        ],
+        prompt_logprobs=_logprobs("prompt_logprobs", message.prompt_logprobs),
         topk_prompt_logprobs=topk,
-        prompt_cache_hit_tokens=found.prompt_cache_hit_tokens,
+        prompt_cache_hit_tokens=message.prompt_cache_hit_tokens,
         target_prompt_logprobs=target,
         prompt_alt_tokens=alternatives,
     )
@@ -146,14 +148,16 @@ def _put_chunk(filled: Any, place: str, chunk: Any, version: str | None) -> None
 
 def _put_spans(filled: Any, spans: Iterable[ProvenanceSpan]) -> None:
     for span in spans:
-        one = filled.add()
-        part = one.sampled_tokens if isinstance(span, SampledProvenanceSpan) else one.prompt_tokens
+        message = filled.add()
+        part = message.sampled_tokens if isinstance(span, SampledProvenanceSpan) else message.prompt_tokens
         part.sequence_id, part.offset, part.length = span.sequence_id, span.offset, span.length
 
 
 def _outputs(place: str, record: Any) -> Iterator[dict[str, TensorData]]:
     """Return one map of tensors per datum of a record; without a count in the record, the fields give it."""
-    columns = {name: list(split(f"{place}.fields[{name!r}]", each)) for name, each in sorted(record.fields.items())}
+    columns = {
+        name: list(split(f"{place}.fields[{name!r}]", batched)) for name, batched in sorted(record.fields.items())
+    }
     count = record.num_datums or len(next(iter(columns.values()), ()))
     if count < 0:
         raise ValueError(f"{place}.num_datums: {count} is negative")
@@ -164,15 +168,15 @@ def _outputs(place: str, record: Any) -> Iterator[dict[str, TensorData]]:
         yield {name: column[position] for name, column in columns.items()}
 
 
-def _sequence(place: str, each: Any) -> SampledSequence:
+def _sequence(place: str, message: Any) -> SampledSequence:
     topk: Any = None
-    if each.HasField("topk_sampled_logprobs"):
-        topk = topk_of(f"{place}.topk_sampled_logprobs", each.topk_sampled_logprobs)
-    tokens: Any = stored(f"{place}.tokens", each.tokens, INT32)
+    if message.HasField("topk_sampled_logprobs"):
+        topk = topk_of(f"{place}.topk_sampled_logprobs", message.topk_sampled_logprobs)
+    tokens: Any = stored(f"{place}.tokens", message.tokens, INT32)
     return SampledSequence(
-        stop_reason=STOP_REASONS.get(each.stop_reason, str(each.stop_reason)),
+        stop_reason=STOP_REASONS.get(message.stop_reason, str(message.stop_reason)),
         tokens=tokens,
-        logprobs=_logprobs(f"{place}.logprobs", each.logprobs),
+        logprobs=_logprobs(f"{place}.logprobs", message.logprobs),
         topk_logprobs=topk,
     )
 

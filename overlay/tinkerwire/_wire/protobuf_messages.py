@@ -29,8 +29,8 @@ def serialized(filled: Any, version: str | None) -> bytes:
         if not is_in_range(version, *MESSAGE_VERSIONS[name]):
             raise dialect_error(f"the protobuf message {name}", version, *MESSAGE_VERSIONS[name])
         refuse_absent(filled, version)
-    found: bytes = filled.SerializeToString(deterministic=True)
-    return found
+    content: bytes = filled.SerializeToString(deterministic=True)
+    return content
 
 
 def refuse_absent(filled: Any, version: str) -> None:
@@ -70,11 +70,11 @@ def _checks(version: str, cls: Any) -> tuple[Any, ...]:
 
 @cache
 def _absent(version: str) -> dict[str, dict[str, VersionRange]]:
-    found = {
+    absent = {
         name: {field: span for field, span in fields.items() if not is_in_range(version, *span)}
         for name, fields in MESSAGE_FIELD_VERSIONS.items()
     }
-    return {name: fields for name, fields in found.items() if fields}
+    return {name: fields for name, fields in absent.items() if fields}
 
 
 def _refuse_absent(filled: Any, version: str, absent: dict[str, dict[str, VersionRange]]) -> None:

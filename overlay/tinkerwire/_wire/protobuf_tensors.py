@@ -40,7 +40,7 @@ def numbers(place: str, data: bytes, dtype: int) -> Array:
     Raises:
         ValueError: an unknown dtype, or bytes that end within a number.
     """
-    return _widened(stored(place, data, dtype))
+    return _widen(stored(place, data, dtype))
 
 
 def stored(place: str, data: bytes, dtype: int) -> Array:
@@ -53,10 +53,10 @@ def stored(place: str, data: bytes, dtype: int) -> Array:
     return np.frombuffer(data, kind)
 
 
-def _widened(found: Array) -> Array:
-    if found.dtype.itemsize == 2:
-        return (found.astype(np.uint32) << 16).view(np.float32)
-    return found.astype(np.float32 if found.dtype.kind == "f" else np.int64, copy=False)
+def _widen(array: Array) -> Array:
+    if array.dtype.itemsize == 2:
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.float32 if array.dtype.kind == "f" else np.int64, copy=False)
 
 
 def int32_bytes(place: str, values: Any) -> bytes:
@@ -65,13 +65,13 @@ def int32_bytes(place: str, values: Any) -> bytes:
         # A fifth of numpy's time; what it does not take is looked at below.
         with contextlib.suppress(struct.error):
             return struct.pack(f"<{len(values)}i", *values)
-    found = np.asarray(values)
-    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise TypeError(f"{place}: expected a flat list of whole numbers of at most 64 bits")
-    if found.size and not (found.min() >= INT32_MIN and found.max() <= INT32_MAX):
-        position = int(np.argmax((found < INT32_MIN) | (found > INT32_MAX)))
-        raise NumberRangeError(f"{place}[{position}]: {found[position]} must fit into 32 bits for protobuf")
-    return found.astype("<i4").tobytes()
+    if array.size and not (array.min() >= INT32_MIN and array.max() <= INT32_MAX):
+        position = int(np.argmax((array < INT32_MIN) | (array > INT32_MAX)))
+        raise NumberRangeError(f"{place}[{position}]: {array[position]} must fit into 32 bits for protobuf")
+    return array.astype("<i4").tobytes()
 
 
 def int32(place: str, value: int) -> int:
@@ -132,7 +132,7 @@ def split(place: str, message: Any) -> Iterator[TensorData]:
         raise ValueError(f"{place}.offsets: fall, or point into a number")
     if min(trailing, default=0) < 0:
         raise ValueError(f"{place}.trailing_shape: {trailing} has a negative length")
-    values, row = _widened(raw), math.prod(trailing)
+    values, row = _widen(raw), math.prod(trailing)
     bounds = (offsets // size).tolist()
     for position, (start, end) in enumerate(itertools.pairwise(bounds)):
         if row and (end - start) % row:
@@ -198,9 +198,9 @@ def _values(place: str, tensor: TensorData) -> Array:
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from None
     if tensor.dtype == "float32" and not (is_array and data.dtype == np.float32):
-        lost = np.isfinite(np.asarray(data, np.float64)) & ~np.isfinite(values)
-        if lost.any():
-            position = int(np.argmax(lost))
+        overflows = np.isfinite(np.asarray(data, np.float64)) & ~np.isfinite(values)
+        if overflows.any():
+            position = int(np.argmax(overflows))
             raise NumberRangeError(f"{place}[{position}]: {data[position]!r} does not fit into float32")
     return values
 

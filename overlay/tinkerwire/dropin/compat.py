@@ -11,8 +11,8 @@ PYDANTIC_V2 = True
 
 def get_model_fields(model: type[Any]) -> Mapping[str, Any]:
     """Return ``model.model_fields``."""
-    found: Mapping[str, Any] = model.model_fields
-    return found
+    fields: Mapping[str, Any] = model.model_fields
+    return fields
 
 
 def model_copy(model: Any, *, deep: bool = False) -> Any:
@@ -22,14 +22,14 @@ def model_copy(model: Any, *, deep: bool = False) -> Any:
 
 def model_dump(model: Any, **options: Any) -> dict[str, Any]:
     """Return ``model.model_dump``, with its options."""
-    found: dict[str, Any] = model.model_dump(**options)
-    return found
+    values: dict[str, Any] = model.model_dump(**options)
+    return values
 
 
 def model_json(model: Any, *, indent: int | None = None) -> str:
     """Return ``model.model_dump_json``."""
-    found: str = model.model_dump_json(indent=indent)
-    return found
+    text: str = model.model_dump_json(indent=indent)
+    return text
 
 
 def model_parse(model: type[Any], data: Any) -> Any:

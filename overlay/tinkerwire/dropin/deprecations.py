@@ -119,5 +119,5 @@ def _warning(method: Callable[..., Any], text: str, category: type[Warning]) -> 
             decorated = inspect.markcoroutinefunction(decorated)
         else:
             decorated._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
-    found: Callable[..., Any] = decorated
-    return found
+    wrapper: Callable[..., Any] = decorated
+    return wrapper

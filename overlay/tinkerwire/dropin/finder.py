@@ -96,6 +96,6 @@ def install(*, children: bool = False) -> None:
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, Finder())
     if children:
-        folders = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+        folders = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
         if str(SUBPROCESS_SITE) not in folders:
             os.environ["PYTHONPATH"] = os.pathsep.join([str(SUBPROCESS_SITE), *folders])

@@ -125,4 +125,4 @@ def find_reason(path: str) -> str | None:
 def _is_type(name: str) -> bool:
     from tinkerwire import types  # noqa: PLC0415  (this table is read before it is needed)
 
-    return name.replace("_", "") in {each.lower() for each in dir(types)}
+    return name.replace("_", "") in {type_name.lower() for type_name in dir(types)}

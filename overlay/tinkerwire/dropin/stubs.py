@@ -32,7 +32,7 @@ def write_stubs(folder: Path) -> list[Path]:
     texts[MESSAGES] = message_stubs.text()
     written = []
     for path, text in sorted(texts.items()):
-        is_package = any(other.startswith(f"{path}.") for other in texts)
+        is_package = any(name.startswith(f"{path}.") for name in texts)
         place = folder.joinpath(*path.split("."))
         file = place / "__init__.pyi" if is_package else place.with_suffix(".pyi")
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -48,9 +48,9 @@ def _exports(path: str) -> str:
     for name, place in ADDED.get(path, {}).items():
         module, _, attribute = place.partition(":")
         lines.append(f"from {module} import {attribute} as {name}")
-    below = {other.removeprefix(f"{path}.").partition(".")[0] for other in PATHS if other.startswith(f"{path}.")}
-    taken = set(_names(target)) - {"auth", "types"}
-    lines += [f"from . import {name} as {name}" for name in sorted(below - taken)]
+    below = {child.removeprefix(f"{path}.").partition(".")[0] for child in PATHS if child.startswith(f"{path}.")}
+    exported = set(_names(target)) - {"auth", "types"}
+    lines += [f"from . import {name} as {name}" for name in sorted(below - exported)]
     if path == "tinker":
         lines = [line for line in lines if not line.endswith((" auth as auth", " types as types")) or "from ." in line]
         lines += [f'__version__: str  # "{API_VERSION}"', "__title__: str"]
@@ -67,25 +67,25 @@ def _names(target: ModuleType) -> list[str]:
 
 def _is_own(target: ModuleType, name: str) -> bool:
     """Return whether a module without ``__all__`` defines a name, or collects it from the generated models."""
-    if target.__name__ == PATHS["tinker.types"] and name in _defined(models.__name__):
+    if target.__name__ == PATHS["tinker.types"] and name in _defined_names(models.__name__):
         return True
-    return name in _defined(target.__name__)
+    return name in _defined_names(target.__name__)
 
 
 @cache
-def _defined(module: str) -> frozenset[str]:
+def _defined_names(module: str) -> frozenset[str]:
     """Return the names that the source of a module defines at its top, or exports by ``import X as X``."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.parse(inspect.getsource(importlib.import_module(module))).body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.Assign):
-            found |= {each.id for each in node.targets if isinstance(each, ast.Name)}
+            names |= {node_name.id for node_name in node.targets if isinstance(node_name, ast.Name)}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found.add(node.target.id)
+            names.add(node.target.id)
         elif isinstance(node, ast.ImportFrom):
-            found |= {each.name for each in node.names if each.asname == each.name}
-    return frozenset(found)
+            names |= {node_name.name for node_name in node.names if node_name.asname == node_name.name}
+    return frozenset(names)
 
 
 def _type_modules() -> Iterator[tuple[str, str]]:

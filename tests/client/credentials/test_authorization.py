@@ -108,5 +108,5 @@ def test_invalid_header_raises_in_the_constructor(name: str, value: str) -> None
     with pytest.raises(ValueError, match=f"header '{name}'") as caught:
         tw.ServiceClient(base_url="local", default_headers_overrides={name: value})
     assert KEY not in "".join(traceback.format_exception(caught.value))
-    with pytest.raises(TypeError, match="expected its value as a str, got Secret"):
+    with pytest.raises(TypeError, match="expected a value of type str, got Secret"):
         tw.ServiceClient(base_url="local", default_headers_overrides={"x": Secret(KEY)})  # type: ignore[dict-item]

@@ -18,7 +18,7 @@ from support.clients import KEY, PARAMS, PROMPT, open_client
 from support.scripted import TEST_TIMEOUT_S, ScriptedResponse, ScriptedServer
 from support.tokens import token
 from tinkerwire._connection import throttled_log
-from tinkerwire._credentials.redaction import REMEMBERED, Redaction
+from tinkerwire._credentials.redaction import MAX_CHANGING_SECRETS, Redaction
 from tinkerwire._credentials.secret import Secret
 from tinkerwire._futures import operation_record
 from tinkerwire._transport.backpressure import Traffic
@@ -139,9 +139,9 @@ def test_redaction_knows_lasting_and_latest_secrets() -> None:
     redaction = Redaction()
     redaction.add(Secret("short"))
     redaction.add(Secret("lasting-one"), is_lasting=True)
-    for number in range(REMEMBERED + 1):
+    for number in range(MAX_CHANGING_SECRETS + 1):
         redaction.add(Secret(f"changing-{number:03}"))
-    text = redaction.redact_text(f"short lasting-one changing-000 changing-001 changing-{REMEMBERED:03}")
+    text = redaction.redact_text(f"short lasting-one changing-000 changing-001 changing-{MAX_CHANGING_SECRETS:03}")
     assert text == "short *** changing-000 *** ***"
 
 

@@ -303,7 +303,7 @@ def test_operation_cancelled_between_retries_needs_no_cancellation(
     with open_client(server.url, wire_version=NEW, client_config=FLAGS) as client:
         future = START["create_model"](client)
         server.wait_for_requests("create_model")
-        wait_until(lambda: "busy" in future._track.step, "the pause before the next attempt")
+        wait_until(lambda: "busy" in future._record.step, "the pause before the next attempt")
         assert future.cancel()
         client.get_server_capabilities()
     assert not cancelled_ids(server)

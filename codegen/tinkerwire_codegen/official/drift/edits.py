@@ -112,7 +112,11 @@ class EditBuilder:
         owner, _, name = difference.where.rpartition(".")
         edit.file, place, detail = self._source.find_field(owner, name)
         owner_place, key = place[:-2], place[-1]
-        required = [other for other in self._source.find_schema(owner)[2].get("required", []) if other != key]
+        required = [
+            required_name
+            for required_name in self._source.find_schema(owner)[2].get("required", [])
+            if required_name != key
+        ]
         fact = self._facts["types"][owner]["fields"][name]
         default = {"default": fact["default"]} if "default" in fact else {}
         earlier = _without_marks(detail) if default and "default" not in detail else {}

@@ -66,15 +66,15 @@ def validate_graph(body: CreateCustomLossRequest) -> LossGraph:
         raise GraphError("graph.nodes: the last node must be the output")
     if [node.target for node in steps if node.op == "placeholder"] != names:
         raise GraphError(f"graph.nodes: placeholders must be the inputs in order: {', '.join(names)}")
-    known: set[str] = set()
+    node_names: set[str] = set()
     for position, node in enumerate(steps[:-1]):
         where = f"graph.nodes[{position}] ({node.name[:100]})"
-        if not NODE_NAME.fullmatch(node.name) or node.name in known:
+        if not NODE_NAME.fullmatch(node.name) or node.name in node_names:
             raise GraphError(f"{where}: the name must be a unique identifier")
-        args, kwargs = decode_arguments(where, node, partial(_resolve_known, where, known))
+        args, kwargs = decode_arguments(where, node, partial(_resolve_known, where, node_names))
         _check_call(where, node, args, kwargs)
-        known.add(node.name)
-    loss, metrics = _output(steps[-1], known)
+        node_names.add(node.name)
+    loss, metrics = _output(steps[-1], node_names)
     return LossGraph(name=body.name, inputs=tuple(body.inputs), steps=tuple(steps[:-1]), loss=loss, metrics=metrics)
 
 
@@ -127,9 +127,9 @@ def _decode_value(where: str, value: Any, resolve: Callable[[str, str], Any], de
     raise GraphError(f"{where}: {value!r:.100} is not a valid argument")
 
 
-def _resolve_known(where: str, known: set[str], kind: str, text: str) -> Any:
+def _resolve_known(where: str, names: set[str], kind: str, text: str) -> Any:
     if kind == "ref":
-        if text not in known:
+        if text not in names:
             raise GraphError(f"{where}: {text[:100]!r} must be the name of an earlier node")
         return Reference(text)
     if text not in CONSTANTS[kind]:
@@ -172,9 +172,9 @@ def _input_names(inputs: list[CustomLossInput]) -> list[str]:
     return names
 
 
-def _output(node: CustomLossNode, known: set[str]) -> tuple[str, dict[str, str]]:
+def _output(node: CustomLossNode, names: set[str]) -> tuple[str, dict[str, str]]:
     where = "graph.nodes: the output"
-    args, kwargs = decode_arguments(where, node, partial(_resolve_known, where, known))
+    args, kwargs = decode_arguments(where, node, partial(_resolve_known, where, names))
     returned = args[0] if len(args) == 1 and not kwargs else None
     if not isinstance(returned, tuple | list) or len(returned) != 2 or not isinstance(returned[1], dict):
         raise GraphError(f"{where}: must have one argument, a pair of the loss and a dict of metrics")

@@ -32,12 +32,12 @@ def rotate(x: FloatArray, angles: FloatArray, *, back: bool = False) -> FloatArr
     """
     cos, sin = angles[0], -angles[1] if back else angles[1]
     half = x.shape[-1] // 2
-    left, right = x[..., :half], x[..., half:]
+    first_half, second_half = x[..., :half], x[..., half:]
     out = np.empty_like(x)
-    np.multiply(left, cos, out=out[..., :half])
-    out[..., :half] -= right * sin
-    np.multiply(right, cos, out=out[..., half:])
-    out[..., half:] += left * sin
+    np.multiply(first_half, cos, out=out[..., :half])
+    out[..., :half] -= second_half * sin
+    np.multiply(second_half, cos, out=out[..., half:])
+    out[..., half:] += first_half * sin
     return out
 
 

@@ -133,8 +133,8 @@ def _check_keys(at: str, example: Example, loss: Loss) -> None:
             raise EngineError(f"{at}: {key!r} is missing; loss {loss.name} requires {', '.join(required)}")
     for key in example.inputs:
         if key not in required and key not in loss.optional:
-            known = ", ".join((*required, *loss.optional))
-            raise EngineError(f"{at}: {key!r} is unknown; loss {loss.name} supports {known}; omit the rest")
+            keys = ", ".join((*required, *loss.optional))
+            raise EngineError(f"{at}: {key!r} is unknown; loss {loss.name} supports {keys}; omit the rest")
 
 
 def _column(

@@ -61,8 +61,8 @@ class Loss:
         settings = dict(self.config)
         for key, value in (config or {}).items():
             if key not in settings:
-                known = ", ".join(settings) or "none"
-                raise EngineError(f"loss {self.name}: unknown config key {key!r}; choose from: {known}")
+                keys = ", ".join(settings) or "none"
+                raise EngineError(f"loss {self.name}: unknown config key {key!r}; choose from: {keys}")
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
                 raise EngineError(f"loss {self.name}: config {key!r} must be a finite number, got {value!r}")
             settings[key] = float(value)

@@ -19,12 +19,12 @@ from tinkerwire_generated.models import (
 
 def client_config(state: State, request: Request) -> Response:
     """Return the flags that are constant for the lifetime of a client."""
-    return Response(body=state.settings.client_config.fixed())
+    return Response(body=state.settings.client_config.fixed_flags())
 
 
 def client_dynamic_config(state: State, request: Request) -> Response:
     """Return the flags that may change during the lifetime of a client."""
-    return Response(body=state.settings.client_config.dynamic())
+    return Response(body=state.settings.client_config.dynamic_flags())
 
 
 def auth_token(state: State, request: Request) -> Response:

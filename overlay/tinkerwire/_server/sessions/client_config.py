@@ -41,26 +41,26 @@ class ClientConfig:
         schemas = document["components"]["schemas"]
         self._fixed: dict[str, Document] = schemas.get("ClientConfigResponse", {}).get("properties", {})
         self._dynamic: dict[str, Document] = schemas.get("ClientDynamicConfigResponse", {}).get("properties", {})
-        known = {**self._fixed, **self._dynamic}
+        flag_schemas = {**self._fixed, **self._dynamic}
         for name, value in flags.items():
-            if name not in known:
-                names, version = ", ".join(sorted(known)) or "(none)", document["info"]["version"]
+            if name not in flag_schemas:
+                names, version = ", ".join(sorted(flag_schemas)) or "(none)", document["info"]["version"]
                 raise ValueError(f"flag {name!r} does not exist in wire {version}; choose from {names}")
-            default = known[name]["default"]
+            default = flag_schemas[name]["default"]
             if value != default and name in UNSUPPORTED_FLAGS:
                 raise ValueError(f"flag {name} must be {default}: {UNSUPPORTED_FLAGS[name]}")
-            _check_type(name, value, known[name]["type"])
+            _check_type(name, value, flag_schemas[name]["type"])
             if name == "custom_loss_server_side" and value and not is_torch_installed():
                 raise ValueError(
                     f"flag {name}: requires torch in the server's environment; install it or omit the flag"
                 )
         self._flags = {"parallel_fwdbwd_chunks": False, **flags} if strict_sequence else dict(flags)
 
-    def fixed(self) -> Document:
+    def fixed_flags(self) -> Document:
         """Return the flags that are constant for the lifetime of a client."""
         return self._values(self._fixed)
 
-    def dynamic(self) -> Document:
+    def dynamic_flags(self) -> Document:
         """Return the flags that may change during the lifetime of a client."""
         return self._values(self._dynamic)
 

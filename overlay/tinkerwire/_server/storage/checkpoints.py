@@ -274,12 +274,12 @@ class Checkpoints:
             _remove_file(self._record_arrays_path(record))
 
     def _next_name(self, run: Run, kind: str) -> str:
-        known = [*self._records, *self._writing]
-        taken = {key.name for key in known if (key.run_id, key.kind) == (run.run_id, kind)}
+        keys = [*self._records, *self._writing]
+        used_names = {key.name for key in keys if (key.run_id, key.kind) == (run.run_id, kind)}
         folder = self._runs.folder_of(run.run_id) / kind
         # Unreadable records keep their numbers.
-        taken.update(path.stem for path in files_in(folder, ".json"))
-        return next(name for number in range(1, len(taken) + 2) if (name := f"{number:04d}") not in taken)
+        used_names.update(path.stem for path in files_in(folder, ".json"))
+        return next(name for number in range(1, len(used_names) + 2) if (name := f"{number:04d}") not in used_names)
 
     def _record_path(self, key: CheckpointKey) -> Path:
         return self._runs.folder_of(key.run_id) / key.kind / f"{to_file_name(key.name)}.json"
@@ -293,21 +293,21 @@ class Checkpoints:
 
     def _read_folder(self, run: Run, kind: str) -> None:
         folder = self._runs.folder_of(run.run_id) / kind
-        known: set[Path] = set()
+        known_paths: set[Path] = set()
         for path in files_in(folder, ".json"):
             try:
                 record = _read_record(path, run.run_id, kind)
             except UNREADABLE as error:
                 log.warning("ignored %a, which is not a checkpoint record: %s", str(path), ascii(str(error))[:300])
-                known.add(path.with_suffix(".npz"))
+                known_paths.add(path.with_suffix(".npz"))
                 continue
             arrays = self._record_arrays_path(record)
-            known.add(arrays)
+            known_paths.add(arrays)
             if arrays.is_file():
                 self._records[record.key] = record
             else:
                 log.warning("ignored %s, because the file with its arrays is missing", path)
-        log_unknown_files(folder, known)
+        log_unknown_files(folder, known_paths)
 
 
 def _read_record(path: Path, run_id: str, kind: str) -> CheckpointRecord:

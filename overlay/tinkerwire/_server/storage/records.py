@@ -98,9 +98,9 @@ def files_in(folder: Path, suffix: str) -> list[Path]:
         return []
 
 
-def log_unknown_files(folder: Path, known: Iterable[Path]) -> None:
+def log_unknown_files(folder: Path, paths: Iterable[Path]) -> None:
     """Log the files of a folder that no record refers to, in one line; the files stay unchanged."""
-    known_paths = set(known)
+    known_paths = set(paths)
     try:
         unknown = sorted(
             path.name

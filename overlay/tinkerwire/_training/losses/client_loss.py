@@ -215,8 +215,8 @@ def _differentiate(loss: Any, leaves: Sequence[Any]) -> list[Array]:
 
 def _convert_gradients(gradients: object, logprobs: Sequence[Array]) -> list[Array]:
     if not isinstance(gradients, list | tuple) or len(gradients) != len(logprobs):
-        got = len(gradients) if isinstance(gradients, list | tuple) else type(gradients).__name__
-        raise ValueError(f"loss_fn: expected a list of {len(logprobs)} gradients, one per datum, got {got}")
+        description = len(gradients) if isinstance(gradients, list | tuple) else type(gradients).__name__
+        raise ValueError(f"loss_fn: expected a list of {len(logprobs)} gradients, one per datum, got {description}")
     return [
         _gradient(position, gradient, array.shape)
         for position, (gradient, array) in enumerate(zip(gradients, logprobs, strict=True))

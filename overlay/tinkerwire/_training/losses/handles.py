@@ -93,10 +93,10 @@ class LossHandle:
     def _single(self, position: int, name: str, value: Any) -> Any:
         """Return a tensor of one number without its dimensions."""
         if not hasattr(value, "numel") or value.numel() != 1:
-            got = f"the shape {list(value.shape)}" if hasattr(value, "shape") else type(value).__name__
+            description = f"the shape {list(value.shape)}" if hasattr(value, "shape") else type(value).__name__
             raise ValueError(
-                f"loss {self.name}: data[{position}]: {name} must be a tensor of one number, got {got}; reduce it, for "
-                "example by .sum()"
+                f"loss {self.name}: data[{position}]: {name} must be a tensor of one number, got {description}; "
+                "reduce it, for example by .sum()"
             )
         return value.reshape(())
 
@@ -106,7 +106,7 @@ class CustomLosses:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._known: set[bytes] = set()
+        self._uploaded_losses: set[bytes] = set()
 
     async def create(self, traced: TracedLoss) -> LossHandle:
         """Create the handle of a loss, and upload the loss if the server computes custom losses.
@@ -117,15 +117,15 @@ class CustomLosses:
         """
         session_id = await self._session.id()
         text = orjson.dumps([traced.name, *(attrs.asdict(part) for part in (*traced.inputs, traced.graph))])
-        if text in self._known:
+        if text in self._uploaded_losses:
             raise ValueError(
                 f"create_custom_loss: {traced.name}: this session has an identical loss; use its LossHandle"
             )
-        self._known.add(text)
+        self._uploaded_losses.add(text)
         try:
             loss_id = await self._upload(session_id, traced)
         except BaseException:
-            self._known.discard(text)
+            self._uploaded_losses.discard(text)
             raise
         return LossHandle(traced.name, traced.inputs, session_id, traced.module, loss_id)
 

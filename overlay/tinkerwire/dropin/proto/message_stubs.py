@@ -52,8 +52,8 @@ def _message(descriptor: Any) -> Iterator[str]:
         else:
             yield "    @property"
             yield f"    def {field.name}(self) -> {_read(field)}: ..."
-    given = "".join(f", {field.name}: {_given(field)} | None = ..." for field in descriptor.fields)
-    yield f"    def __init__(self{', *' + given if given else ''}) -> None: ..."
+    parameters = "".join(f", {field.name}: {_parameter_type(field)} | None = ..." for field in descriptor.fields)
+    yield f"    def __init__(self{', *' + parameters if parameters else ''}) -> None: ..."
 
 
 def _is_map(field: Any) -> bool:
@@ -80,7 +80,7 @@ def _read(field: Any) -> str:
     return f"{kind}[{_item(field)}]"
 
 
-def _given(field: Any) -> str:
+def _parameter_type(field: Any) -> str:
     if _is_map(field):
         key, value = field.message_type.fields
         return f"Mapping[{_item(key)}, {_item(value)}]"

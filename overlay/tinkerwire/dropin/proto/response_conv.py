@@ -29,6 +29,6 @@ def deserialize_proto_response(proto_bytes: bytes, model_cls: type) -> Any:
     """Return the result of a message. ValueError for a class that has no message, or for bytes that are not one."""
     decode = _DECODERS.get(model_cls)
     if decode is None:
-        known = ", ".join(sorted(each.__name__ for each in _DECODERS))
-        raise ValueError(f"model_cls: {model_cls!r} has no protobuf message; {known} have one")
+        names = ", ".join(sorted(model.__name__ for model in _DECODERS))
+        raise ValueError(f"model_cls: {model_cls!r} has no protobuf message; {names} have one")
     return decode(proto_bytes)
