@@ -5,8 +5,10 @@ A field that is read through a property has a private slot; ``field_name`` retur
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Union, get_args, get_origin
 
 import attrs
@@ -41,6 +43,22 @@ def default_of(attribute: attrs.Attribute[Any]) -> Any:
     """Return the default of a field, ``attrs.NOTHING`` for a required field."""
     factory = factory_of(attribute)
     return factory() if factory else attribute.default
+
+
+def _slot_defaults(cls: type) -> tuple[tuple[str, Any], ...]:
+    return tuple((a.name, a.default) for a in attrs.fields(cls) if a.default is not attrs.NOTHING)
+
+
+def _sibling(cls: type, name: str) -> Any:
+    modules = (sys.modules[base.__module__] for base in cls.__mro__)
+    return next(getattr(module, name) for module in modules if hasattr(module, name))
+
+
+slot_defaults: Callable[[type], tuple[tuple[str, Any], ...]] = cache(_slot_defaults)
+"""Return the slots and defaults of the optional fields of a model without default factories."""
+
+sibling: Callable[[type, str], Any] = cache(_sibling)
+"""Return the class of a name in the module of a model, or in that of its base if users derived the model."""
 
 
 def fields_of(cls: type) -> list[attrs.Attribute[Any]]:

@@ -34,15 +34,21 @@ class _FieldValidator:
         self._checks = checks
         self._type_check: Check | None = None
         self._fast_path_types: frozenset[Any] = frozenset()
+        self._fast_path_texts: frozenset[Any] = frozenset()
+        self._places: dict[type, str] = {}
 
     def __call__(self, instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-        if type(value) in self._fast_path_types:
+        kind = type(value)
+        if kind in self._fast_path_types or (kind is str and value in self._fast_path_texts):
             return
         if self._type_check is None:
             self._resolve_type(type(instance), field_name(attribute))
-        place = f"{type(instance).__name__}.{attribute.alias}"
-        if self._type_check is not None:
-            self._type_check(place, value)
+            self(instance, attribute, value)
+            return
+        place = self._places.get(type(instance))
+        if place is None:
+            place = self._places[type(instance)] = f"{type(instance).__name__}.{attribute.alias}"
+        self._type_check(place, value)
         if value is not UNSET and value is not None:
             for check in self._checks:
                 check(place, value)
@@ -50,11 +56,18 @@ class _FieldValidator:
     def _resolve_type(self, cls: type, name: str) -> None:
         # At first use, because the types of generated classes refer to each other.
         tp = next(a.type for a in attrs.fields(resolve_types(cls)) if field_name(a) == name)
-        converts = name in getattr(cls, "_converts", ())
-        self._type_check = _accept_any if converts else validator_of(tp)
+        members = members_of(tp) or (tp,)
+        empty = {member for member in members if member in (type(None), UnsetType)}
+        typed = [member for member in members if member not in empty]
+        fast_path_types = empty
         if not self._checks:
-            members = members_of(tp) or (tp,)
-            self._fast_path_types = frozenset(m for m in members if m in (str, bool, type(None)) or attrs.has(m))
+            fast_path_types = empty.union(m for m in typed if m in (str, bool) or attrs.has(m))
+            literals = [value for member in typed if get_origin(member) is Literal for value in get_args(member)]
+            self._fast_path_texts = frozenset(value for value in literals if isinstance(value, str))
+        self._fast_path_types = frozenset(fast_path_types)
+        converts = name in getattr(cls, "_converts", ())
+        # Last: other threads use the validator as soon as this is set. The fast path accepts None and UNSET.
+        self._type_check = _accept_any if converts else validator_of(typed[0] if len(typed) == 1 else tp)
 
 
 def validator_of(tp: Any) -> Check:
@@ -244,10 +257,15 @@ _CHECKS_BY_TYPE: Mapping[Any, Check] = {
 
 def _items(check: Check) -> Check:
     def run(place: str, value: Any) -> None:
-        if not isinstance(value, list | tuple):
+        if not isinstance(value, (list, tuple)):
             raise _type_error(place, "a list", value)
-        for position, item in enumerate(value):
-            check(f"{place}[{position}]", item)
+        try:
+            for item in value:
+                check(place, item)
+        except (TypeError, ValueError):
+            # Again with the position of the item in the error.
+            for position, item in enumerate(value):
+                check(f"{place}[{position}]", item)
 
     return run
 

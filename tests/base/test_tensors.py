@@ -250,7 +250,7 @@ def test_tokens_of_all_sizes_are_accepted(tokens: list[int]) -> None:
 def test_tokens_are_accepted_in_every_form(tokens: Any) -> None:
     """Lists, tuples, ranges, integer arrays and numpy integers are token ids."""
     assert ModelInput.from_ints(tokens).to_ints() == [1, 2]
-    assert isinstance(token_ids("x", tokens), list | np.ndarray)
+    assert isinstance(token_ids("x", tokens), list | tuple | np.ndarray)
 
 
 def test_token_arrays_are_not_copied() -> None:

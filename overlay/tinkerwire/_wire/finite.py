@@ -27,7 +27,7 @@ def refuse_non_finite_batch(request: ForwardBackwardRequest | ForwardRequest, di
 
 def _is_finite(numbers: Any) -> bool:
     """Check fast; False where a closer look is needed."""
-    if isinstance(numbers, list):
+    if isinstance(numbers, list | tuple):
         # The sum of numbers that are not all finite never is.
         return math.isfinite(sum(numbers))
     return bool(isinstance(numbers, np.ndarray) and numbers.dtype == np.float32 and np.isfinite(numbers).all())

@@ -21,10 +21,11 @@ class EncodedTextChunkMixin:
         """Normalize and check the fields."""
         tokens = self.tokens
         # The check of a list makes its JSON text, whose length is needed again when a batch is split.
-        length = text_length(tokens) if isinstance(tokens, list) else None
-        checked = tokens if length is not None else token_ids(f"{type(self).__name__}.tokens", tokens)
-        set_field(self, "tokens", copy_list(checked) if checked is tokens else checked)
-        set_field(self, "_text_length", (len(checked), length))
+        length = text_length(tokens) if type(tokens) is list else None
+        if length is None:
+            tokens = token_ids(f"{type(self).__name__}.tokens", tokens)
+        set_field(self, "tokens", copy_list(tokens))
+        set_field(self, "_text_length", (len(tokens), length))
 
     @property
     def text_length(self) -> int | None:

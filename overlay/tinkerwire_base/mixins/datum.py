@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +9,11 @@ import attrs
 from typing_extensions import Self
 
 from ..lazy_numpy import Array, np
-from ..tensors import token_ids, wire_array, wire_dtype, wire_list
+from ..reflection import sibling
+from ..tensors import fits_float32, is_number_list, is_wire_array, token_ids, wire_array, wire_dtype, wire_list
 from ..validators import NumberRangeError, require_str
 from .normalize import require_float, set_field
 from .tensor_data import TensorDataMixin
-
-FLOAT32_MAX = (2 - 2**-23) * 2.0**127
 
 
 class DatumMixin:
@@ -31,13 +29,13 @@ class DatumMixin:
 
     def __attrs_post_init__(self) -> None:
         """Normalize and check the fields."""
-        if not isinstance(self.loss_fn_inputs, Mapping):
+        inputs = self.loss_fn_inputs
+        if type(inputs) is not dict and not isinstance(inputs, Mapping):
             raise TypeError(
-                f"{type(self).__name__}.loss_fn_inputs: expected a dict of name to tensor, "
-                f"got {type(self.loss_fn_inputs).__name__}"
+                f"{type(self).__name__}.loss_fn_inputs: expected a dict of name to tensor, got {type(inputs).__name__}"
             )
-        tensor_type = sys.modules[type(self).__module__].TensorData
-        set_field(self, "loss_fn_inputs", {k: _to_tensor(tensor_type, k, v) for k, v in self.loss_fn_inputs.items()})
+        tensor_type = sibling(type(self), "TensorData")
+        set_field(self, "loss_fn_inputs", {k: _to_tensor(tensor_type, k, v) for k, v in inputs.items()})
         if (self.model_input_spans is None) != (self.loss_fn_input_spans is None):
             raise ValueError(
                 f"{type(self).__name__}: model_input_spans and loss_fn_input_spans belong together; give both or omit "
@@ -72,10 +70,13 @@ def _require_cover(name: str, spans: Sequence[Any], length: int) -> None:
 
 
 def _to_tensor(tensor_type: Any, name: str, value: Any) -> Any:
-    require_str("loss_fn_inputs key", name)
+    if type(name) is not str:
+        require_str("loss_fn_inputs key", name)
     if not isinstance(value, TensorDataMixin):
         return tensor_type.from_array(name, value)
     raw = value.raw
+    if is_wire_array(raw, value.dtype):
+        return value
     data = _to_wire_array(name, value) if isinstance(raw, np.ndarray) else _to_wire_list(name, value)
     return value if data is raw else attrs.evolve(value, data=data)  # type: ignore[misc]
 
@@ -90,15 +91,15 @@ def _to_wire_list(name: str, value: TensorDataMixin) -> Any:
     raw = value.raw
     if value.dtype == "int64":
         return token_ids(name, raw)
+    if is_number_list(raw, "float32") and fits_float32(raw):
+        return raw
     if not set(map(type, raw)) <= {int, float}:
         for position, item in enumerate(raw):
             require_float(f"{name}[{position}]", item)
         raw = [float(item) if isinstance(item, float | np.floating) else int(item) for item in raw]
-    # If the sum of magnitudes is below the float32 maximum, so is each value; NaN fails the comparison.
-    if not sum(map(abs, raw)) < FLOAT32_MAX:
-        try:
-            wire_list(name, raw, "float32")
-        except OverflowError as error:
-            text = str(error)
-            raise NumberRangeError(text if text.startswith(name) else f"{name}: {text}") from None
+    try:
+        wire_list(name, raw, "float32")
+    except OverflowError as error:
+        text = str(error)
+        raise NumberRangeError(text if text.startswith(name) else f"{name}: {text}") from None
     return raw

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
 
 from ..lazy_numpy import Array
+from ..reflection import sibling
 from .chunks import EncodedTextChunkMixin
 from .normalize import copy_list, set_field
 
@@ -22,8 +22,7 @@ class ModelInputMixin:
 
     @classmethod
     def _make_chunk(cls, tokens: Any) -> Any:
-        module = sys.modules[cls.__module__]
-        return module.EncodedTextChunk(tokens=tokens)
+        return sibling(cls, "EncodedTextChunk")(tokens=tokens)
 
     def __attrs_post_init__(self) -> None:
         """Normalize and check the fields."""
@@ -62,5 +61,6 @@ class ModelInputMixin:
         for position, chunk in enumerate(self.chunks):
             if not isinstance(chunk, EncodedTextChunkMixin):
                 raise ValueError(f"chunks[{position}]: {type(chunk).__name__} has no token ids; only text chunks have")
-            tokens.extend(map(int, chunk.tokens))
+            # The chunk has checked that its tokens are integers.
+            tokens += chunk.tokens if isinstance(chunk.tokens, list) else chunk.tokens.tolist()
         return tokens

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from base64 import b64decode
+from collections.abc import Callable
 from typing import Any
 
 from ..lazy_numpy import np
 from ..validators import require_number
 
-
-def set_field(model: Any, name: str, value: Any) -> None:
-    """Set a field of a frozen model."""
-    object.__setattr__(model, name, value)
+set_field: Callable[[Any, str, Any], None] = object.__setattr__
+"""Set a field of a frozen model."""
 
 
 def copy_list(values: Any) -> Any:
     """Copy a list, as callers often reuse and mutate theirs; return arrays as they are."""
-    return list(values) if isinstance(values, list | tuple) else values
+    return list(values) if isinstance(values, (list, tuple)) else values
 
 
 def decode_bytes(place: str, content: str, value: Any) -> bytes:

@@ -10,8 +10,10 @@ from typing_extensions import Self
 
 from ..lazy_numpy import Array, np
 from ..list_array import ListCodec, read_list, stored_form
+from ..reflection import slot_defaults
 from ..short_repr import short_repr
 from ..tensors import flat_array, plain_array, wire_array, wire_dtype
+from .normalize import set_field
 
 if TYPE_CHECKING:
     import torch  # pyright: ignore[reportMissingImports]
@@ -63,16 +65,16 @@ class TensorDataMixin:
         """Normalize and check the fields."""
         data = self.raw
         # Only tensors that are sent have the items of their list checked, not tensors of responses.
-        if isinstance(data, np.ndarray):
+        if isinstance(data, (list, tuple)):
+            # Copy the list; callers often reuse and mutate it. Garbage collection ignores tuples of numbers.
+            set_field(self, "_data", tuple(data))
+        elif isinstance(data, np.ndarray):
             if data.ndim != 1 or data.dtype.kind not in ("biu" if self.dtype == "int64" else "biuf"):
                 raise TypeError(
                     f"TensorData.data: expected a 1-D array for {self.dtype}, got {data.ndim}-D {data.dtype}; "
                     "from_numpy takes any shape"
                 )
-            object.__setattr__(self, "_data", plain_array("TensorData.data", data))
-        elif isinstance(data, list | tuple):
-            # Copy the list; callers often reuse and mutate it.
-            object.__setattr__(self, "_data", list(data))
+            set_field(self, "_data", plain_array("TensorData.data", data))
         else:
             raise TypeError(
                 f"TensorData.data: expected a flat list or array, got {type(data).__name__}; "
@@ -80,7 +82,9 @@ class TensorDataMixin:
             )
         if self.sparse_crow_indices is not None or self.sparse_col_indices is not None:
             self._check_rows()
-        elif self.shape is not None and (min(self.shape, default=0) < 0 or math.prod(self.shape) != len(data)):
+        elif self.shape not in (None, [len(data)]) and (
+            min(self.shape, default=0) < 0 or math.prod(self.shape) != len(data)
+        ):
             raise ValueError(f"TensorData.shape: {list(self.shape)} does not hold {len(data)} values")
 
     def _check_rows(self) -> None:
@@ -180,7 +184,15 @@ class TensorDataMixin:
     def from_array(cls, name: str, value: Any) -> Self:
         """Make a tensor of an array, torch tensor or list; errors contain ``name``."""
         array = wire_array(name, value, cls._loss_input_dtypes)
-        return cls(data=array.reshape(-1), dtype=wire_dtype(array), shape=list(array.shape))  # type: ignore[call-arg]
+        flat = array if array.ndim == 1 else array.reshape(-1)
+        # The constructor, which checks and converts again, would take as long as everything else.
+        tensor = object.__new__(cls)
+        for slot, default in slot_defaults(cls):
+            set_field(tensor, slot, default)
+        set_field(tensor, "_data", flat)
+        set_field(tensor, "dtype", wire_dtype(array))
+        set_field(tensor, "shape", list(array.shape))
+        return tensor
 
     def to_numpy(self, pad_value: int = 0) -> Array:
         """Return an array of ``shape``, float32 or int64, without a copy if possible. Null reads as NaN.

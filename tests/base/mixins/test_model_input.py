@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tinkerwire_generated.models import (
+    Datum,
     EncodedTextChunk,
     ImageChunk,
     ModelInput,
@@ -37,3 +38,19 @@ def test_other_objects_are_rejected_as_chunks(chunk: Any) -> None:
     """A value that is not a chunk raises TypeError with its position."""
     with pytest.raises(TypeError, match=r"ModelInput.chunks\[1\]: expected EncodedTextChunk or Image"):
         TEXT.append(chunk)
+
+
+class Prompt(ModelInput):
+    """An input class of a user."""
+
+
+class Example(Datum):
+    """A datum class of a user."""
+
+
+def test_subclasses_of_users_find_the_classes_of_the_contract() -> None:
+    """A class of a user's module builds chunks and tensors like the class that it extends."""
+    prompt = Prompt.from_ints([1, 2])
+    assert (type(prompt), prompt.append_int(3).to_ints()) == (Prompt, [1, 2, 3])
+    example = Example(model_input=prompt, loss_fn_inputs={"weights": [0.5, 1.0]})
+    assert example.loss_fn_inputs["weights"].data == [0.5, 1.0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -21,7 +22,7 @@ def test_null_shape_reads_as_one_dimension() -> None:
     assert tensor.shape is None
     assert tensor.to_numpy().shape == (2,)
     assert tensor.tolist() == [1, 2.5]
-    assert CONVERTER.unstructure(tensor) == {"data": [1, 2.5], "dtype": "float32"}
+    assert CONVERTER.unstructure(tensor) == {"data": (1, 2.5), "dtype": "float32"}
 
 
 @pytest.mark.parametrize(
@@ -90,3 +91,14 @@ def test_tensors_are_equal_by_value() -> None:
     assert held != TensorData(data=[1.0, 2.5], dtype="float32")
     assert held != TensorData(data=[1.0, 2.0], dtype="float32", shape=[2])
     assert held != [1.0, 2.0]
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+def test_tensor_of_an_array_equals_the_constructed_tensor(shape: tuple[int, ...]) -> None:
+    """A tensor made by ``from_numpy``, which skips the constructor, has the same value in every field."""
+    array = np.ones(shape, np.float32)
+    tensor = TensorData.from_numpy(array)
+    constructed = TensorData(data=array.reshape(-1), dtype="float32", shape=list(shape))
+    assert tensor == constructed
+    assert repr(tensor) == repr(constructed)
+    assert [hasattr(tensor, field.name) for field in attrs.fields(TensorData)] == [True] * len(attrs.fields(TensorData))
