@@ -1077,6 +1077,8 @@ class DmelChunk(DmelChunkMixin, ForbidExtra):
     Wire: 0.23.4 and later.
     """
 
+    _is_tag_optional = True
+
     dmel: bytes
     """Serialized tensor, in base64; its first dimension is the number of tokens."""
     type: Literal["dmel"] = field(default="dmel", validator=field_validator())
@@ -1089,6 +1091,8 @@ class EncodedTextChunk(EncodedTextChunkMixin, ForbidExtra):
 
     Wire: 0.1.0 and later.
     """
+
+    _is_tag_optional = True
 
     tokens: Sequence[int] | Array
     """Token ids in order."""
@@ -1549,6 +1553,8 @@ class ImageAssetPointerChunk(ImageAssetMixin, ForbidExtra):
     Wire: 0.1.0 and later.
     """
 
+    _is_tag_optional = True
+
     location: str = field(validator=field_validator())
     """Location of the image."""
     format: ImageFormat = field(validator=field_validator())
@@ -1592,6 +1598,8 @@ class ImageChunk(ImageBytesMixin, ForbidExtra):
 
     Wire: 0.3.0 and later.
     """
+
+    _is_tag_optional = True
 
     data: bytes
     """Bytes of the image file, in base64."""
@@ -1887,7 +1895,7 @@ Wire: 0.1.0 and later.
 
 ModelInputChunkParam: TypeAlias = EncodedTextChunkParam | ImageAssetPointerChunkParam
 """
-A piece of a model's input; without a tag its keys determine the kind.
+A piece of a model's input.
 
 Wire: 0.1.0 to before 0.3.0.
 """

@@ -71,6 +71,11 @@ def essential_fields(cls: type) -> frozenset[str] | None:
     return getattr(cls, "_essential", None)
 
 
+def is_tag_optional(cls: type) -> bool:
+    """Return whether clients may leave out the tag of a model in a union."""
+    return getattr(cls, "_is_tag_optional", False)
+
+
 def is_protobuf_only(attribute: attrs.Attribute[Any]) -> bool:
     """Return whether only protobuf carries a field."""
     return bool(attribute.metadata.get("protobuf_only"))

@@ -30,7 +30,7 @@ KNOWN = frozenset(
     | {"items", "prefixItems", "minItems", "maxItems", "minimum", "maximum", "format", "contentEncoding", "default"}
     | {"exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"}
     | {"description", "x-array", "x-mixin", "x-dataclass", "x-undeclared", "x-sdk-name", "x-protobuf-only"}
-    | {"x-essential", "x-example", "x-constants"}
+    | {"x-essential", "x-untagged", "x-example", "x-constants"}
 )
 
 
@@ -93,14 +93,15 @@ class Instances:
 
     def _by(self, schema: Json, unknown_keys: bool) -> Strategy:
         assert schema.keys() <= KNOWN, f"{schema.keys() - KNOWN}: keywords that no strategy is made for"
-        if "$ref" in schema:
+        if schema.get("$ref"):
             return self.of(schema["$ref"].removeprefix(PREFIX), unknown_keys=unknown_keys)
         if "const" in schema:
             return st.just(schema["const"])
         if "enum" in schema:
             return st.sampled_from(schema["enum"])
         if "anyOf" in schema:
-            return self._any_of(schema["anyOf"], unknown_keys)
+            tag = None if schema.get("x-untagged") else schema.get("discriminator", {}).get("propertyName")
+            return self._any_of(schema["anyOf"], tag, unknown_keys)
         if schema.get("x-mixin") == "TensorDataMixin":
             return tensors() | sparse_matrices() if "sparse_crow_indices" in schema["properties"] else tensors()
         kind = schema.get("type")
@@ -108,7 +109,11 @@ class Instances:
             return st.one_of([self._by({**schema, "type": each}, unknown_keys) for each in kind])
         return ANYTHING if kind is None else getattr(self, f"_{kind}")(schema, unknown_keys)
 
-    def _any_of(self, members: list[Json], unknown_keys: bool) -> Strategy:
+    def _any_of(self, members: list[Json], tag: str | None, unknown_keys: bool) -> Strategy:
+        if tag is not None:
+            members = [
+                {**plain, "required": {tag, *plain.get("required", [])}} for plain in map(self._resolved, members)
+            ]
         found = st.one_of([self._by(member, unknown_keys) for member in members])
         objects = [plain for plain in map(self._resolved, members) if plain.get("type") == "object"]
         known = {key for plain in objects for key in plain.get("properties", {})}

@@ -49,6 +49,7 @@ def _generator_errors(document: Json) -> Iterator[str]:
         if schema.get("x-mixin") and not hasattr(mixins, str(schema["x-mixin"])):
             yield f"{place}: x-mixin {schema['x-mixin']} is not in tinkerwire_base.mixins"
         yield from _invalid_constants(place, schema)
+        yield from _ambiguous_members(place, schema, document["components"]["schemas"])
         properties = schema.get("properties", {})
         for field in schema.get("x-essential", []):
             if field not in properties:
@@ -103,6 +104,22 @@ def _invalid_constants(place: str, schema: Json) -> Iterator[str]:
         values = value.values() if isinstance(value, dict) else [value]
         if not all(isinstance(item, str) or (item is value and type(item) is int) for item in values):
             yield f"{place}/x-constants/{name}: expected a text, an integer, or a mapping of texts, got {value!r:.100}"
+
+
+def _ambiguous_members(place: str, union: Json, schemas: Json) -> Iterator[str]:
+    """Yield a message for each member of a union of objects that no tag selects."""
+    names = [member.get("$ref", "").rpartition("/")[2] for member in union.get("anyOf", [])]
+    objects = {name: schemas[name]["properties"] for name in names if "properties" in schemas.get(name, {})}
+    tag = union.get("discriminator", {}).get("propertyName")
+    if tag is None:
+        if len(objects) > 1 and not union.get("x-untagged"):
+            yield f"{place}: a union of objects must have a discriminator, or the mark x-untagged"
+        return
+    mapping = union["discriminator"].get("mapping", {})
+    for name, properties in objects.items():
+        value = properties.get(tag, {}).get("const")
+        if mapping.get(value, "").rpartition("/")[2] != name:
+            yield f"{place}/discriminator: {name}.{tag} must be a const that the mapping maps to {name}, got {value!r}"
 
 
 def _missing_properties(schema: Json, properties: Json) -> list[str]:

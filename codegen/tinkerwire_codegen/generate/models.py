@@ -83,7 +83,7 @@ def generate_models(document: dict[str, Any], work: Path) -> str:
 def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[str, Any]:
     """Return the data of the class template that the generator lacks, by class name."""
     data = {}
-    sent_names = _find_sent_models(everything)
+    sent_names, untagged_names = _find_sent_models(everything), _find_untagged_models(everything)
     for name, schema in _schemas(everything).items():
         original = _schemas(document)[name]
         mixin = getattr(mixins, schema.get("x-mixin") or "", None)
@@ -105,6 +105,7 @@ def template_data(document: dict[str, Any], everything: dict[str, Any]) -> dict[
         facts["constants"] = list(_constants_of(schema.get("x-mixin")))
         facts["dataclass"] = schema.get("x-dataclass")
         facts["essential"] = schema.get("x-essential")
+        facts["untagged"] = name in untagged_names
         facts["doc"] = _escape_docstring(original.get("description", "")) or f"{name}."
         facts["example"] = original.get("x-example", "").splitlines()
         data[name] = {"contract": {**facts, "fields": fields}}
@@ -142,6 +143,12 @@ def _find_sent_models(document: dict[str, Any]) -> set[str]:
             names.add(name)
             targets += [target for _, target in find_refs(schemas[name])]
     return names
+
+
+def _find_untagged_models(document: dict[str, Any]) -> set[str]:
+    """Return the members of the unions whose discriminator clients may leave out."""
+    unions = [union for union in _schemas(document).values() if union.get("x-untagged") and "discriminator" in union]
+    return {target.rpartition("/")[2] for union in unions for _, target in find_refs(union["anyOf"])}
 
 
 def _without_bounds(node: Any) -> Any:

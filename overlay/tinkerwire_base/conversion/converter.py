@@ -40,6 +40,7 @@ from ..reflection import (
 from ..unset import UNSET
 from . import structure_hooks
 from .lenient import Report, essential_texts, lenient_fields, lenient_hook, lenient_structure, structure_texts
+from .unions import structure_union
 from .version_rules import (
     FieldVersions,
     RequiredVersions,
@@ -236,10 +237,7 @@ class Converter:
         )
         conv.register_structure_hook_factory(structure_hooks.is_tuple, structure_hooks.structure_tuple)
         conv.register_unstructure_hook_func(structure_hooks.is_tuple, lambda value: value)
-        conv.register_structure_hook_factory(
-            structure_hooks.is_union,
-            lambda tp: structure_hooks.structure_union(conv, tp, is_lenient=self._report is not None),
-        )
+        conv.register_structure_hook_factory(structure_hooks.is_union, lambda tp: structure_union(conv, tp))
         conv.register_unstructure_hook_factory(structure_hooks.is_union, lambda tp: conv.unstructure)
         conv.register_structure_hook_factory(structure_hooks.is_bulk, structure_hooks.structure_bulk)
         conv.register_unstructure_hook_func(structure_hooks.is_bulk, lambda value: value)

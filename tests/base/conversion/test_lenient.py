@@ -343,7 +343,10 @@ def test_optional_absent_value_causes_no_warning(converter: Converter, warnings:
 def test_unknown_kind_of_event_loses_only_itself(converter: Converter, warnings: list[str]) -> None:
     """An object of an unknown kind becomes None; an object without a tag is never guessed."""
     event = RESPONSES[m.BillingUsageResponse]["data"][0]
-    data = [event | {"event_info": info} for info in ({"type": "new", "n": 1}, {"token_count": 3}, {"count": 3})]
+    data = [
+        event | {"event_info": info}
+        for info in ({"type": "new", "n": 1}, {"count": 3}, {"type": "checkpoint", "count": 3})
+    ]
     found = converter.structure({"data": data}, m.BillingUsageResponse)
     assert [each.event_info for each in found.data] == [None, None, m.CheckpointBillingEvent(count=3)]
     assert len(warnings) == 1

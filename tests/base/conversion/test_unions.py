@@ -1,15 +1,20 @@
-"""Unions: an object selects a member by its tag, or else by its keys."""
+"""Unions: the tag of an object selects a member, or its keys do in unions without a discriminator."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_base.conversion.unions import tag_table
+from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
 
 m: Any = models
+PREFIX = "#/components/schemas/"
+UNIONS = load(Path(__file__).parents[3] / "schema")["components"]["schemas"]
 ANY = Converter()
 MEMBERS: list[tuple[Any, str]] = [
     ({"type": "try_again", "request_id": "r", "queue_state": "active"}, "TryAgainResponse"),
@@ -76,9 +81,33 @@ def test_chunks_are_distinguished_without_tags(wire: Any, kind: type) -> None:
 def test_unknown_tag_is_rejected() -> None:
     """A chunk of a kind to come is named, not misread."""
     with pytest.raises(
-        ValueError, match=r"keys \['tokens', 'type'\] \(type 'audio'\) fit none of .* @ ModelInput.chunks\[0\]"
+        ValueError, match=r"type must be one of 'encoded_text', .*'dmel', got 'audio' @ ModelInput.chunks\[0\]"
     ):
         ANY.structure({"chunks": [{"tokens": [1], "type": "audio"}]}, m.ModelInput)
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        ({}, "but is missing"),
+        ({"state": None}, "got None"),
+        ({"state": ["finished"]}, r"got \['finished'\]"),
+        ({"state": "lost"}, "got 'lost'"),
+    ],
+)
+def test_missing_or_wrong_tag_is_named_with_the_accepted_tags(found: dict[str, Any], problem: str) -> None:
+    """A union with a discriminator never guesses by keys."""
+    with pytest.raises(ValueError, match=rf"state must be one of 'finished', 'failed', {problem} @ "):
+        ANY.structure({"completions": [{"request_id": "r"} | found], "cursor": 1}, m.FuturesRetrieveResponse)
+
+
+@pytest.mark.parametrize("name", [name for name, schema in UNIONS.items() if "discriminator" in schema])
+def test_discriminators_are_those_of_the_contract(name: str) -> None:
+    """The tags of the models select the same members as the discriminator of their union."""
+    discriminator = UNIONS[name]["discriminator"]
+    tag, classes = tag_table(getattr(m, name).__args__)
+    assert tag == discriminator["propertyName"]
+    assert {value: PREFIX + cls.__name__ for value, cls in classes.items()} == discriminator["mapping"]
 
 
 @pytest.mark.parametrize(

@@ -234,6 +234,9 @@ for more in ({}, {"note": None}, {"note": "x"}, {"level": 3}, {"level": None}):
             "x-essential: [runs]",
             "TrainingRunsResponse: x-essential 'runs' is not one of its properties",
         ),
+        ("futures.yaml", "      x-untagged: true\n", "", "must have a discriminator, or the mark x-untagged"),
+        ("futures.yaml", "propertyName: state", "propertyName: kind", "FutureFinished.kind must be a const"),
+        ("futures.yaml", "finished: '#/", "done: '#/", "mapping maps to FutureFinished, got 'finished'"),
         ("runs.yaml", SCHEME, f"{SCHEME}        runs: 2\n", "'runs' must be the name of a constant"),
         ("runs.yaml", SCHEME, f"{SCHEME}        MAX_RUNS: 2.5\n", "expected a text, an integer, or a mapping of texts"),
         (

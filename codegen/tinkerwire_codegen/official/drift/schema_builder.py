@@ -92,7 +92,7 @@ def build_type(fact: Json, name: str, version: str, builder: SchemaBuilder) -> J
     if kind == "union":
         schema = {**start, "anyOf": [builder.build(member, name) for member in fact["members"]]}
         tag = fact.get("discriminator")
-        return {**schema, "discriminator": {"propertyName": tag}} if tag else schema
+        return {**schema, **({"discriminator": {"propertyName": tag}} if tag else {"x-untagged": True})}
     schema = {**start, "type": "object"}
     if fact.get("strict"):
         schema["additionalProperties"] = False
