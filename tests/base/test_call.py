@@ -179,7 +179,7 @@ def test_undeclared_success_returns_json() -> None:
     assert call.parse(answer(204), CONVERTER) is None
 
 
-def test_the_default_converter_is_made_once() -> None:
+def test_default_converter_is_made_once() -> None:
     """Stubs without a converter share one, which knows every version."""
     assert default_converter() is default_converter()
     assert default_converter().version is None

@@ -61,7 +61,7 @@ def test_http_client_with_the_embedded_server_raises() -> None:
         tw.ServiceClient(base_url="local", http_client=httpx.AsyncClient())
 
 
-def test_a_service_closes_after_an_async_block() -> None:
+def test_service_closes_after_an_async_block() -> None:
     """``async with`` closes the client like ``with``."""
 
     async def use() -> tw.ServiceClient:

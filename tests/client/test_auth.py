@@ -14,7 +14,7 @@ from support.scripted import ScriptedResponse, ScriptedServer
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_without_credentials() -> None:
+def test_missing_credentials_raise_error_that_names_sources() -> None:
     """Without credentials the token is None, and the error of the check names their sources."""
     assert tw.auth.get_tinker_token() is None
     assert not tw.auth.tinker_has_credentials()
@@ -44,7 +44,7 @@ def test_folder_instead_of_the_credentials_file_is_ignored(tmp_path: Path, monke
     assert not tw.auth.tinker_has_credentials()
 
 
-def test_the_command_is_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_credential_check_does_not_run_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A credential command counts as a credential and does not run."""
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", f"touch {tmp_path / 'ran'}")
     assert tw.auth.get_tinker_token() is None

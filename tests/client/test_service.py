@@ -207,7 +207,7 @@ def test_closed_clients_raise_client_closed_error(server: ScriptedServer) -> Non
     assert len(server.requests) == number
 
 
-def test_an_exception_passes_through_the_context_manager(server: ScriptedServer) -> None:
+def test_exception_passes_through_the_context_manager(server: ScriptedServer) -> None:
     """An exception in the block propagates, and the client is closed."""
     with pytest.raises(ZeroDivisionError), open_client(server.url) as client:
         raise ZeroDivisionError
@@ -307,7 +307,7 @@ def test_close_during_close_ends_both(server: ScriptedServer, monkeypatch: pytes
     assert not loop_threads()
 
 
-def test_the_transport_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_base_url_selects_transport_without_slow_imports(monkeypatch: pytest.MonkeyPatch) -> None:
     """``local`` selects the embedded server, other URLs aiohttp; no slow module is imported."""
     assert type(connecting._transport("http://127.0.0.1:1", None)).__name__ == "AiohttpTransport"
     assert type(connecting._transport("local", None)).__name__ == "EmbeddedTransport"

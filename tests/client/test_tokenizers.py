@@ -112,7 +112,7 @@ def test_embedded_server_has_a_byte_tokenizer() -> None:
         tokenizer.decode([1, 257])
 
 
-def test_the_byte_tokenizer_writes_files_for_transformers(tmp_path: Path) -> None:
+def test_byte_tokenizer_writes_files_for_transformers(tmp_path: Path) -> None:
     """The files hold a byte-level BPE without merges whose tokens are the bytes."""
     ByteTokenizer().save_pretrained(tmp_path / "org" / "model")
     content = json.loads((tmp_path / "org/model/tokenizer.json").read_text())
@@ -120,7 +120,9 @@ def test_the_byte_tokenizer_writes_files_for_transformers(tmp_path: Path) -> Non
     assert sorted(vocabulary.values()) == list(range(256)) and content["model"]["merges"] == []
     known = {"a": 97, "~": 126, "é": 0xE9, "Ġ": 32, "Ċ": 10, "Ā": 0, "ġ": 127, "ł": 160, "Ń": 173}
     assert {letter: vocabulary[letter] for letter in known} == known
-    assert [(each["content"], each["id"]) for each in content["added_tokens"]] == [("<|endoftext|>", 256)]
+    assert [(added_token["content"], added_token["id"]) for added_token in content["added_tokens"]] == [
+        ("<|endoftext|>", 256)
+    ]
     assert not content["pre_tokenizer"]["add_prefix_space"] and not content["pre_tokenizer"]["use_regex"]
     settings = json.loads((tmp_path / "org/model/tokenizer_config.json").read_text())
     assert settings == {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|endoftext|>"}

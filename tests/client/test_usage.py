@@ -40,7 +40,7 @@ def test_tokens_of_samples(server: ScriptedServer, client: tw.ServiceClient) -> 
     assert sampling.usage == expected + tw.Usage(prompt_tokens=1, sampled_tokens=2)
 
 
-def test_the_load_of_the_server(server: ScriptedServer) -> None:
+def test_load_counts_requests_window_and_push_backs(server: ScriptedServer) -> None:
     """The load has requests in flight and waiting, the window after a push-back, and the number of push-backs."""
     gate = Gate()
     busy = ScriptedResponse({}, status=429, headers={"retry-after-ms": "1"})
@@ -61,7 +61,7 @@ def test_the_load_of_the_server(server: ScriptedServer) -> None:
         assert (sampling.load.in_flight, sampling.load.waiting) == (0, 0)
 
 
-def test_a_client_with_its_own_policy_has_its_own_load(server: ScriptedServer, client: tw.ServiceClient) -> None:
+def test_client_with_retry_config_has_separate_load(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """RetryConfig.max_connections limits the service or one client."""
     own = client.create_sampling_client(base_model="base", retry_config=tw.RetryConfig(max_connections=3))
     assert own.load.ceiling == 3

@@ -49,7 +49,7 @@ def temporary_folders(where: Path) -> list[str]:
     return [path.name for path in where.glob(f"{temporary_folder.FOLDER_PREFIX}*")]
 
 
-def test_a_named_folder_keeps_checkpoints(tmp_path: Path) -> None:
+def test_named_folder_keeps_checkpoints(tmp_path: Path) -> None:
     """A process loads what another one saved, and the log reports no loss."""
     address = f"local:{tmp_path / 'runs'}"
     saved = run(SAVE, address)
@@ -60,7 +60,7 @@ def test_a_named_folder_keeps_checkpoints(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "variables", [{"TINKER_BASE_URL": "local:{}"}, {"TINKER_BASE_URL": "local", "TINKERWIRE_LOCAL_FOLDER": "{}"}]
 )
-def test_the_environment_names_the_folder(tmp_path: Path, variables: dict[str, str]) -> None:
+def test_environment_variable_sets_folder(tmp_path: Path, variables: dict[str, str]) -> None:
     """TINKER_BASE_URL or TINKERWIRE_LOCAL_FOLDER names the folder."""
     run(SAVE, **{name: value.format(tmp_path) for name, value in variables.items()})
     assert list(tmp_path.rglob("*.npz"))
@@ -105,7 +105,7 @@ def test_clients_of_one_process_share_a_folder(tmp_path: Path) -> None:
         again.create_training_client_from_state(path).result()
 
 
-def test_a_folder_in_use_is_an_error_with_a_way_out(tmp_path: Path) -> None:
+def test_folder_in_use_raises_error_with_advice(tmp_path: Path) -> None:
     """The error of a second process names the folder and the alternatives."""
     with tw.ServiceClient(base_url=f"local:{tmp_path}"):
         command = [sys.executable, "-c", SAVE, f"local:{tmp_path}"]
@@ -114,7 +114,7 @@ def test_a_folder_in_use_is_an_error_with_a_way_out(tmp_path: Path) -> None:
     assert "tinkerwire serve --folder" in found.stderr
 
 
-def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+def test_unusable_folder_is_rejected(tmp_path: Path) -> None:
     """A file at the path raises a ValueError that names the path."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="file cannot be used"):
@@ -146,7 +146,7 @@ def test_losing_checkpoints_of_a_temporary_folder_is_logged(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_leaves_no_temporary_folder(tmp_path: Path, number: signal.Signals) -> None:
+def test_signal_leaves_no_temporary_folder(tmp_path: Path, number: signal.Signals) -> None:
     """The signal ends the process as without the client, and the folder is gone."""
     # Signals that nohup and background jobs ignore are inherited.
     default = f"import signal\nsignal.signal({int(number)}, signal.SIG_DFL)\n"
@@ -169,7 +169,7 @@ def test_signal_handlers_of_the_program_stay(tmp_path: Path, handler: str) -> No
     assert not temporary_folders(tmp_path)
 
 
-def test_the_next_process_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+def test_next_process_removes_folder_of_killed_process(tmp_path: Path) -> None:
     """The next process removes folders of ended processes and leaves those of running ones."""
     with start_program(WAIT, tmp_path) as running:
         with start_program(WAIT, tmp_path) as killed:
@@ -198,7 +198,7 @@ def test_foreign_folders_are_left_alone(tmp_path: Path, monkeypatch: pytest.Monk
     assert (kept / "file").exists()
 
 
-def test_a_forked_child_leaves_the_folder_to_its_parent() -> None:
+def test_forked_child_leaves_the_folder_to_its_parent() -> None:
     """A child that a signal ends does not remove its parent's folder."""
     with tw.ServiceClient(base_url="local") as client:
         client.get_server_capabilities()

@@ -100,13 +100,13 @@ def check(expected: list[float], client: tw.ServiceClient, **options: bool) -> N
 
 
 @pytest.mark.parametrize("not_ready", ["408", "try_again"])
-def test_results_that_are_not_ready(expected: list[float], not_ready: str) -> None:
+def test_result_that_is_not_ready_is_polled_again(expected: list[float], not_ready: str) -> None:
     """The client polls again until a delayed result is there, in both forms of the response."""
     with client_of(Quirks(result_delay_s=0.12, not_ready=not_ready), long_poll_s=0.05) as client:
         check(expected, client)
 
 
-def test_polls_that_are_held_longer_than_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_poll_timeout_starts_next_poll(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next poll follows at once while other responses show that the server is alive."""
     monkeypatch.setattr(poller, "POLL_TIMEOUT_S", 0.1)
     monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
@@ -150,7 +150,7 @@ def test_missing_results_end_at_the_deadline(pass_time: Callable[[float], None])
         ("500", tw.InternalServerError),
     ],
 )
-def test_failed_futures(failure: str, kind: type[tw.TinkerError]) -> None:
+def test_every_failure_shape_raises_error_with_reason(failure: str, kind: type[tw.TinkerError]) -> None:
     """Each shape of a failure raises the right class soon, with the reason, and the client continues."""
     retry = attrs.evolve(FAST, max_elapsed=0.5)
     with client_of(Quirks(failure=failure), retry=retry) as client:
@@ -185,7 +185,7 @@ def test_failed_futures(failure: str, kind: type[tw.TinkerError]) -> None:
     ],
     ids=str,
 )
-def test_forms(expected: list[float], wire: str, ways: dict[str, Any]) -> None:
+def test_body_form_of_server_is_discovered(expected: list[float], wire: str, ways: dict[str, Any]) -> None:
     """The client finds the body form of batches and results, with and without flags."""
     with client_of(Quirks(**ways), wire) as client:
         check(expected, client)
@@ -196,13 +196,13 @@ def test_forms(expected: list[float], wire: str, ways: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("missing_status", ["404", "405"])
 @pytest.mark.parametrize("wire", ["0.16.1", "0.25.0", "0.38.0"])
-def test_optional_calls_that_are_missing(expected: list[float], wire: str, missing_status: str) -> None:
+def test_training_needs_no_optional_endpoint(expected: list[float], wire: str, missing_status: str) -> None:
     """The flow needs none of the optional calls."""
     with client_of(Quirks(missing="optional", missing_status=missing_status), wire) as client:
         check(expected, client)
 
 
-def test_announced_calls_that_are_missing(expected: list[float]) -> None:
+def test_missing_announced_endpoints_do_not_stop_training(expected: list[float]) -> None:
     """The client survives a server that announces calls which it does not have."""
     flags = {"sample_use_retrieve_futures": True, "sample_cancel_enabled": True, "sample_join_sampling_session": True}
     missing = {"retrieve_futures", "cancel_future", "join_sampling_session"}
@@ -210,7 +210,7 @@ def test_announced_calls_that_are_missing(expected: list[float]) -> None:
         check(expected, client)
 
 
-def test_missing_calls_raise_an_error_that_names_them() -> None:
+def test_missing_endpoint_raises_error_with_its_name() -> None:
     """A user's call of a missing endpoint raises an error that names the call, and the client continues."""
     with client_of(Quirks(missing={"set_checkpoint_ttl", "create_sampling_session"})) as client:
         training = client.create_lora_training_client(MODEL, rank=4)
@@ -223,7 +223,7 @@ def test_missing_calls_raise_an_error_that_names_them() -> None:
         train(training)
 
 
-def test_a_strict_server_of_an_older_wire(expected: list[float]) -> None:
+def test_unknown_field_error_names_field_and_dialect(expected: list[float]) -> None:
     """Newer fields are not sent by default; if set, they cause a 422 that names field and dialect, without a gap."""
     with client_of(wire="0.6.3") as client:
         check(expected, client)
@@ -236,20 +236,20 @@ def test_a_strict_server_of_an_older_wire(expected: list[float]) -> None:
 # --- 7 to 10 -------------------------------------------------------------------------------------------------------
 
 
-def test_short_paths(expected: list[float]) -> None:
+def test_weights_with_short_path_can_be_sampled(expected: list[float]) -> None:
     """Weights named ``tinker://MODEL/NAME`` can be sampled."""
     with client_of(Quirks(short_paths=True)) as client:
         check(expected, client)
 
 
-def test_short_prompt_logprobs(expected: list[float]) -> None:
+def test_short_prompt_logprobs_start_at_second_token(expected: list[float]) -> None:
     """N-1 values belong to all tokens but the first."""
     for wire in ("0.16.1", "0.25.0"):
         with client_of(Quirks(prompt_logprobs="short"), wire) as client:
             check(expected, client)
 
 
-def test_absent_prompt_logprobs(expected: list[float], caplog: pytest.LogCaptureFixture) -> None:
+def test_absent_prompt_logprobs_raise_or_warn(expected: list[float], caplog: pytest.LogCaptureFixture) -> None:
     """compute_logprobs raises an error; a sample arrives without them, with a warning."""
     with client_of(Quirks(prompt_logprobs="absent")) as client:
         check(expected, client, logprobs=False)
@@ -261,7 +261,7 @@ def test_absent_prompt_logprobs(expected: list[float], caplog: pytest.LogCapture
     assert "the server returned no prompt_logprobs, although the request asks for them" in caplog.text
 
 
-def test_top_k(caplog: pytest.LogCaptureFixture) -> None:
+def test_ignored_topk_warns_and_rejected_topk_raises(caplog: pytest.LogCaptureFixture) -> None:
     """Ignored top-k causes a warning, rejected top-k a clear error."""
     with client_of(Quirks(topk="ignored")) as client, caplog.at_level(logging.WARNING, "tinkerwire"):
         sampling = client.create_sampling_client(base_model=MODEL)
@@ -278,7 +278,7 @@ def test_top_k(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.parametrize("metrics", ["empty", "null"])
 @pytest.mark.parametrize("wire", ["0.16.1", "0.25.0"])
-def test_metrics(expected: list[float], metrics: str, wire: str) -> None:
+def test_empty_metrics_are_accepted(expected: list[float], metrics: str, wire: str) -> None:
     """Empty and null metrics of one and several chunks read as no metrics."""
     with client_of(Quirks(metrics=metrics), wire) as client:
         check(expected, client)
@@ -287,7 +287,7 @@ def test_metrics(expected: list[float], metrics: str, wire: str) -> None:
         assert not training.optim_step(ADAM).result(TEST_TIMEOUT_S).metrics
 
 
-def test_loads_that_must_come_first(expected: list[float]) -> None:
+def test_rejected_late_load_does_not_stop_training(expected: list[float]) -> None:
     """A client from a state loads first; a later load is rejected clearly, and training continues."""
     with client_of(Quirks(load_first=True)) as client:
         check(expected, client)
@@ -312,7 +312,7 @@ def test_rejected_operations_leave_no_gap(strict: bool, counts_rejected: bool) -
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_a_gap_of_an_uncertain_operation_does_not_block_training(strict: bool) -> None:
+def test_gap_of_an_uncertain_operation_does_not_block_training(strict: bool) -> None:
     """An operation that may have arrived leaves a gap, and training continues."""
     fault_injection = FaultInjection(p_reset=1, only={"optim_step"})
     settings: dict[str, Any] = {"strict_sequence": strict, "gap_wait_s": 0.3, "fault_injection": fault_injection}
@@ -324,7 +324,7 @@ def test_a_gap_of_an_uncertain_operation_does_not_block_training(strict: bool) -
         train(training)
 
 
-def test_an_operation_behind_an_endless_gap_ends_at_its_deadline(pass_time: Callable[[float], None]) -> None:
+def test_operation_behind_endless_gap_ends_at_deadline(pass_time: Callable[[float], None]) -> None:
     """The error of an operation behind a gap describes its state."""
     fault_injection = FaultInjection(p_reset=1, only={"optim_step"})
     retry = attrs.evolve(FAST, progress_timeout=50)
@@ -341,7 +341,7 @@ def test_an_operation_behind_an_endless_gap_ends_at_its_deadline(pass_time: Call
 
 @pytest.mark.parametrize("ids", ["integer", "uuid", "prefixed"])
 @pytest.mark.parametrize("together", [False, True])
-def test_request_ids(expected: list[float], ids: str, together: bool) -> None:
+def test_request_ids_of_any_form_are_polled(expected: list[float], ids: str, together: bool) -> None:
     """Request ids have any form, polled one by one or in batches."""
     flags = {"sample_use_retrieve_futures": True} if together else {}
     with client_of(Quirks(ids=ids), "0.38.0" if together else "0.16.1", client_config=flags) as client:

@@ -139,7 +139,7 @@ def exported_names(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", EXPORTS)
-def test_a_public_module_exports_exactly_its_names(name: str) -> None:
+def test_public_module_exports_exactly_its_names(name: str) -> None:
     """A name becomes public only on purpose."""
     assert exported_names(name) == EXPORTS[name]
 

@@ -101,8 +101,8 @@ def parameters(method: Any) -> list[list[Any]]:
 
 def unsupported(official: list[list[Any]], ours: list[list[Any]]) -> Iterator[str]:
     """Return the reasons why a call that the official method accepts would fail here."""
-    by_place = [each for each in ours if each[1] == "positional"]
-    by_name = {each[0]: each for each in ours}
+    by_place = [parameter for parameter in ours if parameter[1] == "positional"]
+    by_name = {parameter[0]: parameter for parameter in ours}
     for place, (name, kind, *default) in enumerate(official):
         found = by_name.get(name)
         if found is None or (kind == "positional" and (place >= len(by_place) or by_place[place] is not found)):
@@ -235,7 +235,7 @@ def test_metadata_in_the_place_of_older_releases() -> None:
         client.create_training_client_from_state("tinker://a/weights/b", {"a": "b"})  # type: ignore[arg-type]
 
 
-def test_a_sampling_client_by_its_older_name() -> None:
+def test_older_arguments_create_sampling_client() -> None:
     """The older name returns a future of a sampling client."""
     with tw.ServiceClient(base_url="local") as client:
         training = client.create_lora_training_client("tinkerwire/byte-nano", rank=2)
@@ -294,6 +294,6 @@ def test_older_names_work_where_servers_serve_them(wire: str) -> None:
         ([["a", "keyword", None]], [["a", "keyword", None], ["b", "keyword", 0]], []),
     ],
 )
-def test_the_comparison(official: list[list[Any]], ours: list[list[Any]], found: list[str]) -> None:
+def test_comparison_finds_differences(official: list[list[Any]], ours: list[list[Any]], found: list[str]) -> None:
     """The comparison detects defaults, positions, kinds and additional required parameters."""
     assert list(unsupported(official, ours)) == found

@@ -16,14 +16,14 @@ README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_first_loop_runs_as_it_stands() -> None:
+def test_first_example_runs_unchanged() -> None:
     """The first block prints a falling loss and a sample."""
     run = subprocess.run([sys.executable, "-c", BLOCKS[0]], capture_output=True, text=True, timeout=100, check=False)
     assert run.returncode == 0, run.stderr
     assert float(re.findall(r"loss ([\d.]+)", run.stdout)[0]) < 5.0
 
 
-def test_the_stubs_alone_run_as_they_stand() -> None:
+def test_example_of_stubs_runs_unchanged() -> None:
     """The block about the generated package samples from a real server with nothing but httpx."""
     with embedded_http_server() as url:
         program = BLOCKS[1].replace("http://127.0.0.1:8080", url)

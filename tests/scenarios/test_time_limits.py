@@ -122,7 +122,7 @@ def test_libraries_get_only_seconds_that_they_keep(seconds: float | None) -> Non
 
 
 @pytest.mark.parametrize("kind", ["aiohttp", "httpx"])
-def test_the_wait_for_a_free_connection_has_the_limit_of_its_operation(
+def test_wait_for_connection_ends_at_deadline_of_operation(
     server: ScriptedServer, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hundred calls over two connections to a silent server all end at their own limit."""
@@ -249,9 +249,7 @@ def test_every_wait_ends_at_the_deadline(server: ScriptedServer, name: str) -> N
     assert isinstance(error, TimeoutError) or is_refused
 
 
-def test_a_credential_that_takes_long_has_the_limit_of_the_operation(
-    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_credential_ends_at_deadline_of_operation(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow credential command ends with the operation that waits for it, and no seq_id is lost."""
     monkeypatch.setenv("TINKER_CREDENTIAL_CMD", "sleep 30")
     policy = tw.RetryConfig(progress_timeout=0.5)
@@ -263,7 +261,7 @@ def test_a_credential_that_takes_long_has_the_limit_of_the_operation(
     assert not server.requests
 
 
-def test_a_deadline_loses_no_seq_id(server: ScriptedServer) -> None:
+def test_deadline_loses_no_seq_id(server: ScriptedServer) -> None:
     """After a submission without a response, the next operation has the number that the server expects."""
     gate = Gate()
     server.rules["optim_step"] = in_order(ScriptedResponse({}, gate=gate), server.healthy_response)
@@ -278,7 +276,7 @@ def test_a_deadline_loses_no_seq_id(server: ScriptedServer) -> None:
     assert [body["seq_id"] for body in server.bodies("optim_step")] == [1, 2]
 
 
-def test_a_deadline_does_not_cancel_a_shared_session_creation(server: ScriptedServer) -> None:
+def test_deadline_does_not_cancel_a_shared_session_creation(server: ScriptedServer) -> None:
     """A sample without a limit gets the session that a sample with a short limit requested first."""
     gate = Gate()
     server.rules["create_session"] = lambda request: ScriptedResponse(server.healthy_response(request).body, gate=gate)
@@ -292,7 +290,7 @@ def test_a_deadline_does_not_cancel_a_shared_session_creation(server: ScriptedSe
         assert patient.result(TEST_TIMEOUT_S).sequences
 
 
-def test_the_error_names_request_setting_and_queue(server: ScriptedServer) -> None:
+def test_error_names_request_setting_and_queue(server: ScriptedServer) -> None:
     """The error names the request, the limit, the queue state, and that the server may continue."""
     paused = ScriptedResponse({"type": "try_again", "queue_state": "paused_capacity", "queue_state_reason": "no GPUs"})
     server.on_poll("OptimStep", lambda _: paused)

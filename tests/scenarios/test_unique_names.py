@@ -39,6 +39,6 @@ def repeated_names() -> dict[str, list[str]]:
     return {name: sorted(paths) for name, paths in sorted(modules.items()) if len(paths) > 1}
 
 
-def test_a_public_name_is_defined_in_one_module() -> None:
+def test_public_name_is_defined_in_one_module() -> None:
     """A reader who searches for a public name finds one definition."""
     assert repeated_names() == {}

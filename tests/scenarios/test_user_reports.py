@@ -100,7 +100,7 @@ def link(folder: Path) -> Iterator[Outage]:
         found.close()
 
 
-def test_a_run_survives_an_outage(tmp_path: Path) -> None:
+def test_training_survives_outage(tmp_path: Path) -> None:
     """Pending results arrive after the outage, and every step is applied once."""
     losses = []
     for number, is_away in enumerate((False, True)):
@@ -124,7 +124,7 @@ def test_a_run_survives_an_outage(tmp_path: Path) -> None:
     assert losses[0] == losses[1]
 
 
-def test_the_optimizer_is_loaded_on_request() -> None:
+def test_optimizer_is_loaded_on_request() -> None:
     """With the optimizer the next step equals the one of the original run; without it, it differs."""
 
     def after(load: str) -> Any:
@@ -169,7 +169,7 @@ def test_awaiting_once_or_twice_is_the_same(server: ScriptedServer) -> None:
         asyncio.run(run(client))
 
 
-def test_an_archive_in_preparation_is_polled(server: ScriptedServer, client: tw.ServiceClient) -> None:
+def test_archive_in_preparation_is_polled(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The client waits while the server responds 409."""
     busy = ScriptedResponse({"detail": "Archive creation already in progress"}, status=409)
     ready = ScriptedResponse(b"", status=302, headers={"location": "https://store.example/a.tar"})
@@ -217,7 +217,7 @@ def test_error_bodies_of_any_shape(
     assert KEY[:12] not in str(error)
 
 
-def test_a_failure_without_a_reason_names_its_operation(server: ScriptedServer, client: tw.ServiceClient) -> None:
+def test_failure_without_a_reason_names_its_operation(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The error has the operation, the request id and the category; other items are not lost."""
     sampling = client.create_sampling_client(base_model="base")
     opaque = ScriptedResponse({"error": "Unknown error", "category": "server"})

@@ -73,7 +73,7 @@ DAY = datetime(2025, 1, 1, tzinfo=timezone.utc)
 
 def zeros(data: Any, logprobs: Any) -> Any:
     """Return a custom loss."""
-    return 0.0, {}, [np.zeros_like(each) for each in logprobs]
+    return 0.0, {}, [np.zeros_like(logprob) for logprob in logprobs]
 
 
 NEEDED: Mapping[str, Mapping[str, Any]] = {

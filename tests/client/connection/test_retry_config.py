@@ -63,7 +63,7 @@ def test_delays_double_up_to_maximum_with_jitter(policy: tw.RetryConfig, attempt
     assert full * (1 - policy.jitter_factor) <= policy.delay(attempt) <= full
 
 
-def test_default_delays() -> None:
+def test_default_delays_double_from_half_to_ten_seconds() -> None:
     """The delays are 0.5, 1, 2, 4, 8 and then 10 s, each up to a quarter shorter, at random."""
     policy = tw.RetryConfig()
     waits = [policy.delay(attempt) for attempt in range(1, 8)]
@@ -73,7 +73,7 @@ def test_default_delays() -> None:
 
 
 @pytest.mark.parametrize("status", [*range(300, 309), *range(400, 452), *range(500, 512), 599])
-def test_retryable_statuses(status: int) -> None:
+def test_only_timeouts_conflicts_limits_and_server_errors_are_retried(status: int) -> None:
     """The client retries 408, 409, 429 and 5xx only, unless the header x-should-retry decides."""
     assert is_retryable(make_status_error(status)) == (status in (408, 409, 429) or status >= 500)
     assert is_retryable(make_status_error(status, x_should_retry="true"))

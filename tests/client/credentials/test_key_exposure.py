@@ -19,16 +19,16 @@ pytestmark = pytest.mark.timeout(60)
 TESTS = str(Path(__file__).parents[2])
 
 
-def list_texts(value: object, depth: int = 4) -> Iterator[str]:
+def list_attribute_texts(value: object, depth: int = 4) -> Iterator[str]:
     """Yield the texts of an object and its attributes, as a debugger or an error reporter shows them."""
     yield repr(value)
     yield str(value)
     if depth:
         for attribute in (*vars(value).values(), *getattr(value, "args", ())) if hasattr(value, "__dict__") else ():
-            yield from list_texts(attribute, depth - 1)
+            yield from list_attribute_texts(attribute, depth - 1)
         for link in ("__cause__", "__context__"):
             if getattr(value, link, None) is not None:
-                yield from list_texts(getattr(value, link), depth - 1)
+                yield from list_attribute_texts(getattr(value, link), depth - 1)
 
 
 Failure = Callable[[ScriptedServer], None]
@@ -75,7 +75,7 @@ def test_no_error_shows_the_key(server: ScriptedServer, failure: Failure, kind: 
         root.setLevel(level)
     assert KEY not in "".join(traceback.format_exception(caught.value))
     assert KEY not in log.getvalue()
-    assert not [text for text in list_texts(caught.value) if KEY in text]
+    assert not [text for text in list_attribute_texts(caught.value) if KEY in text]
 
 
 def test_no_local_variable_of_a_traceback_holds_the_key(server: ScriptedServer) -> None:

@@ -72,7 +72,7 @@ class EchoTransport:
         pass
 
 
-def list_texts(value: object, seen: set[int]) -> Iterator[str]:
+def list_error_texts(value: object, seen: set[int]) -> Iterator[str]:
     """Yield the texts of an object, its attributes, causes and contexts."""
     if id(value) in seen:
         return
@@ -83,7 +83,7 @@ def list_texts(value: object, seen: set[int]) -> Iterator[str]:
     parts += list(vars(value).values()) if isinstance(value, BaseException) else []
     for part in parts:
         if part is not None and not callable(part):
-            yield from list_texts(part, seen)
+            yield from list_error_texts(part, seen)
 
 
 @settings(max_examples=60)
@@ -116,7 +116,7 @@ def test_repeated_secrets_do_not_reach_errors_and_log(key: str, header: str, pat
     assert isinstance(error, tw.TinkerError)
     assert key in transport.received
     content = pickle.dumps(error).decode("latin-1")
-    texts = [*traceback.format_exception(error), log.getvalue(), content, *list_texts(error, set())]
+    texts = [*traceback.format_exception(error), log.getvalue(), content, *list_error_texts(error, set())]
     for secret in secrets:
         # JSON escapes some characters of a secret.
         for spelling in (secret, json.dumps(secret)[1:-1]):

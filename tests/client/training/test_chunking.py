@@ -47,7 +47,7 @@ def test_chunks_are_as_large_as_they_can_be(sizes: list[int], limits: tw.ChunkLi
         assert is_full or sum(map(count_values, [*chunk, following[0]])) > limits.max_values
 
 
-def test_counted_values() -> None:
+def test_chunk_limit_counts_tokens_images_and_tensor_elements() -> None:
     """Tokens, expected tokens of images and stored tensor elements count; images of unknown length do not."""
     inputs = {"target_tokens": np.zeros((3, 4), dtype=np.int64), "weights": [0.5] * 5}
     text = tw.EncodedTextChunk(tokens=[1, 2, 3])
@@ -69,7 +69,7 @@ def test_counted_values() -> None:
     )
 
 
-def test_default_and_invalid_limits() -> None:
+def test_limits_have_defaults_and_must_be_positive() -> None:
     """128 datums, 500,000 values and 5 MB are the defaults; a limit below 1 raises."""
     limits = tw.ChunkLimits()
     assert (limits.max_datums, limits.max_values, limits.max_body_bytes) == (128, 500_000, 5_000_000)
@@ -94,7 +94,7 @@ def output_of(request: RecordedRequest) -> ScriptedResponse:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("forward_backward", "ForwardBackward"), ("forward", "Forward")])
-def test_a_large_batch_end_to_end(server: ScriptedServer, name: str, kind: str) -> None:
+def test_large_batch_is_sent_in_consecutive_chunks(server: ScriptedServer, name: str, kind: str) -> None:
     """A batch of 10 in chunks of 4 is three consecutive requests in order and one result."""
     server.rules[name] = echo
     server.on_poll(kind, output_of)
@@ -144,7 +144,7 @@ def test_results_in_any_order_make_the_same_output(server: ScriptedServer) -> No
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 2])
-def test_a_refused_chunk_fails_the_call_only(server: ScriptedServer, chunk: int) -> None:
+def test_rejected_chunk_fails_only_its_operation(server: ScriptedServer, chunk: int) -> None:
     """A rejected chunk fails its call; the chunks behind it are not sent, and the client still works."""
     answers = [echo] * chunk + [ScriptedResponse({"detail": "bad datum"}, status=422), echo]
     server.rules["forward_backward"] = in_order(*answers)
@@ -175,7 +175,7 @@ def test_several_failed_chunks_make_one_error(server: ScriptedServer) -> None:
         training.optim_step(ADAM).result(TEST_TIMEOUT_S)
 
 
-def test_a_failed_result_of_a_chunk_fails_the_call_only(server: ScriptedServer) -> None:
+def test_failed_chunk_result_fails_only_its_operation(server: ScriptedServer) -> None:
     """A failed result of a chunk fails the call, and the polls of other chunks end."""
     server.rules["forward_backward"] = echo
     failed = ScriptedResponse({"error": "boom", "category": "server"})
@@ -190,7 +190,7 @@ def test_a_failed_result_of_a_chunk_fails_the_call_only(server: ScriptedServer) 
         training.optim_step(ADAM).result(TEST_TIMEOUT_S)
 
 
-def test_a_cancelled_batch_stops_sending(server: ScriptedServer) -> None:
+def test_cancelled_batch_stops_sending(server: ScriptedServer) -> None:
     """Cancelling a batch drops its unsent chunks and its polls; the client still works."""
     gate = Gate()
     server.rules["forward_backward"] = in_order(

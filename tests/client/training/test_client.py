@@ -135,7 +135,7 @@ def test_data_may_come_from_a_generator(server: ScriptedServer, training: tw.Tra
     assert len(server.bodies("forward")[0]["forward_input"]["data"]) == 3
 
 
-def test_every_method_has_its_async_twin(training: tw.TrainingClient) -> None:
+def test_every_method_has_async_variant(training: tw.TrainingClient) -> None:
     """The _async methods return the same futures and clients."""
 
     async def run() -> None:

@@ -87,7 +87,7 @@ def test_forward_then_backward_by_the_gradients(server: ScriptedServer, training
     assert len(result.loss_fn_outputs) == 2
 
 
-def test_the_loss_wins_over_a_metric_of_its_name(server: ScriptedServer, training: tw.TrainingClient) -> None:
+def test_loss_overrides_metric_of_same_name(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """A response without loss:sum is valid, and a metric with this name does not replace the loss."""
     server.on_poll("ForwardBackward", lambda _: ScriptedResponse(output(1, {})))
     result = training.forward_backward_custom(
@@ -128,7 +128,7 @@ def test_later_operations_keep_their_place(server: ScriptedServer, training: tw.
         (concurrent.futures.CancelledError(), RuntimeError, "loss_fn ended with CancelledError"),
     ],
 )
-def test_a_failing_function_fails_what_is_queued_behind_it(
+def test_failed_loss_function_fails_queued_operations(
     server: ScriptedServer, training: tw.TrainingClient, error: BaseException, expected: type[Exception], text: str
 ) -> None:
     """Nothing is trained or saved without the gradients; once the error is retrieved, training continues."""
@@ -209,7 +209,7 @@ def test_loss_type_input_is_deprecated(training: tw.TrainingClient) -> None:
 
 
 @pytest.mark.skipif(HAS_TORCH, reason="torch is installed")
-def test_without_torch(server: ScriptedServer, training: tw.TrainingClient) -> None:
+def test_numpy_is_default_without_torch(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Numpy arrays are the default, and the error for torch names the alternative."""
     assert training.forward_backward_custom([datum()], squares).result(TEST_TIMEOUT_S).metrics["loss:sum"] == 5.0
     with pytest.raises(ValueError, match="torch is not installed; install it, or pass arrays='numpy'"):
@@ -228,7 +228,7 @@ def test_logprobs_of_the_wrong_size_raise(
 
 
 @needs_torch
-def test_torch_differentiates(server: ScriptedServer, training: tw.TrainingClient) -> None:
+def test_torch_computes_gradients_of_loss(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Tensors are float32 leaves; a datum that the loss does not use has a gradient of 0."""
     seen: list[Any] = []
 

@@ -26,7 +26,7 @@ def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == level]
 
 
-def test_a_failure_is_logged_at_once_though_its_future_is_kept(
+def test_failure_is_logged_while_its_future_exists(
     server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A caller may keep the future of a failed batch unread; the failure is logged once."""
@@ -41,7 +41,7 @@ def test_a_failure_is_logged_at_once_though_its_future_is_kept(
 
 
 @pytest.mark.parametrize("how", ["result", "callback", "gather"])
-def test_a_failure_that_a_caller_waits_for_is_not_logged(
+def test_failure_that_a_caller_waits_for_is_not_logged(
     server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     """A waiting caller gets the error; a log line would be noise."""
@@ -63,7 +63,7 @@ def test_a_failure_that_a_caller_waits_for_is_not_logged(
 
 
 @pytest.mark.parametrize("how", ["save_state", "save_weights_for_sampler", "save_weights_and_get_sampling_client"])
-def test_a_save_names_the_failed_steps_that_it_lacks(
+def test_save_warning_names_failed_steps(
     server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     """Weights saved after a failed batch look trained; a warning names the batch, once."""
@@ -77,7 +77,7 @@ def test_a_save_names_the_failed_steps_that_it_lacks(
     assert "out of memory" in text
 
 
-def test_a_save_after_a_retrieved_error_does_not_warn(
+def test_save_after_a_retrieved_error_does_not_warn(
     server: ScriptedServer, training: tw.TrainingClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A caller that got the error may have repeated the batch."""
@@ -93,7 +93,7 @@ def squares(data: list[tw.Datum], logprobs: list[Any]) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("stage", ["forward", "backward", "cancelled"])
-def test_a_custom_loss_that_fails_elsewhere_fails_what_is_queued(
+def test_failed_custom_loss_fails_queued_operations(
     server: ScriptedServer, training: tw.TrainingClient, stage: str
 ) -> None:
     """A rejected pass, and a cancellation during the function, leave no gradients either."""

@@ -103,7 +103,7 @@ def test_loss_is_uploaded_like_the_official_sdk(server: ScriptedServer, handing:
     assert sent["data"][0]["loss_fn_inputs"].keys() == {"target_tokens", "beta"}
 
 
-def test_a_session_has_each_loss_once(server: ScriptedServer, handing: tw.ServiceClient) -> None:
+def test_identical_loss_in_session_is_rejected(server: ScriptedServer, handing: tw.ServiceClient) -> None:
     """A second identical loss raises; a failed upload can be repeated."""
     refusal = ScriptedResponse({"detail": "no"}, status=422)
     server.rules["create_custom_loss"] = lambda request: (
@@ -168,7 +168,9 @@ def test_datums_without_the_inputs_of_the_loss_raise(
     assert seq_ids(server) == [1]
 
 
-def test_without_torch(client: tw.ServiceClient, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_torch_raises_error_with_advice(
+    client: tw.ServiceClient, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The error names the missing package; nothing is sent."""
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setitem(sys.modules, "torch.fx", None)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.mark.parametrize("step", ["create_session", "create_model", "retrieve_future"])
-def test_a_failed_creation_reaches_every_operation(server: ScriptedServer, client: tw.ServiceClient, step: str) -> None:
+def test_failed_creation_reaches_every_operation(server: ScriptedServer, client: tw.ServiceClient, step: str) -> None:
     """Each queued operation raises the reason with its cause; nothing is sent."""
     server.rules[step] = lambda _: ScriptedResponse({"detail": "out of GPUs"}, status=404)
     training = client.create_lora_training_client("base")
@@ -51,7 +51,7 @@ def test_operations_after_a_cancelled_creation_name_the_cancellation(
     gate.release()
 
 
-def test_a_model_whose_weights_did_not_load_trains_nothing(server: ScriptedServer, client: tw.ServiceClient) -> None:
+def test_failed_load_prevents_training(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """If the load of create_training_client_from_state fails, no operation runs on the new model."""
     server.on_poll("LoadWeights", lambda _: ScriptedResponse({"error": "no such checkpoint", "category": "user"}))
     training = client.create_training_client_from_state("tinker://m0/weights/a")
@@ -66,7 +66,9 @@ PATH = "tinker://m0/weights/a"
 
 @pytest.mark.parametrize("status", [400, 404, 405, 422, 501])
 @pytest.mark.parametrize("wire_version", [None, "0.24.1"])
-def test_a_server_whose_load_creates_no_model(server: ScriptedServer, status: int, wire_version: str | None) -> None:
+def test_rejected_creation_by_load_falls_back_to_create_model(
+    server: ScriptedServer, status: int, wire_version: str | None
+) -> None:
     """Its flag promises creation by load_weights: the client falls back to create_model and load, permanently."""
     server.rules["client/config"] = lambda _: ScriptedResponse(FLAGS)
 
@@ -88,7 +90,7 @@ def test_a_server_whose_load_creates_no_model(server: ScriptedServer, status: in
     assert loads == [None] * (3 if status == 501 else 1) + ["m1", "m1"]
 
 
-def test_a_load_that_may_have_created_a_model_is_not_repeated(server: ScriptedServer) -> None:
+def test_load_that_may_have_created_model_is_not_resent(server: ScriptedServer) -> None:
     """A rejection after a lost response, or after a future, proves nothing about the first attempt."""
     refusal = ScriptedResponse({"detail": "it exists"}, 400)
     server.rules["load_weights"] = in_order(ScriptedResponse(drop=True), refusal)

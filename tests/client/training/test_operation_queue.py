@@ -125,7 +125,7 @@ def test_two_models_do_not_wait_for_each_other(server: ScriptedServer, client: t
 
 
 @pytest.mark.parametrize("status", [302, 307, 400, 401, 403, 404, 422])
-def test_a_rejected_operation_leaves_no_gap(server: ScriptedServer, training: tw.TrainingClient, status: int) -> None:
+def test_rejected_operation_leaves_no_gap(server: ScriptedServer, training: tw.TrainingClient, status: int) -> None:
     """A 3xx or 4xx fails its future with the server's text; the next operation reuses the seq_id."""
     refusal = ScriptedResponse({"detail": "bad adam"}, status=status)
     server.rules["optim_step"] = in_order(server.healthy_response, refusal, server.healthy_response)
@@ -159,7 +159,7 @@ def test_exhausted_429_leaves_no_gap(server: ScriptedServer) -> None:
     ],
     ids=str,
 )
-def test_an_uncertain_seq_id_is_not_reused(server: ScriptedServer, doubt: ScriptedResponse) -> None:
+def test_uncertain_seq_id_is_not_reused(server: ScriptedServer, doubt: ScriptedResponse) -> None:
     """After an uncertain operation, the next one gets a new seq_id."""
     with open_client(server.url, retry=attrs.evolve(FAST, max_attempts=2)) as client:
         training = client.create_lora_training_client("base").result(TEST_TIMEOUT_S)
@@ -171,7 +171,7 @@ def test_an_uncertain_seq_id_is_not_reused(server: ScriptedServer, doubt: Script
     assert seq_ids(server) == [1, 1, 2]
 
 
-def test_a_rejection_after_a_lost_response_frees_nothing(server: ScriptedServer, training: tw.TrainingClient) -> None:
+def test_rejection_after_a_lost_response_frees_nothing(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """The first attempt may be accepted, so that the seq_id counts as used."""
     server.rules["optim_step"] = in_order(
         ScriptedResponse(drop=True), ScriptedResponse({}, status=422), server.healthy_response
@@ -183,7 +183,7 @@ def test_a_rejection_after_a_lost_response_frees_nothing(server: ScriptedServer,
     assert seq_ids(server) == [1, 1, 2]
 
 
-def test_an_unreachable_server_leaves_no_gap(server: ScriptedServer) -> None:
+def test_unreachable_server_leaves_no_gap(server: ScriptedServer) -> None:
     """An operation without any connection was not accepted; the next one reuses its seq_id."""
     inner, away = AiohttpTransport(server.url), AiohttpTransport("http://127.0.0.1:1")
 
@@ -209,7 +209,7 @@ def test_an_unreachable_server_leaves_no_gap(server: ScriptedServer) -> None:
     assert seq_ids(server) == [1, 2]
 
 
-def test_an_operation_that_cannot_be_encoded_leaves_no_gap(server: ScriptedServer) -> None:
+def test_operation_that_cannot_be_encoded_leaves_no_gap(server: ScriptedServer) -> None:
     """An operation that the wire version lacks fails unsent; the next one gets its seq_id."""
     with open_client(server.url, wire_version="0.4.1") as client:
         training = client.create_lora_training_client("base")
@@ -220,7 +220,7 @@ def test_an_operation_that_cannot_be_encoded_leaves_no_gap(server: ScriptedServe
     assert seq_ids(server) == [1]
 
 
-def test_a_slow_or_failed_result_delays_no_operation(server: ScriptedServer, training: tw.TrainingClient) -> None:
+def test_slow_or_failed_result_delays_no_operation(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """Submissions continue while an earlier result is pending, and after one failed."""
     gate = Gate()
     server.on_poll("ForwardBackward", lambda request: ScriptedResponse(NUMBERED, gate=gate))
@@ -277,9 +277,7 @@ def test_turns_and_seq_ids_are_consecutive(fates: list[str]) -> None:
     assert [number for _, number in sent] == list(range(1, len(sent) + 1))
 
 
-def test_a_seq_id_that_the_server_counted_though_it_rejected_is_skipped(
-    server: ScriptedServer, client: tw.ServiceClient
-) -> None:
+def test_seq_id_of_counted_rejection_is_skipped(server: ScriptedServer, client: tw.ServiceClient) -> None:
     """The client retries the seq_id of a rejected operation, and skips it after a conflict."""
     reused = ScriptedResponse({"detail": "Training request sequence number was reused"}, status=409)
     server.rules["optim_step"] = in_order(
@@ -293,7 +291,7 @@ def test_a_seq_id_that_the_server_counted_though_it_rejected_is_skipped(
     assert seq_ids(server) == [1, 1, 2, 3]
 
 
-def test_a_seq_id_that_never_arrived_is_used_after_a_conflict(server: ScriptedServer) -> None:
+def test_seq_id_that_never_arrived_is_reused_after_conflict(server: ScriptedServer) -> None:
     """If a gap is a conflict, the next operation uses the uncertain seq_id."""
     ahead = ScriptedResponse({"detail": "seq_id 2 is too high: expected 1"}, status=409)
     server.rules["optim_step"] = in_order(

@@ -72,7 +72,7 @@ def test_hash2_is_the_exact_sum_modulo_2_to_the_64() -> None:
     assert merged == {"h:hash2": 9007199254740991}
 
 
-def test_an_unknown_reduction_warns() -> None:
+def test_unknown_reduction_warns() -> None:
     """The warning names the metric and the reduction in use."""
     warned: list[tuple[str, str]] = []
     merged = merge_metrics([{"x:other": 1}, {"x:other": 3}], [1, 1], lambda *parts: warned.append(parts))

@@ -138,28 +138,28 @@ def check(form: str, data: list[tw.Datum], body_bytes: int) -> None:
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(datums(CHUNKS | POINTERS), min_size=1, max_size=12), st.integers(1, 12_000))
-def test_a_chunk_in_json_keeps_to_the_limit(data: list[tw.Datum], body_bytes: int) -> None:
+def test_chunk_in_json_keeps_to_the_limit(data: list[tw.Datum], body_bytes: int) -> None:
     """A body is within the limit unless it is one datum; one more datum would exceed it."""
     check("JSON", data, body_bytes)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(datums(CHUNKS | DMEL), min_size=1, max_size=12), st.integers(1, 12_000))
-def test_a_chunk_in_protobuf_keeps_to_the_limit(data: list[tw.Datum], body_bytes: int) -> None:
+def test_chunk_in_protobuf_keeps_to_the_limit(data: list[tw.Datum], body_bytes: int) -> None:
     """The same holds in protobuf, where the count is a close upper bound."""
     check("protobuf", data, body_bytes)
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(datums(CHUNKS | POINTERS))
-def test_the_json_bound_is_an_upper_bound(datum: tw.Datum) -> None:
+def test_json_bound_is_an_upper_bound(datum: tw.Datum) -> None:
     """No datum takes more bytes than its measured count, or than its bound."""
     size = JsonSize()
     assert len(JSON.converter.encode(datum)) < size.measure(datum)
     assert len(JSON.converter.encode(datum)) < size.bound(datum)
 
 
-def test_the_measured_json_size_is_close() -> None:
+def test_estimated_json_size_is_close_to_actual_size() -> None:
     """A typical batch is counted at most a third too high, mostly exactly."""
     rng = np.random.default_rng(1)
     tokens = rng.integers(0, 150_000, 4096)
@@ -172,7 +172,7 @@ def test_the_measured_json_size_is_close() -> None:
     assert size.measure(mixed) < 4 / 3 * len(JSON.converter.encode(mixed))
 
 
-def test_an_unknown_form_counts_as_the_larger_one() -> None:
+def test_unknown_form_counts_as_larger_form() -> None:
     """The larger size counts until the form is known, and if the batch has no protobuf form."""
     text = tw.Datum(model_input=tw.ModelInput.from_ints([2**30] * 100), loss_fn_inputs={})
     pointer = tw.types.ImageAssetPointerChunk(location="tinker://x", format="png", expected_tokens=3)

@@ -39,7 +39,7 @@ def test_mean_is_weighted_by_datums(parts: list[tuple[float, int]]) -> None:
     assert combined("m:mean", parts)["m:mean"] == pytest.approx(mean_of(parts), abs=1e-6)
 
 
-def test_a_chunk_without_datums_weighs_nothing() -> None:
+def test_chunk_without_datums_has_no_weight() -> None:
     """The mean of an empty chunk, even infinity, does not change the result."""
     assert combined("m:mean", [(math.inf, 0), (2.0, 1), (4.0, 1)]) == {"m:mean": 3.0}
 
@@ -91,13 +91,13 @@ def test_hash_unordered_depends_on_the_values_only() -> None:
 
 
 @pytest.mark.parametrize("name", ["m", "m:odd", "a:b:odd", ":", ""])
-def test_an_unknown_reduction_averages_different_values(name: str) -> None:
+def test_unknown_reduction_averages_different_values(name: str) -> None:
     """Equal values are kept, different ones averaged; the metric is not dropped."""
     assert combined(name, [(3.0, 1), (3.0, 9)]) == {name: 3.0}
     assert combined(name, [(0.0, 1), (4.0, 3)]) == {name: 3.0}
 
 
-def test_the_last_part_of_a_name_is_the_reduction() -> None:
+def test_last_part_of_a_name_is_the_reduction() -> None:
     """A name with several colons is merged by its last part."""
     assert combined("loss:per:token:sum", [(1.0, 1), (2.0, 1)]) == {"loss:per:token:sum": 3.0}
 
@@ -118,7 +118,7 @@ def test_one_chunk_keeps_its_metrics(metrics: dict[str, float], datums: int) -> 
     assert merge_metrics([metrics], [datums]) == metrics
 
 
-def test_a_metric_of_some_chunks_is_merged_over_those() -> None:
+def test_metric_of_some_chunks_is_merged_over_these_chunks() -> None:
     """A key that a chunk lacks, also the first one, is merged over the others."""
     merged = merge_metrics([{"a:sum": 1.0}, {"b:mean": 2.0}, {"a:sum": 4.0, "b:mean": 5.0}], [1, 2, 1])
     assert merged == {"a:sum": 5.0, "b:mean": 3.0}

@@ -108,7 +108,7 @@ def test_chunks_of_a_batch_continue_under_the_expected_seq_ids(server: ScriptedS
     assert counting.applied == ["forward_backward"] * 3
 
 
-def test_a_conflict_without_a_number_fails_at_once(server: ScriptedServer, training: tw.TrainingClient) -> None:
+def test_conflict_without_a_number_fails_at_once(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """The client does not retry: the same request would cause the same conflict."""
     training.result(TEST_TIMEOUT_S)
     server.rules["optim_step"] = lambda _: ScriptedResponse({"detail": "Sequence conflict"}, status=409)
@@ -118,7 +118,7 @@ def test_a_conflict_without_a_number_fails_at_once(server: ScriptedServer, train
     assert seq_ids(server) == [1]
 
 
-def test_a_second_conflict_fails_with_both_seq_ids(server: ScriptedServer, training: tw.TrainingClient) -> None:
+def test_second_conflict_fails_with_both_seq_ids(server: ScriptedServer, training: tw.TrainingClient) -> None:
     """The client resends once; the error has the seq_id that the server expects after that."""
     expected = iter(range(7, 100))
     server.rules["optim_step"] = lambda _: ScriptedResponse(
@@ -129,7 +129,7 @@ def test_a_second_conflict_fails_with_both_seq_ids(server: ScriptedServer, train
     assert seq_ids(server) == [1, 7]
 
 
-def test_an_operation_that_may_have_run_is_not_resent(server: ScriptedServer) -> None:
+def test_operation_that_may_have_run_is_not_resent(server: ScriptedServer) -> None:
     """The response was lost, and the server counted it: the operation fails, and training continues."""
     ahead = ScriptedResponse({"detail": "Sequence conflict: expected 2, got 1."}, status=409)
     server.rules["optim_step"] = in_order(ScriptedResponse(drop=True), ahead, server.healthy_response)
@@ -156,7 +156,7 @@ def test_an_operation_that_may_have_run_is_not_resent(server: ScriptedServer) ->
         ("Sequence conflict: expected 5, got 5.", None),
     ],
 )
-def test_the_expected_seq_id_is_read_from_the_response(text: str, expected: int | None) -> None:
+def test_expected_seq_id_is_read_from_the_response(text: str, expected: int | None) -> None:
     """Servers return it in text or in a field; an implausible number is ignored."""
     error = status_error(409)("conflict", ResponseInfo(status_code=409, text=text))
     conflict = sequence_conflict(error, 5)

@@ -37,7 +37,7 @@ def test_statuses_that_reject_a_request(status: int) -> None:
     ],
     ids=str,
 )
-def test_a_failed_submission_has_one_outcome(
+def test_failed_submission_has_one_outcome(
     retried: list[TinkerError], error: Exception, expected_seq_id: int | None, outcome: SubmissionOutcome
 ) -> None:
     """A submission is rejected only if every attempt was; the record notes an attempt that may be accepted."""

@@ -355,7 +355,7 @@ def test_contract_equals_itself() -> None:
 
 
 @pytest.mark.parametrize("pair", sorted(PAIRS))
-def test_jsoncompat_agrees(pair: str) -> None:
+def test_jsoncompat_confirms_levels(pair: str) -> None:
     """The package jsoncompat, which compares two schemas, finds the same breaks, apart from what it cannot see."""
     jsoncompat = pytest.importorskip("jsoncompat")
     edit, level, *_ = PAIRS[pair]

@@ -35,7 +35,7 @@ def read_commands() -> list[list[str]]:
     return commands
 
 
-def test_commands_parse() -> None:
+def test_commands_of_workflow_are_valid() -> None:
     """The parser accepts every call of the generator."""
     parsed = [build_parser().parse_args(words) for words in read_commands()]
     assert [arguments.command for arguments in parsed] == ["generate", "diff"]

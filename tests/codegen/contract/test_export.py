@@ -55,7 +55,7 @@ def test_json_schema_is_valid(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["0.18.2", "0.22.7", "0.30.4", "0.38.0"])
-def test_proto_compiles(tmp_path: Path, version: str) -> None:
+def test_exported_proto_compiles(tmp_path: Path, version: str) -> None:
     """The .proto of a version compiles and has no version comments."""
     text = export(SCHEMA, version, "proto")
     (tmp_path / FILE).write_text(text)

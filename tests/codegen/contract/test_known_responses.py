@@ -169,7 +169,7 @@ def test_loss_is_a_metric() -> None:
     assert schema["required"] == list(schema["properties"])
 
 
-def test_error_categories() -> None:
+def test_error_categories_are_known_values() -> None:
     """The categories are unknown, server and user, in lower case; the contract accepts other values."""
     assert schema_of("RequestErrorCategory")["enum"] == ["unknown", "server", "user"]
     for category in ("unknown", "server", "user", "User", "quota"):

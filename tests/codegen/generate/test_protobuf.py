@@ -66,7 +66,7 @@ def test_version_tables_match_the_contract() -> None:
         "loss_fn_config_v2": ("0.26.2", None),
     }
     assert all(
-        fields.keys() <= {each.name for each in declarations[name].fields}
+        fields.keys() <= {field.name for field in declarations[name].fields}
         for name, fields in MESSAGE_FIELD_VERSIONS.items()
     )
 

@@ -60,8 +60,10 @@ class RecipeRunner:
         if recipe.resumes and logs and not stopped:
             # As if it had been ended before its last step was saved.
             checkpoints = _lines(logs / "checkpoints.jsonl")
-            checkpoints = [each for each in checkpoints if _place(each) != _place(checkpoints[-1])]
-            (logs / "checkpoints.jsonl").write_text("".join(json.dumps(each) + "\n" for each in checkpoints))
+            checkpoints = [checkpoint for checkpoint in checkpoints if _place(checkpoint) != _place(checkpoints[-1])]
+            (logs / "checkpoints.jsonl").write_text(
+                "".join(json.dumps(checkpoint) + "\n" for checkpoint in checkpoints)
+            )
             (logs / "metrics.jsonl").rename(logs / "metrics-first.jsonl")
             stopped = self._run(recipe, logs)
             again = _lines(logs / "metrics.jsonl")

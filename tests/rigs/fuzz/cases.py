@@ -129,7 +129,11 @@ def _custom_loss(training: tw.TrainingClient, given: dict[str, Any], rng: Random
     import numpy as np  # noqa: PLC0415
 
     def loss(data: Any, logprobs: Any) -> Any:
-        return float(-sum(np.sum(each) for each in logprobs)), {"x": 1.0}, [-np.ones_like(each) for each in logprobs]
+        return (
+            float(-sum(np.sum(logprob) for logprob in logprobs)),
+            {"x": 1.0},
+            [-np.ones_like(logprob) for logprob in logprobs],
+        )
 
     return training.forward_backward_custom([_datum(rng, given)], loss, arrays="numpy")
 

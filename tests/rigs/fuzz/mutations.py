@@ -188,7 +188,7 @@ def _header(rng: Random, reply: Reply) -> None:
     if name == "content-encoding" and rng.random() < 0.5:
         _put(reply, rng.choice((gzip.compress, zlib.compress))(reply.content))
     if rng.random() < 0.8:
-        reply.headers = [each for each in reply.headers if each[0] != name]
+        reply.headers = [header for header in reply.headers if header[0] != name]
     reply.headers.append((name, value))
     if name.startswith(("retry", "x-should")) and rng.random() < 0.7:
         reply.status = rng.choice(("429 x", "503 x", "500 x", "408 x", "409 x"))
@@ -210,7 +210,9 @@ def _framing(rng: Random, reply: Reply) -> None:
         reply.status = rng.choice(("abc", "", "99999999999 x", "-1 x", "20"))
     elif kind == 1:
         length = rng.choice(("0", "1", str(len(reply.content) + 5), "-1", "abc", "9" * 30))
-        reply.headers = [("content-length", length) if each[0] == "content-length" else each for each in reply.headers]
+        reply.headers = [
+            ("content-length", length) if header[0] == "content-length" else header for header in reply.headers
+        ]
     elif kind == 2:
         reply.headers.append(("transfer-encoding", "chunked"))
     elif kind == 3:
@@ -224,5 +226,5 @@ def _framing(rng: Random, reply: Reply) -> None:
 def _put(reply: Reply, content: bytes) -> None:
     reply.content = content
     reply.headers = [
-        ("content-length", str(len(content))) if each[0] == "content-length" else each for each in reply.headers
+        ("content-length", str(len(content))) if header[0] == "content-length" else header for header in reply.headers
     ]

@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
         while time.monotonic() < started + limit:
             yield random.getrandbits(48)
 
-    given = [int(each) for each in arguments]
+    given = [int(argument) for argument in arguments]
     source = iter(given) if given else seeds()
     while True:
         # In parts, because a pool takes all seeds of an iterator at once.

@@ -40,7 +40,7 @@ class MutatingServer:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             line, *fields = head.split("\r\n")
             headers = {
-                name.lower(): value.strip() for name, _, value in (each.partition(":") for each in fields if each)
+                name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields if field)
             }
             content = await reader.readexactly(int(headers.get("content-length", 0)))
             method, target, _ = line.split(" ")

@@ -85,4 +85,6 @@ NO_TYPES: Mapping[str, tuple[tuple[str, ...], str]] = {
 
 def excuses(version: str, name: str, direction: str) -> list[Excuse]:
     """Return the excuses for one test."""
-    return [each for each in EXCUSES if (each.version, each.name, each.direction) == (version, name, direction)]
+    return [
+        excuse for excuse in EXCUSES if (excuse.version, excuse.name, excuse.direction) == (version, name, direction)
+    ]

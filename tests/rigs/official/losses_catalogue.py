@@ -159,7 +159,7 @@ def branches(logprobs: Any) -> Any:
 
 
 def iterates(logprobs: Any) -> Any:
-    return sum(each for each in logprobs), {}
+    return sum(logprob for logprob in logprobs), {}
 
 
 def of_length(logprobs: Any) -> Any:

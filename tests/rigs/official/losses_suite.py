@@ -65,13 +65,13 @@ def sent(server: ScriptedServer, make: Any) -> Any:
 
 
 @pytest.mark.parametrize("loss", catalogue.TAKEN, ids=lambda loss: loss.__name__)
-def test_the_same_graphs(sent: Any, loss: catalogue.Loss) -> None:
+def test_graphs_equal_those_of_official_sdk(sent: Any, loss: catalogue.Loss) -> None:
     """Byte for byte, but for the order of keys."""
     assert sent("ours", loss) == sent("official", loss)
 
 
 @pytest.mark.parametrize("loss", catalogue.REFUSED, ids=lambda loss: loss.__name__)
-def test_the_same_refusals(sent: Any, loss: catalogue.Loss) -> None:
+def test_rejections_equal_those_of_official_sdk(sent: Any, loss: catalogue.Loss) -> None:
     """By the same class."""
     for name in CLIENTS:
         with pytest.raises(ValueError, match=r"^create_custom_loss: "):
@@ -79,14 +79,14 @@ def test_the_same_refusals(sent: Any, loss: catalogue.Loss) -> None:
 
 
 @pytest.mark.parametrize("loss", catalogue.OURS_ALONE, ids=lambda loss: loss.__name__)
-def test_what_we_refuse_alone(sent: Any, loss: catalogue.Loss) -> None:
+def test_known_losses_are_rejected_by_this_client_only(sent: Any, loss: catalogue.Loss) -> None:
     """On purpose."""
     assert sent("official", loss)
     with pytest.raises(ValueError, match=r"^create_custom_loss: "):
         sent("ours", loss)
 
 
-def test_a_loss_is_made_once(make: Any) -> None:
+def test_identical_loss_is_rejected_by_both_clients(make: Any) -> None:
     """In a session."""
     for name in CLIENTS:
         make(name, lambda logprobs: (logprobs.var(), {}))
@@ -95,7 +95,7 @@ def test_a_loss_is_made_once(make: Any) -> None:
 
 
 @pytest.mark.parametrize("loss", catalogue.TAKEN, ids=lambda loss: loss.__name__)
-def test_the_embedded_server_takes_the_graphs(sent: Any, loss: catalogue.Loss) -> None:
+def test_embedded_server_accepts_graphs(sent: Any, loss: catalogue.Loss) -> None:
     """All of them: it lacks nothing that is usual."""
     from tinkerwire._server.custom_loss.graph import validate_graph  # noqa: PLC0415
     from tinkerwire_base.conversion.converter import Converter  # noqa: PLC0415

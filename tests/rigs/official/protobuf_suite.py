@@ -51,7 +51,7 @@ DIFFERENT = {
 
 def is_uniform(output: m.ForwardBackwardOutput) -> bool:
     """Return whether all datums have outputs of the same names, as the SDK assumes."""
-    return len({frozenset(each) for each in output.loss_fn_outputs}) <= 1
+    return len({frozenset(loss_fn_output) for loss_fn_output in output.loss_fn_outputs}) <= 1
 
 
 KNOWN_REASONS = sequences().map(lambda s: attrs.evolve(s, stop_reason="stop" if s.stop_reason == "stop" else "length"))
@@ -109,7 +109,7 @@ WRITTEN_SAMPLES = {
 }
 
 SENT = {
-    "requests": [protobuf.encode_request(each) for each in OUR_REQUESTS],
+    "requests": [protobuf.encode_request(our_request) for our_request in OUR_REQUESTS],
     "outputs": [*map(served.encode_output, OUR_OUTPUTS), *WRITTEN_OUTPUTS.values()],
     "samples": [*map(served.encode_sample, OUR_SAMPLES), *WRITTEN_SAMPLES.values()],
 }
@@ -145,7 +145,7 @@ def own_request() -> m.ForwardBackwardRequest:
     return m.ForwardBackwardRequest(forward_backward_input=given, model_id="run", seq_id=7)
 
 
-def test_a_request_of_their_own_decodes_here(found: dict[str, Any]) -> None:
+def test_official_request_is_decoded(found: dict[str, Any]) -> None:
     """Arrays and all other fields are equal; a tensor without a shape has one dimension."""
     assert served.decode_request(b64decode(found["own"])) == own_request()
 
@@ -173,7 +173,9 @@ def as_read(model: Any) -> Any:
 
 def read_output(output: m.ForwardBackwardOutput) -> Any:
     """Return an output in the worker's notation."""
-    outputs = [{name: as_read(each) for name, each in one.items()} for one in output.loss_fn_outputs]
+    outputs = [
+        {name: as_read(each) for name, each in loss_fn_output.items()} for loss_fn_output in output.loss_fn_outputs
+    ]
     kind = output.loss_fn_output_type.rpartition(":")[2] if outputs else output.loss_fn_output_type
     return [kind, outputs, output.metrics]
 

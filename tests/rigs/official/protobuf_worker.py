@@ -65,7 +65,7 @@ def datum(message: Any) -> tinker.Datum:
     return tinker.Datum(
         model_input=tinker.ModelInput(chunks=[chunk(each) for each in message.model_input]),
         loss_fn_inputs={name: tensor(each) for name, each in message.loss_fn_inputs.items()},
-        model_input_spans=[span(each) for each in message.model_input_spans] if spans else None,
+        model_input_spans=[span(model_input_span) for model_input_span in message.model_input_spans] if spans else None,
         loss_fn_input_spans=[span(each) for each in message.loss_fn_input_spans] if spans else None,
     )
 
@@ -105,7 +105,7 @@ def span(message: Any) -> Any:
 def output(data: bytes) -> Any:
     """Return the SDK's reading of an output."""
     found = deserialize_forward_backward_output(data)
-    outputs = [{name: plain(each) for name, each in one.items()} for one in found.loss_fn_outputs]
+    outputs = [{name: plain(each) for name, each in loss_fn_output.items()} for loss_fn_output in found.loss_fn_outputs]
     return [found.loss_fn_output_type, outputs, found.metrics]
 
 
@@ -134,7 +134,7 @@ def respond(question: dict[str, list[str]]) -> dict[str, Any]:
     """Return the response to one line; see the module."""
     return {
         "own": b64encode(forward_backward_request_to_proto(own_request()).SerializeToString()).decode(),
-        "requests": [b64encode(rewrite(b64decode(each))).decode() for each in question["requests"]],
+        "requests": [b64encode(rewrite(b64decode(request))).decode() for request in question["requests"]],
         "outputs": [output(b64decode(each)) for each in question["outputs"]],
         "samples": [sample(b64decode(each)) for each in question["samples"]],
     }

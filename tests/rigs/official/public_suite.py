@@ -47,7 +47,7 @@ print("equal")
 
 
 @pytest.mark.parametrize("version", FACTS)
-def test_the_recorded_facts_are_those_of_the_release(version: str) -> None:
+def test_recorded_facts_are_those_of_the_release(version: str) -> None:
     """The facts that tests/client/dropin/test_modules.py uses equal the release."""
     worker = Path(__file__).with_name("public_worker.py")
     run = subprocess.run([str(official_python(version)), str(worker)], capture_output=True, text=True, check=False)

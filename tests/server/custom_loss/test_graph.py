@@ -190,8 +190,8 @@ def examples() -> list[tw.Datum]:
 def keep_targets(datums: list[tw.Datum]) -> list[tw.Datum]:
     """Create datums of several lengths with targets only."""
     return [
-        tw.Datum(model_input=each.model_input, loss_fn_inputs={"target_tokens": each.loss_fn_inputs["target_tokens"]})
-        for each in datums
+        tw.Datum(model_input=datum.model_input, loss_fn_inputs={"target_tokens": datum.loss_fn_inputs["target_tokens"]})
+        for datum in datums
     ]
 
 

@@ -110,7 +110,7 @@ def test_poll_waits_for_the_first_completion(call: Caller, sampler_id: str, samp
         sampling.set()
         return await waiting
 
-    assert [each["request_id"] for each in asyncio.run(poll()).body["completions"]] == [request_id]
+    assert [completion["request_id"] for completion in asyncio.run(poll()).body["completions"]] == [request_id]
 
 
 def test_each_client_copy_gets_its_own_completions(call: Caller, sampler_id: str) -> None:

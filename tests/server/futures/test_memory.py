@@ -249,7 +249,7 @@ def test_client_copy_continues_after_its_completions_were_dropped(serve: ServerF
     for seq_id in range(5):
         request_id = call.submit("asample", _create_sample_request(sampler_id, seq_id))
         body = call.post("retrieve_futures", {"target": target, "prev_cursor": cursor}).body
-        assert [each["request_id"] for each in body["completions"]] == [request_id]
+        assert [completion["request_id"] for completion in body["completions"]] == [request_id]
         assert body["cursor"] > cursor
         cursor = body["cursor"]
         call.result(request_id)

@@ -21,15 +21,17 @@ def _create_sample_request(sampler_id: str, **more: Any) -> dict[str, Any]:
 def test_samples_have_logprobs(call: Caller, sampler_id: str) -> None:
     """The count is the requested one, with one logprob a token; prompt logprobs are optional."""
     result = call.run("asample", _create_sample_request(sampler_id, num_samples=2, seq_id=0))
-    assert [len(each["tokens"]) for each in result["sequences"]] == [3, 3]
-    assert all(len(each["logprobs"]) == 3 and each["stop_reason"] == "length" for each in result["sequences"])
+    assert [len(sequence["tokens"]) for sequence in result["sequences"]] == [3, 3]
+    assert all(
+        len(sequence["logprobs"]) == 3 and sequence["stop_reason"] == "length" for sequence in result["sequences"]
+    )
     assert result.get("prompt_logprobs") is None
 
 
 def test_prompt_logprobs_are_returned_on_request(call: Caller, sampler_id: str) -> None:
     """The first token has no logprob; the likeliest tokens are pairs."""
     result = call.run("asample", _create_sample_request(sampler_id, prompt_logprobs=True, topk_prompt_logprobs=2))
-    assert [each is None for each in result["prompt_logprobs"]] == [True, False, False]
+    assert [prompt_logprob is None for prompt_logprob in result["prompt_logprobs"]] == [True, False, False]
     top = result["topk_prompt_logprobs"]
     assert top[0] is None
     assert all(len(place) == 2 and len(place[0]) == 2 for place in top[1:])

@@ -28,7 +28,9 @@ def _logprobs(sampling: Any) -> list[float]:
 def test_alias_is_the_same_model_with_its_own_name(tmp_path: Path) -> None:
     """An alias is listed, trained, saved and sampled; later responses have the requested name."""
     with EmbeddedServer(folder=tmp_path, aliases={ALIAS: NANO}, seed=0) as server, _client(server) as service:
-        assert {each.model_name for each in service.get_server_capabilities().supported_models} >= {ALIAS, NANO}
+        assert {
+            supported_model.model_name for supported_model in service.get_server_capabilities().supported_models
+        } >= {ALIAS, NANO}
         base = service.create_sampling_client(base_model=ALIAS)
         assert base.result(timeout=30).get_base_model() == ALIAS
         assert _logprobs(base) == _logprobs(service.create_sampling_client(base_model=NANO))

@@ -40,7 +40,7 @@ gc.collect()
 """
 
 
-def test_a_program_that_closes_nothing_ends_normally(server: ScriptedServer) -> None:
+def test_program_without_close_exits_normally(server: ScriptedServer) -> None:
     """No warning about open connections appears, whether clients were dropped before or not."""
     for end, code in (("", 0), ("raise SystemExit(3)", 3)):
         run = run_script(server, "logging.basicConfig()\n" + CARELESS + end)
@@ -110,13 +110,13 @@ client.create_sampling_client(base_model="base").sample(PROMPT, 1, PARAMS).resul
 
 
 @pytest.mark.parametrize("end", ["", "del client, training; import gc; gc.collect()"])
-def test_a_program_that_forgets_to_close_ends_quietly(server: ScriptedServer, end: str) -> None:
+def test_program_without_close_prints_nothing(server: ScriptedServer, end: str) -> None:
     """An unclosed client delays and disturbs neither the end of the program nor its own collection."""
     run = run_script(server, USE + end)
     assert (run.returncode, run.stderr) == (0, "")
 
 
-def test_a_program_that_ends_logs_what_it_drops(server: ScriptedServer) -> None:
+def test_exit_logs_dropped_operations(server: ScriptedServer) -> None:
     """One log line names an operation that the end of the program drops."""
     server.on_poll("OptimStep", in_order(server.healthy_response, ScriptedResponse({"type": "try_again"}, delay_s=0.5)))
     run = run_script(server, USE + "pending = training.optim_step(ADAM)")
@@ -161,7 +161,7 @@ print("parent is fine, child's status", status)
 @pytest.mark.parametrize(
     "end", ["os._exit(0)", "sys.exit(0)", "del training, client; import gc; gc.collect(); sys.exit(0)"]
 )
-def test_a_fork_does_not_share(server: ScriptedServer, end: str) -> None:
+def test_forked_child_does_not_use_client_of_parent(server: ScriptedServer, end: str) -> None:
     """A forked child gets an error for its parent's client, can create its own, and leaves the parent's intact."""
     run = run_script(server, USE + FORK.replace("EXIT", end))
     assert "child is fine" in run.stdout, run.stderr

@@ -1,4 +1,4 @@
-"""Reaching a server: certificates, proxies, unreachable names, and the time until errors."""
+"""Tests of connections: certificates, proxies, unreachable servers, and the time until errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(60)
 CERTIFICATES = Path(support.__path__[0]) / "certificates"
 CERTIFICATE = CERTIFICATES / "certificate.pem"
 """For localhost, 127.0.0.1 and service.invalid, self-signed: a client that trusts it trusts the server."""
-ONCE = tw.RetryConfig(enable_retry_logic=False)
+NO_RETRIES = tw.RetryConfig(enable_retry_logic=False)
 
 
 @pytest.fixture
@@ -119,9 +119,9 @@ def test_silent_name_server_times_out_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert looks == ["service.invalid"]
 
 
-def ask(url: str) -> None:
+def fetch_capabilities(url: str) -> None:
     """Run the task of a worker process."""
-    with open_client(url, retry=ONCE) as client:
+    with open_client(url, retry=NO_RETRIES) as client:
         client.get_server_capabilities()
 
 
@@ -129,8 +129,8 @@ def test_errors_cross_processes(server: ScriptedServer) -> None:
     """An error of a worker process keeps its class, its text and its attributes."""
     server.rules["get_server_capabilities"] = lambda _: ScriptedResponse({"detail": "not today"}, status=503)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        refused = pool.submit(ask, server.url).exception(TEST_TIMEOUT_S)
-        unreachable = pool.submit(ask, "http://127.0.0.1:1").exception(TEST_TIMEOUT_S)
+        refused = pool.submit(fetch_capabilities, server.url).exception(TEST_TIMEOUT_S)
+        unreachable = pool.submit(fetch_capabilities, "http://127.0.0.1:1").exception(TEST_TIMEOUT_S)
     assert isinstance(refused, tw.InternalServerError)
     assert (refused.status_code, refused.body) == (503, {"detail": "not today"})
     assert isinstance(unreachable, tw.APIConnectionError)
@@ -142,12 +142,12 @@ def test_errors_cross_processes(server: ScriptedServer) -> None:
 
 def test_untrusted_certificate_is_rejected_with_hint(secure: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is sent, and the error names the trusted certificates."""
-    error = error_of_client(secure.url, retry=ONCE)
+    error = error_of_client(secure.url, retry=NO_RETRIES)
     assert "certificate verify failed" in str(error)
     assert "SSL_CERT_FILE" in str(error)
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
     assert "SSL_CERT_FILE=/nowhere.pem is trusted, but the file does not exist" in str(
-        error_of_client(secure.url, retry=ONCE)
+        error_of_client(secure.url, retry=NO_RETRIES)
     )
     assert not secure.requests
 
@@ -177,7 +177,7 @@ def test_certificate_of_another_host_is_rejected(secure: ScriptedServer, monkeyp
     """A trusted certificate of another host is not accepted."""
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
     monkeypatch.setattr(socket, "getaddrinfo", _everything_is_here(socket.getaddrinfo))
-    error = error_of_client(secure.url.replace("127.0.0.1", "other.invalid"), retry=ONCE)
+    error = error_of_client(secure.url.replace("127.0.0.1", "other.invalid"), retry=NO_RETRIES)
     assert "other.invalid" in str(error)
     assert "mismatch" in str(error)
 
@@ -207,7 +207,7 @@ def test_proxy_password_is_sent_but_not_shown(proxy: Tunnel, monkeypatch: pytest
     """The variable's password goes to the proxy; no error shows a rejected one."""
     monkeypatch.setenv("HTTPS_PROXY", f"http://me:pass-word@127.0.0.1:{proxy.port}")
     proxy.refusal = b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n"
-    error = error_of_client("https://service.invalid", retry=ONCE)
+    error = error_of_client("https://service.invalid", retry=NO_RETRIES)
     assert "407" in str(error)
     assert "pass-word" not in str(error)
     assert "proxy-authorization: basic" in proxy.requests[0].lower()
@@ -218,7 +218,7 @@ def test_no_proxy_bypasses_proxy(proxy: Tunnel, monkeypatch: pytest.MonkeyPatch,
     """NO_PROXY names hosts, domains, hosts with port, or all."""
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
     monkeypatch.setenv("NO_PROXY", value)
-    assert "service.invalid" in str(error_of_client("https://service.invalid:443", retry=ONCE))
+    assert "service.invalid" in str(error_of_client("https://service.invalid:443", retry=NO_RETRIES))
     assert not proxy.requests
 
 
@@ -260,7 +260,7 @@ def test_loopback_address_uses_no_proxy(
 def test_unreachable_proxy_is_named_without_password(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the proxy, not its password."""
     monkeypatch.setenv("HTTPS_PROXY", "http://me:pass-word@127.0.0.1:1")
-    error = error_of_client("https://service.invalid", retry=ONCE)
+    error = error_of_client("https://service.invalid", retry=NO_RETRIES)
     assert "127.0.0.1:1" in str(error)
     assert "pass-word" not in str(error)
 
