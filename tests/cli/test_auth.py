@@ -184,7 +184,7 @@ def test_login_fails_if_standard_input_is_closed(home: Home) -> None:
         (["login"], KEY, "the prompt needs a terminal; `tinkerwire auth login --stdin` reads"),
         (["login", "--stdin"], "\n", "the API key must not be empty"),
         (["login", "--stdin"], "", "the API key must not be empty"),
-        (["login", "--stdin"], f"{KEY} x", "holds blanks"),
+        (["login", "--stdin"], f"{KEY} x", "must be printable ASCII without blanks"),
         (["login", "--stdin", "--base-url", "local"], KEY, "the embedded server, needs no key"),
         (["login", "--stdin", "--base-url", "http://192.0.2.1"], KEY, "over plain http"),
         (["use", KEY], "", "no key with this id or name; the file has no keys"),

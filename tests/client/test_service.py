@@ -129,7 +129,7 @@ def test_pending_operations_end_with_a_clear_error(
         assert errors
         for error in errors:
             assert isinstance(error, tw.ClientClosedError)
-            assert "was closed; make a new ServiceClient" in str(error)
+            assert "was closed; create a new ServiceClient" in str(error)
         server.wait_for(lambda: server.active[held] == 0, "the client hangs up")
         if second_client is not None:
             second_client.get_server_capabilities()

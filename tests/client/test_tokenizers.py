@@ -92,9 +92,9 @@ def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the package to install."""
     monkeypatch.setitem(sys.modules, "transformers", None)
     monkeypatch.setitem(sys.modules, "tml_tokenizers", None)
-    with pytest.raises(ImportError, match=r"a/b is loaded by transformers; pip install 'tinkerwire\[tokenizers\]'"):
+    with pytest.raises(ImportError, match=r"a/b requires transformers; run pip install 'tinkerwire\[tokenizers\]'"):
         lookup.load_tokenizer("a/b")
-    with pytest.raises(ImportError, match="thinkingmachines/x comes with the package tml_tokenizers"):
+    with pytest.raises(ImportError, match="thinkingmachines/x requires the package tml_tokenizers"):
         lookup.load_tokenizer("thinkingmachines/x")
 
 

@@ -87,7 +87,7 @@ def _read(file: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise ValueError(f"{file}: file does not exist; x-families in {ROOT} lists the files of a contract") from None
     except yaml.YAMLError as error:
-        raise ValueError(f"{file}: not YAML: {error}") from error
+        raise ValueError(f"{file}: must be YAML: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{file}: must be a mapping, got {type(content).__name__}")
     return content

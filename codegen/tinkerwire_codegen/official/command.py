@@ -43,7 +43,7 @@ def run_facts(arguments: argparse.Namespace) -> int:
         differences = exclude_known(compare_facts(project(load(arguments.schema), facts["version"]), facts))
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ValueError(
-            f"{arguments.file}: not a fact file ({error!r}); give one such as tests/facts/*.json"
+            f"{arguments.file}: must be a fact file ({error!r}); give one such as tests/facts/*.json"
         ) from error
     for difference in differences:
         print(difference)  # noqa: T201
@@ -59,7 +59,9 @@ def run_upstream(arguments: argparse.Namespace) -> int:
     release = open_release(arguments.release)
     version = arguments.wire or release.version
     if version is None:
-        raise ValueError(f"release {arguments.release}: its files name no version; give the wire version with --wire")
+        raise ValueError(
+            f"release {arguments.release}: its files do not contain a version; give the wire version with --wire"
+        )
     drift = find_drift(arguments.schema, read_facts(release), version)
     print(render_report(drift, version, arguments.format))  # noqa: T201
     return 1 if drift else 0

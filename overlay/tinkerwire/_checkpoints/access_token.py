@@ -16,4 +16,4 @@ def validate_access_token(token: str | None) -> None:
     """
     require_optional("weights_access_token", token, str)
     if token and not is_sendable(token):
-        raise ValueError("weights_access_token: must be printable ASCII without blanks; check how it was copied")
+        raise ValueError("weights_access_token: must be printable ASCII without blanks; copy it again")

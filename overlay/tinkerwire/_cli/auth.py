@@ -73,7 +73,7 @@ def _run(command: Any, options: argparse.Namespace) -> int:
 
 def _login(options: argparse.Namespace) -> None:
     if options.positional_key or options.option_key is not None:
-        raise ValueError("do not pass the key on the command line, other users can see it; use the prompt or --stdin")
+        raise ValueError("the API key must not be an argument, which other users can see; use the prompt or --stdin")
     url = resolve_base_url(options.base_url)
     if is_embedded(url):
         raise ValueError(f"base_url={url!r}, the embedded server, needs no key")

@@ -74,7 +74,7 @@ def register(subparsers: Any) -> None:
 def _parse_port(text: str) -> int:
     port = int(text)
     if not 0 <= port <= 65535:
-        raise argparse.ArgumentTypeError(f"{port} is not between 0 and 65535")
+        raise argparse.ArgumentTypeError(f"must be from 0 to 65535, got {port}")
     return port
 
 

@@ -282,7 +282,9 @@ class Connection:
         else:
             status = 200
         if not is_sendable(token.reveal()):
-            raise TinkerError(f"POST {self.base_url}/api/v1/auth/token: HTTP {status}: the response holds no token")
+            raise TinkerError(
+                f"POST {self.base_url}/api/v1/auth/token: HTTP {status}: the response must contain a token"
+            )
         return token
 
     async def _fetch_config(self, call: Call[ClientConfigResponse]) -> tuple[ClientConfigResponse, WireResponse]:

@@ -139,7 +139,7 @@ class OperationRunner:
     def closed_error(self) -> ClientClosedError:
         """Return the error of a client that is closed, or was made before a fork."""
         why = "was closed" if self.is_of_this_process else "belongs to the process that this one was forked from"
-        return ClientClosedError(f"the client {why}; make a new ServiceClient")
+        return ClientClosedError(f"the client {why}; create a new ServiceClient")
 
     async def _run(
         self,

@@ -95,7 +95,7 @@ class RetryConfig(DataclassMethods):
             if size is not None:
                 require_int(f"RetryConfig.{name}", size)
                 if size < 1:
-                    raise ValueError(f"RetryConfig.{name} must be at least 1 byte, got {size}; None is any size")
+                    raise ValueError(f"RetryConfig.{name} must be at least 1 byte, got {size}; None sets no limit")
         require_int("RetryConfig.max_attempts", self.max_attempts)
         if self.max_connections is not None:
             require_int("RetryConfig.max_connections", self.max_connections)
@@ -227,7 +227,7 @@ def _require_exceptions(value: object) -> None:
         raise TypeError(f"RetryConfig.retryable_exceptions: expected a tuple of exceptions, got {short_repr(value)}")
     for item in value:
         if not (isinstance(item, type) and issubclass(item, Exception)):
-            raise TypeError(f"RetryConfig.retryable_exceptions: {short_repr(item)} is not an exception class")
+            raise TypeError(f"RetryConfig.retryable_exceptions: expected exception classes, got {short_repr(item)}")
 
 
 def server_retry_after(error: TinkerError) -> float | None:

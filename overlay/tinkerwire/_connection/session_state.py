@@ -73,7 +73,8 @@ class SessionState:
     def expired_error(self, reason: str) -> SessionExpiredError:
         """Return the error of an operation whose session the server no longer has."""
         return SessionExpiredError(
-            f"session {self.id}: the server no longer has it ({reason}); make a new ServiceClient, and new clients "
-            "from saved weights: save_state() before, create_training_client_from_state_with_optimizer() now",
+            f"session {self.id}: the server no longer has it ({reason}); create a new "
+            "ServiceClient, and resume from weights that save_state() saved: "
+            "create_training_client_from_state_with_optimizer(PATH)",
             session_id=self.id,
         )

@@ -51,7 +51,7 @@ async def run_command(command: str) -> Secret:
         )
     if not is_sendable(secret.reveal()):
         description = "more than one word, or characters beyond printable ASCII" if secret.reveal() else "nothing"
-        raise TinkerError(f"TINKER_CREDENTIAL_CMD: the command printed {description}, and not just a credential")
+        raise TinkerError(f"TINKER_CREDENTIAL_CMD: the command must print only a credential, got {description}")
     if secret.expires_in_s() == 0:
         raise TinkerError(
             "TINKER_CREDENTIAL_CMD: the command printed an expired token; sign in again in the tool it calls"

@@ -24,9 +24,7 @@ def credentials_path() -> Path:
     try:
         return Path.home() / FILE
     except RuntimeError:
-        raise TinkerError(
-            f"API keys are kept in ~/{FILE}, and this user has no home: set HOME or TINKER_API_KEY"
-        ) from None
+        raise TinkerError(f"~/{FILE}: this user has no home folder; set HOME or TINKER_API_KEY") from None
 
 
 def read_default_key() -> Secret | None:

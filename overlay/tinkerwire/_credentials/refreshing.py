@@ -90,7 +90,7 @@ class RefreshingCredential:
             if self._current is None or now >= self._current.end:
                 raise
             log.warning(
-                "%s cannot be renewed yet; it lasts %.0f s more: %s", self._name, self._current.end - now, error
+                "%s could not be renewed, and expires in %.0f s: %s", self._name, self._current.end - now, error
             )
             return self._current.secret
         finally:

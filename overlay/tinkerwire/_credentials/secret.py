@@ -75,7 +75,7 @@ class Secret:
         return self
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret cannot be pickled; the process that is sent to takes its own, such as TINKER_API_KEY")
+        raise TypeError("a secret cannot be pickled; set a credential in the other process, such as TINKER_API_KEY")
 
 
 def is_sendable(value: str) -> bool:

@@ -89,7 +89,7 @@ def read_api_key(api_key: str | None) -> Secret | None:
     if not secret.reveal():
         return None
     if not is_sendable(secret.reveal()):
-        raise TinkerError("the API key holds blanks or characters beyond printable ASCII; check how it was copied")
+        raise TinkerError("the API key must be printable ASCII without blanks; copy it again")
     return secret
 
 
@@ -127,6 +127,6 @@ def read_environment_headers() -> dict[str, str]:
         if line.strip():
             name, colon, value = line.partition(":")
             if not (colon and name.strip()):
-                raise ValueError(f"{HEADERS_VARIABLE}: line {number} is not of the form 'Name: value'")
+                raise ValueError(f"{HEADERS_VARIABLE}: line {number} must have the form 'Name: value'")
             headers[name.strip().lower()] = value.strip()
     return headers

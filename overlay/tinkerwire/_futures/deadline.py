@@ -50,7 +50,7 @@ def require_positive_timeout(timeout: float | None) -> float | None:
     """Check a user's time limit that cannot be over from the start; see :func:`normalize_timeout`."""
     seconds = normalize_timeout(timeout)
     if seconds == 0:
-        raise ValueError(f"timeout must be greater than 0 s, got {short_repr(timeout)}; None sets no limit of its own")
+        raise ValueError(f"timeout must be greater than 0 s, got {short_repr(timeout)}; None sets no separate limit")
     return seconds
 
 

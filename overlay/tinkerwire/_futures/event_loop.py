@@ -138,7 +138,7 @@ class LoopThread:
                 future: concurrent.futures.Future[T] = concurrent.futures.Future()
                 self._loop.call_soon_threadsafe(_run_for, future, work)
                 return future
-        raise RuntimeError("no client is open in this process")
+        raise RuntimeError("no client is open in this process; create a ServiceClient first")
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
@@ -156,7 +156,11 @@ def _run_until_stopped(loop: asyncio.AbstractEventLoop) -> bool:
     try:
         loop.run_forever()
     except (SystemExit, KeyboardInterrupt) as error:
-        log.error("%r on the client's own thread ends nothing; raise it where the result is", error, exc_info=error)
+        log.error(
+            "%r on the client's thread does not end the program; raise it in the thread that waits for the result",
+            error,
+            exc_info=error,
+        )
         return False
     return True
 

@@ -100,7 +100,7 @@ def _transport(url: str, http_client: httpx.AsyncClient | None) -> Transport:
     if http_client is not None and not inspect.iscoroutinefunction(getattr(http_client, "request", None)):
         raise TypeError(f"http_client: expected an httpx.AsyncClient, got {type(http_client).__name__}")
     if http_client is not None and http_client.is_closed:
-        raise ValueError("http_client is closed, perhaps with an earlier client that used it; make a new one")
+        raise ValueError("http_client is closed, perhaps by an earlier client; create a new one")
     if is_embedded(url):
         if http_client is not None:
             raise ValueError(f"http_client cannot be combined with base_url={url!r}; omit it")

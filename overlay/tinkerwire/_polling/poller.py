@@ -135,7 +135,7 @@ class Poller(Generic[T]):
                     return read_result(self._pending, response, body)
                 if response.status == 408 or response.status < 300:
                     if is_expired:
-                        raise session_state.expired_error(f"it gives no result of {self._pending.name}")
+                        raise session_state.expired_error(f"the response has no result of {self._pending.name}")
                     wait = self._delay_unfinished(body, sent_at)
                 else:
                     wait = await self._delay_after_status(response, body)

@@ -51,7 +51,7 @@ def read_result(pending: PendingResult[T], response: WireResponse, body: Any) ->
         if codec.is_protobuf(response):
             return cast(T, codec.decode(response.content, pending.result_type or object))
         if body is None and pending.result_type is not None:
-            raise ValueError("it is null or not JSON")
+            raise ValueError("the body must be JSON and not null")
         if isinstance(body, dict):
             _raise_failure(pending, body)
             body.update({key: value for key, value in pending.null_defaults.items() if body.get(key) is None})

@@ -90,7 +90,7 @@ async def download_archive(connection: Connection, training_run_id: str, checkpo
     if parts.scheme == "file" and connection.base_url == EMBEDDED:
         return _read(parts.path)
     if parts.scheme not in ("http", "https"):
-        raise TinkerError(f"the archive is at a {parts.scheme or 'relative'} URL, which cannot be downloaded")
+        raise TinkerError(f"the URL of the archive must be http or https, got {parts.scheme or 'a relative URL'}")
     return await _download(archive.url)
 
 
@@ -130,7 +130,7 @@ async def _download(url: str) -> bytes:
             return bytes(content)
     except (asyncio.TimeoutError, TimeoutError):
         raise APITimeoutError(
-            request_info, message=f"the download of the archive from {origin}: nothing for {DOWNLOAD_SILENCE_S:g} s"
+            request_info, message=f"the download of the archive from {origin}: no data within {DOWNLOAD_SILENCE_S:g} s"
         ) from None
     except (aiohttp.ClientError, OSError, UnicodeError) as error:
         raise APIConnectionError(
@@ -142,7 +142,8 @@ def _moved_to(answer: WireResponse) -> CheckpointArchiveUrlResponse:
     location = answer.headers.get("location")
     if not location:
         raise APIResponseValidationError(
-            response_info(answer), message=f"get_checkpoint_archive_url: HTTP {answer.status} names no Location"
+            response_info(answer),
+            message=f"get_checkpoint_archive_url: HTTP {answer.status}: the response must have a Location header",
         )
     return CheckpointArchiveUrlResponse(url=location, expires=_expires(answer.headers.get("expires")))
 

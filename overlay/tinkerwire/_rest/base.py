@@ -46,7 +46,7 @@ class RestClientBase:
         exit_timeout: float | None = None,
     ) -> None:
         if _connection is not None and (base_url is not None or api_key is not None):
-            raise ValueError("base_url and api_key: the connection that was given has its own; leave them away")
+            raise ValueError("base_url and api_key cannot be combined with a connection; omit them")
         self._connection = open_connection(base_url, api_key) if _connection is None else _connection
         # Either the lifetime of its own connection, or a reference that keeps the shared connection open.
         self._lifetime = Lifetime(self._connection, exit_timeout=exit_timeout) if _connection is None else None
@@ -92,8 +92,8 @@ class RestClientBase:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"a {type(self).__name__} cannot be pickled or copied: its connections belong to this process; make one "
-            "where it is needed"
+            f"a {type(self).__name__} cannot be pickled or copied: its connections belong to this process; create "
+            "one in the other process"
         )
 
     def _start_call(self, call: Call[T]) -> APIFuture[T]:

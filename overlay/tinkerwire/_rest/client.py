@@ -226,7 +226,9 @@ class RestClient(AdminClient):
         path = parse_checkpoint_address(tinker_path)
         kind = parse_checkpoint_kind(tinker_path)
         if kind not in (None, "external"):
-            raise ValueError(f"{tinker_path!r} holds {kind} weights; save_weights_external gives others")
+            raise ValueError(
+                f"{tinker_path!r} must be external weights, got {kind} weights; save them with save_weights_external"
+            )
         return self._start_call(runs_api.get_external_weights_urls(path.training_run_id, path.checkpoint_id))
 
     async def get_external_weights_urls_async(self, tinker_path: str) -> ExternalWeightsUrlsResponse:

@@ -33,7 +33,7 @@ async def copy_weights_to_project(
     dialect = await connection.dialect()
     if dialect.may_have(PARAMETER_VERSIONS["copy_weights"][TOKEN_HEADER]):
         if not project_id:
-            raise ValueError("copy_weights: copy into which project? Give its id, or set TINKER_PROJECT_ID")
+            raise ValueError("copy_weights: the destination project is missing; give its id, or set TINKER_PROJECT_ID")
         body = CopyWeightsRequest(source_path=path, destination_project_id=project_id, ttl_seconds=ttl_seconds)
         headers = {TOKEN_HEADER.lower(): token} if token else {}
     else:

@@ -173,7 +173,7 @@ class Telemetry:
                     await self._send(batch)
         except Exception as error:
             # Telemetry must not disturb the program. The log has no text of the error, as the events have none.
-            log.debug("telemetry ends: %s", exception_report.summary(error))
+            log.debug("telemetry stopped: %s", exception_report.summary(error))
         finally:
             self._is_over = True
             self._queue.clear()

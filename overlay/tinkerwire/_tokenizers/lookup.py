@@ -56,9 +56,7 @@ def load_tokenizer(tokenizer_id: str) -> Any:
         try:
             from tml_tokenizers import tinker_tokenizers  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
         except ImportError:
-            raise ImportError(
-                f"the tokenizer {tokenizer_id} comes with the package tml_tokenizers; install that"
-            ) from None
+            raise ImportError(f"the tokenizer {tokenizer_id} requires the package tml_tokenizers; install it") from None
         tokenizer = tinker_tokenizers.get_tinker_tokenizer(tokenizer_id)
         if tokenizer is not None:
             return tokenizer
@@ -66,7 +64,7 @@ def load_tokenizer(tokenizer_id: str) -> Any:
         from transformers import AutoTokenizer  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise ImportError(
-            f"the tokenizer {tokenizer_id} is loaded by transformers; pip install 'tinkerwire[tokenizers]'"
+            f"the tokenizer {tokenizer_id} requires transformers; run pip install 'tinkerwire[tokenizers]'"
         ) from None
     revision = PINNED.get(tokenizer_id)
     trust = {} if revision is None else {"revision": revision, "trust_remote_code": True}

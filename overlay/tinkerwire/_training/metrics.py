@@ -32,7 +32,7 @@ def read_metrics(metrics: Mapping[str, object], warn: Warn) -> dict[str, float]:
     for name, value in metrics.items():
         number = _number(value)
         if number is None:
-            warn(name, f"expected a number, got {value!r:.100}; it is dropped")
+            warn(name, f"expected a number, got {value!r:.100}; the client drops it")
         else:
             numbers[name] = number
     return numbers

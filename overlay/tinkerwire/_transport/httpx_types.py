@@ -47,7 +47,7 @@ class Timeout(tuple[float | None, float | None, float | None, float | None]):
         named = (connect, read, write, pool)
         if isinstance(timeout, tuple):
             if len(timeout) != len(PHASES):
-                raise ValueError(f"Timeout: a tuple must have the four of {', '.join(PHASES)}, got {len(timeout)}")
+                raise ValueError(f"Timeout: a tuple must have the 4 values {', '.join(PHASES)}, got {len(timeout)}")
             base: tuple[Any, ...] = timeout
         else:
             base = (timeout,) * len(PHASES)

@@ -39,7 +39,7 @@ def environment_proxy(base_url: str) -> str | None:
         )
     if not _is_address(proxy_url):
         # The error does not show the address, which may hold a password.
-        raise ValueError(f"{name} is not a URL; in a user or password, write # as %23, / as %2F and so on")
+        raise ValueError(f"{name} must be a URL; in a user or password, write # as %23, / as %2F and so on")
     return proxy
 
 

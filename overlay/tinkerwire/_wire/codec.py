@@ -59,7 +59,7 @@ def decode(content: bytes, result_type: type) -> Any:
         SampleResponse: protobuf.decode_sample,
     }
     if result_type not in decoders:
-        raise ValueError(f"it is protobuf, and no message holds a {result_type.__name__}")
+        raise ValueError(f"the body is protobuf, but {result_type.__name__} has no protobuf message")
     return decoders[result_type](content)
 
 

@@ -63,7 +63,7 @@ def test_remote_address_needs_a_key(server: ScriptedServer) -> None:
 @pytest.mark.parametrize("key", [f"{KEY} ", f" {KEY}", f"{KEY}\n", f"{KEY}\x00", f"{KEY}\u2011x", f"{KEY}é"])
 def test_key_with_invalid_characters_raises(key: str) -> None:
     """A key with spaces, control or non-ASCII characters raises an error that does not show the key."""
-    with pytest.raises(tw.TinkerError, match="how it was copied") as caught:
+    with pytest.raises(tw.TinkerError, match="copy it again") as caught:
         tw.ServiceClient(base_url="https://example.org", api_key=key)
     assert KEY not in "".join(traceback.format_exception(caught.value))
 

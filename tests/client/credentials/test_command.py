@@ -25,7 +25,7 @@ UNAUTHORIZED = ScriptedResponse({"detail": "who are you"}, status=401)
         (f"echo {KEY}; exit 3", "exit status 3"),
         (f"echo {KEY} {KEY}", "more than one word"),
         (f"printf '{KEY}\\351'", "beyond printable ASCII"),
-        ("true", "printed nothing"),
+        ("true", "got nothing"),
         (f"echo {token(-5)}", "printed an expired token"),
         (f"{KEY} 2>/dev/null", "exit status 127"),
     ],

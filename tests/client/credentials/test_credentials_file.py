@@ -63,7 +63,7 @@ def test_missing_home_folder_raises_only_if_a_key_is_needed(monkeypatch: pytest.
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", fail)
-    with pytest.raises(tw.TinkerError, match="this user has no home: set HOME or TINKER_API_KEY"):
+    with pytest.raises(tw.TinkerError, match="this user has no home folder; set HOME or TINKER_API_KEY"):
         resolve_credential(None, "https://example.org")
     assert resolve_credential(None, "http://127.0.0.1:1") is None
 

@@ -114,7 +114,7 @@ def test_failed_refresh_keeps_the_token_until_it_expires(status: int, caplog: py
 
     with caplog.at_level(logging.WARNING, "tinkerwire"):
         run_check(check)
-    assert "the token cannot be renewed yet; it lasts" in caplog.text
+    assert "the token could not be renewed, and expires in" in caplog.text
 
 
 def test_rejected_token_is_replaced_once() -> None:

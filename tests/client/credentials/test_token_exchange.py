@@ -197,7 +197,7 @@ def test_exchange_without_a_token_hides_the_response(server: ScriptedServer, bod
     server.rules["auth/token"] = lambda _: ScriptedResponse(body)
     with open_client(server.url, **EXCHANGE) as client, pytest.raises(tw.TinkerError) as caught:
         client.get_server_capabilities()
-    assert str(caught.value) == f"POST {server.url}/api/v1/auth/token: HTTP 200: the response holds no token"
+    assert str(caught.value) == f"POST {server.url}/api/v1/auth/token: HTTP 200: the response must contain a token"
     assert "eyJ" not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__context__ is None
 

@@ -219,7 +219,7 @@ def test_pickling_futures_and_clients_raises_with_a_remedy(
         (training.optim_step(ADAM), r"send its result\(\)"),
         (client, "send a SamplingClient"),
         (training, r"save_state\(\)"),
-        (client.create_rest_client(), "make one where it is needed"),
+        (client.create_rest_client(), "create one in the other process"),
     ):
         with pytest.raises(TypeError, match=remedy):
             pickle.dumps(value)

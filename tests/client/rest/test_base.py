@@ -51,7 +51,7 @@ def test_address_and_key_are_read_from_the_environment(
         rest.get_server_capabilities().result(TEST_TIMEOUT_S)
     with pytest.raises(tw.TinkerError, match="no API key"):
         tw.AdminClient(base_url="https://tinker.example")
-    with pytest.raises(ValueError, match="has its own"):
+    with pytest.raises(ValueError, match="cannot be combined with a connection"):
         tw.RestClient(client._connection, api_key=KEY)
     with pytest.raises(TypeError, match="base_url: expected str"):
         tw.RestClient(base_url=5)  # type: ignore[arg-type]

@@ -268,7 +268,7 @@ def test_newer_method_needs_a_newer_wire(server: ScriptedServer, case: MethodCas
 
 def test_wrong_kind_of_weights_or_search_is_rejected(server: ScriptedServer, rest: tw.RestClient) -> None:
     """Before a request, a path of other weights raises ValueError, and a dict as a search raises TypeError."""
-    with pytest.raises(ValueError, match="holds training weights"):
+    with pytest.raises(ValueError, match="must be external weights, got training weights"):
         rest.get_external_weights_urls(PATH)
     with pytest.raises(TypeError, match="expected a SessionSearchRequest, got dict"):
         rest.search_sessions({"limit": 3})  # type: ignore[arg-type]

@@ -56,7 +56,7 @@ def test_old_wire_copies_weights_into_a_session(server: ScriptedServer) -> None:
 def test_invalid_copy_is_rejected_before_sending(server: ScriptedServer) -> None:
     """A missing project, an empty path and a wire without copy_weights raise errors before a request."""
     with open_client(server.url, wire_version="0.38.0") as client:
-        with pytest.raises(ValueError, match="into which project"):
+        with pytest.raises(ValueError, match="the destination project is missing"):
             client.copy_weights(PATH).result(TEST_TIMEOUT_S)
         with pytest.raises(ValueError, match="destination_project_id: give the id of a project"):
             client.create_rest_client().copy_weights(PATH)

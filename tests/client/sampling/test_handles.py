@@ -274,7 +274,7 @@ def test_receiver_provides_secret_headers(
 def test_malformed_headers_variable_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """An invalid line raises an error that names its number and does not show its text."""
     monkeypatch.setenv("TINKERWIRE_HEADERS", "x-a: 1\nhidden")
-    with pytest.raises(ValueError, match="TINKERWIRE_HEADERS: line 2 is not of the form") as caught:
+    with pytest.raises(ValueError, match="TINKERWIRE_HEADERS: line 2 must have the form") as caught:
         tw.ServiceClient(base_url="http://127.0.0.1:1")
     assert "hidden" not in str(caught.value)
 

@@ -273,7 +273,7 @@ def test_unsupported_proxy_is_rejected_at_construction(monkeypatch: pytest.Monke
     assert "pass-word" not in str(caught.value)
     for odd in ("http://me:pass#word@proxy:1", "http://me:pass/word@proxy:1", "http://", "http://proxy:port"):
         monkeypatch.setenv("ALL_PROXY", odd)
-        with pytest.raises(ValueError, match="is not a URL") as caught:
+        with pytest.raises(ValueError, match="must be a URL") as caught:
             tw.ServiceClient(base_url="https://service.invalid", api_key=KEY)
         assert "pass" not in str(caught.value).partition("in a user or")[0]
     assert environment_proxy("http://127.0.0.1:8000") is None

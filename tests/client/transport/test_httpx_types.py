@@ -41,7 +41,7 @@ def test_timeout_equals_httpx_timeout(arguments: Any, named: Any) -> None:
     [
         ((), {}, "connect has no limit"),
         ((), {"read": 1}, "connect has no limit"),
-        (((1, 2),), {}, "a tuple must have the four of connect, read, write, pool, got 2"),
+        (((1, 2),), {}, "a tuple must have the 4 values connect, read, write, pool, got 2"),
         (("60",), {}, "Timeout.connect: expected seconds or None, got str"),
         ((True,), {}, "got bool"),
         ((1,), {"pool": -1}, "Timeout.pool must be at least 0 s and finite, got -1"),

@@ -207,7 +207,7 @@ def test_discriminator_without_target_is_rejected(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("- a list", "must be a mapping, got list"),
-        ("a: [", "not YAML"),
+        ("a: [", "must be YAML"),
         ("components: {examples: {}}", r"components\.examples"),
     ],
 )

@@ -259,7 +259,7 @@ for more in ({}, {"note": None}, {"note": "x"}, {"level": 3}, {"level": None}):
         ("service.yaml", "HealthResponse:", "Health-Response:", "HealthResponse does not exist"),
         ("service.yaml", "operationId: healthz", "operationId: the health", "operationId must be an identifier"),
         ("sampling.yaml", "/{sampler_id}", "/{sampler}", "Path parameter 'sampler'"),
-        ("futures.yaml", "paths:", "paths: [", "futures.yaml: not YAML"),
+        ("futures.yaml", "paths:", "paths: [", "futures.yaml: must be YAML"),
         ("openapi.yaml", "x-families: [errors", "x-families: [mistakes", "mistakes.yaml: file does not exist"),
         ("runs.yaml", "Cursor:", "TensorData:", "schemas TensorData is defined in inputs.yaml and in runs.yaml"),
         (

@@ -50,7 +50,7 @@ def test_release_is_not_run(tmp_path: Path) -> None:
     [
         ("no/such.whl", "must be a wheel, a folder or a version"),
         ("empty", "has no package tinker"),
-        ("text.whl", "not a wheel"),
+        ("text.whl", "must be a wheel"),
     ],
 )
 def test_unusable_input_is_rejected(

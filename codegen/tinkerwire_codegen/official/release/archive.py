@@ -48,7 +48,9 @@ def _read_wheel(path: Path) -> Release:
             names = [name for name in wheel.namelist() if _is_needed(name)]
             files = {name: wheel.read(name).decode("utf-8") for name in names}
     except (zipfile.BadZipFile, UnicodeDecodeError) as error:
-        raise ValueError(f"release {path}: not a wheel ({error}); give a .whl file, a folder or a version") from error
+        raise ValueError(
+            f"release {path}: must be a wheel ({error}); give a .whl file, a folder or a version"
+        ) from error
     return _find_package(str(path), files)
 
 
