@@ -129,7 +129,7 @@ def test_login_rejects_a_key_on_the_command_line(home: Home, arguments: list[str
     """The error hides the key, and login sends no request."""
     code, _, err = home.run("login", *arguments, stdin=KEY)
     assert code == 1
-    assert "do not pass the key on the command line" in err
+    assert "the API key must not be an argument" in err
 
 
 @pytest.mark.parametrize(
