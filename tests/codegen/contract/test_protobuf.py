@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.facts_history import restore_proto
 from tinkerwire_codegen.contract.protobuf import (
     FILE,
     compile_descriptors,
@@ -16,7 +17,6 @@ from tinkerwire_codegen.contract.protobuf import (
     project_proto,
     render_proto,
 )
-from tinkerwire_codegen.official.facts_history import restore_proto
 
 ROOT = Path(__file__).parents[3]
 PROTO = load_proto(ROOT / "schema")

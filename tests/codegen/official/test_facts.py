@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from support.facts_history import restore_facts
 from tinkerwire_base.conversion.versioning import is_available, parse_version, project
 from tinkerwire_codegen.cli import main
 from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_codegen.official.comparison import compare_facts
-from tinkerwire_codegen.official.facts_history import restore_facts
 from tinkerwire_codegen.official.known_differences import REASONS, exclude_known
 from tinkerwire_codegen.official.type_notation import canonicalize
 
