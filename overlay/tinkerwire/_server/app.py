@@ -31,8 +31,7 @@ from tinkerwire._server.http.validation import Validator
 from tinkerwire._server.sessions.catalogue import Catalogue
 from tinkerwire._server.sessions.client_config import ClientConfig
 from tinkerwire._server.sessions.tokens import TOKEN_PREFIX
-from tinkerwire._server.settings import Settings
-from tinkerwire._server.state import State
+from tinkerwire._server.state import Settings, State
 from tinkerwire._server.storage import temporary_folder
 from tinkerwire._server.storage.archives import ARCHIVE_PREFIX
 from tinkerwire.version import DEFAULT_WIRE

@@ -10,24 +10,52 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from tinkerwire._server.bounded_table import BoundedTable
 from tinkerwire._server.custom_loss.graph import LossGraph
+from tinkerwire._server.emulation.fault_injection import FaultInjection
+from tinkerwire._server.emulation.quirks import Quirks
 from tinkerwire._server.emulation.server_emulation import ServerEmulation
 from tinkerwire._server.futures.ids import RequestIds
+from tinkerwire._server.futures.retention_policy import RetentionPolicy
 from tinkerwire._server.futures.store import FutureStore
 from tinkerwire._server.http.encoding import ResultEncoder
 from tinkerwire._server.http.openapi import load_contract
 from tinkerwire._server.ordering.seq_ids import Deduplicator, NumberedRequests
 from tinkerwire._server.ordering.worker import Worker
+from tinkerwire._server.sessions.catalogue import Catalogue
+from tinkerwire._server.sessions.client_config import ClientConfig
 from tinkerwire._server.sessions.models import Models, TrainedModel
 from tinkerwire._server.sessions.samplers import SamplingSessions
 from tinkerwire._server.sessions.sessions import ServerSession, Sessions
 from tinkerwire._server.sessions.tokens import Tokens
-from tinkerwire._server.settings import Settings
 from tinkerwire._server.storage.archives import Archives
 from tinkerwire._server.storage.checkpoint_paths import list_kinds
 from tinkerwire._server.storage.checkpoints import Checkpoints
 from tinkerwire._server.storage.runs import Runs
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """Settings of a server, as :class:`~tinkerwire._server.app.EmbeddedServer` documents them."""
+
+    wire_version: str
+    long_poll_s: float
+    session_ttl_s: float | None
+    strict_sequence: bool
+    gap_wait_s: float
+    api_key: str | None
+    seed: int | None
+    max_queued_samples: int
+    max_inline_bytes: int
+    catalogue: Catalogue
+    client_config: ClientConfig
+    retention: RetentionPolicy
+    quirks: Quirks
+    fault_injection: FaultInjection | None
+    clock: Callable[[], float]
+
 
 log = logging.getLogger("tinkerwire._server")
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tinkerwire._server.engine import EngineError, Example, LoraModel, Sampler, base_model
 from tinkerwire._server.engine import sampler as sampler_module
-from tinkerwire._server.engine.cache import KeyValueCache
-from tinkerwire._server.engine.sampling_rule import SamplingRule
+from tinkerwire._server.engine.sampler import SamplingRule
+from tinkerwire._server.engine.transformer import KeyValueCache
 
 NANO = "tinkerwire/byte-nano"
 PROMPT = [72, 101, 108, 108, 111]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tinkerwire._server.ordering.reorder_buffer import ReorderBuffer
+from tinkerwire._server.ordering.seq_ids import ReorderBuffer
 
 
 class Log:

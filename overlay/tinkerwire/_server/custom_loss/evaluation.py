@@ -9,8 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from tinkerwire._server.custom_loss.allowed_ops import ATTRIBUTES, CONSTANTS, FUNCTIONS, METHODS
-from tinkerwire._server.custom_loss.graph import LossGraph, decode_arguments
+from tinkerwire._server.custom_loss.graph import ATTRIBUTES, CONSTANTS, FUNCTIONS, METHODS, LossGraph, decode_arguments
 from tinkerwire._server.engine import EngineError, Example, LoraModel, LossResult
 from tinkerwire._server.engine.arrays import AnyArray, FloatArray
 from tinkerwire._wire.loss_graph import GETATTR, LOGPROBS

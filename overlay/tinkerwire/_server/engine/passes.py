@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
-from tinkerwire._server.engine.arrays import FloatArray
+from tinkerwire._server.engine.arrays import FloatArray, log_softmax
 from tinkerwire._server.engine.base import BaseModel
 from tinkerwire._server.engine.batch import Batch, Piece, pieces
 from tinkerwire._server.engine.errors import EngineError
-from tinkerwire._server.engine.logits import log_softmax
 from tinkerwire._server.engine.losses import Loss, TokenLosses
 from tinkerwire._server.engine.parallel import run_all
 from tinkerwire._server.engine.transformer import Weights, backward, run_forward

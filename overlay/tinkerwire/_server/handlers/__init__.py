@@ -16,7 +16,6 @@ from tinkerwire._server.handlers import (
     sessions,
     training,
     weights,
-    weights_export,
 )
 from tinkerwire._server.http.request import Request
 from tinkerwire._server.http.responses import Response
@@ -35,7 +34,6 @@ _MODULES = (
     sampling,
     futures,
     runs,
-    weights_export,
     client_settings,
     custom_losses,
 )
