@@ -14,7 +14,7 @@ import pytest
 import tinkerwire as tw
 from support.scripted import ScriptedResponse, ScriptedServer
 from tinkerwire._tokenizers import lookup
-from tinkerwire._tokenizers.byte_level import ByteTokenizer
+from tinkerwire._tokenizers.lookup import ByteTokenizer
 
 pytestmark = pytest.mark.timeout(60)
 KIMI = "moonshotai/Kimi-K2.5"

@@ -2,11 +2,38 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from ..version import __version__
 from . import auth, demo, serve
-from .redacting_parser import RedactingArgumentParser
+
+MISSING_ARGUMENTS = "the following arguments are required"
+"""Beginning of the one argparse error that never contains a value of the user."""
+EXIT_WRONG_USAGE = 2
+
+
+class RedactingArgumentParser(argparse.ArgumentParser):
+    """An argument parser; ``hide_values`` keeps values, unknown arguments included, out of its errors."""
+
+    def __init__(self, *args: Any, hide_values: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._hide_values = hide_values
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with code 2 after one line that names the flag."""
+        if self._hide_values and not message.startswith(MISSING_ARGUMENTS):
+            message = "invalid arguments; their values are hidden, because one may be a key"
+        self.exit(EXIT_WRONG_USAGE, f"{self.prog}: error: {message}; see `{self.prog} --help`\n")
+
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the options and the unknown arguments; hide unknown arguments in an error."""
+        options, unknown = super().parse_known_args(*args, **kwargs)
+        # Without this check the parent parser would show the unknown arguments.
+        if unknown and self._hide_values:
+            self.error("unknown")
+        return options, unknown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -33,13 +33,23 @@ from .build_recorder import BuildRecorder
 from .call_codec import CallCodec
 from .dialect_resolver import DialectResolver
 from .exchanger import Exchanger
-from .known_models import KnownModels
 from .operation_runner import OperationRunner, Owner
 from .replacement import Replace
 from .retry import BUILDING_PATHS, RetryConfig
 from .sender import OnRetry, Sender, SendOptions
 from .session_state import SessionState
 from .throttled_log import ThrottledLog
+
+
+@attrs.define
+class KnownModels:
+    """The base models of trained models, and the context lengths of base models. Used on the loop thread."""
+
+    base_models: dict[str, str] = attrs.field(factory=dict)
+    """Base models by the id of the models that this connection created from them."""
+    context_lengths: dict[str, int] = attrs.field(factory=dict)
+    """Maximum tokens of prompt and sample together by base model, from the server's capabilities."""
+
 
 T = TypeVar("T")
 REQUEST_TIMEOUT_S = 60.0

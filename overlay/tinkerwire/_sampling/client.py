@@ -30,9 +30,8 @@ from .._telemetry.reporter import Telemetry
 from .._tokenizers.lookup import load_tokenizer, tokenizer_id_of
 from .._transport.backpressure import SamplingLoad, Traffic
 from .._usage import Usage
-from .context_length import check_context_length
 from .copies import CopyableSampler
-from .request import build_sample_request
+from .request import build_sample_request, check_context_length
 from .response_checks import require_prompt_logprobs
 
 T = TypeVar("T")

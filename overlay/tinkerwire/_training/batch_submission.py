@@ -16,9 +16,8 @@ from .._usage import UsageCounter
 from .._wire.server_futures import Submission
 from .chunking import ChunkLimits, split_batch
 from .metrics import MetricWarnings
-from .output_checks import check_all_or_none, check_outputs
 from .request_size import request_size, size_around
-from .result_merging import merge_results
+from .result_merging import check_all_or_none, check_outputs, merge_results
 from .result_polling import PollTasks, poll_training_result
 from .submitter import OperationSubmitter
 
