@@ -74,14 +74,12 @@ def is_default(model: Any, attribute: attrs.Attribute[Any]) -> bool:
     return not hasattr(value, "tolist") and bool(value == default_of(attribute))
 
 
-def json_text(value: Any, indent: int | None, ensure_ascii: bool) -> str:
+def json_text(value: Any, indent: int | None) -> str:
     """Return the JSON text of a dump."""
-    if ensure_ascii or indent not in (None, 2):
-        separators = (",", ":") if indent is None else None
-        # Through orjson first, which writes NaN as null.
-        plain = orjson.loads(orjson.dumps(value))
-        return json.dumps(plain, indent=indent, ensure_ascii=ensure_ascii, separators=separators)
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None).decode()
+    if indent in (None, 2):
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None).decode()
+    # Through orjson first, which writes NaN as null.
+    return json.dumps(orjson.loads(orjson.dumps(value)), indent=indent, ensure_ascii=False)
 
 
 def _format_datetime(value: datetime) -> str:

@@ -1,32 +1,44 @@
 """The methods of pydantic on models, as code for the official types calls them; they do not need pydantic.
 
-Their implementations in dumping, validating and json_schema are imported at the first call.
+Their implementations in dumping, validating and fields are imported at the first call. The methods that no code for the
+official types calls are not supported; their error names the alternative.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from typing_extensions import Self
 
-from ..reflection import field_name
+from ..reflection import field_name, fields_of
 
 if TYPE_CHECKING:
     from .dumping import Names
-    from .json_schema import ModelField
-
-Mode = Literal["python", "json"]
+    from .fields import ModelField
 
 
 class _ModelFields:
     """``Model.model_fields``: the descriptions of the fields, made at first use."""
 
     def __get__(self, model: Any, cls: type) -> Mapping[str, ModelField]:
-        from .json_schema import model_fields  # noqa: PLC0415
+        from .fields import model_fields  # noqa: PLC0415
 
         return model_fields(cls)
+
+
+class _Unsupported:
+    """A method of pydantic that models lack: access raises AttributeError, as ``hasattr`` expects, with a text."""
+
+    def __init__(self, alternative: str) -> None:
+        self._alternative = alternative
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, model: Any, cls: type) -> Any:
+        raise AttributeError(f"{cls.__name__}.{self._name} is not supported; {self._alternative}")
 
 
 class PydanticMethods:
@@ -34,20 +46,19 @@ class PydanticMethods:
 
     __slots__ = ()
     model_fields = _ModelFields()
+    if not TYPE_CHECKING:
+        model_construct = _Unsupported("call the class, which validates its arguments")
+        model_fields_set = _Unsupported(
+            "model_dump(exclude_defaults=True) returns the fields that are not at their defaults"
+        )
+        model_json_schema = _Unsupported("python -m tinkerwire_codegen export --wire V --format json-schema prints it")
+        model_rebuild = _Unsupported("the types of models are always complete; remove the call")
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Iterate over names and values of the fields, as ``dict(model)`` does."""
-        for attribute in _attributes(self):
-            if field_name(attribute) != "extra_fields":
-                yield field_name(attribute), getattr(self, field_name(attribute))
+        for attribute in fields_of(type(self)):
+            yield field_name(attribute), getattr(self, field_name(attribute))
         yield from getattr(self, "extra_fields", {}).items()
-
-    @property
-    def model_fields_set(self) -> set[str]:
-        """The fields that differ from their defaults: models do not record the arguments of the constructor."""
-        from .dumping import is_default  # noqa: PLC0415
-
-        return {field_name(attribute) for attribute in _attributes(self) if not is_default(self, attribute)}
 
     def model_dump(
         self,
@@ -85,11 +96,11 @@ class PydanticMethods:
         dump = Dump(json=mode == "json", defaults=not (exclude_unset or exclude_defaults), nulls=not exclude_none)
         return dump.model(self, include, exclude)
 
-    def model_dump_json(self, *, indent: int | None = None, ensure_ascii: bool = False, **options: Any) -> str:
+    def model_dump_json(self, *, indent: int | None = None, **options: Any) -> str:
         """Return the JSON text of :meth:`model_dump`, which has the same ``options``; NaN is null."""
         from .dumping import json_text  # noqa: PLC0415
 
-        return json_text(self.model_dump(mode="json", **options), indent, ensure_ascii)
+        return json_text(self.model_dump(mode="json", **options), indent)
 
     @classmethod
     def model_validate(
@@ -107,17 +118,20 @@ class PydanticMethods:
         Args:
             obj: a dict or a model.
             strict: accepted without effect.
-            from_attributes: read the attributes of any object.
+            from_attributes: must not be True; pass a dict.
             context: accepted without effect.
             by_alias: accepted without effect.
             by_name: accepted without effect.
 
         Raises:
             ValueError: a value does not fit; the error names each with its place.
+            NotImplementedError: ``from_attributes`` is True.
         """
         from .validating import validate  # noqa: PLC0415
 
-        return validate(cls, obj, from_attributes=bool(from_attributes))
+        if from_attributes:
+            raise NotImplementedError(f"{cls.__name__}: from_attributes is not supported; pass a dict of the values")
+        return validate(cls, obj)
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
@@ -126,13 +140,6 @@ class PydanticMethods:
 
         text = json_data.encode() if isinstance(json_data, str) else bytes(json_data)
         return cls.model_validate(parse_json(text), **options)
-
-    @classmethod
-    def model_construct(cls, _fields_set: set[str] | None = None, **values: Any) -> Self:
-        """Make a model without validation; omitted fields have their defaults."""
-        from .validating import construct  # noqa: PLC0415
-
-        return construct(cls, values)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy, validated as in the constructor if ``update`` replaces fields.
@@ -151,35 +158,15 @@ class PydanticMethods:
         return found
 
     @classmethod
-    def model_json_schema(cls, by_alias: bool = True, ref_template: str = "#/$defs/{model}") -> dict[str, Any]:
-        """Return the JSON Schema of the model's dump, from the contract.
-
-        Args:
-            by_alias: accepted without effect.
-            ref_template: the form of a ``$ref`` to another model.
-        """
-        from .json_schema import json_schema  # noqa: PLC0415
-
-        return json_schema(cls, ref_template)
-
-    @classmethod
-    def model_rebuild(cls, **options: Any) -> None:
-        """Do nothing: the types of models are always complete."""
-
-    @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
         """Return the schema by which pydantic reads and writes the model as a field of a user's model."""
-        from .json_schema import core_schema  # noqa: PLC0415
+        from .validating import core_schema  # noqa: PLC0415
 
         return core_schema(cls)
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> dict[str, Any]:
-        """Return the JSON Schema by which pydantic describes the model as a field of a user's model."""
-        from .json_schema import inline_schema  # noqa: PLC0415
-
-        return inline_schema(cls)
-
-
-def _attributes(model: Any) -> Any:
-    return attrs.fields(type(model))
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: Any) -> Any:
+        """Raise NotImplementedError: the contract has the JSON Schemas of models."""
+        raise NotImplementedError(
+            f"{cls.__name__}: models have no JSON Schema; annotate the field with pydantic.WithJsonSchema"
+        )

@@ -1,4 +1,4 @@
-"""Validation of dicts by the rules of pydantic's ``model_validate``, and construction without validation."""
+"""Validation of dicts by the rules of pydantic's ``model_validate``, and schemas for pydantic."""
 
 from __future__ import annotations
 
@@ -8,36 +8,37 @@ from datetime import date
 from functools import cache
 from typing import Any, TypeVar
 
-import attrs
-
 from ..conversion.converter import Converter
-from ..reflection import default_of, field_name
 
 T = TypeVar("T")
 
 
-def validate(cls: type[T], value: Any, *, from_attributes: bool) -> T:
+def validate(cls: type[T], value: Any) -> T:
     """Return the model of a dict.
 
     Raises:
         ValueError: a value does not fit.
     """
-    if from_attributes and not isinstance(value, Mapping | cls):
-        names = (field_name(attribute) for attribute in attrs.fields(cls))  # type: ignore[arg-type]
-        value = {name: getattr(value, name) for name in names if hasattr(value, name)}
     model: T = _converter().structure(_as_json(value), cls)
     return model
 
 
-def construct(cls: type[T], values: Mapping[str, Any]) -> T:
-    """Make a model of these values and defaults without validation."""
-    found = cls.__new__(cls)
-    for attribute in attrs.fields(cls):  # type: ignore[arg-type]
-        if field_name(attribute) in values:
-            object.__setattr__(found, attribute.name, values[field_name(attribute)])
-        elif attribute.default is not attrs.NOTHING:
-            object.__setattr__(found, attribute.name, default_of(attribute))
-    return found
+def core_schema(cls: Any) -> Any:
+    """Return the core schema of a model: ``model_validate`` reads it, ``model_dump`` writes it."""
+    from pydantic_core import core_schema as core  # noqa: PLC0415  (pydantic is calling)
+
+    def write(value: Any, info: Any) -> Any:
+        return value.model_dump(mode=info.mode, exclude_none=info.exclude_none, exclude_defaults=info.exclude_defaults)
+
+    def read(value: Any) -> Any:
+        try:
+            return cls.model_validate(value)
+        except TypeError as error:
+            raise ValueError(str(error)) from None
+
+    return core.no_info_plain_validator_function(
+        read, serialization=core.plain_serializer_function_ser_schema(write, info_arg=True)
+    )
 
 
 @cache
