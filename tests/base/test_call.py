@@ -25,6 +25,7 @@ from tinkerwire_generated.models import (
     CreateSessionRequest,
     FutureRetrieveRequest,
     GetSessionResponse,
+    LoraConfig,
     SampleResponse,
     TryAgainResponse,
 )
@@ -182,4 +183,4 @@ def test_undeclared_success_returns_json() -> None:
 def test_default_converter_is_made_once() -> None:
     """Stubs without a converter share one, which knows every version."""
     assert default_converter() is default_converter()
-    assert default_converter().version is None
+    assert default_converter().encode(LoraConfig(rank=8))

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from support.instances import PREFIX, Instances
 from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_base.conversion.version_rules import VersionRules
 from tinkerwire_base.conversion.versioning import is_marked_protobuf_only, project, union_document
 from tinkerwire_base.errors import DialectError
 from tinkerwire_codegen.contract.bundle import load
@@ -51,12 +52,14 @@ few = settings(
 
 def converter(version: str) -> Converter:
     return Converter(
-        version,
-        FIELD_VERSIONS,
-        types=TYPE_VERSIONS,
-        required=REQUIRED_VERSIONS,
-        values=VALUE_VERSIONS,
-        scalar_types=SCALAR_TYPE_VERSIONS,
+        VersionRules(
+            min_version=version,
+            fields=FIELD_VERSIONS,
+            types=TYPE_VERSIONS,
+            required=REQUIRED_VERSIONS,
+            values=VALUE_VERSIONS,
+            scalar_types=SCALAR_TYPE_VERSIONS,
+        )
     )
 
 

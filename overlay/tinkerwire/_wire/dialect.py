@@ -10,7 +10,7 @@ import attrs
 
 from tinkerwire_base.call import JSON, PROTOBUF, Call
 from tinkerwire_base.conversion.converter import Converter
-from tinkerwire_base.conversion.version_rules import dialect_error, is_in_range, overlaps
+from tinkerwire_base.conversion.version_rules import VersionRules
 from tinkerwire_base.conversion.versioning import VersionRange, parse_version, version_before
 from tinkerwire_base.unset import UNSET
 from tinkerwire_generated.availability import (
@@ -21,16 +21,14 @@ from tinkerwire_generated.availability import (
     OPERATION_VERSIONS,
     PARAMETER_VERSIONS,
     PROTOBUF_RESULT_VERSIONS,
-    REQUIRED_VERSIONS,
-    SCALAR_TYPE_VERSIONS,
     TYPE_VERSIONS,
-    VALUE_VERSIONS,
     VERSIONS,
 )
 from tinkerwire_generated.constants import PROTOBUF_OPERATIONS
 from tinkerwire_generated.models import ClientConfigResponse
 
 from .._futures.logger import log
+from .version_rules import contract_rules
 
 BATCH_OPERATIONS = frozenset(PROTOBUF_OPERATIONS)
 """Operations whose requests may be protobuf; all of them send the same message."""
@@ -142,6 +140,11 @@ class Dialect:
         return self.min_version == self.max_version
 
     @property
+    def rules(self) -> VersionRules:
+        """The parts of the contract that these versions support."""
+        return contract_rules(self.min_version, self.max_version, str(self))
+
+    @property
     def converter(self) -> Converter:
         """The converter that encodes JSON for these versions and decodes JSON of any version."""
         return _converter(self.min_version, self.max_version, str(self))
@@ -149,12 +152,12 @@ class Dialect:
     @property
     def creates_model_on_load(self) -> bool:
         """True if load_weights alone creates a model from saved weights."""
-        always = LOAD_CREATES_SINCE is not None and is_in_range(self.min_version, LOAD_CREATES_SINCE, None)
+        always = LOAD_CREATES_SINCE is not None and self.rules.always_has((LOAD_CREATES_SINCE, None))
         return always or self.config.create_model_via_load_weights
 
     def may_have(self, versions: VersionRange | None) -> bool:
         """Check whether any supported version is in a range; None stands for all versions."""
-        return versions is None or overlaps(self.min_version, self.max_version, *versions)
+        return self.rules.may_have(versions)
 
     def may_have_operation(self, name: str) -> bool:
         """Check whether the server may have an operation."""
@@ -167,19 +170,18 @@ class Dialect:
     def check(self, call: Call[Any]) -> None:
         """Raise DialectError for an operation, or a query parameter in use, that the server certainly lacks."""
         name = call.operation.name
-        if not self.may_have_operation(name):
-            raise dialect_error(f"the call {name}", self.max_version, *OPERATION_VERSIONS[name], name=str(self))
+        self.rules.require(f"the call {name}", OPERATION_VERSIONS.get(name))
         for parameter, value in call.query.items():
-            versions = PARAMETER_VERSIONS.get(name, {}).get(parameter)
-            if versions is not None and value not in (None, UNSET) and not self.may_have(versions):
-                raise dialect_error(f"{name}'s parameter {parameter}", self.max_version, *versions, name=str(self))
+            if value not in (None, UNSET):
+                versions = PARAMETER_VERSIONS.get(name, {}).get(parameter)
+                self.rules.require(f"{name}'s parameter {parameter}", versions)
 
     def accept(self, result_type: type) -> str:
         """Return the Accept header of a request for a result of a type."""
         versions = PROTOBUF_RESULT_VERSIONS.get(result_type.__name__)
         if versions is None or not self.accepts_protobuf_results or not self.may_have(versions):
             return JSON
-        has_json = is_in_range(self.min_version, *TYPE_VERSIONS[result_type.__name__])
+        has_json = self.may_have(TYPE_VERSIONS[result_type.__name__])
         return f"{PROTOBUF}, {JSON}" if has_json else PROTOBUF
 
     def forms(self, name: str) -> tuple[Dialect, ...]:
@@ -234,19 +236,10 @@ def _describe_encodings(protobuf_operations: frozenset[str]) -> str:
 
 
 def _has_json_batches(version: str) -> bool:
-    return all(is_in_range(version, *BODY_VERSIONS[name][JSON]) for name in DIRECT_OPERATIONS)
+    rules = VersionRules(min_version=version)
+    return all(rules.may_have(BODY_VERSIONS[name][JSON]) for name in DIRECT_OPERATIONS)
 
 
 @cache
 def _converter(min_version: str, max_version: str, name: str) -> Converter:
-    return Converter(
-        max_version,
-        FIELD_VERSIONS,
-        types=TYPE_VERSIONS,
-        required=REQUIRED_VERSIONS,
-        values=VALUE_VERSIONS,
-        scalar_types=SCALAR_TYPE_VERSIONS,
-        min_version=min_version,
-        name=name,
-        report=log.warning,
-    )
+    return Converter(contract_rules(min_version, max_version, name), report=log.warning)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from tinkerwire_base.conversion.version_rules import VersionRules, dialect_error, is_in_range
 from tinkerwire_base.conversion.versioning import VersionRange
-from tinkerwire_generated.availability import FIELD_VERSIONS, NEWEST, REQUIRED_VERSIONS, VALUE_VERSIONS
+from tinkerwire_generated.availability import NEWEST
 from tinkerwire_generated.protobuf import MESSAGE_FIELD_VERSIONS, MESSAGE_VERSIONS, message_class
+
+from .version_rules import protobuf_rules
 
 
 def parsed(name: str, data: bytes) -> Any:
@@ -26,8 +27,7 @@ def serialized(filled: Any, version: str | None) -> bytes:
     """Return the bytes of a message; raise DialectError if the wire version lacks the message or a set field."""
     if version is not None:
         name = filled.DESCRIPTOR.name
-        if not is_in_range(version, *MESSAGE_VERSIONS[name]):
-            raise dialect_error(f"the protobuf message {name}", version, *MESSAGE_VERSIONS[name])
+        protobuf_rules(version).require(f"the protobuf message {name}", MESSAGE_VERSIONS[name])
         refuse_absent(filled, version)
     content: bytes = filled.SerializeToString(deterministic=True)
     return content
@@ -54,24 +54,13 @@ def check_model(model: Any, version: str | None) -> None:
 
 @cache
 def _checks(version: str, cls: Any) -> tuple[Any, ...]:
-    # Each kind of value is a field of the message with its own versions.
-    words = VersionRules(
-        min_version=version,
-        max_version=version,
-        name=f"wire {version}",
-        fields=FIELD_VERSIONS,
-        types={},
-        required=REQUIRED_VERSIONS,
-        values=VALUE_VERSIONS,
-        scalar_types={},
-    )
-    return tuple(words.checks(cls))
+    return tuple(protobuf_rules(version).checks(cls))
 
 
 @cache
 def _absent(version: str) -> dict[str, dict[str, VersionRange]]:
     absent = {
-        name: {field: span for field, span in fields.items() if not is_in_range(version, *span)}
+        name: {field: span for field, span in fields.items() if not protobuf_rules(version).may_have(span)}
         for name, fields in MESSAGE_FIELD_VERSIONS.items()
     }
     return {name: fields for name, fields in absent.items() if fields}
@@ -81,7 +70,7 @@ def _refuse_absent(filled: Any, version: str, absent: dict[str, dict[str, Versio
     here = absent.get(filled.DESCRIPTOR.name, {})
     for field, value in filled.ListFields():
         if field.name in here:
-            raise dialect_error(f"{filled.DESCRIPTOR.name}.{field.name}", version, *here[field.name])
+            protobuf_rules(version).require(f"{filled.DESCRIPTOR.name}.{field.name}", here[field.name])
         for part in _parts(field, value):
             _refuse_absent(part, version, absent)
 

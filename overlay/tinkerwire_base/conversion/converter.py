@@ -1,4 +1,4 @@
-"""Converter between models and JSON, for one wire version.
+"""Converter between models and JSON, for some wire versions.
 
 Requests carry every field that the wire version has, defaults included, as the defaults of servers differ. Optional
 nulls are omitted. A value that the version lacks, or that JSON cannot carry, raises DialectError. orjson serializes
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
@@ -41,15 +41,7 @@ from ..unset import UNSET
 from . import structure_hooks
 from .lenient import Report, essential_texts, lenient_fields, lenient_hook, lenient_structure, structure_texts
 from .unions import structure_union
-from .version_rules import (
-    FieldVersions,
-    RequiredVersions,
-    ScalarTypeVersions,
-    ValueVersions,
-    VersionRules,
-    protobuf_only_checks,
-)
-from .versioning import VersionRange
+from .version_rules import VersionRules, protobuf_only_checks
 
 T = TypeVar("T")
 
@@ -113,53 +105,22 @@ def _structure(text: bytes) -> bytes:
 
 
 class Converter:
-    """Encodes requests for one wire version, and decodes responses of any version.
+    """Encodes requests for some wire versions, and decodes responses of any version.
 
     Args:
-        version: the wire version, None for all of the contract.
-        fields: since when and until when fields exist; the tables are those of tinkerwire_generated.availability.
-        types: the versions of models.
-        required: the versions that require a field that others let be absent.
-        values: the versions of enum values.
-        scalar_types: the versions in which a field accepts scalars of a type.
-        min_version: the oldest version that the server may have if only a range is known; ``version`` is the newest.
-            A field that only some versions of the range have is sent unless it is at its default.
-        name: the name of the version, or of the range, in errors.
+        rules: the parts of the contract that the server may support; None for all of the contract.
         is_whole: read protobuf-only fields, too: dumps of models have them.
         report: function that logs a warning about a value that is read as None, see :mod:`.lenient`; without it no
             value is read leniently.
     """
 
     def __init__(
-        self,
-        version: str | None = None,
-        fields: FieldVersions | None = None,
-        *,
-        types: Mapping[str, VersionRange] | None = None,
-        required: RequiredVersions | None = None,
-        values: ValueVersions | None = None,
-        scalar_types: ScalarTypeVersions | None = None,
-        min_version: str | None = None,
-        name: str | None = None,
-        is_whole: bool = False,
-        report: Report | None = None,
+        self, rules: VersionRules | None = None, *, is_whole: bool = False, report: Report | None = None
     ) -> None:
-        """Build the rules of the version and the fast converter."""
-        self.version = version
+        """Build the fast converter."""
+        self._rules = rules
         self._is_whole = is_whole
         self._report = report
-        self._rules: VersionRules | None = None
-        if version is not None:
-            self._rules = VersionRules(
-                min_version=min_version or version,
-                max_version=version,
-                name=name or f"wire {version}",
-                fields=fields or {},
-                types=types or {},
-                required=required or {},
-                values=values or {},
-                scalar_types=scalar_types or {},
-            )
         self._fast = self._build(detailed=False)
 
     def encode(self, value: Any) -> bytes:
@@ -246,7 +207,7 @@ class Converter:
     def _unstructure_class(self, conv: cattrs.Converter, cls: type) -> Callable[..., Any]:
         resolve_types(cls)
         rules = self._rules
-        checks = [*protobuf_only_checks(cls, self.version), *(rules.checks(cls) if rules else [])]
+        checks = [*protobuf_only_checks(cls, rules.max_version if rules else ""), *(rules.checks(cls) if rules else [])]
         absent = rules.absent_fields(cls) if rules else {}
         doubtful = rules.partially_supported_fields(cls) if rules else []
         fields = [a for a in fields_of(cls) if field_name(a) not in absent and not is_protobuf_only(a)]

@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_base.conversion.version_rules import VersionRules
 from tinkerwire_base.errors import DialectError
 from tinkerwire_base.unset import UNSET
 from tinkerwire_generated import models
@@ -31,12 +32,14 @@ ANY = Converter()
 
 def at(version: str) -> Converter:
     return Converter(
-        version,
-        FIELD_VERSIONS,
-        types=TYPE_VERSIONS,
-        required=REQUIRED_VERSIONS,
-        values=VALUE_VERSIONS,
-        scalar_types=SCALAR_TYPE_VERSIONS,
+        VersionRules(
+            min_version=version,
+            fields=FIELD_VERSIONS,
+            types=TYPE_VERSIONS,
+            required=REQUIRED_VERSIONS,
+            values=VALUE_VERSIONS,
+            scalar_types=SCALAR_TYPE_VERSIONS,
+        )
     )
 
 
@@ -236,9 +239,9 @@ def test_loss_functions_depend_on_the_version() -> None:
 
 @pytest.mark.parametrize("version", ["new", "", "0.x", "v0.4.1"])
 def test_invalid_version_raises_value_error(version: str) -> None:
-    """The constructor of a converter rejects an invalid version."""
+    """The constructor of version rules rejects an invalid version."""
     with pytest.raises(ValueError, match=r"must be numbers with dots between, such as 0.16.1"):
-        Converter(version, FIELD_VERSIONS)
+        VersionRules(min_version=version)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_base.conversion.version_rules import VersionRules
 from tinkerwire_base.errors import DialectError
 from tinkerwire_generated import models as m
 from tinkerwire_generated.availability import FIELD_VERSIONS, NEWEST
@@ -15,7 +16,8 @@ from tinkerwire_generated.availability import FIELD_VERSIONS, NEWEST
 RUN = {"sequence_id": "s", "length": 2}
 DATUM = m.Datum(model_input=m.ModelInput.from_ints([1, 2]), loss_fn_inputs={"target_tokens": [2, 3]})
 LOGPROBS = m.TensorData(data=[-0.5], dtype="float32")
-CONVERTERS = {str(version): Converter(version, FIELD_VERSIONS) for version in (None, "0.16.1", NEWEST)}
+CONVERTERS = {v: Converter(VersionRules(min_version=v, fields=FIELD_VERSIONS)) for v in ("0.16.1", NEWEST)}
+CONVERTERS["None"] = Converter()
 
 
 @pytest.mark.parametrize("version", CONVERTERS)

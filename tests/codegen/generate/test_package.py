@@ -134,10 +134,11 @@ def test_new_field_changes_few_lines_and_works(schema: Path, tmp_path: Path) -> 
     assert len(lines["contract.json"]) <= 12
     program = """
 from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_base.conversion.version_rules import VersionRules
 from tinkerwire_generated.models import LoraConfig
 from tinkerwire_generated.availability import FIELD_VERSIONS
 for version, alpha in (("0.16.1", 0.5), ("0.15.0", None), ("0.15.0", 0.5)):
-    converter = Converter(version, FIELD_VERSIONS)
+    converter = Converter(VersionRules(min_version=version, fields=FIELD_VERSIONS))
     try:
         text = converter.encode(LoraConfig(rank=8, alpha=alpha))
         print(text.decode(), converter.decode(text, LoraConfig).alpha)

@@ -22,6 +22,7 @@ from tests.rigs.official.oracle import Oracle
 from support.drawing import examples
 from support.instances import PREFIX, Instances
 from tinkerwire_base.conversion.converter import Converter
+from tinkerwire_base.conversion.version_rules import VersionRules
 from tinkerwire_base.conversion.versioning import project
 from tinkerwire_codegen.contract.bundle import load
 from tinkerwire_generated import models
@@ -49,12 +50,14 @@ NARROW = {version: Instances(narrow(project(CONTRACT, version))) for version in 
 OURS = {v: {schema.get("x-sdk-name", name): name for name, schema in AT[v].schemas.items()} for v in VERSIONS}
 CONVERTERS = {
     version: Converter(
-        version,
-        FIELD_VERSIONS,
-        types=TYPE_VERSIONS,
-        required=REQUIRED_VERSIONS,
-        values=VALUE_VERSIONS,
-        scalar_types=SCALAR_TYPE_VERSIONS,
+        VersionRules(
+            min_version=version,
+            fields=FIELD_VERSIONS,
+            types=TYPE_VERSIONS,
+            required=REQUIRED_VERSIONS,
+            values=VALUE_VERSIONS,
+            scalar_types=SCALAR_TYPE_VERSIONS,
+        )
     )
     for version in VERSIONS
 }

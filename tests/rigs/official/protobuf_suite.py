@@ -17,11 +17,12 @@ from support.drawing import examples
 from support.protobuf_models import FORWARD_REQUESTS, REQUESTS, outputs, samples, sequences, to_plain
 from tinkerwire._server.http import protobuf as served
 from tinkerwire._wire import protobuf
-from tinkerwire_base.conversion.version_rules import is_in_range
+from tinkerwire_base.conversion.version_rules import VersionRules
 from tinkerwire_generated import models as m
 from tinkerwire_generated.protobuf import MESSAGE_FIELD_VERSIONS, MESSAGE_VERSIONS, message_class
 
 VERSION = "0.38.0"
+RULES = VersionRules(min_version=VERSION)
 pytestmark = pytest.mark.timeout(1800)
 
 DTYPES = {"float32": 1, "int64": 2, "int32": 3, "bfloat16": 4}
@@ -232,9 +233,9 @@ def test_every_field_and_value_is_exchanged(found: dict[str, Any]) -> None:
         for data in SENT[kind]:
             seen |= set(filled(message_class(name).FromString(data)))
     expected = {*(f"DType {dtype}" for dtype in NUMBERS), "StopReason 0", "StopReason 1"}
-    for name in (name for name, span in MESSAGE_VERSIONS.items() if is_in_range(VERSION, *span)):
+    for name in (name for name, span in MESSAGE_VERSIONS.items() if RULES.may_have(span)):
         for field in message_class(name).DESCRIPTOR.fields:
-            if is_in_range(VERSION, *MESSAGE_FIELD_VERSIONS.get(name, {}).get(field.name, MESSAGE_VERSIONS[name])):
+            if RULES.may_have(MESSAGE_FIELD_VERSIONS.get(name, {}).get(field.name, MESSAGE_VERSIONS[name])):
                 expected.add(f"{name}.{field.name}")
     assert expected - seen == set(NOT_EXCHANGED)
     assert seen <= expected

@@ -10,7 +10,7 @@ from tinkerwire._server.http.protobuf import encode_output, encode_sample
 from tinkerwire._wire.protobuf import decode_output, decode_sample
 from tinkerwire_base.call import JSON, PROTOBUF
 from tinkerwire_base.conversion.converter import Converter
-from tinkerwire_base.conversion.version_rules import VersionRules, is_in_range
+from tinkerwire_base.conversion.version_rules import VersionRules
 from tinkerwire_base.reflection import as_comparable, default_of, is_protobuf_only
 from tinkerwire_generated.availability import FIELD_VERSIONS, TYPE_VERSIONS
 from tinkerwire_generated.models import ForwardBackwardOutput, RequestFailedResponse, SampleResponse
@@ -49,19 +49,10 @@ class ResultEncoder:
 
     def __init__(self, version: str) -> None:
         self._version = version
-        self._rules = VersionRules(
-            min_version=version,
-            max_version=version,
-            name=f"wire {version}",
-            fields=FIELD_VERSIONS,
-            types={},
-            required={},
-            values={},
-            scalar_types={},
-        )
-        self._absent: dict[type, dict[str, Any]] = {}
         # The encoder drops absent fields first, so the converter never rejects a value.
-        self._converter = Converter(version, FIELD_VERSIONS)
+        self._rules = VersionRules(min_version=version, fields=FIELD_VERSIONS)
+        self._converter = Converter(self._rules)
+        self._absent: dict[type, dict[str, Any]] = {}
 
     def encode_json(self, value: Any) -> bytes:
         """Encode a model or JSON value as JSON, without fields that the version does not have."""
@@ -87,12 +78,12 @@ class ResultEncoder:
         return EncodedResult(content=self.encode_json(decode(result.content)), media=JSON, model=result.model)
 
     def _has_protobuf(self, model: type) -> bool:
-        return model in PROTOBUF_RESULTS and is_in_range(self._version, *MESSAGE_VERSIONS[model.__name__])
+        return model in PROTOBUF_RESULTS and self._rules.may_have(MESSAGE_VERSIONS[model.__name__])
 
     def _accepts_protobuf(self, model: type, accept: str) -> bool:
         if PROTOBUF in accept:
             return True
-        has_json = is_in_range(self._version, *TYPE_VERSIONS[model.__name__])
+        has_json = self._rules.may_have(TYPE_VERSIONS[model.__name__])
         return not has_json and "json" not in accept
 
     def _drop_absent_fields(self, value: Any) -> Any:
