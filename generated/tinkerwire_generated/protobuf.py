@@ -58,6 +58,119 @@ MESSAGE_FIELD_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {
 }
 """Versions of the fields that are newer than their message or were removed before it."""
 
+MESSAGE_FIELDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
+    "SparseCsr": {"values": ("bytes", "", ""), "crow_indices": ("bytes", "", ""), "col_indices": ("bytes", "", "")},
+    "Tensor": {
+        "dense": ("bytes", "", "encoding"),
+        "sparse_csr": ("SparseCsr", "", "encoding"),
+        "dtype": ("DType", "", ""),
+        "shape": ("int64", "repeated", ""),
+    },
+    "BatchedTensor": {
+        "data": ("bytes", "", ""),
+        "offsets": ("bytes", "", ""),
+        "dtype": ("DType", "", ""),
+        "trailing_shape": ("int64", "repeated", ""),
+    },
+    "ArrayRecord": {
+        "type_tag": ("string", "", ""),
+        "fields": ("BatchedTensor", "map", ""),
+        "num_datums": ("int64", "", ""),
+    },
+    "ForwardBackwardOutput": {
+        "loss_fn_output_type": ("string", "", ""),
+        "loss_fn_outputs": ("ArrayRecord", "repeated", ""),
+        "metrics": ("double", "map", ""),
+    },
+    "LossConfigValue": {"number": ("double", "", "value"), "text": ("string", "", "value")},
+    "ForwardBackwardRequest": {
+        "model_id": ("string", "", ""),
+        "seq_id": ("int32", "", ""),
+        "data": ("Datum", "repeated", ""),
+        "loss_fn": ("string", "", ""),
+        "loss_fn_config": ("double", "map", ""),
+        "forward_only": ("bool", "", ""),
+        "loss_fn_config_v2": ("LossConfigValue", "map", ""),
+    },
+    "Datum": {
+        "model_input": ("Chunk", "repeated", ""),
+        "loss_fn_inputs": ("Tensor", "map", ""),
+        "model_input_spans": ("ProvenanceSpan", "repeated", ""),
+        "loss_fn_input_spans": ("ProvenanceSpan", "repeated", ""),
+    },
+    "ProvenanceSpan": {
+        "prompt_tokens": ("PromptProvenanceSpan", "", "span"),
+        "sampled_tokens": ("SampledProvenanceSpan", "", "span"),
+    },
+    "PromptProvenanceSpan": {
+        "sequence_id": ("string", "", ""),
+        "offset": ("int64", "", ""),
+        "length": ("int64", "", ""),
+    },
+    "SampledProvenanceSpan": {
+        "sequence_id": ("string", "", ""),
+        "offset": ("int64", "", ""),
+        "length": ("int64", "", ""),
+    },
+    "Chunk": {
+        "encoded_text": ("EncodedTextChunk", "", "chunk"),
+        "image": ("ImageChunk", "", "chunk"),
+        "dmel": ("DmelChunk", "", "chunk"),
+    },
+    "EncodedTextChunk": {"tokens": ("bytes", "", "")},
+    "ImageChunk": {
+        "data": ("bytes", "", ""),
+        "format": ("string", "", ""),
+        "expected_tokens": ("int32", "optional", ""),
+        "override_dimensions": ("ImageDimensions", "optional", ""),
+    },
+    "ImageDimensions": {"width": ("uint32", "", ""), "height": ("uint32", "", "")},
+    "DmelChunk": {"dmel": ("bytes", "", "")},
+    "TopkLogprobs": {
+        "token_ids": ("bytes", "", ""),
+        "logprobs": ("bytes", "", ""),
+        "k": ("uint32", "", ""),
+        "length": ("uint32", "", ""),
+    },
+    "TopkPromptLogprobs": {
+        "token_ids": ("bytes", "", ""),
+        "logprobs": ("bytes", "", ""),
+        "k": ("uint32", "", ""),
+        "prompt_length": ("uint32", "", ""),
+    },
+    "SampledSequence": {
+        "stop_reason": ("StopReason", "", ""),
+        "tokens": ("bytes", "", ""),
+        "logprobs": ("bytes", "optional", ""),
+        "topk_sampled_logprobs": ("TopkLogprobs", "optional", ""),
+    },
+    "PromptAltTokens": {"tokens": ("Tensor", "", ""), "logprobs": ("Tensor", "", "")},
+    "SampleResponse": {
+        "sequences": ("SampledSequence", "repeated", ""),
+        "prompt_logprobs": ("bytes", "optional", ""),
+        "topk_prompt_logprobs": ("TopkLogprobs", "optional", ""),
+        "prompt_cache_hit_tokens": ("int32", "", ""),
+        "target_prompt_logprobs": ("Tensor", "optional", ""),
+        "prompt_alt_tokens": ("PromptAltTokens", "optional", ""),
+    },
+    "SamplingParams": {
+        "max_tokens": ("int32", "optional", ""),
+        "seed": ("uint64", "optional", ""),
+        "temperature": ("float", "optional", ""),
+        "top_k": ("int32", "optional", ""),
+        "top_p": ("float", "optional", ""),
+        "stop_strs": ("StopStrings", "", "stop"),
+        "stop_tokens": ("StopTokens", "", "stop"),
+    },
+    "StopStrings": {"values": ("string", "repeated", "")},
+    "StopTokens": {"values": ("int32", "repeated", "")},
+}
+"""The fields of each message, as (type, label, oneof).
+
+The label is optional, repeated, map or empty; the type is that of one value of a list or a map. Text without a value is
+empty.
+"""
+
 ENUM_VALUES: Mapping[str, Mapping[str, int]] = {
     "DType": {"DTYPE_UNSPECIFIED": 0, "DTYPE_FLOAT32": 1, "DTYPE_INT64": 2, "DTYPE_INT32": 3, "DTYPE_BFLOAT16": 4},
     "StopReason": {"STOP_REASON_STOP": 0, "STOP_REASON_LENGTH": 1},

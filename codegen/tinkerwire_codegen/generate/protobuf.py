@@ -8,7 +8,7 @@ from google.protobuf import descriptor_pb2 as pb
 
 from tinkerwire_base.conversion.versioning import VersionRange
 
-from ..contract.protobuf import FILE, Availability, Proto, compile_descriptors, describe_proto, load_proto
+from ..contract.protobuf import FILE, Availability, Field, Proto, compile_descriptors, describe_proto, load_proto
 
 DESCRIPTORS = "protobuf.binpb"
 """File of the descriptors, beside the module."""
@@ -35,6 +35,13 @@ MESSAGE_VERSIONS: Mapping[str, VersionRange] = {message_ranges!r}
 
 MESSAGE_FIELD_VERSIONS: Mapping[str, Mapping[str, VersionRange]] = {field_ranges!r}
 """Versions of the fields that are newer than their message or were removed before it."""
+
+MESSAGE_FIELDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {fields!r}
+"""The fields of each message, as (type, label, oneof).
+
+The label is optional, repeated, map or empty; the type is that of one value of a list or a map. Text without a value is
+empty.
+"""
 
 ENUM_VALUES: Mapping[str, Mapping[str, int]] = {enum_values!r}
 """The numbers of the values of each enum."""
@@ -80,6 +87,7 @@ def generate_protobuf(schema: Path) -> tuple[str, bytes]:
         descriptors=DESCRIPTORS,
         message_ranges=_message_ranges(proto),
         field_ranges=_field_ranges(proto),
+        fields=_fields(proto),
         enum_values=describe_proto(proto)["enums"],
     )
     return source, _canonical_descriptors(compile_descriptors(schema / FILE))
@@ -102,6 +110,20 @@ def _field_ranges(proto: Proto) -> dict[str, dict[str, VersionRange]]:
                 field.name: _range(field.availability, declaration.availability) for field in fields
             }
     return ranges
+
+
+def _fields(proto: Proto) -> dict[str, dict[str, tuple[str, str, str]]]:
+    return {
+        declaration.name: {field.name: _describe_field(field) for field in declaration.fields}
+        for declaration in proto.declarations
+        if declaration.kind == "message"
+    }
+
+
+def _describe_field(field: Field) -> tuple[str, str, str]:
+    # "T", "repeated T" or "map<string, T>".
+    label, _, kind = field.type.rstrip(">").rpartition(" ")
+    return kind, label.partition("<")[0] or "optional" * field.optional, field.oneof or ""
 
 
 def _range(availability: Availability, owner: Availability | None = None) -> VersionRange:

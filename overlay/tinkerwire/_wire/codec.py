@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -13,7 +12,8 @@ from tinkerwire_base.errors import DialectError
 from tinkerwire_base.lazy_numpy import np
 from tinkerwire_base.tensors import refuse_non_finite
 from tinkerwire_generated.api.training.forward_backward import OPERATION as FORWARD_BACKWARD
-from tinkerwire_generated.models import ForwardBackwardOutput, ForwardBackwardRequest, ForwardRequest, SampleResponse
+from tinkerwire_generated.models import ForwardBackwardRequest, ForwardRequest
+from tinkerwire_generated.protobuf import MESSAGE_VERSIONS
 
 from .dialect import BATCH_OPERATIONS, Dialect
 
@@ -64,8 +64,8 @@ def is_protobuf(answer: WireResponse) -> bool:
 
 
 def is_decodable(result_type: type) -> bool:
-    """Check whether a protobuf message has results of a type."""
-    return result_type in (ForwardBackwardOutput, SampleResponse)
+    """Check whether a protobuf message has the name of a type of results."""
+    return getattr(result_type, "__name__", "") in MESSAGE_VERSIONS
 
 
 def decode(content: bytes, result_type: type) -> Any:
@@ -77,13 +77,9 @@ def decode(content: bytes, result_type: type) -> Any:
     # The message classes take time to load, and many clients never see one.
     from . import protobuf  # noqa: PLC0415
 
-    decoders: dict[type, Callable[[bytes], Any]] = {
-        ForwardBackwardOutput: protobuf.decode_output,
-        SampleResponse: protobuf.decode_sample,
-    }
-    if result_type not in decoders:
+    if not is_decodable(result_type):
         raise ValueError(f"the body is protobuf, but {result_type.__name__} has no protobuf message")
-    return decoders[result_type](content)
+    return protobuf.decode_result(content, result_type)
 
 
 def _binary(call: Call[Any], dialect: Dialect) -> WireRequest:

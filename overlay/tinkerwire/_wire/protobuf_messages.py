@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from tinkerwire_base.conversion.versioning import VersionRange
 from tinkerwire_generated.availability import NEWEST
-from tinkerwire_generated.protobuf import MESSAGE_FIELD_VERSIONS, MESSAGE_VERSIONS, message_class
+from tinkerwire_generated.protobuf import MESSAGE_FIELD_VERSIONS, MESSAGE_FIELDS, MESSAGE_VERSIONS, message_class
 
 from .version_rules import protobuf_rules
 
@@ -67,22 +66,13 @@ def _absent(version: str) -> dict[str, dict[str, VersionRange]]:
 
 
 def _refuse_absent(filled: Any, version: str, absent: dict[str, dict[str, VersionRange]]) -> None:
-    here = absent.get(filled.DESCRIPTOR.name, {})
-    for field, value in filled.ListFields():
-        if field.name in here:
-            protobuf_rules(version).require(f"{filled.DESCRIPTOR.name}.{field.name}", here[field.name])
-        for part in _parts(field, value):
-            _refuse_absent(part, version, absent)
-
-
-def _parts(field: Any, value: Any) -> Iterator[Any]:
-    """Return the messages in a field, which is one message, a list, a map, or empty."""
-    kind = field.message_type
-    if kind is None:
-        return
-    if hasattr(value, "ListFields"):
-        yield value
-    elif not kind.GetOptions().map_entry:
-        yield from value
-    elif kind.fields_by_name["value"].message_type is not None:
-        yield from value.values()
+    name = filled.DESCRIPTOR.name
+    here = absent.get(name, {})
+    for descriptor, value in filled.ListFields():
+        field = descriptor.name
+        if field in here:
+            protobuf_rules(version).require(f"{name}.{field}", here[field])
+        kind, label, _ = MESSAGE_FIELDS[name][field]
+        if kind in MESSAGE_FIELDS:
+            for part in value if label == "repeated" else value.values() if label == "map" else [value]:
+                _refuse_absent(part, version, absent)

@@ -27,6 +27,8 @@ _STORED: Mapping[int, str] = {
     INT32: "<i4",
     BFLOAT16: "<u2",
 }
+_numpy_dtypes: dict[int, np.dtype[Any]] = {}
+"""The dtypes of numpy that were needed so far; making one takes as long as reading an array."""
 _NUMBERS = {"float32": FLOAT32, "int64": INT64}
 _FILLING = (EMPTY_TOKEN, EMPTY_LOGPROB)
 """Filler of a position with fewer than k top-k logprobs."""
@@ -45,12 +47,15 @@ def numbers(place: str, data: bytes, dtype: int) -> Array:
 
 def stored(place: str, data: bytes, dtype: int) -> Array:
     """Return the flat array of bytes unchanged: no copy, and read-only. Errors are those of :func:`numbers`."""
-    if dtype not in _STORED:
-        raise ValueError(f"{place}: dtype {dtype} is not one of {', '.join(map(str, _STORED))}")
-    kind = np.dtype(_STORED[dtype])
-    if len(data) % kind.itemsize:
-        raise ValueError(f"{place}: {len(data)} bytes must be a multiple of {kind.itemsize} bytes")
-    return np.frombuffer(data, kind)
+    kind = _numpy_dtypes.get(dtype)
+    if kind is None:
+        if dtype not in _STORED:
+            raise ValueError(f"{place}: dtype {dtype} is not one of {', '.join(map(str, _STORED))}")
+        kind = _numpy_dtypes[dtype] = np.dtype(_STORED[dtype])
+    try:
+        return np.frombuffer(data, kind)
+    except ValueError:
+        raise ValueError(f"{place}: {len(data)} bytes must be a multiple of {kind.itemsize} bytes") from None
 
 
 def _widen(array: Array) -> Array:
@@ -72,13 +77,6 @@ def int32_bytes(place: str, values: Any) -> bytes:
         position = int(np.argmax((array < INT32_MIN) | (array > INT32_MAX)))
         raise NumberRangeError(f"{place}[{position}]: {array[position]} must fit into 32 bits for protobuf")
     return array.astype("<i4").tobytes()
-
-
-def int32(place: str, value: int) -> int:
-    """Return the number; raise OverflowError with its place beyond 32 bits."""
-    if not INT32_MIN <= value <= INT32_MAX:
-        raise NumberRangeError(f"{place}: {value} must fit into 32 bits for protobuf")
-    return value
 
 
 def float32_bytes(place: str, values: Any) -> bytes:
@@ -189,6 +187,8 @@ def _values(place: str, tensor: TensorData) -> Array:
     """Return the values in the wire's dtype; NumberRangeError for one that does not fit."""
     data: Any = tensor.raw
     is_array = isinstance(data, np.ndarray)
+    if type(data) is np.ndarray and data.dtype == tensor.dtype:
+        return data
     try:
         if is_array and tensor.dtype == "int64":
             return wire_array(place, data)

@@ -56,9 +56,14 @@ def _accept_official_arguments(cls: Any, constructor: Callable[..., None]) -> Ca
 
     @functools.wraps(constructor)
     def init(self: Any, *args: Any, **values: Any) -> None:
-        if args or not values.keys() <= fields:
-            values = cls._map_official_arguments(args, values)
-        constructor(self, **values)
+        if not args:
+            try:
+                constructor(self, **values)
+                return
+            except TypeError:
+                if fields.issuperset(values):
+                    raise
+        constructor(self, **cls._map_official_arguments(args, values))
 
     return init
 

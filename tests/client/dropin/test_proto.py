@@ -10,7 +10,7 @@ import pytest
 import tinkerwire as tw
 from support.clients import datum
 from tinkerwire import types
-from tinkerwire._server.http.protobuf import decode_request, encode_output
+from tinkerwire._server.http.protobuf import decode_request, encode_result
 from tinkerwire.dropin.proto import request_conv, response_conv
 from tinkerwire.dropin.proto import tinker_public_pb2 as pb
 from tinkerwire_generated.protobuf import message_class
@@ -48,7 +48,7 @@ def test_results_are_converted_from_messages() -> None:
         loss_fn_outputs=[{"logprobs": tw.TensorData(data=[1.0, 2.0], dtype="float32", shape=[2])}],
         metrics={"loss:sum": 2.0},
     )
-    data = encode_output(output)
+    data = encode_result(output)
     assert response_conv.deserialize_forward_backward_output(data) == output
     assert response_conv.deserialize_proto_response(data, types.ForwardBackwardOutput) == output
     sample = pb.SampleResponse(

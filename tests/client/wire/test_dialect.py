@@ -12,7 +12,7 @@ import tinkerwire as tw
 from support.clients import PARAMS, PROMPT, datum, open_client
 from support.scripted import TEST_TIMEOUT_S, RecordedRequest, Rule, ScriptedResponse, ScriptedServer, in_order
 from tinkerwire import types
-from tinkerwire._server.http.protobuf import decode_request, encode_output, encode_sample
+from tinkerwire._server.http.protobuf import decode_request, encode_result
 from tinkerwire._wire.dialect import BATCH_OPERATIONS, Dialect
 from tinkerwire._wire.protobuf import encode_request
 from tinkerwire_base.call import PROTOBUF
@@ -188,8 +188,8 @@ def test_results_are_read_in_any_form(server: ScriptedServer, version: str | Non
     server.rules["client/config"] = lambda _: CONFIG
     if form == "protobuf":
         headers = {"content-type": PROTOBUF}
-        output = ScriptedResponse(encode_output(OUTPUT), headers=headers)
-        sample = ScriptedResponse(encode_sample(SAMPLE), headers=headers)
+        output = ScriptedResponse(encode_result(OUTPUT), headers=headers)
+        sample = ScriptedResponse(encode_result(SAMPLE), headers=headers)
     else:
         tag = {"type": "sample"} if form == "tagged" else {}
         sequence = {"stop_reason": "flood", "tokens": [4, 5], "logprobs": [-0.5, -0.25], "new": 1}

@@ -151,8 +151,9 @@ IMAGE = {"data": b"x", "format": "png"}
             decode_sample_of(target_prompt_logprobs={"dtype": 1, "dense": bytes(4), "shape": [-1]}),
             "target_prompt_logprobs: TensorData.shape: [-1]",
         ),
-        (decode_sample_of(prompt_alt_tokens={}), "prompt_alt_tokens.tokens: holds neither"),
-        (decode_datum_of(model_input=[{}]), "data[0].model_input[0]: must be text"),
+        (decode_sample_of(prompt_alt_tokens={"tokens": {}}), "prompt_alt_tokens.tokens: holds neither"),
+        (decode_sample_of(prompt_alt_tokens={}), "prompt_alt_tokens: PromptAltTokens"),
+        (decode_datum_of(model_input=[{}]), "data[0].model_input[0]: must be one of encoded_text, image, dmel"),
         (decode_datum_of(model_input=[{"encoded_text": {"tokens": b"1"}}]), "data[0].model_input[0].tokens: 1 bytes"),
         (
             decode_datum_of(model_input=[{"image": {"data": b"x", "format": "gif"}}]),
@@ -166,7 +167,10 @@ IMAGE = {"data": b"x", "format": "png"}
             decode_datum_of(loss_fn_inputs={"w": message_class("Tensor")(dtype=1, sparse_csr={}, shape=[2, 2])}),
             "data[0].loss_fn_inputs['w']: TensorData.sparse_crow",
         ),
-        (decode_datum_of(model_input_spans=[{}]), "data[0].model_input_spans[0]: must refer to"),
+        (
+            decode_datum_of(model_input_spans=[{}]),
+            "data[0].model_input_spans[0]: must be one of prompt_tokens, sampled_tokens",
+        ),
         (
             decode_datum_of(loss_fn_input_spans=[{"sampled_tokens": {"length": 1}}]),
             "data[0].loss_fn_input_spans[0]: SampledProvenanceSpan.sequence_id",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
-from tinkerwire._server.http.protobuf import decode_request, encode_output, encode_sample
+from tinkerwire._server.http.protobuf import decode_request, encode_result
 from tinkerwire._wire.protobuf import encode_request
 from tinkerwire_base.errors import DialectError
 from tinkerwire_generated import models as m
@@ -184,11 +184,11 @@ def test_server_rejects_result_fields_of_newer_version() -> None:
     """The server checks results against the version of the client."""
     target = m.TensorData(data=[0.5], dtype="float32")
     sample = m.SampleResponse(sequences=[], target_prompt_logprobs=target)
-    assert encode_sample(sample, "0.30.4")
+    assert encode_result(sample, "0.30.4")
     with pytest.raises(DialectError, match=r"SampleResponse\.target_prompt_logprobs is not in wire 0\.30\.3"):
-        encode_sample(sample, "0.30.3")
+        encode_result(sample, "0.30.3")
     with pytest.raises(DialectError, match="ForwardBackwardOutput"):
-        encode_output(m.ForwardBackwardOutput(loss_fn_output_type="", loss_fn_outputs=[], metrics={}), "0.18.2")
+        encode_result(m.ForwardBackwardOutput(loss_fn_output_type="", loss_fn_outputs=[], metrics={}), "0.18.2")
 
 
 def sample_response(**fields: Any) -> m.SampleResponse:
@@ -205,20 +205,23 @@ def batch_output(shape: list[int], values: list[float]) -> m.ForwardBackwardOutp
 @pytest.mark.parametrize(
     ("encode", "message"),
     [
-        (lambda: encode_sample(sample_response(stop_reason="tool")), "sequences[0].stop_reason: must be one of"),
-        (lambda: encode_sample(sample_response(stop_reason=str(2**31))), "sequences[0].stop_reason: 2147483648"),
-        (lambda: encode_sample(sample_response(tokens=[2**31])), "sequences[0].tokens[0]: 2147483648"),
-        (lambda: encode_sample(sample_response(logprobs=["x"])), "sequences[0].logprobs: cannot be read"),
-        (lambda: encode_sample(sample_response(extra_fields={"new": 1})), "sequences[0].extra_fields['new']"),
+        (lambda: encode_result(sample_response(stop_reason="tool")), "sequences[0].stop_reason: must be one of"),
+        (lambda: encode_result(sample_response(stop_reason=str(2**31))), "sequences[0].stop_reason: 2147483648"),
+        (lambda: encode_result(sample_response(tokens=[2**31])), "sequences[0].tokens[0]: 2147483648"),
+        (lambda: encode_result(sample_response(logprobs=["x"])), "sequences[0].logprobs: cannot be read"),
         (
-            lambda: encode_sample(sample_response(sequence_id="s")),
+            lambda: encode_result(sample_response(extra_fields={"new": 1})),
+            "sequences[0].extra_fields: the protobuf message",
+        ),
+        (
+            lambda: encode_result(sample_response(sequence_id="s")),
             "sequences[0].sequence_id: the protobuf message does not",
         ),
         (
-            lambda: encode_output(batch_output([], [1.0])),
+            lambda: encode_result(batch_output([], [1.0])),
             "loss_fn_outputs['x']: protobuf cannot hold a tensor without dimensions",
         ),
-        (lambda: encode_output(batch_output([3, 0], [])), "loss_fn_outputs[0:]['x']: rows of [0]"),
+        (lambda: encode_result(batch_output([3, 0], [])), "loss_fn_outputs[0:]['x']: rows of [0]"),
     ],
 )
 def test_result_without_protobuf_form_is_rejected(encode: Callable[[], bytes], message: str) -> None:

@@ -26,6 +26,86 @@ NEW_FIELD = """        alpha:
           type: [number, 'null']
           default: null
 """
+PROTOBUF_FIELDS = [
+    (
+        "tinker_public.proto",
+        "// One sample.",
+        """// Own.
+enum Priority {  // since: 0.38.0
+  // Own.
+  PRIORITY_LOW = 0;
+  // Own.
+  PRIORITY_HIGH = 1;
+}
+
+// Own.
+message Count {  // since: 0.38.0
+  // Own.
+  int64 value = 1;
+}
+
+""",
+    ),
+    (
+        "tinker_public.proto",
+        "  // Reason of the end.",
+        """  // Own.
+  optional float entropy = 5;  // since: 0.38.0
+  // Own.
+  repeated int32 ranks = 6;  // since: 0.38.0
+  // Own.
+  map<string, Count> counts = 7;  // since: 0.38.0
+""",
+    ),
+    (
+        "tinker_public.proto",
+        "  // The model.\n",
+        """  // Own.
+  optional float gradient_scale = 8;  // since: 0.38.0
+  // Own.
+  Priority priority = 9;  // since: 0.38.0
+""",
+    ),
+    (
+        "sampling.yaml",
+        "    SampledSequence:\n",
+        """    Count:
+      x-since: 0.38.0
+      description: Own.
+      type: object
+      required: [value]
+      properties: {value: {description: Own., type: integer}}
+""",
+    ),
+    (
+        "sampling.yaml",
+        "        topk_logprobs:\n",
+        """        entropy:
+          {x-since: 0.38.0, x-protobuf-only: true, description: Own., type: [number, 'null'], default: null}
+        ranks:
+          {x-since: 0.38.0, x-protobuf-only: true, description: Own., type: array, items: {type: integer}, default: []}
+        counts:
+          x-since: 0.38.0
+          x-protobuf-only: true
+          description: Own.
+          anyOf: [{type: object, additionalProperties: {$ref: '#/components/schemas/Count'}}, {type: 'null'}]
+          default: null
+""",
+    ),
+    (
+        "training.yaml",
+        "    ForwardBackwardInput:\n",
+        "    Priority: {x-since: 0.38.0, description: Own., type: string, enum: [low, high]}\n",
+    ),
+    (
+        "training.yaml",
+        "        loss_fn_config:\n",
+        """        gradient_scale: {x-since: 0.38.0, description: Own., type: number, default: 1.0}
+        priority: {x-since: 0.38.0, description: Own., $ref: '#/components/schemas/Priority', default: low}
+""",
+    ),
+]
+"""File, text in it, and the addition before that text."""
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -169,6 +249,68 @@ print(ParsedCheckpointTinkerPath.from_tinker_path("tinker://run/merged_weights/a
 print(KINDS["merged_weights"])
 """
     assert run_python(program, tmp_path).splitlines() == ["int64 [3, 4]", "merged", "merged"]
+
+
+def test_new_protobuf_field_is_one_edit(schema: Path, tmp_path: Path) -> None:
+    """Client and server encode and decode it; an older server gets it only if it has another value than the default."""
+    for file, following, addition in PROTOBUF_FIELDS:
+        replace(schema / file, following, addition + following)
+    assert main(["generate", "--schema", str(schema), "--out", str(tmp_path)]) == 0
+    program = """
+from tinkerwire._server.http.protobuf import decode_request, encode_result
+from tinkerwire._wire.protobuf import decode_sample, encode_request
+from tinkerwire_generated import models as m
+from tinkerwire_generated.protobuf import message_class
+
+def encode(version=None, **fields):
+    batch = m.ForwardBackwardInput(data=[], loss_fn="ppo", **fields)
+    return encode_request(m.ForwardBackwardRequest(forward_backward_input=batch, model_id="run"), version)
+
+def encode_sequence(**fields):
+    sequence = m.SampledSequence(stop_reason="stop", tokens=[], **fields)
+    return encode_result(m.SampleResponse(sequences=[sequence]))
+
+sample = m.SampleResponse(sequences=[
+    m.SampledSequence(stop_reason="stop", tokens=[1], entropy=0.5, ranks=[3, -4], counts={"a": m.Count(value=7)}),
+    m.SampledSequence(stop_reason="stop", tokens=[]),
+])
+first, second = message_class("SampleResponse").FromString(encode_result(sample)).sequences
+print(first.entropy, list(first.ranks), first.counts["a"].value, second.HasField("entropy"), list(second.ranks))
+for sequence in decode_sample(encode_result(sample)).sequences:
+    print(sequence.entropy, sequence.ranks, sequence.counts)
+message = message_class("ForwardBackwardRequest").FromString(encode(gradient_scale=0.25, priority="high"))
+print(message.gradient_scale, message.priority)
+for fields in ({}, {"gradient_scale": 0.25, "priority": "high"}):
+    batch = decode_request(encode(**fields)).forward_backward_input
+    print(batch.gradient_scale, batch.priority)
+print(encode("0.36.0") == message_class("ForwardBackwardRequest")(model_id="run", loss_fn="ppo").SerializeToString())
+for action in (
+    lambda: encode("0.36.0", gradient_scale=0.5),
+    lambda: encode(gradient_scale=1e39),
+    lambda: encode_sequence(ranks=[2**31]),
+    lambda: encode_sequence(entropy="x"),
+):
+    try:
+        print(action())
+    except (TypeError, ValueError) as error:
+        print(type(error).__name__, error)
+"""
+    output = run_python(program, tmp_path).splitlines()
+    assert output[:7] == [
+        "0.5 [3, -4] 7 False []",
+        "0.5 [3, -4] {'a': Count(value=7)}",
+        "None [] None",
+        "0.25 1",
+        "1.0 low",
+        "0.25 high",
+        "True",
+    ]
+    assert output[7].startswith("DialectError ForwardBackwardInput.gradient_scale is not in wire 0.36.0:")
+    assert output[8:] == [
+        "NumberRangeError gradient_scale: 1e+39 must fit into float for protobuf",
+        "NumberRangeError sequences[0].ranks: [2147483648] must fit into int32 for protobuf",
+        "TypeError sequences[0].entropy: 'x' must fit into float for protobuf",
+    ]
 
 
 def test_optional_field_can_be_absent_or_null(schema: Path, tmp_path: Path) -> None:

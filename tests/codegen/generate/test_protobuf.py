@@ -15,7 +15,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tinkerwire_codegen.contract.protobuf import FILE, compile_descriptors, load_proto
 from tinkerwire_codegen.generate.protobuf import generate_protobuf
 from tinkerwire_generated import protobuf
-from tinkerwire_generated.protobuf import MESSAGE_FIELD_VERSIONS, MESSAGE_VERSIONS, message_class
+from tinkerwire_generated.protobuf import MESSAGE_FIELD_VERSIONS, MESSAGE_FIELDS, MESSAGE_VERSIONS, message_class
 
 SCHEMA = Path(__file__).parents[3] / "schema"
 
@@ -69,6 +69,21 @@ def test_version_tables_match_the_contract() -> None:
         fields.keys() <= {field.name for field in declarations[name].fields}
         for name, fields in MESSAGE_FIELD_VERSIONS.items()
     )
+
+
+def test_field_table_matches_the_contract() -> None:
+    """The table has the type, label and oneof of every field, in order."""
+    assert MESSAGE_FIELDS.keys() == MESSAGE_VERSIONS.keys()
+    assert MESSAGE_FIELDS["Tensor"] == {
+        "dense": ("bytes", "", "encoding"),
+        "sparse_csr": ("SparseCsr", "", "encoding"),
+        "dtype": ("DType", "", ""),
+        "shape": ("int64", "repeated", ""),
+    }
+    assert MESSAGE_FIELDS["ForwardBackwardOutput"]["metrics"] == ("double", "map", "")
+    assert MESSAGE_FIELDS["SampledSequence"]["logprobs"] == ("bytes", "optional", "")
+    for name, fields in MESSAGE_FIELDS.items():
+        assert list(fields) == [field.name for field in message_class(name).DESCRIPTOR.fields]
 
 
 def test_other_packages_with_the_same_messages_do_not_clash() -> None:

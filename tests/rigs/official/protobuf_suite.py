@@ -111,8 +111,8 @@ WRITTEN_SAMPLES = {
 
 SENT = {
     "requests": [protobuf.encode_request(our_request) for our_request in OUR_REQUESTS],
-    "outputs": [*map(served.encode_output, OUR_OUTPUTS), *WRITTEN_OUTPUTS.values()],
-    "samples": [*map(served.encode_sample, OUR_SAMPLES), *WRITTEN_SAMPLES.values()],
+    "outputs": [*map(served.encode_result, OUR_OUTPUTS), *WRITTEN_OUTPUTS.values()],
+    "samples": [*map(served.encode_result, OUR_SAMPLES), *WRITTEN_SAMPLES.values()],
 }
 
 

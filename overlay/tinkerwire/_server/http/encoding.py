@@ -6,18 +6,16 @@ from typing import Any
 
 import attrs
 
-from tinkerwire._server.http.protobuf import encode_output, encode_sample
-from tinkerwire._wire.protobuf import decode_output, decode_sample
+from tinkerwire._server.http.protobuf import encode_result
+from tinkerwire._wire.codec import is_decodable
+from tinkerwire._wire.protobuf import decode_result
 from tinkerwire_base.call import JSON, PROTOBUF
 from tinkerwire_base.conversion.converter import Converter
 from tinkerwire_base.conversion.version_rules import VersionRules
 from tinkerwire_base.reflection import as_comparable, default_of, is_protobuf_only
 from tinkerwire_generated.availability import FIELD_VERSIONS, TYPE_VERSIONS
-from tinkerwire_generated.models import ForwardBackwardOutput, RequestFailedResponse, SampleResponse
+from tinkerwire_generated.models import RequestFailedResponse
 from tinkerwire_generated.protobuf import MESSAGE_VERSIONS
-
-PROTOBUF_RESULTS = (SampleResponse, ForwardBackwardOutput)
-"""Results that have a protobuf message."""
 
 
 @attrs.frozen(kw_only=True)
@@ -67,18 +65,17 @@ class ResultEncoder:
         model = type(result)
         if not self._has_protobuf(model):
             return EncodedResult(content=self.encode_json(result), media=JSON, model=model)
-        encode: Any = encode_sample if model is SampleResponse else encode_output
-        return EncodedResult(content=encode(result, self._version), media=PROTOBUF, model=model)
+        return EncodedResult(content=encode_result(result, self._version), media=PROTOBUF, model=model)
 
     def convert(self, result: EncodedResult, accept: str) -> EncodedResult:
         """Return the result in the encoding that an Accept header requests; JSON unless it requests protobuf."""
         if result.media == JSON or self._accepts_protobuf(result.model, accept.lower()):
             return result
-        decode: Any = decode_sample if result.model is SampleResponse else decode_output
-        return EncodedResult(content=self.encode_json(decode(result.content)), media=JSON, model=result.model)
+        value: Any = decode_result(result.content, result.model)
+        return EncodedResult(content=self.encode_json(value), media=JSON, model=result.model)
 
     def _has_protobuf(self, model: type) -> bool:
-        return model in PROTOBUF_RESULTS and self._rules.may_have(MESSAGE_VERSIONS[model.__name__])
+        return is_decodable(model) and self._rules.may_have(MESSAGE_VERSIONS[model.__name__])
 
     def _accepts_protobuf(self, model: type, accept: str) -> bool:
         if PROTOBUF in accept:

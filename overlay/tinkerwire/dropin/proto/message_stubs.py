@@ -1,9 +1,10 @@
-"""The stub of the protobuf messages, from their descriptors."""
+"""The stub of the protobuf messages, from their generated table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+
+from tinkerwire_generated.protobuf import ENUM_VALUES, MESSAGE_FIELDS
 
 HEAD = """from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
@@ -15,73 +16,37 @@ from google.protobuf.message import Message
 
 DESCRIPTOR: FileDescriptor
 """
-PROTOBUF_SCALARS = {
-    1: "float",
-    2: "float",
-    3: "int",
-    4: "int",
-    5: "int",
-    8: "bool",
-    9: "str",
-    12: "bytes",
-    13: "int",
-    14: "int",
-}
-"""The Python types of protobuf's, by number."""
-MESSAGE_TYPE = 11
+PYTHON_TYPES = {"float": "float", "double": "float", "bool": "bool", "string": "str", "bytes": "bytes"}
+"""The Python types of protobuf scalars that are not integers."""
 
 
 def text() -> str:
     """Return the stub of ``tinker.proto.tinker_public_pb2``."""
-    from . import tinker_public_pb2 as messages  # noqa: PLC0415  (it loads protobuf)
-
     lines = [HEAD]
-    for enum in messages.DESCRIPTOR.enum_types_by_name.values():
-        lines.append(f"{enum.name}: EnumTypeWrapper")
-        lines += [f"{value.name}: int" for value in enum.values]
-    for message in messages.DESCRIPTOR.message_types_by_name.values():
-        lines += ["", *_message(message)]
+    for enum, values in ENUM_VALUES.items():
+        lines.append(f"{enum}: EnumTypeWrapper")
+        lines += [f"{value}: int" for value in values]
+    for message, fields in MESSAGE_FIELDS.items():
+        lines += ["", *_message(message, fields)]
     return "\n".join(lines) + "\n"
 
 
-def _message(descriptor: Any) -> Iterator[str]:
-    yield f"class {descriptor.name}(Message):"
-    for field in descriptor.fields:
-        if _is_single(field) and field.type != MESSAGE_TYPE:
-            yield f"    {field.name}: {PROTOBUF_SCALARS[field.type]}"
-        else:
+def _message(name: str, fields: Mapping[str, tuple[str, str, str]]) -> Iterator[str]:
+    arguments = ""
+    yield f"class {name}(Message):"
+    for field, (kind, label, _) in fields.items():
+        is_message = kind in MESSAGE_FIELDS
+        value = kind if is_message else PYTHON_TYPES.get(kind, "int")
+        argument = value
+        if label == "map":
+            value, argument = f"MutableMapping[str, {value}]", f"Mapping[str, {value}]"
+        elif label == "repeated":
+            container = f"Repeated{'Composite' if is_message else 'Scalar'}FieldContainer"
+            value, argument = f"{container}[{value}]", f"Iterable[{value}]"
+        if is_message or value != argument:
             yield "    @property"
-            yield f"    def {field.name}(self) -> {_read(field)}: ..."
-    parameters = "".join(f", {field.name}: {_parameter_type(field)} | None = ..." for field in descriptor.fields)
-    yield f"    def __init__(self{', *' + parameters if parameters else ''}) -> None: ..."
-
-
-def _is_map(field: Any) -> bool:
-    return bool(field.type == MESSAGE_TYPE and field.message_type.GetOptions().map_entry)
-
-
-def _is_single(field: Any) -> bool:
-    # Newer protobuf has is_repeated in the place of label.
-    repeated = field.is_repeated if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED
-    return not repeated
-
-
-def _item(field: Any) -> str:
-    return str(field.message_type.name) if field.type == MESSAGE_TYPE else PROTOBUF_SCALARS[field.type]
-
-
-def _read(field: Any) -> str:
-    if _is_map(field):
-        key, value = field.message_type.fields
-        return f"MutableMapping[{_item(key)}, {_item(value)}]"
-    if _is_single(field):
-        return _item(field)
-    kind = "RepeatedCompositeFieldContainer" if field.type == MESSAGE_TYPE else "RepeatedScalarFieldContainer"
-    return f"{kind}[{_item(field)}]"
-
-
-def _parameter_type(field: Any) -> str:
-    if _is_map(field):
-        key, value = field.message_type.fields
-        return f"Mapping[{_item(key)}, {_item(value)}]"
-    return _item(field) if _is_single(field) else f"Iterable[{_item(field)}]"
+            yield f"    def {field}(self) -> {value}: ..."
+        else:
+            yield f"    {field}: {value}"
+        arguments += f", {field}: {argument} | None = ..."
+    yield f"    def __init__(self{', *' + arguments if arguments else ''}) -> None: ..."
